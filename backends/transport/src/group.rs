@@ -1,0 +1,148 @@
+//! The network under test: [`Transport`] and [`Group`] for kernels, [`RawTransport`] and [`RawGroup`] for backends
+//! that leave their collectives to [`crate::Collective`].
+//!
+//! Rules that hold for all four:
+//! - A blocking call makes progress for every peer and every group of the transport, not only for its own.
+//! - A span handed to a post, a put or a get belongs to the backend until the matching wait or flush returned.
+//! - Members' own requests (a peer's put or get on this rank's segment) are served inside any call of any group.
+//! - Errors are final: the caller reports them and the job ends.
+
+use crate::{Capabilities, Description, Nanos, Rank, Result, Span, Tag};
+
+/// Values a group agrees on: every member gets the elementwise maximum of what the members proposed.
+pub type Proposal = [u64; 4];
+
+/// A network under test, opened for one rank of the job.
+pub trait Transport {
+    /// Its sub-communicators.
+    type Group: Group;
+
+    /// What it can do; asked before the run starts.
+    fn capabilities(&self) -> Capabilities;
+
+    /// What it is, for the result file.
+    fn describe(&self) -> Description;
+
+    /// Makes a group of `members` (ranks of the job, in group order, this rank among them), each with a zeroed segment
+    /// of `segment` bytes. Collective over the members only: other ranks may make other groups at the same time. Every
+    /// rank makes the groups it shares with another in the same order. When it returns, every member's segment exists.
+    fn group(&mut self, members: &[Rank], segment: usize) -> Result<Self::Group>;
+}
+
+/// A sub-communicator with one memory segment per member. Ranks are positions in the group.
+pub trait Group {
+    /// This rank's position in the group.
+    fn rank(&self) -> Rank;
+
+    /// How many members the group has.
+    fn size(&self) -> usize;
+
+    /// The clock to time with: real, or a simulator's own.
+    fn now(&self) -> Nanos;
+
+    /// Copies from this rank's segment. No peer may be writing there.
+    fn read(&self, offset: usize, into: &mut [u8]);
+
+    /// Copies into this rank's segment. No peer may be accessing it there.
+    fn write(&mut self, offset: usize, from: &[u8]);
+
+    /// Starts sending `span` to member `to`.
+    fn post_send(&mut self, to: Rank, tag: Tag, span: Span) -> Result<()>;
+
+    /// Starts receiving into `span` from member `from`; the message must be `span.len` bytes long.
+    fn post_recv(&mut self, from: Rank, tag: Tag, span: Span) -> Result<()>;
+
+    /// Waits for every send and receive posted on this group.
+    fn wait_all(&mut self) -> Result<()>;
+
+    /// Starts writing `local` at `remote` (an offset) of `to`'s segment.
+    fn put(&mut self, to: Rank, local: Span, remote: usize) -> Result<()>;
+
+    /// Starts reading `local.len` bytes at `remote` (an offset) of `from`'s segment into `local`.
+    fn get(&mut self, from: Rank, local: Span, remote: usize) -> Result<()>;
+
+    /// Waits until every put to `peer` is visible in its segment and every get from it has arrived.
+    fn flush(&mut self, peer: Rank) -> Result<()>;
+
+    /// Returns once every member has called it.
+    fn barrier(&mut self) -> Result<()>;
+
+    /// Replaces the doubles in `values` (a multiple of 8 bytes) by their sums over the members, the same bits on each.
+    fn allreduce(&mut self, values: Span) -> Result<()>;
+
+    /// Enters a barrier without waiting in it. One may be under way per group.
+    fn start_barrier(&mut self) -> Result<()>;
+
+    /// Whether the barrier entered by [`Group::start_barrier`] is complete. Makes progress; does not wait.
+    fn poll_barrier(&mut self) -> Result<bool>;
+
+    /// Proposes values without waiting for the others'. One agreement may be under way per group.
+    fn start_agreement(&mut self, mine: Proposal) -> Result<()>;
+
+    /// The agreed values, once every member has proposed. Makes progress; does not wait.
+    fn poll_agreement(&mut self) -> Result<Option<Proposal>>;
+
+    /// Waits for the agreement under way.
+    fn wait_agreement(&mut self) -> Result<Proposal>;
+}
+
+/// Keeps the completion and the tags of a group's concurrent activities apart: waiting on one lane does not wait for
+/// what is posted on another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Lane {
+    /// The kernel's own messages.
+    Data = 0,
+    /// Blocking collectives.
+    Collective = 1,
+    /// The barrier under way in the background.
+    Barrier = 2,
+    /// The agreement under way in the background.
+    Agreement = 3,
+}
+
+impl Lane {
+    /// How many lanes there are, for arrays indexed by `lane as usize`.
+    pub const COUNT: usize = 4;
+}
+
+/// A backend without collectives of its own. [`crate::Collective`] makes a [`Transport`] of it.
+pub trait RawTransport {
+    /// Its sub-communicators.
+    type Group: RawGroup;
+
+    /// As [`Transport::capabilities`].
+    fn capabilities(&self) -> Capabilities;
+
+    /// As [`Transport::describe`].
+    fn describe(&self) -> Description;
+
+    /// As [`Transport::group`], except that it need not wait for the other members: messages and requests that reach
+    /// a member before it made the group are held until it does.
+    fn group(&mut self, members: &[Rank], segment: usize) -> Result<Self::Group>;
+}
+
+/// A group of a raw backend. Methods without a comment mean what they mean in [`Group`].
+#[allow(missing_docs)]
+pub trait RawGroup {
+    fn rank(&self) -> Rank;
+    fn size(&self) -> usize;
+    fn now(&self) -> Nanos;
+    fn read(&self, offset: usize, into: &mut [u8]);
+    fn write(&mut self, offset: usize, from: &[u8]);
+
+    /// Messages match by (sender, lane, tag), in order.
+    fn post_send(&mut self, lane: Lane, to: Rank, tag: Tag, span: Span) -> Result<()>;
+    /// See [`RawGroup::post_send`].
+    fn post_recv(&mut self, lane: Lane, from: Rank, tag: Tag, span: Span) -> Result<()>;
+
+    /// Waits until everything posted on `lane` is complete.
+    fn wait(&mut self, lane: Lane) -> Result<()>;
+
+    /// Makes progress once and says whether everything posted on `lane` is complete.
+    fn test(&mut self, lane: Lane) -> Result<bool>;
+
+    fn put(&mut self, to: Rank, local: Span, remote: usize) -> Result<()>;
+    fn get(&mut self, from: Rank, local: Span, remote: usize) -> Result<()>;
+    fn flush(&mut self, peer: Rank) -> Result<()>;
+}

@@ -1,0 +1,35 @@
+//! What every Tailback backend provides, and what is written once on top of it.
+//!
+//! Two planes, never mixed:
+//! - [`Bootstrap`] knows who is here. It is used before and after timed phases only.
+//! - [`Transport`] is the network under test. Its [`Group`]s carry everything that is measured.
+//!
+//! A backend comes in one of two shapes:
+//! - it implements [`Transport`] and [`Group`] itself, collectives included (MPI does);
+//! - it implements [`RawTransport`] and [`RawGroup`] (messages, put, get, flush) and is wrapped in
+//!   [`Collective`], which adds barrier, allreduce and agreement: the same known algorithms on every raw backend.
+//!
+//! Kernels are generic over [`Group`] and monomorphised, so there is no dyn call in a timed loop. Every backend
+//! instantiates [`conformance`], which is the executable definition of these traits.
+
+#![forbid(unsafe_code)]
+
+mod bootstrap;
+mod capability;
+mod clock;
+pub mod collective;
+pub mod conformance;
+mod error;
+mod group;
+pub mod loopback;
+mod monitor;
+mod types;
+
+pub use bootstrap::{Bootstrap, Merge};
+pub use capability::{Capabilities, Description, Operation, Support};
+pub use clock::Clock;
+pub use collective::Collective;
+pub use error::{Error, Result};
+pub use group::{Group, Lane, Proposal, RawGroup, RawTransport, Transport};
+pub use monitor::Monitor;
+pub use types::{Bytes, Nanos, Rank, Span, Tag};

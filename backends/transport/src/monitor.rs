@@ -1,0 +1,45 @@
+//! Where a rank is, for those who must say so when something goes wrong.
+//!
+//! The benchmark writes (phase, ticks); the bootstrap's watcher thread reads, tells the job, and names the rank that
+//! made no progress. A tick is one relaxed atomic add and may sit between timed iterations, never inside one.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// A rank's current phase and a counter that moves while it makes progress.
+#[derive(Debug, Default)]
+pub struct Monitor {
+    phase: Mutex<String>,
+    ticks: AtomicU64,
+}
+
+impl Monitor {
+    /// A monitor in phase "start-up".
+    #[must_use]
+    pub fn new() -> Self {
+        Monitor { phase: Mutex::new("start-up".into()), ticks: AtomicU64::new(0) }
+    }
+
+    /// Enters a phase; entering counts as progress.
+    pub fn enter(&self, phase: &str) {
+        *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = phase.to_owned();
+        self.tick();
+    }
+
+    /// Says that progress was made.
+    pub fn tick(&self) {
+        self.ticks.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The phase entered last.
+    #[must_use]
+    pub fn phase(&self) -> String {
+        self.phase.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How often progress was made; only differences mean something.
+    #[must_use]
+    pub fn ticks(&self) -> u64 {
+        self.ticks.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,4 @@
+//! Tailback's command line.
+#![forbid(unsafe_code)]
+
+fn main() {}
