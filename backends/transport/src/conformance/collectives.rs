@@ -54,25 +54,20 @@ fn barriers_in_a_row<B: Bootstrap, T: Transport>(arena: &mut Arena<'_, B, T>) ->
     Ok(())
 }
 
-/// Value `i` of a member in a round: whole numbers, so that sums are exact.
-fn value(member: usize, i: usize, round: usize) -> f64 {
-    ((i % 1000 + 1) * (member + 1) + round) as f64
+/// `count` doubles as bytes: whole numbers, so that sums are exact. Not generic, so that it is compiled once.
+fn values(member: usize, count: usize, round: usize) -> Vec<u8> {
+    (0..count).map(|i| (i % 1000 + 1) * (member + 1) + round).flat_map(|value| (value as f64).to_ne_bytes()).collect()
 }
 
-/// The sum of [`value`] over `size` members.
+/// The sum of value `i` of [`values`] over `size` members.
 fn sum(size: usize, i: usize, round: usize) -> f64 {
     ((i % 1000 + 1) * (size * (size + 1) / 2) + size * round) as f64
 }
 
-fn write_values<G: Group>(group: &mut G, offset: usize, values: impl Iterator<Item = f64>) {
-    let bytes: Vec<u8> = values.flat_map(f64::to_ne_bytes).collect();
-    group.write(offset, &bytes);
-}
-
-fn read_values<G: Group>(group: &G, span: Span) -> Vec<f64> {
-    let mut bytes = vec![0; span.len];
-    group.read(span.offset, &mut bytes);
-    bytes.as_chunks::<8>().0.iter().map(|chunk| f64::from_ne_bytes(*chunk)).collect()
+/// The first double in `bytes` that is not the [`sum`] it should be.
+fn first_wrong(bytes: &[u8], size: usize, round: usize) -> Option<(usize, f64)> {
+    let found = bytes.as_chunks::<8>().0.iter().map(|chunk| f64::from_ne_bytes(*chunk));
+    found.enumerate().find(|&(i, found)| found != sum(size, i, round))
 }
 
 /// One allreduce of `span` with known values, checked.
@@ -83,15 +78,15 @@ fn reduce_once<B: Bootstrap, T: Transport>(
     round: usize,
 ) -> Result<()> {
     let (me, size) = (group.rank().index(), group.size());
-    write_values(group, span.offset, (0..span.len / 8).map(|i| value(me, i, round)));
+    let mut bytes = values(me, span.len / 8, round);
+    group.write(span.offset, &bytes);
     group.allreduce(span)?;
-    let found = read_values(group, span);
-    let wrong = found.iter().enumerate().find(|&(i, found)| *found != sum(size, i, round));
-    arena.expect(wrong.is_none(), || {
-        let (i, found) = wrong.unwrap_or((0, &0.0));
-        let expected = sum(size, i, round);
-        format!("round {round}, {} B: value {i} (byte {}) is {found}, not {expected}", span.len, 8 * i)
-    });
+    group.read(span.offset, &mut bytes);
+    if let Some((i, found)) = first_wrong(&bytes, size, round) {
+        let (byte, expected) = (8 * i, sum(size, i, round));
+        let what = format!("round {round}, {} B: value {i} (byte {byte}) is {found}, not {expected}", span.len);
+        arena.expect(false, || what);
+    }
     Ok(())
 }
 
@@ -121,13 +116,19 @@ fn allreduce_sizes<B: Bootstrap, T: Transport>(arena: &mut Arena<'_, B, T>) -> R
     group.barrier()
 }
 
-/// Numbers whose sum depends on the order of addition: members that add in different orders get different bits.
+/// Doubles as bytes whose sum depends on the order of addition.
+fn uneven(member: usize, count: usize) -> Vec<u8> {
+    let root = |i: usize| (1.0 + (i * 31 + member * 17) as f64).sqrt();
+    let scale = |i: usize| 10_f64.powi(((i + member * 5) % 13) as i32 - 6);
+    (0..count).flat_map(|i| (root(i) * scale(i)).to_ne_bytes()).collect()
+}
+
+/// Members that add in different orders would get different bits.
 fn allreduce_bits<B: Bootstrap, T: Transport>(arena: &mut Arena<'_, B, T>) -> Result<()> {
     const COUNT: usize = 9000;
     let mut group = arena.world(8 * COUNT)?;
     let me = group.rank().index();
-    let uneven = |i: usize| (1.0 + (i * 31 + me * 17) as f64).sqrt() * 10_f64.powi(((i + me * 5) % 13) as i32 - 6);
-    write_values(&mut group, 0, (0..COUNT).map(uneven));
+    group.write(0, &uneven(me, COUNT));
     group.allreduce(Span::new(0, 8 * COUNT))?;
     let mut mine = vec![0; 8 * COUNT];
     group.read(0, &mut mine);
