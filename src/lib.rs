@@ -4,6 +4,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod engine;
 pub mod kernel;
 pub mod layout;
+pub mod plan;
+pub mod result;
 pub mod stats;
