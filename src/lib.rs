@@ -7,6 +7,7 @@
 pub mod engine;
 pub mod kernel;
 pub mod layout;
+pub mod output;
 pub mod plan;
 pub mod result;
 pub mod stats;
