@@ -113,6 +113,11 @@ fn misuse_that_is_accepted() {
 }
 
 #[test]
+fn missing_operations_that_do_nothing_when_called() {
+    caught(Sabotage::LackGetSilently, "capabilities: what is missing is refused as such");
+}
+
+#[test]
 fn missing_operations_are_skipped_with_their_reason() {
     let reports = run(Sabotage::LackGet, |_| true).unwrap_or_else(|failure| panic!("{failure}"));
     let skipped: Vec<_> = reports[0].skipped().collect();

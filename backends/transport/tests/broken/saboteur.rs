@@ -36,8 +36,10 @@ pub enum Sabotage {
     DirtySegments,
     /// Usage errors are swallowed.
     AcceptMisuse,
-    /// There is no get.
+    /// There is no get, which is said before and again when it is called.
     LackGet,
+    /// There is no get; when it is called, nothing happens.
+    LackGetSilently,
 }
 
 /// The transport.
@@ -58,7 +60,7 @@ impl<T: Transport> Transport for Saboteur<T> {
 
     fn capabilities(&self) -> Capabilities {
         let capabilities = self.inner.capabilities();
-        if self.sabotage == Sabotage::LackGet {
+        if matches!(self.sabotage, Sabotage::LackGet | Sabotage::LackGetSilently) {
             return capabilities.without(Operation::Get, "sold separately");
         }
         capabilities
@@ -173,12 +175,18 @@ impl<G: Group> Group for SaboteurGroup<G> {
     }
 
     fn get(&mut self, from: Rank, local: Span, remote: usize) -> Result<()> {
-        if !self.does(Sabotage::MisdirectGets) {
-            return self.inner.get(from, local, remote);
+        match self.sabotage {
+            Sabotage::LackGet => {
+                Err(Error::Unsupported { operation: Operation::Get, reason: "sold separately".into() })
+            }
+            Sabotage::LackGetSilently => Ok(()),
+            Sabotage::MisdirectGets => {
+                let wrong = Rank::from((from.index() + 1) % self.size());
+                self.inner.get(wrong, local, remote)?;
+                self.inner.flush(wrong)
+            }
+            _ => self.inner.get(from, local, remote),
         }
-        let wrong = Rank::from((from.index() + 1) % self.size());
-        self.inner.get(wrong, local, remote)?;
-        self.inner.flush(wrong)
     }
 
     fn flush(&mut self, peer: Rank) -> Result<()> {
