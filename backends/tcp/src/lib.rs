@@ -1,1 +1,5 @@
-//! Filled in by its own branch.
+//! The embedded backend: plain sockets, its own bootstrap and launcher, nothing to install.
+
+#![forbid(unsafe_code)]
+
+pub mod secret;
