@@ -2,4 +2,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bootstrap;
 pub mod secret;
+
+pub use bootstrap::{JoinConfig, TcpBootstrap};
+pub use secret::Secret;
