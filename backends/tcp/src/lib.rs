@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bootstrap;
+pub mod launch;
 pub mod secret;
 
 pub use bootstrap::{JoinConfig, TcpBootstrap};
