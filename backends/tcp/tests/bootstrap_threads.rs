@@ -320,3 +320,38 @@ fn a_rank_that_leaves_early_is_named_by_those_who_need_it() {
     assert!(results.into_iter().all(|r| r.unwrap()));
     assert_eq!(job.said(), ["rank 3 (host node3) was lost in phase \"start-up\": it ended before the others"]);
 }
+
+#[test]
+fn other_protocol_versions_are_told_apart() {
+    let mut job = Job::new(2, 32);
+    job.join_timeout = Duration::from_secs(2);
+    // A root of the future: magic, version 9, nonce.
+    let listener = TcpListener::bind(job.root).unwrap();
+    let root = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(&[&b"TAILBOOT\0\x09"[..], &[7; 32]].concat()).unwrap();
+        let mut hello = [0; 50];
+        stream.read_exact(&mut hello).unwrap();
+        hello
+    });
+    let error = job.join(1).err().unwrap().to_string();
+    let expected =
+        format!("rank 0 at {} speaks bootstrap protocol 9, rank 1 speaks 1: run the same tailback", job.root);
+    assert!(error.starts_with(&expected), "{error}");
+
+    // A rank of the future: it gets the challenge, to know what differs, and nothing more.
+    let mut hello = root.join().unwrap();
+    hello[9] = 9;
+    job.root = free_address();
+    let root = {
+        let job = job.clone();
+        thread::spawn(move || job.join(0).err().unwrap().to_string())
+    };
+    thread::sleep(Duration::from_millis(500));
+    let mut stream = TcpStream::connect(job.root).unwrap();
+    stream.write_all(&hello).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    assert_eq!((answer.len(), &answer[..10]), (42, &b"TAILBOOT\0\x01"[..]));
+    assert_eq!(root.join().unwrap(), "rank 1 did not join within 2 s");
+}

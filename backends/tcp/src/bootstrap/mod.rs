@@ -16,6 +16,7 @@ mod lifeline;
 mod link;
 mod message;
 mod nodelist;
+mod peer;
 mod polling;
 mod roster;
 mod shared;
@@ -36,10 +37,10 @@ pub use self::failure::{EXIT_CODE, ExitProcess, Failure, OnFailure};
 use self::join::{Neighbour, Place};
 use self::judge::Judge;
 pub use self::lifeline::Lifeline;
-use self::link::Link;
+use self::peer::Peer;
 use self::shared::{Command, Shared};
 use self::tree::Tree;
-use self::watch::{Peer, Watcher};
+use self::watch::Watcher;
 pub(crate) use self::{failure::say, polling::poll_until};
 
 /// How long a failed call waits for the watcher to end the job before it returns.
@@ -63,17 +64,10 @@ impl TcpBootstrap {
             return Err(ended());
         };
         let Place { tree, watch_parent, watch_children, hosts, scaffold, broken } = place;
-        let (wake, shared) = UnixStream::pair().map_err(|e| start_error("pair", e))?;
-        wake.set_nonblocking(true).and(shared.set_nonblocking(true)).map_err(|e| start_error("pair", e))?;
-        let shared = Arc::new(Shared::new(monitor, shared));
         let judge = (config.rank.0 == 0).then(|| Judge::new(hosts, config.fan_out, Instant::now()));
-        let data = tree.parent.iter().chain(&tree.children).map(|e| e.stream.try_clone()).collect::<io::Result<_>>();
-        let peers = (watch_parent.map(peer).transpose()?, watch_children.into_iter().map(peer).collect::<Result<_>>()?);
-        let data = data.map_err(|e| start_error("clone", e))?;
-        let watcher = Watcher::new(config.clone(), Arc::clone(&shared), wake, peers, data, judge);
-        let thread = std::thread::Builder::new().name("watcher".into()).spawn(|| watcher.run());
-        let watcher = Some(thread.map_err(|e| start_error("thread", e))?);
-        let mut bootstrap = TcpBootstrap { config, tree, shared, watcher };
+        let (shared, watcher) = start_watcher(&config, &tree, (watch_parent, watch_children), judge, monitor)
+            .map_err(|e| Error::Setup(format!("the watcher could not be started: {e}")))?;
+        let mut bootstrap = TcpBootstrap { config, tree, shared, watcher: Some(watcher) };
         if let Some(error) = broken {
             bootstrap.shared.command(Command::Abort(error.to_string()));
             bootstrap.shared.wait_failed(END_LIMIT);
@@ -167,16 +161,25 @@ impl Drop for TcpBootstrap {
     }
 }
 
-fn peer(neighbour: Neighbour) -> Result<Peer> {
-    let Neighbour { rank, host, stream } = neighbour;
-    let link = Link::new(stream).map_err(|e| start_error("socket", e))?;
-    Ok(Peer { rank, host, link, heard: Instant::now(), phase: None, done: false, closed: false })
+fn start_watcher(
+    config: &JoinConfig,
+    tree: &Tree,
+    neighbours: (Option<Neighbour>, Vec<Neighbour>),
+    judge: Option<Judge>,
+    monitor: Arc<Monitor>,
+) -> io::Result<(Arc<Shared>, JoinHandle<()>)> {
+    let (wake, waker) = UnixStream::pair()?;
+    wake.set_nonblocking(true)?;
+    waker.set_nonblocking(true)?;
+    let shared = Arc::new(Shared::new(monitor, waker));
+    let data = tree.parent.iter().chain(&tree.children).map(|e| e.stream.try_clone()).collect::<io::Result<_>>()?;
+    let parent = neighbours.0.map(Peer::new).transpose()?;
+    let children = neighbours.1.into_iter().map(Peer::new).collect::<io::Result<_>>()?;
+    let watcher = Watcher::new(config.clone(), Arc::clone(&shared), wake, (parent, children), data, judge);
+    let thread = std::thread::Builder::new().name("watcher".into()).spawn(|| watcher.run())?;
+    Ok((shared, thread))
 }
 
 fn ended() -> Error {
     Error::Setup("the job ended; another rank says why".into())
-}
-
-fn start_error(what: &str, source: io::Error) -> Error {
-    Error::Setup(format!("the watcher could not be started ({what}): {source}"))
 }

@@ -18,8 +18,8 @@ use tailback_transport::Rank;
 use super::config::JoinConfig;
 use super::failure::Failure;
 use super::judge::{Judge, lost_message};
-use super::link::Link;
 use super::message::{Beat, Report, State, Watch};
+use super::peer::{self, Peer};
 use super::polling::poll_until;
 use super::shared::{Command, Shared};
 
@@ -29,23 +29,7 @@ const SETTLE: Duration = Duration::from_millis(250);
 const CONFIRM: Duration = Duration::from_secs(1);
 /// How long a rank waits to be ended once something was reported.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// How long last words may take to reach the neighbours.
-const LINGER: Duration = Duration::from_secs(1);
 const INTERVAL: Duration = Duration::from_secs(1);
-
-/// A neighbour in the tree.
-#[derive(Debug)]
-pub(super) struct Peer {
-    pub(super) rank: Rank,
-    pub(super) host: String,
-    pub(super) link: Link,
-    pub(super) heard: Instant,
-    pub(super) phase: Option<String>,
-    /// Said goodbye.
-    pub(super) done: bool,
-    /// Nothing more comes from it.
-    pub(super) closed: bool,
-}
 
 /// The end of this rank, decided but not carried out yet.
 #[derive(Debug)]
@@ -333,7 +317,7 @@ impl Watcher {
         if let Some(message) = &failure.message {
             self.config.on_failure.report(message);
         }
-        self.last_words(&Watch::End, false);
+        peer::last_words(self.children.iter_mut(), &Watch::End);
         self.shared.set_failed();
         for stream in &self.data {
             let _ = stream.shutdown(Shutdown::Both);
@@ -342,33 +326,6 @@ impl Watcher {
     }
 
     fn say_goodbye(&mut self) {
-        self.last_words(&Watch::Goodbye, true);
-    }
-
-    /// Sends a message to the children, and the parent if asked, and waits a moment until they hang up, so that
-    /// nothing they still send can make the system throw the message away.
-    fn last_words(&mut self, message: &Watch, to_parent: bool) {
-        let deadline = Instant::now() + LINGER;
-        let parent = self.parent.as_mut().filter(|_| to_parent);
-        let mut peers: Vec<&mut Peer> = parent.into_iter().chain(&mut self.children).filter(|p| !p.closed).collect();
-        peers.iter_mut().for_each(|p| p.link.send(message));
-        while Instant::now() < deadline {
-            for peer in &mut peers {
-                peer.link.flush();
-                if !peer.link.has_outgoing() {
-                    peer.link.close_sending();
-                }
-                let inbox = peer.link.receive();
-                peer.closed = inbox.closed.is_some() || inbox.messages.contains(&Watch::Goodbye);
-            }
-            peers.retain(|p| !p.closed);
-            if peers.is_empty() {
-                return;
-            }
-            let mut fds: Vec<PollFd<'_>> = peers.iter().map(|p| PollFd::new(p.link.stream(), PollFlags::IN)).collect();
-            if poll_until(&mut fds, deadline).is_err() {
-                return;
-            }
-        }
+        peer::last_words(self.parent.iter_mut().chain(&mut self.children), &Watch::Goodbye);
     }
 }

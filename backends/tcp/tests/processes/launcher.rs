@@ -19,6 +19,7 @@ pub const TESTS: &[Test] = &[
     ("an_abort_gives_2_and_one_line", an_abort_gives_2_and_one_line),
     ("a_killed_rank_gives_2_and_one_line", a_killed_rank_gives_2_and_one_line),
     ("a_killed_root_gives_2_and_one_line", a_killed_root_gives_2_and_one_line),
+    ("a_stopped_rank_is_ended_too", a_stopped_rank_is_ended_too),
     ("a_silent_signal_death_is_told", a_silent_signal_death_is_told),
     ("signals_reach_ranks", signals_reach_ranks),
     ("a_second_interrupt_kills", a_second_interrupt_kills),
@@ -41,8 +42,9 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// Starts `size` working ranks and gives the launcher and the ranks' process ids, in rank order.
-fn start_working(size: usize) -> (Child, Vec<Pid>) {
-    let mut child = command(&[&size.to_string(), "prefix", "self", "work", "2"]).spawn().unwrap();
+fn start_working(size: usize, arguments: &[&str]) -> (Child, Vec<Pid>) {
+    let mut child =
+        command(&[&[&size.to_string(), "prefix", "self", "work", "2"], arguments].concat()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
     let mut pids = vec![None; size];
     for _ in 0..size {
@@ -119,7 +121,7 @@ fn an_abort_gives_2_and_one_line() {
 }
 
 fn killed(victim: usize) -> (Option<i32>, String) {
-    let (child, pids) = start_working(5);
+    let (child, pids) = start_working(5, &[]);
     std::thread::sleep(Duration::from_millis(2500));
     kill_process(pids[victim], Signal::KILL).unwrap();
     let out = child.wait_with_output().unwrap();
@@ -141,6 +143,17 @@ fn a_killed_root_gives_2_and_one_line() {
     assert_eq!(said, line);
 }
 
+fn a_stopped_rank_is_ended_too() {
+    let (child, pids) = start_working(4, &["3"]);
+    std::thread::sleep(Duration::from_millis(2500));
+    kill_process(pids[2], Signal::STOP).unwrap();
+    let out = child.wait_with_output().unwrap();
+    wait_gone(&pids);
+    assert_eq!(out.status.code(), Some(2));
+    let line = "[0] tailback: error: rank 2 (host node1) was lost in phase \"loaded test\": no sign of life for 3 s\n";
+    assert_eq!(text(&out.stderr), line);
+}
+
 fn a_silent_signal_death_is_told() {
     let out = launch(&["2", "merge", "sh", "-c", "kill -9 $$"]);
     assert_eq!(out.status.code(), Some(137));
@@ -151,7 +164,7 @@ fn a_silent_signal_death_is_told() {
 
 fn signals_reach_ranks() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129), (Signal::QUIT, 131)] {
-        let (child, pids) = start_working(3);
+        let (child, pids) = start_working(3, &[]);
         kill_process(Pid::from_child(&child), signal).unwrap();
         let out = child.wait_with_output().unwrap();
         assert_eq!((out.status.code(), text(&out.stderr)), (Some(code), String::new()));
@@ -174,7 +187,7 @@ fn a_second_interrupt_kills() {
 }
 
 fn ranks_do_not_outlive_the_launcher() {
-    let (mut child, pids) = start_working(4);
+    let (mut child, pids) = start_working(4, &[]);
     child.kill().unwrap();
     child.wait().unwrap();
     wait_gone(&pids);

@@ -3,6 +3,8 @@
 //! Without the standard harness, because a rank's stdout must hold nothing but what the rank prints. Arguments filter
 //! tests by name, as usual.
 
+#![allow(clippy::print_stdout, reason = "the launcher's tests are about what ranks print")]
+
 mod failures;
 mod launcher;
 mod roles;
