@@ -1,5 +1,4 @@
-//! The executable definition of [`Transport`](crate::Transport) and [`Bootstrap`](crate::Bootstrap): named cases that
-//! every backend instantiates.
+//! The executable definition of [`Transport`] and [`Bootstrap`]: named cases that every backend instantiates.
 //!
 //! Every rank of a job, thread or process, calls [`run`] with its own two planes. Ranks go through the cases in step:
 //! after each, they exchange what they found over the bootstrap, so that all report the same [`Failure`], which names
