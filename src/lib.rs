@@ -4,10 +4,13 @@
 
 #![forbid(unsafe_code)]
 
+pub mod backend;
+pub mod cli;
 pub mod engine;
 pub mod kernel;
 pub mod layout;
 pub mod output;
 pub mod plan;
 pub mod result;
+pub mod session;
 pub mod stats;
