@@ -136,18 +136,18 @@ fn a_killed_root_is_named_by_rank_1() {
 }
 
 fn a_stopped_rank_is_named() {
-    let message = "rank 6 (host node6) was lost in phase \"loaded test\": no sign of life for 4 s";
-    strike(7, &["2", "4"], 6, Signal::STOP, 0, message);
+    let message = "rank 6 (host node6) was lost in phase \"loaded test\": no sign of life for 6 s";
+    strike(7, &["2", "6"], 6, Signal::STOP, 0, message);
 }
 
 fn a_stopped_inner_rank_is_named() {
-    let message = "rank 1 (host node1) was lost in phase \"loaded test\": no sign of life for 4 s";
-    strike(7, &["2", "4"], 1, Signal::STOP, 0, message);
+    let message = "rank 1 (host node1) was lost in phase \"loaded test\": no sign of life for 6 s";
+    strike(7, &["2", "6"], 1, Signal::STOP, 0, message);
 }
 
 fn a_stopped_root_is_named_by_rank_1() {
-    let message = "rank 0 (host node0) was lost in phase \"loaded test\": no sign of life for 5 s";
-    strike(7, &["2", "4"], 0, Signal::STOP, 1, message);
+    let message = "rank 0 (host node0) was lost in phase \"loaded test\": no sign of life for 7 s";
+    strike(7, &["2", "6"], 0, Signal::STOP, 1, message);
 }
 
 fn an_abort_is_printed_once() {
