@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tailback_tcp::bootstrap::variables;
 use tailback_tcp::launch::{self, LaunchOptions};
 use tailback_tcp::{JoinConfig, TcpBootstrap, TcpConfig, TcpTransport};
 use tailback_transport::{Collective, Monitor};
@@ -30,10 +31,17 @@ pub fn job_seen() -> String {
 
 /// Runs the request in the job this process belongs to, or starts one.
 pub fn start(request: Request) -> Result<u8, String> {
-    match JoinConfig::from_env().map_err(|error| error.to_string())? {
-        Some(config) => over_tcp(request, config),
-        None => locally(&request),
+    match JoinConfig::from_env() {
+        Ok(Some(config)) => over_tcp(request, config),
+        Ok(None) => locally(&request),
+        // A secret that was forgotten is missing everywhere: once is enough to say so.
+        Err(_) if !has_secret() && !speaks_for_all() => Ok(2),
+        Err(error) => Err(error.to_string()),
     }
+}
+
+fn has_secret() -> bool {
+    [variables::SECRET, variables::SECRET_FILE].iter().any(|name| std::env::var_os(name).is_some())
 }
 
 fn over_tcp(request: Request, mut config: JoinConfig) -> Result<u8, String> {
@@ -82,6 +90,17 @@ fn locally(request: &Request) -> Result<u8, String> {
     ));
     let mut options = LaunchOptions::new(ranks, command);
     options.grace = Duration::from_secs(5);
-    let code = launch::run(&options).map_err(|error| error.to_string())?;
-    Ok(u8::try_from(code).unwrap_or(2))
+    // A shell's code for a signal means the same here: it could not run.
+    match launch::run(&options).map_err(|error| error.to_string())? {
+        code @ (0 | 1) => Ok(code as u8),
+        _ => Ok(2),
+    }
+}
+
+/// Whether this process is the one to report a mistake that every rank of the job makes alike.
+pub fn speaks_for_all() -> bool {
+    // Whoever starts ranks counts them in one of these.
+    const RANK: [&str; 4] = [variables::RANK, "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"];
+    let rank = RANK.iter().find_map(|name| std::env::var(name).ok()?.parse::<u32>().ok());
+    rank.is_none_or(|rank| rank == 0)
 }
