@@ -8,6 +8,7 @@ use tailback_tcp::launch::{self, LaunchOptions};
 use tailback_tcp::{JoinConfig, TcpBootstrap, TcpConfig, TcpTransport};
 use tailback_transport::{Collective, Monitor};
 
+use crate::output::Progress;
 use crate::plan::Preset;
 use crate::session::{self, Request};
 
@@ -29,14 +30,14 @@ pub fn job_seen() -> String {
 }
 
 /// Runs the request in the job this process belongs to, or starts one.
-pub fn start(request: Request) -> Result<u8, String> {
+pub fn start(request: &Request) -> Result<u8, String> {
     match JoinConfig::from_env().map_err(|error| error.to_string())? {
         Some(config) => over_tcp(request, config),
-        None => locally(&request),
+        None => locally(request),
     }
 }
 
-fn over_tcp(request: Request, mut config: JoinConfig) -> Result<u8, String> {
+fn over_tcp(request: &Request, mut config: JoinConfig) -> Result<u8, String> {
     let text = |error: tailback_transport::Error| error.to_string();
     config.stall_limit = request.stall_limit();
     let secret = config.secret.bytes();
@@ -50,7 +51,7 @@ fn over_tcp(request: Request, mut config: JoinConfig) -> Result<u8, String> {
         secret,
     };
     let code = match TcpTransport::open(&mut bootstrap, tcp) {
-        Ok(raw) => session::run(&request, &mut bootstrap, &mut Collective::new(raw), &monitor),
+        Ok(raw) => session::run(request, &mut bootstrap, &mut Collective::new(raw), &monitor),
         Err(error) => session::give_up(&bootstrap, &error),
     };
     bootstrap.finish().map_err(text)?;
@@ -82,6 +83,11 @@ fn locally(request: &Request) -> Result<u8, String> {
     ));
     let mut options = LaunchOptions::new(ranks, command);
     options.grace = Duration::from_secs(5);
-    let code = launch::run(&options).map_err(|error| error.to_string())?;
+    let progress = Arc::new(Progress::of_launcher(request.quiet()));
+    let shown = Arc::clone(&progress);
+    options.on_phase = Some(Box::new(move |line| shown.told(line)));
+    let code = launch::run(&options).map_err(|error| error.to_string());
+    progress.finish();
+    let code = code?;
     Ok(u8::try_from(code).unwrap_or(2))
 }

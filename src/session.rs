@@ -110,6 +110,11 @@ impl Request {
         })
     }
 
+    /// Whether the user wants results only.
+    pub fn quiet(&self) -> bool {
+        self.output.quiet
+    }
+
     /// Tells the user something, on stderr.
     pub fn say(&self, text: &str) {
         if !self.output.quiet {
@@ -215,7 +220,7 @@ impl Session {
             notes.iter().for_each(|note| request.say(note));
         }
         let system = root.then(|| self.system(bootstrap));
-        let progress = Arc::new(Progress::new(root && !request.output.quiet));
+        let progress = Arc::new(Progress::of_rank(root, request.quiet()));
         let measured = match self.measure(bootstrap, transport, monitor, &progress) {
             Ok(measured) => measured,
             Err(error) => give_up(bootstrap, &error),

@@ -49,9 +49,9 @@ enum Command {
 /// Does what was asked and gives the exit code; an error is one line for stderr.
 pub fn execute(cli: Cli) -> Result<u8, String> {
     match cli.command {
-        Command::Run(options) => backend::start(Request::run(options)?),
-        Command::Network(options) => backend::start(Request::network(options)?),
-        Command::Congest(options) => backend::start(Request::congest(options)?),
+        Command::Run(options) => backend::start(&Request::run(options)?),
+        Command::Network(options) => backend::start(&Request::network(options)?),
+        Command::Congest(options) => backend::start(&Request::congest(options)?),
         Command::Launch(arguments) => arguments.execute(),
         Command::Info => print(&info::text()),
         Command::Schema => print(&format!("{:#}\n", result::schema())),
