@@ -5,7 +5,7 @@
 //! - `connect`: connections and their handshake. `write`, `read`: bytes out, bytes in. `progress`: when to do which.
 //! - `post`: the operations that [`crate::TcpGroup`] offers.
 //!
-//! Sockets are non-blocking and registered with epoll once, edge-triggered: a connection is on the ready list from the
+//! Links are registered with epoll once, edge-triggered: a connection is on the ready list from the
 //! event until a read finds it dry, so that waiting costs one system call and interest never has to be changed.
 
 mod connect;

@@ -4,7 +4,8 @@
 
 use std::io::IoSliceMut;
 
-use rustix::io::{Errno, readv};
+use rustix::io::Errno;
+use rustix::net::{RecvAncillaryBuffer, RecvFlags, recv, recvmsg};
 
 use tailback_transport::{Rank, Result};
 
@@ -40,9 +41,19 @@ enum Got {
 impl Engine {
     /// Reads from `peer` until it is dry, paused or over budget. Returns whether anything arrived.
     pub(super) fn read_link(&mut self, peer: usize) -> Result<bool> {
+        self.read_with(peer, RecvFlags::DONTWAIT)
+    }
+
+    /// As [`Engine::read_link`], but sleeps until something arrives or the socket's time limit passes.
+    pub(super) fn read_sleeping(&mut self, peer: usize) -> Result<bool> {
+        self.read_with(peer, RecvFlags::empty())
+    }
+
+    fn read_with(&mut self, peer: usize, first: RecvFlags) -> Result<bool> {
         let mut any = false;
-        for _ in 0..BUDGET {
-            let Some(got) = self.read_once(peer) else { return Ok(any) };
+        for turn in 0..BUDGET {
+            let flags = if turn == 0 { first } else { RecvFlags::DONTWAIT };
+            let Some(got) = self.read_once(peer, flags) else { return Ok(any) };
             match got {
                 Got::Bytes { full } => {
                     any = true;
@@ -50,6 +61,10 @@ impl Engine {
                     let Route::Up(link) = &mut self.peers[peer].route else { return Ok(any) };
                     if !full && !link.closing {
                         link.ready = false;
+                        return Ok(any);
+                    }
+                    // Nothing wants this payload yet. The caller may be about to, and then it need not be copied.
+                    if matches!(link.incoming, Incoming::Hold { .. }) {
                         return Ok(any);
                     }
                 }
@@ -69,7 +84,7 @@ impl Engine {
     }
 
     /// One system call, or `None` when there is no link or it is paused.
-    fn read_once(&mut self, peer: usize) -> Option<Got> {
+    fn read_once(&mut self, peer: usize, flags: RecvFlags) -> Option<Got> {
         let state = &mut self.peers[peer];
         if state.held > HELD_LIMIT && state.open == 0 {
             return None;
@@ -84,7 +99,10 @@ impl Engine {
             Incoming::Into { slot, offset, left, .. } => {
                 &mut self.groups.at_mut(*slot).segment[*offset..*offset + *left]
             }
-            Incoming::Hold { data, filled, .. } => &mut data[*filled..],
+            Incoming::Hold { header, data, filled } => {
+                data.resize((*filled + HOLD_STEP).min(header.payload()), 0);
+                &mut data[*filled..]
+            }
             Incoming::Header | Incoming::Discard { .. } => &mut [],
         };
         let wanted = payload.len();
@@ -92,9 +110,10 @@ impl Engine {
         let spare = &mut stage[*end..room.max(*end)];
         let offered = wanted + spare.len();
         let result = if wanted == 0 {
-            rustix::io::read(&*socket, spare)
+            recv(&*socket, spare, flags).map(|(n, _)| n)
         } else {
-            readv(&*socket, &mut [IoSliceMut::new(payload), IoSliceMut::new(spare)])
+            let slices = &mut [IoSliceMut::new(payload), IoSliceMut::new(spare)];
+            recvmsg(&*socket, slices, &mut RecvAncillaryBuffer::default(), flags).map(|message| message.bytes)
         };
         Some(match result {
             Ok(0) => Got::Closed("connection closed".into()),
@@ -138,14 +157,9 @@ impl Engine {
                 }
                 Incoming::Hold { header, data, filled } if *filled < header.payload() => {
                     let n = staged.min(header.payload() - *filled);
-                    if data.len() < *filled + n {
-                        data.resize(*filled + n, 0);
-                    }
-                    data[*filled..*filled + n].copy_from_slice(&link.stage[link.start..link.start + n]);
+                    data.truncate(*filled);
+                    data.extend_from_slice(&link.stage[link.start..link.start + n]);
                     *filled += n;
-                    if data.len() == *filled {
-                        data.resize((*filled + HOLD_STEP).min(header.payload()), 0);
-                    }
                     link.start += n;
                 }
                 Incoming::Discard { left } if *left > 0 => {
@@ -283,9 +297,7 @@ impl Engine {
 
     fn hold(&mut self, peer: usize, header: Header) -> Incoming {
         self.peers[peer].held += HEADER + header.payload();
-        let mut data = self.spare.pop().unwrap_or_default();
-        data.resize(header.payload().min(HOLD_STEP), 0);
-        Incoming::Hold { header, data, filled: 0 }
+        Incoming::Hold { header, data: self.spare.pop().unwrap_or_default(), filled: 0 }
     }
 
     /// Takes a buffer back that [`Engine::hold`] handed out, so that early messages need no allocation in the long run.
