@@ -167,7 +167,7 @@ fn measure(plan: &Plan) -> Vec<(f64, f64)> {
     let body = |mut bootstrap: loopback::LoopbackBootstrap, _| -> Result<()> {
         let leads = bootstrap.rank() == Rank(0);
         let config = TcpConfig { interface: None, address: None, wait: Some(plan.wait), secret: [7; 32] };
-        let mut transport = TcpTransport::open(&mut bootstrap, config)?;
+        let mut transport = TcpTransport::open(&mut bootstrap, &config)?;
         if bootstrap.rank() > Rank(1) {
             return bootstrap.barrier();
         }

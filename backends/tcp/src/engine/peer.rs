@@ -50,6 +50,8 @@ pub struct Link {
     pub start: usize,
     /// See `stage`.
     pub end: usize,
+    /// The last payload was long, so the next may be: little is staged, for it would have to be copied.
+    pub long: bool,
     /// Whether the engine's list of readable connections has this one.
     pub ready: bool,
     /// The peer closed its side: read to the end rather than to the first short read.
@@ -68,6 +70,7 @@ impl Link {
             stage,
             start: 0,
             end: 0,
+            long: false,
             ready: false,
             closing: false,
             writable: true,

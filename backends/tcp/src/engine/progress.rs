@@ -53,7 +53,7 @@ impl Engine {
             return Ok(());
         }
         // Even a rank that always finds something to read has to hear of the others.
-        if self.rounds % LOOK_EVERY_BUSY == 0 {
+        if !self.ready.is_empty() && self.rounds.is_multiple_of(LOOK_EVERY_BUSY) {
             self.poll_events(Duration::ZERO)?;
         }
         if self.read_ready()? {
@@ -61,7 +61,7 @@ impl Engine {
         }
         let sleep = idle == Idle::Wait && self.wait == WaitMode::Block;
         if sleep && let Some(peer) = self.only_source() {
-            if !self.read_sleeping(peer)? {
+            if !self.read_sleeping(peer)? || self.rounds.is_multiple_of(LOOK_EVERY) {
                 self.poll_events(Duration::ZERO)?;
             }
             return Ok(());
@@ -76,7 +76,7 @@ impl Engine {
 
     /// The rounds of a call that had nothing to wait for: peers are served now and then all the same.
     pub(super) fn glance(&mut self) -> Result<()> {
-        if !self.corked.is_empty() || self.rounds % LOOK_EVERY_BUSY == 0 {
+        if !self.corked.is_empty() || self.rounds.is_multiple_of(LOOK_EVERY_BUSY) {
             return self.progress(Idle::Return);
         }
         self.rounds = self.rounds.wrapping_add(1);
@@ -93,7 +93,7 @@ impl Engine {
 
     fn look_due(&self, idle: Idle) -> bool {
         let busy = self.strangers > 0 || idle == Idle::Return;
-        self.connecting > 0 || self.rounds % if busy { LOOK_EVERY_BUSY } else { LOOK_EVERY } == 0
+        self.connecting > 0 || self.rounds.is_multiple_of(if busy { LOOK_EVERY_BUSY } else { LOOK_EVERY })
     }
 
     fn read_all(&mut self) -> Result<bool> {

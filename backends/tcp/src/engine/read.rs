@@ -90,7 +90,7 @@ impl Engine {
             return None;
         }
         let Route::Up(link) = &mut state.route else { return None };
-        let Link { socket, incoming, stage, start, end, .. } = &mut **link;
+        let Link { socket, incoming, stage, start, end, long, .. } = &mut **link;
         if *start > 0 {
             stage.copy_within(*start..*end, 0);
             (*start, *end) = (0, *end - *start);
@@ -106,7 +106,7 @@ impl Engine {
             Incoming::Header | Incoming::Discard { .. } => &mut [],
         };
         let wanted = payload.len();
-        let room = if wanted < LONG { STAGE } else { TAIL };
+        let room = if wanted >= LONG || (wanted == 0 && *long) { TAIL } else { STAGE };
         let spare = &mut stage[*end..room.max(*end)];
         let offered = wanted + spare.len();
         let result = if wanted == 0 {
@@ -143,6 +143,7 @@ impl Engine {
                     let Some(bytes) = link.stage[link.start..link.end].first_chunk::<HEADER>() else { return Ok(()) };
                     let parsed = Header::decode(bytes);
                     link.start += HEADER;
+                    link.long = parsed.is_ok_and(|header| header.payload() >= LONG);
                     let header = parsed.map_err(|what| self.protocol(peer, what))?;
                     let incoming = self.begin(peer, header)?;
                     self.set_incoming(peer, incoming);
