@@ -50,7 +50,7 @@ fn over_tcp(request: &Request, mut config: JoinConfig) -> Result<u8, String> {
         wait: options.wait,
         secret,
     };
-    let code = match TcpTransport::open(&mut bootstrap, tcp) {
+    let code = match TcpTransport::open(&mut bootstrap, &tcp) {
         Ok(raw) => session::run(request, &mut bootstrap, &mut Collective::new(raw), &monitor),
         Err(error) => session::give_up(&bootstrap, &error),
     };
