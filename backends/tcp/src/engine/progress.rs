@@ -53,11 +53,7 @@ impl Engine {
             return Ok(());
         }
         // Even a rank that always finds something to read has to hear of the others.
-<<<<<<< HEAD
-        if self.rounds.is_multiple_of(LOOK_EVERY_BUSY) {
-=======
         if !self.ready.is_empty() && self.rounds.is_multiple_of(LOOK_EVERY_BUSY) {
->>>>>>> tcp-data
             self.poll_events(Duration::ZERO)?;
         }
         if self.read_ready()? {
