@@ -1,0 +1,4 @@
+//! Tailback: what congestion does to a network.
+#![forbid(unsafe_code)]
+
+pub mod lab;
