@@ -54,13 +54,16 @@ pub(super) fn end_all(id: &str, holders: &[ProcessId]) -> Result<()> {
     const LIMIT: Duration = Duration::from_secs(10);
     let start = Instant::now();
     let mut pause = Duration::from_millis(1);
+    let mut ending = HashSet::new();
     // A process may fork between the look and the signal, so it looks again until nothing is left.
     while start.elapsed() < LIMIT {
-        let members = members(id, holders);
-        if members.is_empty() {
+        // One that is ending has left its namespaces already, but not the list of processes.
+        ending.extend(members(id, holders));
+        ending.retain(|process: &ProcessId| process.is_alive());
+        if ending.is_empty() {
             return Ok(());
         }
-        members.iter().for_each(|process| process.kill());
+        ending.iter().for_each(|process| process.kill());
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(50));
     }

@@ -84,7 +84,10 @@ pub(super) struct System {
 impl System {
     /// Finds the tools and the mode: the one asked for, or the first that works.
     pub fn find(mode: Option<Mode>) -> std::result::Result<Self, Reason> {
-        let path = search_path();
+        Self::find_in(search_path(), mode)
+    }
+
+    fn find_in(path: OsString, mode: Option<Mode>) -> std::result::Result<Self, Reason> {
         for (tool, package) in TOOLS {
             if !std::env::split_paths(&path).any(|dir| is_executable(&dir.join(tool))) {
                 return Err(Reason(format!("the command `{tool}` is missing: install the package {package}")));
@@ -262,4 +265,21 @@ fn why_no_user_namespace() -> Option<String> {
         let name = setting.replace('/', ".");
         (value.trim() == *forbids).then(|| format!("user namespaces are forbidden here (sysctl {name} is {forbids})"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_tool_is_named_with_its_package() {
+        let reason = System::find_in("/nonexistent".into(), None).expect_err("no tools there").to_string();
+        assert_eq!(reason, "the command `ip` is missing: install the package iproute2 (iproute)");
+    }
+
+    #[test]
+    fn an_unknown_congestion_control_is_refused_with_those_there_are() {
+        let message = check_congestion_control("carrier-pigeon").expect_err("unknown").to_string();
+        assert!(message.contains("carrier-pigeon") && message.contains("reno"), "{message}");
+    }
 }
