@@ -24,9 +24,11 @@ impl Bench {
         let name = format!("{test}-{}", if as_nobody { "nobody" } else { "self" });
         let root = std::env::temp_dir().join(format!("tailback-test-{name}-{}", std::process::id()));
         fs::create_dir(&root).expect("makes a directory");
-        // The build's directory may be closed to others.
+        // The build directory may be closed to others. A copy made by this process could be inherited, open for writing,
+        // by a child of another test, and then not be run.
         let program = root.join("tailback");
-        fs::copy(TAILBACK, &program).expect("copies the program");
+        let copied = Command::new("cp").arg(TAILBACK).arg(&program).status().expect("starts");
+        assert!(copied.success(), "copies the program");
         let dir = root.join("labs");
         if as_nobody {
             std::os::unix::fs::chown(&root, Some(65534), Some(65534)).expect("gives the directory away");
