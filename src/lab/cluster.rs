@@ -193,6 +193,9 @@ impl Lab {
         let name = self.state.spec.name.clone();
         let hosts_file = self.registry.file(&name, ".hosts");
         fs::write(&hosts_file, self.topology.hosts_file()).map_err(Error::file(&hosts_file))?;
+        let names: String = self.hosts().iter().map(|host| format!("{}\n", host.name)).collect();
+        let names_file = self.registry.file(&name, ".names");
+        fs::write(&names_file, names).map_err(Error::file(&names_file))?;
         self.write_ssh()?;
         let hosts_file = hosts_file.to_str().ok_or_else(|| Error::Usage(format!("{hosts_file:?} is no UTF-8 path")))?;
         let switch = Setup { name: "switch", hosts_file: None, ip_batch: "", tc_batch: "" };

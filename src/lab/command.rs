@@ -58,6 +58,9 @@ pub struct Exec {
     /// Preload the idle-poll shim, for MPI ranks that outnumber the cores
     #[arg(long)]
     idle_shim: bool,
+    /// Set what MPI launchers need: `exec --mpi h0 -- mpirun -n 12 PROGRAM` starts a rank on each of 12 hosts
+    #[arg(long)]
+    mpi: bool,
     /// The host, then the command and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "HOST [--] COMMAND")]
     words: Vec<String>,
@@ -169,6 +172,9 @@ fn run(exec: &Exec) -> Result<Error> {
     let prefix = lab.command_on(lab.host(&host)?);
     let mut command = Command::new(&prefix[0]);
     command.args(&prefix[1..]).args(&words);
+    if exec.mpi {
+        command.envs(lab.mpi_environment());
+    }
     if exec.idle_shim {
         let mut preload = OsString::from(lab.shim()?);
         if let Some(others) = std::env::var_os("LD_PRELOAD") {

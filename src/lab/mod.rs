@@ -13,6 +13,7 @@ mod command;
 mod counters;
 mod error;
 mod holder;
+mod mpi;
 mod process;
 mod shim;
 mod spec;

@@ -20,7 +20,7 @@ use super::system::Mode;
 /// Overrides where labs are written down; set for commands that run inside a lab, where the user's number differs.
 pub(super) const DIR_VARIABLE: &str = "TAILBACK_LAB_DIR";
 /// The files of a lab, by what follows its name.
-const SUFFIXES: [&str; 6] = [".hosts", ".ssh", ".shim.c", ".shim.so", ".tmp", ".json"];
+const SUFFIXES: [&str; 7] = [".hosts", ".names", ".ssh", ".shim.c", ".shim.so", ".tmp", ".json"];
 
 /// A lab as written down.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -84,12 +84,12 @@ pub(super) struct System {
 impl System {
     /// Finds the tools and the mode: the one asked for, or the first that works.
     pub fn find(mode: Option<Mode>) -> std::result::Result<Self, Reason> {
-        Self::find_in(search_path(), mode)
+        Self::find_in(&search_path(), mode)
     }
 
-    fn find_in(path: OsString, mode: Option<Mode>) -> std::result::Result<Self, Reason> {
+    fn find_in(path: &OsString, mode: Option<Mode>) -> std::result::Result<Self, Reason> {
         for (tool, package) in TOOLS {
-            if !std::env::split_paths(&path).any(|dir| is_executable(&dir.join(tool))) {
+            if !std::env::split_paths(path).any(|dir| is_executable(&dir.join(tool))) {
                 return Err(Reason(format!("the command `{tool}` is missing: install the package {package}")));
             }
         }
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_missing_tool_is_named_with_its_package() {
-        let reason = System::find_in("/nonexistent".into(), None).expect_err("no tools there").to_string();
+        let reason = System::find_in(&"/nonexistent".into(), None).expect_err("no tools there").to_string();
         assert_eq!(reason, "the command `ip` is missing: install the package iproute2 (iproute)");
     }
 
