@@ -1,4 +1,14 @@
-//! Tailback: what congestion does to a network.
+//! Tailback measures what congestion does to traffic that matters: canary kernels alone, then under load.
+//!
+//! The library exists for the binary, its tests and its benches; it makes no promise of a stable interface.
+
 #![forbid(unsafe_code)]
 
+pub mod engine;
+pub mod kernel;
 pub mod lab;
+pub mod layout;
+pub mod output;
+pub mod plan;
+pub mod result;
+pub mod stats;
