@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cluster::Lab;
@@ -9,7 +10,7 @@ use super::error::{Error, Result};
 use super::topology::{Place, Port};
 
 /// One port's counters since the lab came up. Take the difference of two readings with [`PortCounters::since`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PortCounters {
     /// Who sends through the port: a host or a switch.
     pub from: String,
@@ -24,7 +25,7 @@ pub struct PortCounters {
 }
 
 /// What a port's queue did.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueCounters {
     /// Bytes that left the queue.
     pub bytes: u64,

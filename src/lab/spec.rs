@@ -4,6 +4,7 @@
 //! only.
 
 use clap::Args;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::{Error, Result};
@@ -18,7 +19,7 @@ const MAX_RATE: Rate = Rate::bits_per_second(100_000_000_000);
 const MIN_BURST: u64 = 16 << 10;
 
 /// A lab: hosts on leaf switches, joined by a spine, every data link shaped in rate and queue length.
-#[derive(Clone, Debug, PartialEq, Eq, Args, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Args, Serialize, Deserialize, JsonSchema)]
 #[command(next_help_heading = "Lab")]
 #[serde(deny_unknown_fields)]
 pub struct LabSpec {

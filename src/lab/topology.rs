@@ -6,6 +6,7 @@
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::spec::LabSpec;
@@ -18,7 +19,7 @@ const CONTROL: [u8; 3] = [10, 78, 0];
 const AGEING: u32 = 8_640_000;
 
 /// A host of the lab.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
     /// Its name: `h0`, `h1`, ...
     pub name: String,
