@@ -4,6 +4,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod backend;
+pub mod cli;
 pub mod engine;
 pub mod kernel;
 pub mod lab;
@@ -11,4 +13,5 @@ pub mod layout;
 pub mod output;
 pub mod plan;
 pub mod result;
+pub mod session;
 pub mod stats;

@@ -1,23 +1,18 @@
-//! Tailback's command line.
+//! Tailback's binary: parse, do, report one line on failure.
+
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 
 use clap::Parser;
-use tailback::lab::{self, LabCommand};
-
-#[derive(Parser)]
-#[command(version, about)]
-enum Command {
-    /// An emulated cluster on this machine
-    #[command(subcommand)]
-    Lab(LabCommand),
-}
+use tailback::cli::{Cli, execute};
 
 fn main() -> ExitCode {
-    let Command::Lab(command) = Command::parse();
-    lab::execute(command).unwrap_or_else(|error| {
-        eprintln!("tailback: {error}");
-        ExitCode::from(2)
-    })
+    match execute(Cli::parse()) {
+        Ok(code) => ExitCode::from(code),
+        Err(message) => {
+            eprintln!("tailback: error: {message}");
+            ExitCode::from(2)
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use tailback_transport::{Group, Nanos, Result};
 
 use super::job::{Control, Team};
-use super::lockstep::{Ballot, Lockstep, Timing};
+use super::lockstep::{Ballot, Lockstep, Next, Timing};
 use crate::kernel::{CanaryVisitor, Kernel};
 use crate::layout::Neighbours;
 use crate::plan::CanaryTest;
@@ -101,7 +101,7 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
                 self.recorder.record(took);
                 timed += 1;
             }
-            if self.lockstep.step()
+            if self.lockstep.step() == Next::Boundary
                 && let Some(stop) = self.boundary()?
             {
                 if timed == 0 && self.recorder.samples.passes() == 0 {

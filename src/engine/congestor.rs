@@ -1,11 +1,11 @@
 //! The congestor's loop: load that starts before the canary measures, ends after it, and never pauses in between.
 
-use tailback_transport::{Group, Nanos, Result};
+use tailback_transport::{Group, Nanos, Proposal, Result};
 
 use super::canary::Recorder;
 use super::collect::Load;
 use super::job::{Control, Team};
-use super::lockstep::{Ballot, Lockstep, Timing};
+use super::lockstep::{Ballot, Lockstep, Next, Timing};
 use crate::kernel::{CongestorVisitor, Kernel};
 use crate::layout::natural_ring;
 use crate::plan::CongestorTest;
@@ -48,8 +48,14 @@ impl<G: Group> CongestorVisitor for CongestorRun<'_, G> {
             kernel.iterate(group, ring)?;
             recorder.record(group.now().since(start));
             watch.iterations += 1;
-            if !lockstep.step() {
-                continue;
+            match lockstep.step() {
+                Next::Iterate => continue,
+                Next::Glance => {
+                    lockstep.glance(group)?;
+                    watch.glance()?;
+                    continue;
+                }
+                Next::Boundary => {}
             }
             control.monitor.tick();
             recorder.close_pass();
@@ -94,6 +100,8 @@ struct Watch<'a, G: Group> {
     started: Nanos,
     over: bool,
     interrupted: bool,
+    /// What a glance already brought of the world's agreement under way.
+    seen: Option<Proposal>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -115,11 +123,23 @@ impl<'a, G: Group> Watch<'a, G> {
             started: now,
             over: false,
             interrupted: false,
+            seen: None,
         }
+    }
+
+    /// Lets the world's agreement advance, without waiting for it.
+    fn glance(&mut self) -> Result<()> {
+        if let (Until::Canaries(world), State::Releasing | State::Loading) = (&mut self.until, self.state)
+            && self.seen.is_none()
+        {
+            self.seen = world.poll_agreement()?;
+        }
+        Ok(())
     }
 
     /// At a chunk's boundary. True when what was recorded so far lies before the canaries' release.
     fn look(&mut self, now: Nanos) -> Result<bool> {
+        self.glance()?;
         let world = match &mut self.until {
             Until::Elapsed(limit) => {
                 if self.released.is_none() {
@@ -140,7 +160,7 @@ impl<'a, G: Group> Watch<'a, G> {
                 Ok(true)
             }
             State::Releasing => {
-                if world.poll_agreement()?.is_none() {
+                if self.seen.take().is_none() {
                     return Ok(true);
                 }
                 world.start_agreement([0; 4])?;
@@ -149,7 +169,7 @@ impl<'a, G: Group> Watch<'a, G> {
                 Ok(true)
             }
             State::Loading => {
-                if let Some(agreed) = world.poll_agreement()? {
+                if let Some(agreed) = self.seen.take() {
                     self.stopped = Some((self.iterations, now));
                     self.interrupted = agreed[1] != 0;
                     self.over = true;
@@ -174,12 +194,18 @@ impl<'a, G: Group> Watch<'a, G> {
             self.state = State::Releasing;
         }
         if self.state == State::Releasing {
-            world.wait_agreement()?;
+            if self.seen.take().is_none() {
+                world.wait_agreement()?;
+            }
             world.start_agreement([0, u64::from(interrupted), 0, 0])?;
             self.state = State::Loading;
         }
         if self.state == State::Loading {
-            self.interrupted |= world.wait_agreement()?[1] != 0;
+            let agreed = match self.seen.take() {
+                Some(agreed) => agreed,
+                None => world.wait_agreement()?,
+            };
+            self.interrupted |= agreed[1] != 0;
             self.state = State::Over;
         }
         Ok(())

@@ -7,7 +7,7 @@
 //! Canaries agree at the boundary itself, outside any timed iteration. Congestors overlap the agreement with the next
 //! chunk's traffic and act on it one boundary later, so that the load never pauses.
 
-use tailback_transport::{Group, Nanos, Result};
+use tailback_transport::{Group, Nanos, Proposal, Result};
 
 /// What a member proposes at a boundary, and what is agreed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +25,19 @@ pub(super) enum Timing {
     Overlapped,
 }
 
+/// What follows an iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    Iterate,
+    /// A good moment to let background agreements advance: [`Lockstep::glance`].
+    Glance,
+    /// The chunk is over: [`Lockstep::agree`].
+    Boundary,
+}
+
+/// A chunk is glanced at this often, so that an agreement's rounds are over before the chunk is.
+const GLANCES: u64 = 8;
+
 /// A member's view of its group's chunks. Every member's is the same.
 pub(super) struct Lockstep {
     timing: Timing,
@@ -35,19 +48,47 @@ pub(super) struct Lockstep {
     done: u64,
     started: Nanos,
     under_way: bool,
+    /// What a glance already brought of the agreement under way.
+    seen: Option<Proposal>,
+    glance_at: u64,
 }
 
 impl Lockstep {
     /// Starts with a chunk of one iteration; none is longer than `longest`.
     pub(super) fn new(timing: Timing, target: Nanos, longest: u64, now: Nanos) -> Self {
-        Lockstep { timing, target, longest: longest.max(1), chunk: 1, done: 0, started: now, under_way: false }
+        Lockstep {
+            timing,
+            target,
+            longest: longest.max(1),
+            chunk: 1,
+            done: 0,
+            started: now,
+            under_way: false,
+            seen: None,
+            glance_at: 1,
+        }
     }
 
-    /// Counts an iteration; true when a boundary is reached and [`Lockstep::agree`] must be called.
+    /// Counts an iteration and says what follows it.
     #[inline]
-    pub(super) fn step(&mut self) -> bool {
+    pub(super) fn step(&mut self) -> Next {
         self.done += 1;
-        self.done >= self.chunk
+        if self.done >= self.chunk {
+            Next::Boundary
+        } else if self.done >= self.glance_at {
+            self.glance_at = self.done + (self.chunk / GLANCES).max(1);
+            Next::Glance
+        } else {
+            Next::Iterate
+        }
+    }
+
+    /// Lets the agreement under way advance, without waiting for it.
+    pub(super) fn glance<G: Group>(&mut self, group: &mut G) -> Result<()> {
+        if self.under_way && self.seen.is_none() {
+            self.seen = group.poll_agreement()?;
+        }
+        Ok(())
     }
 
     /// How long the next chunk is expected to take, from this member's last one.
@@ -66,7 +107,10 @@ impl Lockstep {
                 Some(group.wait_agreement()?)
             }
             Timing::Overlapped => {
-                let earlier = if self.under_way { Some(group.wait_agreement()?) } else { None };
+                let earlier = match (self.under_way, self.seen.take()) {
+                    (true, None) => Some(group.wait_agreement()?),
+                    (_, seen) => seen,
+                };
                 self.under_way = earlier.is_none_or(|agreed| agreed[0] == 0);
                 if self.under_way {
                     group.start_agreement(proposal)?;
@@ -78,7 +122,7 @@ impl Lockstep {
             let wanted = self.target.0 / slowest.max(1);
             self.chunk = wanted.clamp(1, (4 * self.chunk).min(self.longest));
         }
-        (self.done, self.started) = (0, group.now());
+        (self.done, self.glance_at, self.started) = (0, (self.chunk / GLANCES).max(1), group.now());
         Ok(agreed.map_or_else(Ballot::default, |agreed| Ballot { stop: agreed[0] != 0, interrupted: agreed[1] != 0 }))
     }
 }
@@ -101,7 +145,11 @@ mod tests {
                 if iteration % (7 + u64::from(me)) == 0 {
                     std::thread::sleep(std::time::Duration::from_micros(u64::from(me) * 20));
                 }
-                if lockstep.step() {
+                let next = lockstep.step();
+                if next == Next::Glance {
+                    lockstep.glance(&mut group)?;
+                }
+                if next == Next::Boundary {
                     let mine = Ballot { stop: iteration > 500 + 100 * u64::from(me), interrupted: me == 0 };
                     let agreed = lockstep.agree(&mut group, mine)?;
                     if agreed.stop {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use clap::{Args, Subcommand};
 use tailback_transport::Bytes;
@@ -66,11 +66,11 @@ pub struct Exec {
     words: Vec<String>,
 }
 
-/// Does what is asked; the exit code is that of a command run on a host, else success.
+/// Does what is asked and gives the exit code. A command on a host takes this process's place, and its exit code.
 ///
 /// # Errors
 /// If it cannot be done.
-pub fn execute(command: LabCommand) -> Result<ExitCode> {
+pub fn execute(command: LabCommand) -> Result<u8> {
     let text = match command {
         LabCommand::Up(spec) => {
             let lab = Lab::up(&spec)?;
@@ -85,8 +85,11 @@ pub fn execute(command: LabCommand) -> Result<ExitCode> {
         LabCommand::Status(status) => show(&status)?,
         LabCommand::Exec(exec) => return Err(run(&exec)?),
     };
-    io::stdout().write_all(text.as_bytes()).map_err(Error::command("writing to standard output"))?;
-    Ok(ExitCode::SUCCESS)
+    match io::stdout().write_all(text.as_bytes()) {
+        // A reader that has gone away (`| head`) is no error.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::command("writing to stdout")(error)),
+        _ => Ok(0),
+    }
 }
 
 fn show(status: &Status) -> Result<String> {

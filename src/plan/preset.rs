@@ -17,6 +17,15 @@ pub enum Preset {
     Quick,
 }
 
+impl std::fmt::Display for Preset {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Preset::Gpcnet => "gpcnet",
+            Preset::Quick => "quick",
+        })
+    }
+}
+
 impl Preset {
     /// The preset's plan for a load test.
     pub fn plan(self) -> Plan {

@@ -1,7 +1,7 @@
 //! Reading and writing result files. A file is written whole or not at all.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::{ResultFile, SCHEMA_VERSION};
@@ -22,15 +22,19 @@ pub enum ResultError {
     Version { path: String, found: u64 },
 }
 
-/// Writes next to the target, syncs, and renames: a reader sees the old file or the new one, never a part.
+/// Writes a result file.
 pub fn write(path: &Path, result: &ResultFile) -> Result<(), ResultError> {
+    write_text(path, &(serde_json::to_string_pretty(result).expect("a result is plain data") + "\n"))
+}
+
+/// Writes next to the target, syncs, and renames: a reader sees the old file or the new one, never a part.
+pub fn write_text(path: &Path, text: &str) -> Result<(), ResultError> {
     let failed = |source| ResultError::Write { path: path.display().to_string(), source };
     let partial = partial_path(path);
     let written = (|| {
-        let mut out = BufWriter::new(File::create(&partial)?);
-        serde_json::to_writer_pretty(&mut out, result)?;
-        out.write_all(b"\n")?;
-        out.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?;
+        let mut out = File::create(&partial)?;
+        out.write_all(text.as_bytes())?;
+        out.sync_all()?;
         std::fs::rename(&partial, path)
     })();
     written.map_err(|source| {

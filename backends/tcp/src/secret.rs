@@ -56,6 +56,12 @@ impl Secret {
         Ok(Secret(bytes))
     }
 
+    /// The secret itself, for the data plane's handshake.
+    #[must_use]
+    pub fn bytes(&self) -> [u8; 32] {
+        self.0
+    }
+
     /// The secret as 64 hexadecimal digits. Goes into an environment or a private file, never on a command line.
     #[must_use]
     pub fn to_hex(&self) -> String {

@@ -34,14 +34,14 @@ pub mod variables {
     pub const BOOTSTRAP_ADDR: &str = "TAILBACK_BOOTSTRAP_ADDR";
     /// Set to 1 by the launcher when it holds rank 0's port for it.
     pub const ROOT_RESERVED: &str = "TAILBACK_ROOT_RESERVED";
-    /// Set by the launcher: the descriptor of a pipe that breaks when the launcher is gone.
-    pub const LIFELINE_FD: &str = "TAILBACK_LIFELINE_FD";
+    /// Set by the launcher: the inherited pipe that breaks when the launcher is gone, as `descriptor:inode`.
+    pub const LIFELINE: &str = "TAILBACK_LIFELINE";
     /// How the ranks were started, for the result file.
     pub const LAUNCHER: &str = "TAILBACK_LAUNCHER";
 }
 
 use self::variables::{
-    BOOTSTRAP_ADDR, BOOTSTRAP_IF, HOST, LAUNCHER, LIFELINE_FD, RANK, ROOT, ROOT_RESERVED, SECRET, SECRET_FILE, SIZE,
+    BOOTSTRAP_ADDR, BOOTSTRAP_IF, HOST, LAUNCHER, LIFELINE, RANK, ROOT, ROOT_RESERVED, SECRET, SECRET_FILE, SIZE,
 };
 
 /// Slurm numbers real steps from 0; batch scripts, interactive and external steps have numbers from here.
@@ -100,7 +100,7 @@ impl Environment<'_> {
         }
         config.launcher = self.get(LAUNCHER)?.unwrap_or_else(|| shape.launcher.to_owned());
         config.root_reserved = self.get(ROOT_RESERVED)?.is_some_and(|v| v == "1");
-        config.lifeline = self.number::<u32>(LIFELINE_FD)?.and_then(Lifeline::inherited).map(Arc::new);
+        config.lifeline = self.get(LIFELINE)?.as_deref().and_then(Lifeline::inherited).map(Arc::new);
         Ok(Some(config))
     }
 

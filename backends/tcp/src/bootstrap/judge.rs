@@ -90,15 +90,15 @@ impl Judge {
 
     fn silent(&self, limit: Duration, now: Instant) -> Option<String> {
         let age = |seat: &Seat| now.saturating_duration_since(seat.heard);
-        let is_silent = |seat: &&Seat| seat.state != State::Done && age(seat) > limit / 2;
-        if !self.seats.iter().any(|s| is_silent(&s) && age(s) > limit) {
+        // Signs of life come in batches, level by level: what fell silent together may be seen a moment apart.
+        let is_silent = |seat: &Seat| seat.state != State::Done && age(seat) > limit * 3 / 4;
+        if !self.seats.iter().any(|s| is_silent(s) && age(s) > limit) {
             return None;
         }
         // A silent rank silences everyone below it in the tree: only the topmost ones are to blame.
-        let blamed = self.select(|rank, seat| {
-            let above = tree::parent(rank, self.fan_out).map(|p| &self.seats[p.index()]);
-            is_silent(&seat) && !above.is_some_and(|s| is_silent(&s))
-        });
+        let above = |rank: &Rank| tree::parent(*rank, self.fan_out);
+        let silenced = |rank| std::iter::successors(above(&rank), above).any(|r| is_silent(&self.seats[r.index()]));
+        let blamed = self.select(|rank, seat| is_silent(seat) && !silenced(rank));
         let seat = &self.seats[blamed.first()?.index()];
         let detail = format!("no sign of life for {} s", limit.as_secs_f64());
         let also = if blamed.len() > 1 { format!("; also silent: {}", Ranks(&blamed[1..])) } else { String::new() };

@@ -5,8 +5,9 @@
 //! which needs no unsafe code and fails cleanly if a wrapper closed it.
 
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
@@ -15,15 +16,24 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 pub struct Lifeline(File);
 
 impl Lifeline {
-    /// The pipe inherited as descriptor `number`, if it is there and is a pipe.
+    /// The pipe that `name` (from [`Lifeline::name`]) says was inherited, if it is still the one behind that descriptor.
     #[must_use]
-    pub fn inherited(number: u32) -> Option<Self> {
-        let path = format!("/proc/self/fd/{number}");
-        if !std::fs::metadata(&path).ok()?.file_type().is_fifo() {
+    pub fn inherited(name: &str) -> Option<Self> {
+        let (number, inode) = name.split_once(':')?;
+        let path = format!("/proc/self/fd/{}", number.parse::<u32>().ok()?);
+        let nonblock = rustix::fs::OFlags::NONBLOCK.bits();
+        let found = std::fs::metadata(&path).ok()?;
+        if !found.file_type().is_fifo() || found.ino() != inode.parse().ok()? {
             return None;
         }
-        let nonblock = rustix::fs::OFlags::NONBLOCK.bits();
         File::options().read(true).custom_flags(nonblock as i32).open(path).ok().map(Lifeline)
+    }
+
+    /// How ranks find the pipe whose reading end they inherit: its descriptor, and the inode that tells it from
+    /// whatever else a wrapper may have put in its place.
+    pub(crate) fn name(reading_end: &OwnedFd) -> io::Result<String> {
+        let inode = rustix::fs::fstat(reading_end)?.st_ino;
+        Ok(format!("{}:{inode}", reading_end.as_raw_fd()))
     }
 
     /// Whether the launcher is gone.
@@ -38,5 +48,23 @@ impl Lifeline {
 impl AsFd for Lifeline {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn breaks_when_the_writing_end_closes_and_ignores_other_pipes() {
+        let (reading, writing) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
+        let name = Lifeline::name(&reading).unwrap();
+        let lifeline = Lifeline::inherited(&name).unwrap();
+        assert!(!lifeline.is_cut());
+        drop(writing);
+        assert!(lifeline.is_cut());
+        assert!(Lifeline::inherited(&name).unwrap().is_cut(), "opened after the launcher has gone");
+        assert!(Lifeline::inherited(&format!("{name}9")).is_none(), "another inode");
+        assert!(Lifeline::inherited("0").is_none());
     }
 }

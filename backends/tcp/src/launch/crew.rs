@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use tailback_transport::{Error, Rank, Result};
 use super::output::Stream;
 use super::signals::Signals;
 use super::{LaunchOptions, Output};
-use crate::bootstrap::{poll_until, say, variables};
+use crate::bootstrap::{EXIT_CODE, Lifeline, poll_until, say, variables};
 use crate::secret::Secret;
 
 /// How long ranks have to end by themselves, and to say why, after one has failed.
@@ -75,7 +75,7 @@ impl Crew {
             (variables::ROOT, root.to_string()),
             (variables::SECRET, secret),
             (variables::LAUNCHER, "tailback launch".into()),
-            (variables::LIFELINE_FD, inherited.as_raw_fd().to_string()),
+            (variables::LIFELINE, Lifeline::name(&inherited).map_err(failed("pipe"))?),
             (variables::ROOT_RESERVED, if reservation.is_some() { "1" } else { "" }.into()),
         ];
         let mut crew = Crew {
@@ -251,12 +251,12 @@ impl Crew {
                 }
                 code
             }
-            (None, Some(_)) if self.reported => crate::bootstrap::EXIT_CODE,
+            (None, Some(_)) if self.reported => EXIT_CODE,
             (None, Some(signal)) => {
                 say("error", &format!("rank {rank} was ended by signal {signal}"));
                 128 + signal
             }
-            (None, None) => crate::bootstrap::EXIT_CODE,
+            (None, None) => EXIT_CODE,
         }
     }
 }

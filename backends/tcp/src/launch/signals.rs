@@ -22,12 +22,12 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// From here on the signals no longer end the launcher. What it was started to ignore (nohup) stays ignored.
+    /// From here on the signals no longer end the launcher. A hang-up that it was
+    /// started to ignore (nohup) stays ignored.
     pub(super) fn install() -> Result<Self> {
-        let ignored = ignored_signals();
         let mut sources = Vec::new();
         for number in [SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
-            if number != SIGCHLD && ignored & (1 << (number - 1)) != 0 {
+            if number == SIGHUP && is_ignored(number) {
                 continue;
             }
             let bad = |e: std::io::Error| Error::Setup(format!("signal {number} cannot be handled: {e}"));
@@ -63,9 +63,10 @@ impl Signals {
     }
 }
 
-/// The mask of signals that this process was started to ignore.
-fn ignored_signals() -> u64 {
+/// Whether this process was started to ignore a signal.
+fn is_ignored(number: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0)
+    let mask = mask.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0);
+    mask & (1 << (number - 1)) != 0
 }

@@ -144,13 +144,13 @@ fn a_killed_root_gives_2_and_one_line() {
 }
 
 fn a_stopped_rank_is_ended_too() {
-    let (child, pids) = start_working(4, &["3"]);
+    let (child, pids) = start_working(4, &["6"]);
     std::thread::sleep(Duration::from_millis(2500));
     kill_process(pids[2], Signal::STOP).unwrap();
     let out = child.wait_with_output().unwrap();
     wait_gone(&pids);
     assert_eq!(out.status.code(), Some(2));
-    let line = "[0] tailback: error: rank 2 (host node1) was lost in phase \"loaded test\": no sign of life for 3 s\n";
+    let line = "[0] tailback: error: rank 2 (host node1) was lost in phase \"loaded test\": no sign of life for 6 s\n";
     assert_eq!(text(&out.stderr), line);
 }
 
