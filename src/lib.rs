@@ -8,6 +8,7 @@ pub mod backend;
 pub mod cli;
 pub mod engine;
 pub mod kernel;
+pub mod lab;
 pub mod layout;
 pub mod output;
 pub mod plan;

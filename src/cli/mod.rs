@@ -9,6 +9,7 @@ mod options;
 use clap::{Parser, Subcommand};
 
 use crate::backend;
+use crate::lab::{self, LabCommand};
 use crate::result;
 use crate::session::Request;
 
@@ -38,6 +39,9 @@ enum Command {
     Congest(CongestOptions),
     /// Start a command as ranks on this machine
     Launch(launch::LaunchArguments),
+    /// An emulated cluster on this machine
+    #[command(subcommand)]
+    Lab(LabCommand),
     /// Show what this machine and this binary can do
     Info,
     /// Print the JSON schema of result files
@@ -53,6 +57,7 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Network(options) => backend::start(&Request::network(options)?),
         Command::Congest(options) => backend::start(&Request::congest(options)?),
         Command::Launch(arguments) => arguments.execute(),
+        Command::Lab(command) => lab::execute(command).map_err(|error| error.to_string()),
         Command::Info => print(&info::text()),
         Command::Schema => print(&format!("{:#}\n", result::schema())),
         Command::Secret => print(&format!("{}\n", tailback_tcp::Secret::random().map_err(|e| e.to_string())?.to_hex())),
