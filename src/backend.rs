@@ -1,19 +1,13 @@
 //! Chooses how the ranks come together and what they measure. The only place that knows which backends are compiled in.
 
-use std::ffi::OsString;
 use std::sync::Arc;
-use std::time::Duration;
 
-use tailback_tcp::launch::{self, LaunchOptions};
 use tailback_tcp::{JoinConfig, TcpBootstrap, TcpConfig, TcpTransport};
 use tailback_transport::{Collective, Monitor};
 
-use crate::output::Progress;
-use crate::plan::Preset;
+use crate::lab::LabSpec;
+use crate::local;
 use crate::session::{self, Request};
-
-/// Ranks that are started on this machine when there is no launcher.
-const LOCAL_RANKS: usize = 10;
 
 /// The compiled-in backends and what each can do here.
 pub fn available() -> Vec<(&'static str, String)> {
@@ -33,7 +27,15 @@ pub fn job_seen() -> String {
 pub fn start(request: &Request) -> Result<u8, String> {
     match JoinConfig::from_env().map_err(|error| error.to_string())? {
         Some(config) => over_tcp(request, config),
-        None => locally(request),
+        None => local::run(request),
+    }
+}
+
+/// The same in an emulated cluster of this shape; in a rank of it, the request itself.
+pub fn start_in_lab(request: &Request, spec: &LabSpec) -> Result<u8, String> {
+    match JoinConfig::from_env().map_err(|error| error.to_string())? {
+        Some(config) => over_tcp(request, config),
+        None => local::run_in_lab(request, spec),
     }
 }
 
@@ -56,38 +58,4 @@ fn over_tcp(request: &Request, mut config: JoinConfig) -> Result<u8, String> {
     };
     bootstrap.finish().map_err(text)?;
     Ok(code)
-}
-
-/// No launcher: this very command, as ranks on this machine.
-fn locally(request: &Request) -> Result<u8, String> {
-    // Mistakes are said once, here, rather than by a rank.
-    let plan = request.resolve(Preset::Quick)?;
-    let ranks = request.transport.ranks.unwrap_or(LOCAL_RANKS);
-    if ranks == 0 {
-        return Err("a job has at least 1 rank: give -n N".into());
-    }
-    let program = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
-    let mut command: Vec<OsString> = vec![program.into()];
-    command.extend(std::env::args_os().skip(1));
-    if plan.ranks_per_node.is_none() {
-        command.extend(["--ranks-per-node".into(), "1".into()]);
-    }
-    if !request.names_preset() {
-        command.extend(["--preset".into(), plan.preset.to_string().into()]);
-    }
-    let nodes = ranks.div_ceil(plan.ranks_per_node.unwrap_or(1));
-    request.say(&format!(
-        "no launcher: starting {ranks} ranks on this machine as {nodes} virtual nodes, {} plan. \
-         They share this machine's cores, so what follows is the cores' congestion as much as a network's.",
-        plan.preset
-    ));
-    let mut options = LaunchOptions::new(ranks, command);
-    options.grace = Duration::from_secs(5);
-    let progress = Arc::new(Progress::of_launcher(request.quiet()));
-    let shown = Arc::clone(&progress);
-    options.on_phase = Some(Box::new(move |line| shown.told(line)));
-    let code = launch::run(&options).map_err(|error| error.to_string());
-    progress.finish();
-    let code = code?;
-    Ok(u8::try_from(code).unwrap_or(2))
 }

@@ -10,6 +10,7 @@ pub mod engine;
 pub mod kernel;
 pub mod lab;
 pub mod layout;
+pub mod local;
 pub mod output;
 pub mod plan;
 pub mod result;

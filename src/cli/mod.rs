@@ -9,12 +9,13 @@ mod options;
 use clap::{Parser, Subcommand};
 
 use crate::backend;
-use crate::lab::{self, LabCommand};
+use crate::lab::{self, LabCommand, LabSpec};
 use crate::result;
 use crate::session::Request;
 
 pub use options::{
-    CommonOptions, CongestOptions, NetworkOptions, OutputOptions, PlanOptions, RunOptions, TransportOptions,
+    CommonOptions, CongestOptions, LocalOptions, NetworkOptions, OutputOptions, PlanOptions, RunOptions,
+    TransportOptions,
 };
 
 /// Measures what congestion does to HPC and data-centre networks.
@@ -41,13 +42,29 @@ enum Command {
     Launch(launch::LaunchArguments),
     /// An emulated cluster on this machine
     #[command(subcommand)]
-    Lab(LabCommand),
+    Lab(Lab),
     /// Show what this machine and this binary can do
     Info,
     /// Print the JSON schema of result files
     Schema,
     /// Print a new job secret, for TAILBACK_SECRET
     Secret,
+}
+
+#[derive(Debug, Subcommand)]
+enum Lab {
+    /// Bring a lab up, run the load test with a rank on each host, bring it down
+    Run(Box<LabRunOptions>),
+    #[command(flatten)]
+    Other(LabCommand),
+}
+
+#[derive(Debug, clap::Args)]
+struct LabRunOptions {
+    #[command(flatten)]
+    lab: LabSpec,
+    #[command(flatten)]
+    run: RunOptions,
 }
 
 /// Does what was asked and gives the exit code; an error is one line for stderr.
@@ -57,7 +74,8 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Network(options) => backend::start(&Request::network(options)?),
         Command::Congest(options) => backend::start(&Request::congest(options)?),
         Command::Launch(arguments) => arguments.execute(),
-        Command::Lab(command) => lab::execute(command).map_err(|error| error.to_string()),
+        Command::Lab(Lab::Run(options)) => backend::start_in_lab(&Request::run(options.run)?, &options.lab),
+        Command::Lab(Lab::Other(command)) => lab::execute(command).map_err(|error| error.to_string()),
         Command::Info => print(&info::text()),
         Command::Schema => print(&format!("{:#}\n", result::schema())),
         Command::Secret => print(&format!("{}\n", tailback_tcp::Secret::random().map_err(|e| e.to_string())?.to_hex())),

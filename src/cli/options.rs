@@ -25,6 +25,8 @@ pub struct RunOptions {
     #[command(flatten)]
     pub roles: RoleOptions,
     #[command(flatten)]
+    pub local: LocalOptions,
+    #[command(flatten)]
     pub common: CommonOptions,
 }
 
@@ -127,6 +129,20 @@ pub struct RoleOptions {
     pub congestors_alone: bool,
 }
 
+/// Without a launcher.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Without a launcher")]
+#[allow(missing_docs)]
+pub struct LocalOptions {
+    /// Start plain ranks on this machine rather than the emulated cluster
+    #[arg(long)]
+    pub no_lab: bool,
+
+    /// Do not repeat the plan with unshaped links (the repetition tells the network's impact from the processor's)
+    #[arg(long)]
+    pub no_control: bool,
+}
+
 /// How it is run and shown.
 #[derive(Clone, Debug, Args)]
 #[allow(missing_docs)]
@@ -142,7 +158,7 @@ pub struct CommonOptions {
 #[command(next_help_heading = "Transport")]
 #[allow(missing_docs)]
 pub struct TransportOptions {
-    /// Without a launcher: how many ranks to start on this machine [default: 10]
+    /// Without a launcher: how many ranks to start on this machine [default: one per host of the lab, else 10]
     #[arg(short = 'n', long, value_name = "N")]
     pub ranks: Option<usize>,
 

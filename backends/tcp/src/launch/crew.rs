@@ -54,8 +54,6 @@ pub(super) struct Crew {
     /// Whether ranks had to be told to end.
     pushed: bool,
     reported: bool,
-    /// Phases that ranks told, for the options\' hook.
-    phases: Vec<String>,
     /// Breaks when the launcher is gone.
     _lifeline: OwnedFd,
     /// Keeps rank 0's port from everybody else.
@@ -89,7 +87,6 @@ impl Crew {
             interrupted: None,
             pushed: false,
             reported: false,
-            phases: Vec::new(),
             _lifeline: lifeline,
             _reservation: reservation,
         };
@@ -118,9 +115,6 @@ impl Crew {
         if let Some(count) = options.ranks_per_node {
             command.env(variables::HOST, format!("node{}", rank.index() / count.max(1)));
         }
-        if options.on_phase.is_some() {
-            command.env(variables::PHASES, "1");
-        }
         command.envs(options.env.iter().chain(&setup.env).map(|(name, value)| (name, value)));
         let mut child = command.spawn().map_err(|e| {
             let program = words[0].to_string_lossy();
@@ -138,7 +132,7 @@ impl Crew {
     }
 
     /// Waits for the end of all ranks and gives the job's exit code.
-    pub(super) fn supervise(&mut self, signals: &Signals, on_phase: Option<&dyn Fn(&str)>) -> Result<i32> {
+    pub(super) fn supervise(&mut self, signals: &Signals) -> Result<i32> {
         let mut drained = None;
         loop {
             let next = match self.pressure {
@@ -146,9 +140,6 @@ impl Crew {
                 Pressure::None | Pressure::Killed => Instant::now() + IDLE,
             };
             self.wait(signals, drained.unwrap_or(next))?;
-            for phase in std::mem::take(&mut self.phases) {
-                on_phase.inspect(|tell| tell(&phase));
-            }
             for signal in signals.arrived() {
                 self.pass_on(signal);
             }
@@ -174,11 +165,10 @@ impl Crew {
         let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         drop(fds);
         let mut ready = ready.into_iter();
-        let (reported, phases) = (&mut self.reported, &mut self.phases);
+        let reported = &mut self.reported;
         self.streams.retain_mut(|stream| {
             let open = !ready.next().unwrap_or(false) || stream.pump();
             *reported |= stream.reported;
-            phases.append(&mut stream.phases);
             open
         });
         Ok(())
