@@ -16,6 +16,8 @@ use crate::session::{self, Request};
 
 /// Any port does: rank 0 has a network namespace of its own.
 const PORT: u16 = 4777;
+const SHAPED: &str = "shaped";
+const UNSHAPED: &str = "unshaped";
 
 /// Brings a lab up, runs the request with a rank on each host, brings it down.
 pub fn run_in_lab(request: &Request, spec: &LabSpec) -> Result<u8, String> {
@@ -63,7 +65,7 @@ enum Ran {
 
 impl LabBench<'_> {
     fn run(&mut self, control: bool) -> Result<u8, String> {
-        let (mut file, phases) = match self.once("shaped")? {
+        let (mut file, phases) = match self.once(SHAPED)? {
             Ran::Result(file, phases) => (file, phases),
             Ran::Code(code) => return Ok(code),
         };
@@ -85,7 +87,7 @@ impl LabBench<'_> {
         self.request.say("control: the same plan and placement with unshaped links");
         let text = |error: crate::lab::Error| error.to_string();
         self.lab.lock().unwrap_or_else(PoisonError::into_inner).set_shaping(false).map_err(text)?;
-        let (unshaped, phases) = match self.once("unshaped")? {
+        let (unshaped, phases) = match self.once(UNSHAPED)? {
             Ran::Result(unshaped, phases) => (unshaped, phases),
             Ran::Code(_) => return Ok(None),
         };
@@ -99,6 +101,10 @@ impl LabBench<'_> {
     fn once(&self, name: &str) -> Result<Ran, String> {
         let mut command = this_command()?;
         command.extend(self.request.fixed(&self.plan, self.seed));
+        if name == UNSHAPED && !self.request.quiet() {
+            // The user has read its notes before.
+            command.push("--quiet".into());
+        }
         let socket = self.scratch.path(&format!("{name}.phases"));
         let record = self.listen(&socket)?;
         let result = self.scratch.path(&format!("{name}.json"));
