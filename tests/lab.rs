@@ -295,3 +295,88 @@ fn a_machine_that_forbids_namespaces_is_told_so() {
         assert!(message.contains("no lab here: root: unshare") && message.trim_end().lines().count() == 1, "{message}");
     });
 }
+
+/// Polls with timeout zero on something that never comes, for a tenth of a second; then on something that is there.
+const POLLER: &str = r#"
+#include <poll.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec * 1e-9; }
+int main(void) {
+    int ends[2], polls = 0, waits = 0, ready = 0;
+    if (pipe(ends)) return 1;
+    int epoll = epoll_create1(0);
+    struct epoll_event event = {.events = EPOLLIN};
+    if (epoll_ctl(epoll, EPOLL_CTL_ADD, ends[0], &event)) return 1;
+    struct pollfd fd = {.fd = ends[0], .events = POLLIN};
+    double start = now();
+    for (; now() < start + 0.1; polls++) if (poll(&fd, 1, 0)) return 2;
+    for (; now() < start + 0.2; waits++) if (epoll_wait(epoll, &event, 1, 0)) return 2;
+    if (write(ends[1], "x", 1) != 1) return 1;
+    for (int i = 0; i < 1000; i++) ready += poll(&fd, 1, 0) + epoll_wait(epoll, &event, 1, 0);
+    printf("%d %d %d\n", polls, waits, ready);
+}
+"#;
+
+#[test]
+fn the_shim_is_used_when_asked_for_and_waits_instead_of_spinning() {
+    for_each_user("shim", |bench| {
+        let root = bench.dir.parent().expect("is in a directory");
+        let (source, poller) = (root.join("poller.c"), root.join("poller"));
+        fs::write(&source, POLLER).expect("writes");
+        let compiled = Command::new("cc").arg("-o").args([&poller, &source]).status().expect("a C compiler is there");
+        assert!(compiled.success());
+        let poller = poller.to_str().expect("is text");
+        bench.ok(&["up", "--hosts", "1", "--leaves", "1"]);
+        let asked = "test -z \"$LD_PRELOAD$TAILBACK_IDLE_SHIM\"";
+        assert!(bench.run(&["exec", "h0", "--", "sh", "-c", asked]).status.success(), "not unless asked for");
+        let printed = bench.ok(&[
+            "exec",
+            "--idle-shim",
+            "h0",
+            "--",
+            "sh",
+            "-c",
+            &format!("{poller} && echo $TAILBACK_IDLE_SHIM"),
+        ]);
+        let numbers: Vec<u32> = printed.split_whitespace().map(|word| word.parse().expect("is a number")).collect();
+        // A wait lasts at least 200 us, so a tenth of a second holds at most 500 and the first idle ones.
+        assert!(numbers[0] <= 520 && numbers[1] <= 520, "{numbers:?}");
+        assert_eq!(numbers[2..], [2000, 1], "what is ready is found at once, and the shim is on record");
+        bench.ok(&["down"]);
+        bench.assert_nothing_left();
+        bench.ok(&["up", "--hosts", "1", "--leaves", "1"]);
+        let mut without = bench.command(&["exec", "--idle-shim", "h0", "--", "true"]);
+        let output = without.env("CC", "/nonexistent/cc").output().expect("starts");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && message.contains("install a C compiler"), "{message}");
+        bench.ok(&["down"]);
+    });
+}
+
+#[test]
+fn mpi_launchers_are_told_about_the_lab() {
+    for_each_user("mpi", |bench| {
+        bench.ok(&["up", "--hosts", "3"]);
+        let mut command = bench.command(&[
+            "exec",
+            "--mpi",
+            "h0",
+            "--",
+            "sh",
+            "-c",
+            "env; cat $HYDRA_HOST_FILE; $HYDRA_LAUNCHER_EXEC h1 hostname",
+        ]);
+        let output = command.env("OMPI_MCA_pml", "cm").output().expect("starts");
+        let text = String::from_utf8(output.stdout).expect("is text");
+        let lines: Vec<&str> = text.lines().collect();
+        for expected in ["OMPI_MCA_btl_tcp_if_include=d0", "HYDRA_IFACE=c0", "OMPI_MCA_pml=cm", "h0", "h1", "h2"] {
+            assert!(lines.contains(&expected), "{expected} is not in {text}");
+        }
+        assert_eq!(lines.last(), Some(&"h1"), "the stand-in for ssh works from a path alone");
+        bench.ok(&["down"]);
+        bench.assert_nothing_left();
+    });
+}

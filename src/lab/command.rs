@@ -58,7 +58,7 @@ pub struct Exec {
     /// Preload the idle-poll shim, for MPI ranks that outnumber the cores
     #[arg(long)]
     idle_shim: bool,
-    /// Set what MPI launchers need: `exec --mpi h0 -- mpirun -n 12 PROGRAM` starts a rank on each of 12 hosts
+    /// Set what MPI launchers need: `exec --mpi h0 -- mpirun -n 16 PROGRAM` starts a rank on each of 16 hosts
     #[arg(long)]
     mpi: bool,
     /// The host, then the command and its arguments

@@ -27,7 +27,7 @@ pub struct LabSpec {
     #[arg(long = "name", value_name = "NAME", default_value_t = default_name(), hide_default_value = true)]
     pub name: String,
     /// Number of hosts
-    #[arg(long, value_name = "N", default_value_t = 12)]
+    #[arg(long, value_name = "N", default_value_t = 16)]
     pub hosts: usize,
     /// Number of leaf switches the hosts are spread over
     #[arg(long, value_name = "N", default_value_t = 2)]
@@ -36,7 +36,7 @@ pub struct LabSpec {
     #[arg(long, value_name = "RATE", default_value = "200mbit")]
     #[serde(rename = "link_rate_bits_per_second")]
     pub link_rate: Rate,
-    /// Rate of each link between leaf switches [default: the link rate, so the spine is oversubscribed]
+    /// Rate of each link between leaf switches [default: half the link rate, so that the spine congests first]
     #[arg(long, value_name = "RATE")]
     #[serde(rename = "spine_rate_bits_per_second")]
     pub spine_rate: Option<Rate>,
@@ -58,7 +58,7 @@ impl Default for LabSpec {
     fn default() -> Self {
         LabSpec {
             name: default_name(),
-            hosts: 12,
+            hosts: 16,
             leaves: 2,
             link_rate: Rate::bits_per_second(200_000_000),
             spine_rate: None,
@@ -71,10 +71,11 @@ impl Default for LabSpec {
 }
 
 impl LabSpec {
-    /// The rate of the links between switches.
+    /// The rate of the links between switches: what was asked for, or half the link rate. At the full rate an incast
+    /// onto one host queues at that host's port alone, which no canary of another host shares.
     #[must_use]
     pub fn spine_rate(&self) -> Rate {
-        self.spine_rate.unwrap_or(self.link_rate)
+        self.spine_rate.unwrap_or_else(|| Rate::bits_per_second(self.link_rate.bits() / 2).max(MIN_RATE))
     }
 
     /// How long a packet waits behind a full queue of a host's port: the delay that congestion on it tends to.
@@ -164,7 +165,8 @@ mod tests {
         let spec = parse(&[]).expect("defaults parse");
         assert_eq!(spec, LabSpec::default());
         spec.validate().expect("defaults are valid");
-        assert_eq!(spec.spine_rate(), spec.link_rate);
+        assert_eq!(spec.spine_rate().bits() * 2, spec.link_rate.bits());
+        LabSpec { link_rate: MIN_RATE, ..spec }.validate().expect("the slowest link has a spine too");
     }
 
     #[test]

@@ -178,7 +178,8 @@ fn incast_fills_the_queue_and_nothing_else() {
 
 /// Hosts of one leaf send to hosts of the other, each to its own: no host's port is shared, the spine is.
 fn a_shared_spine_delays_too() {
-    let lab = up(&spec("shared-spine", 12, 2));
+    let spec = spec("shared-spine", 12, 2);
+    let lab = up(&LabSpec { spine_rate: Some(spec.link_rate), ..spec });
     let flows: Vec<(usize, usize)> = (0..4).map(|host| (host, host + 6)).collect();
     let [across, within] = scenario::measure(&lab, &flows, [(4, 10), (5, 4)]);
     let full_us = lab.spec().full_queue_seconds() * 1e6;
