@@ -11,15 +11,19 @@ fn main() {
             panic!("no MPI found: set MPICC to the compiler wrapper of the MPI to use ({})", reasons.join("; "));
         }
     };
-    let mut build = cc::Build::new();
-    build.file("src/shim.c").warnings(true);
-    match &library.mpicc {
-        Some(wrapper) => {
-            build.compiler(wrapper);
-        }
-        None => {
-            build.includes(&library.include_paths);
-        }
+    compiler(&library).file("src/shim.c").compile("tailback_mpi_shim");
+    if std::env::var_os("CARGO_FEATURE_REFERENCE").is_some() {
+        let loops = "../../benches/reference/loops.c";
+        println!("cargo:rerun-if-changed={loops}");
+        compiler(&library).file(loops).opt_level(3).debug(false).compile("tailback_mpi_reference");
     }
-    build.compile("tailback_mpi_shim");
+}
+
+fn compiler(library: &build_probe_mpi::Library) -> cc::Build {
+    let mut build = cc::Build::new();
+    match &library.mpicc {
+        Some(wrapper) => build.compiler(wrapper),
+        None => build.includes(&library.include_paths),
+    };
+    build
 }

@@ -230,6 +230,7 @@ impl Port {
     }
 
     pub(crate) fn test_barrier(&mut self) -> Result<bool> {
+        under_way("poll_barrier", self.barrier)?;
         test(&mut self.barrier)
     }
 
@@ -247,11 +248,13 @@ impl Port {
     }
 
     pub(crate) fn test_agreement(&mut self) -> Result<Option<Proposal>> {
+        under_way("poll_agreement", self.agreement)?;
         Ok(if test(&mut self.agreement)? { Some(self.proposals[1]) } else { None })
     }
 
     pub(crate) fn wait_agreement(&mut self) -> Result<Proposal> {
-        // SAFETY: *Live*; a request of ours, or the null request, which is complete.
+        under_way("wait_agreement", self.agreement)?;
+        // SAFETY: *Live*; a request of ours.
         unsafe { mpi!(MPI_Wait(&mut self.agreement, ffi::RSMPI_STATUS_IGNORE)) }?;
         Ok(self.proposals[1])
     }
@@ -276,9 +279,16 @@ fn idle(operation: &'static str, request: MPI_Request) -> Result<()> {
     Err(Error::Usage { operation, detail: "one is already under way on this group".into() })
 }
 
+fn under_way(operation: &'static str, request: MPI_Request) -> Result<()> {
+    if request != null_request() {
+        return Ok(());
+    }
+    Err(Error::Usage { operation, detail: "none is under way on this group".into() })
+}
+
 fn test(request: &mut MPI_Request) -> Result<bool> {
     let mut done = 0;
-    // SAFETY: *Live*; a request of ours, or the null request, which is complete.
+    // SAFETY: *Live*; a request of ours, pending.
     unsafe { mpi!(MPI_Test(request, &mut done, ffi::RSMPI_STATUS_IGNORE)) }?;
     Ok(done != 0)
 }

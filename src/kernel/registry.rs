@@ -1,0 +1,287 @@
+//! Every kernel in one table: its names, what it needs, and GPCNeT's sizes and counts for it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tailback_transport::Operation;
+
+use super::Kernel;
+use super::allreduce::Allreduce;
+use super::alltoall::AllToAll;
+use super::broadcast::{Broadcast, GetBroadcast};
+use super::incast::{Incast, PutIncast};
+use super::ring_bandwidth::{RingBandwidth, RingBandwidthSync, RingPutBandwidth};
+use super::ring_latency::{RingGetLatency, RingLatency};
+use crate::stats::Direction;
+
+/// Who a kernel's neighbours are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ring {
+    /// A new random ring each pass.
+    Random,
+    /// The order of the nodes.
+    Natural,
+    /// It has none.
+    None,
+}
+
+/// What is known of a kernel before it runs. Counts are GPCNeT's.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Info {
+    /// As the user types it.
+    pub key: &'static str,
+    /// As GPCNeT's tables print it, without the size.
+    pub title: &'static str,
+    /// What one iteration does, for help texts.
+    pub what: &'static str,
+    pub ring: Ring,
+    pub direction: Direction,
+    pub needs: &'static [Operation],
+    pub bytes: usize,
+    pub window: usize,
+    pub iterations: u32,
+    pub warmup: u32,
+    pub rings: u32,
+    pub measurements: u32,
+    /// Teams larger than this do proportionally fewer iterations, at least one.
+    pub full_up_to: Option<usize>,
+}
+
+impl Info {
+    /// The row title of GPCNeT's tables.
+    pub fn row(&self, bytes: usize) -> String {
+        format!("{} ({bytes} B)", self.title)
+    }
+
+    /// Iterations for a team of `size`, by GPCNeT's scaling rule.
+    pub fn scaled(&self, iterations: u32, size: usize) -> u32 {
+        match self.full_up_to {
+            Some(limit) if size > limit => ((u64::from(iterations) * limit as u64 / size as u64) as u32).max(1),
+            _ => iterations,
+        }
+    }
+}
+
+macro_rules! kernels {
+    ($(#[$doc:meta])* $kind:ident, $word:literal, $visitor:ident { $($name:ident $type:ty = $info:expr,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[allow(missing_docs)]
+        pub enum $kind { $($name),+ }
+
+        impl $kind {
+            /// All of them, in the order of the tables.
+            pub const ALL: &[$kind] = &[$($kind::$name),+];
+
+            /// What is known of it.
+            pub fn info(self) -> Info {
+                match self { $($kind::$name => $info),+ }
+            }
+
+            /// Runs `visitor` with the kernel's type, so that its loop is compiled for it alone.
+            pub fn visit<V: $visitor>(self, visitor: V) -> V::Output {
+                match self { $($kind::$name => visitor.visit::<$type>()),+ }
+            }
+        }
+
+        /// What is done with a kernel once its type is known.
+        pub trait $visitor {
+            /// What the visit gives.
+            type Output;
+            /// The visit.
+            fn visit<K: Kernel>(self) -> Self::Output;
+        }
+
+        impl fmt::Display for $kind {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.info().key)
+            }
+        }
+
+        impl FromStr for $kind {
+            type Err = String;
+            fn from_str(text: &str) -> Result<Self, String> {
+                Self::ALL.iter().copied().find(|kernel| kernel.info().key == text).ok_or_else(|| {
+                    let known: Vec<&str> = Self::ALL.iter().map(|kernel| kernel.info().key).collect();
+                    format!(concat!("unknown ", $word, " '{}': choose from {}"), text, known.join(", "))
+                })
+            }
+        }
+
+        impl TryFrom<String> for $kind {
+            type Error = String;
+            fn try_from(text: String) -> Result<Self, String> {
+                text.parse()
+            }
+        }
+
+        impl Serialize for $kind {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.info().key)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $kind {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+            }
+        }
+
+        impl JsonSchema for $kind {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($kind).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                let keys: Vec<&str> = Self::ALL.iter().map(|kernel| kernel.info().key).collect();
+                schemars::json_schema!({ "type": "string", "enum": keys })
+            }
+        }
+    };
+}
+
+const TWO_SIDED: &[Operation] = &[Operation::TwoSided];
+const PUT: &[Operation] = &[Operation::Put];
+const GET: &[Operation] = &[Operation::Get];
+const ALLREDUCE: &[Operation] = &[Operation::Allreduce];
+
+const LATENCY: Info = Info {
+    key: "lat",
+    title: "RR Two-sided Lat",
+    what: "exchange a small message with both neighbours of a random ring",
+    ring: Ring::Random,
+    direction: Direction::Latency,
+    needs: TWO_SIDED,
+    bytes: 8,
+    window: 1,
+    iterations: 200,
+    warmup: 200,
+    rings: 30,
+    measurements: 10_000,
+    full_up_to: None,
+};
+
+const BANDWIDTH: Info = Info {
+    key: "bw",
+    title: "RR Two-sided BW",
+    what: "stream a window of large messages to both neighbours of a random ring",
+    direction: Direction::Bandwidth,
+    bytes: 131_072,
+    window: 8,
+    iterations: 8,
+    warmup: 1,
+    ..LATENCY
+};
+
+const CONGESTOR: Info = Info {
+    key: "a2a",
+    title: "Alltoall",
+    what: "everyone exchanges with everyone, pair by pair",
+    ring: Ring::None,
+    direction: Direction::Bandwidth,
+    needs: TWO_SIDED,
+    bytes: 4096,
+    window: 1,
+    iterations: 512,
+    warmup: 1,
+    rings: 1,
+    measurements: 256,
+    full_up_to: Some(32),
+};
+
+kernels! {
+    /// A kernel that is measured.
+    Canary, "canary", CanaryVisitor {
+        Lat RingLatency = LATENCY,
+        GetLat RingGetLatency = Info {
+            key: "get-lat", title: "RR Get Lat", needs: GET,
+            what: "get a small message from both neighbours of a random ring", ..LATENCY
+        },
+        Bw RingBandwidth = BANDWIDTH,
+        PutBw RingPutBandwidth = Info {
+            key: "put-bw", title: "RR Put BW", needs: PUT,
+            what: "put a window of large messages to both neighbours of a random ring", ..BANDWIDTH
+        },
+        BwSync RingBandwidthSync = Info {
+            key: "bw-sync", title: "RR Two-sided BW+Sync",
+            what: "bw with a barrier in the timed region", ..BANDWIDTH
+        },
+        NatBw RingBandwidth = Info {
+            key: "nat-bw", title: "Nat Two-sided BW", ring: Ring::Natural,
+            what: "bw on the ring of the nodes' own order", ..BANDWIDTH
+        },
+        Allreduce Allreduce = Info {
+            key: "allreduce", title: "Multiple Allreduce", ring: Ring::None, needs: ALLREDUCE,
+            what: "sum one double over the slice, all slices at once",
+            warmup: 1, rings: 1, measurements: 100_000, ..LATENCY
+        },
+        AllToAll AllToAll = Info {
+            key: "a2a", title: "Multiple Alltoall", ring: Ring::None,
+            what: "all-to-all of the slice, pair by pair, all slices at once",
+            bytes: 4096, window: 1, iterations: 64, rings: 1, full_up_to: Some(64), ..BANDWIDTH
+        },
+    }
+}
+
+kernels! {
+    /// A kernel that loads the network.
+    Congestor, "congestor", CongestorVisitor {
+        AllToAll AllToAll = CONGESTOR,
+        Incast Incast = Info {
+            key: "incast", title: "Two-sided Incast", what: "everyone sends to one root", ..CONGESTOR
+        },
+        PutIncast PutIncast = Info {
+            key: "put-incast", title: "Put Incast", what: "everyone puts to one root", needs: PUT, ..CONGESTOR
+        },
+        GetBcast GetBroadcast = Info {
+            key: "get-bcast", title: "Get Bcast", what: "everyone gets the same bytes from one root", needs: GET,
+            ..CONGESTOR
+        },
+        Bcast Broadcast = Info {
+            key: "bcast", title: "Two-sided Bcast", what: "one root sends the same bytes to everyone", ..CONGESTOR
+        },
+        Allreduce Allreduce = Info {
+            key: "allreduce", title: "Allreduce", what: "sum megabytes of doubles over the team", needs: ALLREDUCE,
+            bytes: 6_553_600, ..CONGESTOR
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_are_gpcnets() {
+        let rows: Vec<String> = Canary::ALL.iter().map(|c| c.info().row(c.info().bytes)).collect();
+        assert_eq!(
+            rows,
+            [
+                "RR Two-sided Lat (8 B)",
+                "RR Get Lat (8 B)",
+                "RR Two-sided BW (131072 B)",
+                "RR Put BW (131072 B)",
+                "RR Two-sided BW+Sync (131072 B)",
+                "Nat Two-sided BW (131072 B)",
+                "Multiple Allreduce (8 B)",
+                "Multiple Alltoall (4096 B)"
+            ]
+        );
+    }
+
+    #[test]
+    fn large_teams_do_fewer_iterations() {
+        let (canary, congestor) = (Canary::AllToAll.info(), Congestor::Incast.info());
+        assert_eq!([1, 64, 128, 100_000].map(|n| canary.scaled(64, n)), [64, 64, 32, 1]);
+        assert_eq!([32, 64, 1_000_000].map(|n| congestor.scaled(512, n)), [512, 256, 1]);
+        assert_eq!(Canary::Lat.info().scaled(200, 1_000_000), 200);
+    }
+
+    #[test]
+    fn unknown_names_list_the_known_ones() {
+        let error = "latency".parse::<Canary>().unwrap_err();
+        assert!(error.starts_with("unknown canary 'latency': choose from lat, get-lat, "), "{error}");
+    }
+}

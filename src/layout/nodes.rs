@@ -1,0 +1,140 @@
+//! Which ranks share a host, stored as one array of ranks sorted by node.
+
+use std::collections::HashMap;
+
+use tailback_transport::Rank;
+
+/// The nodes of the job, in the order of their first rank.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nodes {
+    names: Vec<String>,
+    /// `ranks[starts[n]..starts[n + 1]]` are node n's ranks, ascending.
+    starts: Vec<u32>,
+    ranks: Vec<Rank>,
+    node_of: Vec<u32>,
+}
+
+impl Nodes {
+    /// Groups ranks by their host; `hosts[r]` is rank r's.
+    pub fn from_hosts<S: AsRef<str>>(hosts: &[S]) -> Self {
+        let mut index: HashMap<&str, u32> = HashMap::new();
+        let mut names = Vec::new();
+        let node_of = hosts
+            .iter()
+            .map(|host| {
+                *index.entry(host.as_ref()).or_insert_with(|| {
+                    names.push(host.as_ref().to_owned());
+                    (names.len() - 1) as u32
+                })
+            })
+            .collect();
+        Self::build(names, node_of)
+    }
+
+    /// Virtual nodes of `per_node` consecutive ranks each, whatever host they are on; the last may be smaller.
+    ///
+    /// # Panics
+    /// If `per_node` is zero: the plan refuses that earlier.
+    pub fn virtual_nodes(ranks: usize, per_node: usize) -> Self {
+        assert!(per_node > 0, "a node has at least one rank");
+        let names = (0..ranks.div_ceil(per_node)).map(|node| format!("virtual{node}")).collect();
+        let node_of = (0..ranks).map(|rank| (rank / per_node) as u32).collect();
+        Self::build(names, node_of)
+    }
+
+    fn build(names: Vec<String>, node_of: Vec<u32>) -> Self {
+        let mut starts = vec![0u32; names.len() + 1];
+        for &node in &node_of {
+            starts[node as usize + 1] += 1;
+        }
+        for node in 0..names.len() {
+            starts[node + 1] += starts[node];
+        }
+        let mut next = starts.clone();
+        let mut ranks = vec![Rank(0); node_of.len()];
+        for (rank, &node) in node_of.iter().enumerate() {
+            ranks[next[node as usize] as usize] = Rank::from(rank);
+            next[node as usize] += 1;
+        }
+        Nodes { names, starts, ranks, node_of }
+    }
+
+    /// How many nodes there are.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// How many ranks there are on all nodes.
+    pub fn rank_count(&self) -> usize {
+        self.ranks.len()
+    }
+
+    /// The host's name, or `virtualN`.
+    pub fn name(&self, node: usize) -> &str {
+        &self.names[node]
+    }
+
+    /// A node's ranks; position i belongs to slice i.
+    pub fn ranks(&self, node: usize) -> &[Rank] {
+        &self.ranks[self.starts[node] as usize..self.starts[node + 1] as usize]
+    }
+
+    /// The node a rank sits on.
+    pub fn node_of(&self, rank: Rank) -> usize {
+        self.node_of[rank.index()] as usize
+    }
+
+    /// The slice a rank belongs to: its position on its node.
+    pub fn slice_of(&self, rank: Rank) -> usize {
+        self.ranks(self.node_of(rank)).binary_search(&rank).expect("a node's ranks are sorted and hold its own")
+    }
+
+    /// The largest number of ranks on a node: how many slices there are.
+    pub fn slices(&self) -> usize {
+        (0..self.len()).map(|node| self.ranks(node).len()).max().unwrap_or(0)
+    }
+
+    /// The smallest number of ranks on a node.
+    pub fn fewest_ranks(&self) -> usize {
+        (0..self.len()).map(|node| self.ranks(node).len()).min().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn hosts_in_any_order_become_nodes() {
+        let nodes = Nodes::from_hosts(&["b", "a", "b", "c", "a", "b"]);
+        assert_eq!((nodes.len(), nodes.slices(), nodes.fewest_ranks()), (3, 3, 1));
+        assert_eq!(nodes.ranks(0), [Rank(0), Rank(2), Rank(5)]);
+        assert_eq!((nodes.name(1), nodes.node_of(Rank(4)), nodes.slice_of(Rank(4))), ("a", 1, 1));
+    }
+
+    #[test]
+    fn virtual_nodes_take_consecutive_ranks() {
+        let nodes = Nodes::virtual_nodes(7, 3);
+        assert_eq!((nodes.len(), nodes.ranks(2)), (3, &[Rank(6)][..]));
+    }
+
+    proptest! {
+        #[test]
+        fn every_rank_has_exactly_one_place(hosts in proptest::collection::vec("[a-e]", 1..60)) {
+            let nodes = Nodes::from_hosts(&hosts);
+            prop_assert_eq!(nodes.rank_count(), hosts.len());
+            for rank in (0..hosts.len()).map(Rank::from) {
+                let node = nodes.node_of(rank);
+                prop_assert_eq!(nodes.name(node), &hosts[rank.index()]);
+                prop_assert_eq!(nodes.ranks(node)[nodes.slice_of(rank)], rank);
+            }
+        }
+    }
+}

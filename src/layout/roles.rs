@@ -1,0 +1,353 @@
+//! Roles: which ranks measure (canaries) and which load the network (congestors), and who works with whom.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+use tailback_transport::Rank;
+
+use super::Nodes;
+use super::shuffle::{Stream, shuffle, stream};
+
+/// What a rank does. A congestor carries the index of its kind in the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// It measures.
+    Canary,
+    /// It loads the network, with the plan's n-th congestor.
+    Congestor(usize),
+    /// It has no partner on another node and only keeps the others company at barriers.
+    Idle,
+}
+
+/// How roles are dealt out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Split {
+    /// By node; by slice when there are too few nodes for both roles.
+    #[default]
+    Auto,
+    /// A node's ranks all have one role.
+    Node,
+    /// Canaries and congestors share every node: the first slices measure, the others load.
+    Slice,
+}
+
+/// Why no layout exists.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum LayoutError {
+    #[error(
+        "{nodes} node(s): at least 2 are needed, since a slice never talks on-node (on one host, --ranks-per-node 1 makes every rank a node of its own)"
+    )]
+    TooFewNodes { nodes: usize },
+    #[error(
+        "{nodes} nodes with {ranks} rank(s) each cannot hold canaries and congestors: use at least 4 nodes, or 2 ranks per node, or `tailback network` to measure without load"
+    )]
+    NoRoomForLoad { nodes: usize, ranks: usize },
+    #[error("--split slice needs at least 2 ranks on every node; the smallest node has {ranks}")]
+    NoSlicesToSplit { ranks: usize },
+    #[error("--split node needs at least 4 nodes, 2 for canaries and 2 for congestors; there are {nodes}")]
+    NoNodesToSplit { nodes: usize },
+}
+
+/// Every rank's role and team.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    nodes: Nodes,
+    /// Nodes in shuffled order.
+    order: Vec<u32>,
+    /// A node's place in `order`.
+    place: Vec<u32>,
+    /// The congestor kind of each place; canary places have none.
+    kinds: Vec<Option<u16>>,
+    split: Deal,
+    /// How many ranks each team has, so that a rank without partners is known at once.
+    team_sizes: HashMap<(Role, usize), u32>,
+    /// What the user should know about how the layout came to be.
+    pub notes: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Deal {
+    ByNode,
+    /// Slices below this one measure.
+    BySlice(usize),
+}
+
+impl Layout {
+    /// Every rank measures; nodes stand in host-name order.
+    pub fn canaries_only(nodes: Nodes) -> Result<Self, LayoutError> {
+        require_two(&nodes)?;
+        let mut order: Vec<u32> = (0..nodes.len() as u32).collect();
+        order.sort_by(|&a, &b| nodes.name(a as usize).cmp(nodes.name(b as usize)));
+        let kinds = vec![None; nodes.len()];
+        Ok(Self::new(nodes, order, kinds, Deal::ByNode, Vec::new()))
+    }
+
+    /// Every rank loads the network with a kind of congestor, in proportion to `weights`.
+    pub fn congestors_only(nodes: Nodes, seed: u64, weights: &[(&str, f64)]) -> Result<Self, LayoutError> {
+        require_two(&nodes)?;
+        let mut notes = Vec::new();
+        let kinds = deal_kinds(nodes.len(), weights, &mut notes).into_iter().map(Some).collect();
+        let order = shuffled(nodes.len(), seed);
+        Ok(Self::new(nodes, order, kinds, Deal::ByNode, notes))
+    }
+
+    /// The load test: `canary_fraction` of the nodes (or slices) measure, the others load.
+    pub fn load_test(
+        nodes: Nodes,
+        seed: u64,
+        canary_fraction: f64,
+        weights: &[(&str, f64)],
+        split: Split,
+    ) -> Result<Self, LayoutError> {
+        require_two(&nodes)?;
+        let (count, fewest) = (nodes.len(), nodes.fewest_ranks());
+        let mut notes = Vec::new();
+        let by_slice = match split {
+            Split::Node if count < 4 => return Err(LayoutError::NoNodesToSplit { nodes: count }),
+            Split::Slice if fewest < 2 => return Err(LayoutError::NoSlicesToSplit { ranks: fewest }),
+            Split::Auto if count < 4 && fewest < 2 => {
+                return Err(LayoutError::NoRoomForLoad { nodes: count, ranks: fewest });
+            }
+            Split::Auto if count < 4 => {
+                notes
+                    .push(format!("{count} nodes are too few for separate roles: canaries and congestors share nodes"));
+                true
+            }
+            Split::Slice => true,
+            Split::Node | Split::Auto => false,
+        };
+        let order = shuffled(count, seed);
+        if by_slice {
+            // The smallest node decides, so that every node has both roles.
+            let canary_slices = ((canary_fraction * fewest as f64).round() as usize).clamp(1, fewest - 1);
+            let kinds = deal_kinds(count, weights, &mut notes).into_iter().map(Some).collect();
+            return Ok(Self::new(nodes, order, kinds, Deal::BySlice(canary_slices), notes));
+        }
+        let wanted = ((1.0 - canary_fraction) * count as f64 + 1e-9).floor() as usize;
+        let congestors = wanted.clamp(2, count - 2);
+        if congestors != wanted {
+            notes.push(format!(
+                "{} canary and {congestors} congestor nodes: each role needs at least 2",
+                count - congestors
+            ));
+        }
+        let mut kinds: Vec<Option<u16>> = deal_kinds(congestors, weights, &mut notes).into_iter().map(Some).collect();
+        kinds.resize(count, None);
+        Ok(Self::new(nodes, order, kinds, Deal::ByNode, notes))
+    }
+
+    fn new(nodes: Nodes, order: Vec<u32>, kinds: Vec<Option<u16>>, split: Deal, notes: Vec<String>) -> Self {
+        let mut place = vec![0u32; order.len()];
+        for (at, &node) in order.iter().enumerate() {
+            place[node as usize] = at as u32;
+        }
+        let mut layout = Layout { nodes, order, place, kinds, split, team_sizes: HashMap::new(), notes };
+        for at in 0..layout.order.len() {
+            for slice in 0..layout.nodes.ranks(layout.order[at] as usize).len() {
+                *layout.team_sizes.entry((layout.dealt(at, slice), slice)).or_default() += 1;
+            }
+        }
+        let idle = layout.team_sizes.values().filter(|&&size| size < 2).count();
+        if idle > 0 {
+            layout.notes.push(format!("{idle} rank(s) sit idle: their slice has no second node of their role"));
+        }
+        layout
+    }
+
+    /// The nodes it is laid over.
+    pub fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
+    /// What a rank does.
+    pub fn role(&self, rank: Rank) -> Role {
+        let (node, slice) = (self.nodes.node_of(rank), self.nodes.slice_of(rank));
+        let role = self.dealt(self.place[node] as usize, slice);
+        if self.team_sizes[&(role, slice)] < 2 { Role::Idle } else { role }
+    }
+
+    /// The ranks that work with `rank`: its slice among the nodes of its role. Nothing for an idle rank.
+    pub fn team(&self, rank: Rank) -> Vec<Rank> {
+        match self.role(rank) {
+            Role::Idle => Vec::new(),
+            role => self.team_members(role, self.nodes.slice_of(rank)).collect(),
+        }
+    }
+
+    /// Every rank that measures, slice by slice.
+    pub fn canaries(&self) -> Vec<Rank> {
+        let mut all = Vec::new();
+        for slice in 0..self.nodes.slices() {
+            let team: Vec<Rank> = self.team_members(Role::Canary, slice).collect();
+            if team.len() >= 2 {
+                all.extend(team);
+            }
+        }
+        all
+    }
+
+    /// How many nodes have at least one rank of `role`.
+    pub fn nodes_with(&self, role: Role) -> usize {
+        match (self.split, role) {
+            (Deal::BySlice(_), Role::Canary) => self.nodes.len(),
+            (_, Role::Canary) => self.kinds.iter().filter(|kind| kind.is_none()).count(),
+            (_, Role::Congestor(kind)) => self.kinds.iter().filter(|k| **k == Some(kind as u16)).count(),
+            (_, Role::Idle) => 0,
+        }
+    }
+
+    /// How many nodes load the network, with any kind.
+    pub fn congestor_nodes(&self) -> usize {
+        self.kinds.iter().filter(|kind| kind.is_some()).count()
+    }
+
+    /// What each rank of a node does, as its distinct roles.
+    pub fn roles_on(&self, node: usize) -> Vec<Role> {
+        let mut roles: Vec<Role> = Vec::new();
+        for &rank in self.nodes.ranks(node) {
+            let role = self.role(rank);
+            if !roles.contains(&role) {
+                roles.push(role);
+            }
+        }
+        roles
+    }
+
+    fn dealt(&self, place: usize, slice: usize) -> Role {
+        match (self.split, self.kinds[place]) {
+            (Deal::BySlice(canary_slices), _) if slice < canary_slices => Role::Canary,
+            (_, Some(kind)) => Role::Congestor(kind.into()),
+            (_, None) => Role::Canary,
+        }
+    }
+
+    fn team_members(&self, role: Role, slice: usize) -> impl Iterator<Item = Rank> + '_ {
+        self.order
+            .iter()
+            .enumerate()
+            .filter(move |(place, _)| self.dealt(*place, slice) == role)
+            .filter_map(move |(_, &node)| self.nodes.ranks(node as usize).get(slice).copied())
+    }
+}
+
+fn require_two(nodes: &Nodes) -> Result<(), LayoutError> {
+    if nodes.len() < 2 { Err(LayoutError::TooFewNodes { nodes: nodes.len() }) } else { Ok(()) }
+}
+
+fn shuffled(count: usize, seed: u64) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..count as u32).collect();
+    shuffle(&mut order, &mut stream(seed, Stream::Roles));
+    order
+}
+
+/// Kinds for `count` nodes in proportion to their weights, at least 2 nodes each; the lightest kinds are left out when
+/// nodes are too few, which is noted.
+fn deal_kinds(count: usize, weights: &[(&str, f64)], notes: &mut Vec<String>) -> Vec<u16> {
+    let mut kept: Vec<usize> = (0..weights.len()).collect();
+    // Stable: among equals the plan's first stay.
+    kept.sort_by(|&a, &b| weights[b].1.total_cmp(&weights[a].1));
+    let dropped = kept.split_off((count / 2).min(kept.len()));
+    kept.sort_unstable();
+    if !dropped.is_empty() {
+        let mut names: Vec<&str> = dropped.iter().map(|&kind| weights[kind].0).collect();
+        names.sort_unstable();
+        notes.push(format!(
+            "{count} congestor nodes hold {} kind(s) of 2 nodes or more: left out {}",
+            kept.len(),
+            names.join(", ")
+        ));
+    }
+    let total: f64 = kept.iter().map(|&kind| weights[kind].1).sum();
+    let mut dealt = vec![2usize; kept.len()];
+    for _ in 2 * kept.len()..count {
+        let short = |at: usize| weights[kept[at]].1 / total * count as f64 - dealt[at] as f64;
+        let mut neediest = 0;
+        for at in 1..kept.len() {
+            if short(at) > short(neediest) + 1e-9 {
+                neediest = at;
+            }
+        }
+        dealt[neediest] += 1;
+    }
+    kept.iter().zip(dealt).flat_map(|(&kind, nodes)| std::iter::repeat_n(kind as u16, nodes)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const FOUR: [(&str, f64); 4] = [("a2a", 1.0), ("incast", 1.0), ("put-incast", 1.0), ("get-bcast", 1.0)];
+
+    fn hosts(counts: &[usize]) -> Nodes {
+        let names: Vec<String> =
+            counts.iter().enumerate().flat_map(|(node, &n)| std::iter::repeat_n(format!("n{node}"), n)).collect();
+        Nodes::from_hosts(&names)
+    }
+
+    #[test]
+    fn ten_nodes_split_as_gpcnet_does() {
+        let layout = Layout::load_test(hosts(&[1; 10]), 1, 0.2, &FOUR, Split::Auto).unwrap();
+        assert_eq!((layout.nodes_with(Role::Canary), layout.congestor_nodes()), (2, 8));
+        assert!((0..4).all(|kind| layout.nodes_with(Role::Congestor(kind)) == 2));
+        assert_eq!(layout.notes, Vec::<String>::new());
+    }
+
+    #[test]
+    fn few_nodes_hold_fewer_kinds_and_say_so() {
+        let layout = Layout::load_test(hosts(&[1; 5]), 1, 0.2, &FOUR, Split::Auto).unwrap();
+        assert_eq!((layout.nodes_with(Role::Canary), layout.congestor_nodes()), (2, 3));
+        assert_eq!(layout.notes.len(), 2, "{:?}", layout.notes);
+    }
+
+    #[test]
+    fn two_nodes_share_roles_by_slice() {
+        let layout = Layout::load_test(hosts(&[2, 2]), 1, 0.2, &FOUR, Split::Auto).unwrap();
+        assert_eq!(layout.canaries().len(), 2);
+        assert_eq!(layout.nodes_with(Role::Congestor(0)), 2);
+        assert_eq!(
+            Layout::load_test(hosts(&[1, 1]), 1, 0.2, &FOUR, Split::Auto).unwrap_err(),
+            LayoutError::NoRoomForLoad { nodes: 2, ranks: 1 }
+        );
+    }
+
+    #[test]
+    fn weights_are_kept_in_proportion() {
+        let mix = [("incast", 40.0), ("a2a", 60.0)];
+        let layout = Layout::congestors_only(hosts(&[1; 20]), 3, &mix).unwrap();
+        assert_eq!((layout.nodes_with(Role::Congestor(0)), layout.nodes_with(Role::Congestor(1))), (8, 12));
+    }
+
+    proptest! {
+        #[test]
+        fn teams_partition_the_ranks(
+            counts in proptest::collection::vec(1usize..5, 4..30),
+            seed: u64,
+            fraction in 0.05f64..0.95,
+            by_slice: bool,
+        ) {
+            let nodes = hosts(&counts);
+            let split = if by_slice && nodes.fewest_ranks() > 1 { Split::Slice } else { Split::Node };
+            let layout = Layout::load_test(nodes, seed, fraction, &FOUR, split).unwrap();
+            let canaries = layout.canaries();
+            prop_assert!(canaries.len() >= 2);
+            for rank in (0..layout.nodes().rank_count()).map(Rank::from) {
+                let (role, team) = (layout.role(rank), layout.team(rank));
+                prop_assert_eq!(role == Role::Canary, canaries.contains(&rank));
+                if role == Role::Idle { prop_assert!(team.is_empty()); continue; }
+                prop_assert!(team.len() >= 2 && team.contains(&rank));
+                let mut on: Vec<usize> = team.iter().map(|&r| layout.nodes().node_of(r)).collect();
+                on.sort_unstable();
+                on.dedup();
+                prop_assert_eq!(on.len(), team.len(), "a slice never talks on-node");
+                for &mate in &team {
+                    prop_assert_eq!(layout.role(mate), role);
+                    prop_assert_eq!(&layout.team(mate), &team);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! What a rank records and what travels up the tree: a bounded number of batches, each a histogram with exact sums.
+
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
+
+/// At most this many batches; when they are full, neighbours are joined and batches become twice as wide.
+const MAX_BATCHES: usize = 16;
+/// Longer samples are counted as this long in the histogram; sums and maxima stay exact.
+const LONGEST_NS: u64 = 60_000_000_000;
+const DIGITS: u8 = 3;
+
+/// Bytes from a peer that are not samples.
+#[derive(Debug, thiserror::Error)]
+#[error("damaged samples: {0}")]
+pub struct SamplesError(pub String);
+
+/// Consecutive passes of one test.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    histogram: Histogram<u64>,
+    /// Exact sum of the samples, in ns.
+    sum_ns: f64,
+    /// Exact extremes, in ns.
+    extremes_ns: Option<(u64, u64)>,
+    /// Sum over passes and ranks of each pass's own figure, and how many there were.
+    passes: (f64, u64),
+}
+
+impl Batch {
+    fn new() -> Self {
+        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).expect("constant bounds are valid");
+        Batch { histogram, sum_ns: 0.0, extremes_ns: None, passes: (0.0, 0) }
+    }
+
+    fn absorb(&mut self, other: &Batch) {
+        self.histogram.add(&other.histogram).expect("batches share their bounds");
+        self.sum_ns += other.sum_ns;
+        self.extremes_ns = match (self.extremes_ns, other.extremes_ns) {
+            (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
+            (mine, theirs) => mine.or(theirs),
+        };
+        self.passes = (self.passes.0 + other.passes.0, self.passes.1 + other.passes.1);
+    }
+
+    fn clear(&mut self) {
+        self.histogram.reset();
+        (self.sum_ns, self.extremes_ns, self.passes) = (0.0, None, (0.0, 0));
+    }
+
+    /// The histogram of this batch.
+    pub fn histogram(&self) -> &Histogram<u64> {
+        &self.histogram
+    }
+
+    /// Exact mean of the samples.
+    pub fn mean_ns(&self) -> f64 {
+        self.sum_ns / self.histogram.len() as f64
+    }
+
+    /// Mean over passes and ranks of each pass's own figure, if a pass was closed.
+    pub fn pass_mean(&self) -> Option<f64> {
+        (self.passes.1 > 0).then(|| self.passes.0 / self.passes.1 as f64)
+    }
+
+    /// Smallest and largest sample, exact.
+    pub fn extremes_ns(&self) -> Option<(u64, u64)> {
+        self.extremes_ns
+    }
+}
+
+/// All samples of one test: of one rank while it runs, of all ranks after merging.
+#[derive(Clone, Debug)]
+pub struct Samples {
+    batches: Vec<Batch>,
+    /// Passes in a full batch.
+    width: u64,
+    /// Passes closed so far, the same on every rank of a test.
+    passes: u64,
+}
+
+impl Default for Samples {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Samples {
+    /// Empty, with all memory it will ever need.
+    pub fn new() -> Self {
+        Samples { batches: (0..MAX_BATCHES).map(|_| Batch::new()).collect(), width: 1, passes: 0 }
+    }
+
+    /// Records one sample in the current pass. No allocation.
+    #[inline]
+    pub fn record(&mut self, ns: u64) {
+        let at = (self.passes / self.width) as usize;
+        let batch = &mut self.batches[at];
+        batch.histogram.saturating_record(ns.max(1));
+        batch.sum_ns += ns as f64;
+        batch.extremes_ns = Some(batch.extremes_ns.map_or((ns, ns), |(low, high)| (low.min(ns), high.max(ns))));
+    }
+
+    /// Ends a pass, whose figure over its whole length was `figure` (the mean latency, or the mean bandwidth). Every
+    /// rank of a test closes the same passes, so batches line up when they are merged.
+    pub fn close_pass(&mut self, figure: f64) {
+        let at = (self.passes / self.width) as usize;
+        let passes = &mut self.batches[at].passes;
+        *passes = (passes.0 + figure, passes.1 + 1);
+        self.passes += 1;
+        if self.passes == self.width * MAX_BATCHES as u64 {
+            self.widen();
+        }
+    }
+
+    fn widen(&mut self) {
+        for at in 0..MAX_BATCHES / 2 {
+            let (left, right) = (self.batches[2 * at].clone(), self.batches[2 * at + 1].clone());
+            self.batches[at] = left;
+            self.batches[at].absorb(&right);
+        }
+        self.batches[MAX_BATCHES / 2..].iter_mut().for_each(Batch::clear);
+        self.width *= 2;
+    }
+
+    /// Passes closed.
+    pub fn passes(&self) -> u64 {
+        self.passes
+    }
+
+    /// The batches that hold samples.
+    pub fn batches(&self) -> impl Iterator<Item = &Batch> {
+        self.batches.iter().filter(|batch| !batch.histogram.is_empty())
+    }
+
+    /// Everything in one batch.
+    pub fn total(&self) -> Batch {
+        let mut total = Batch::new();
+        self.batches().for_each(|batch| total.absorb(batch));
+        total
+    }
+
+    /// Adds another rank's samples of the same test.
+    pub fn merge(&mut self, other: &Samples) -> Result<(), SamplesError> {
+        if (self.width, self.passes) != (other.width, other.passes) {
+            return Err(SamplesError(format!("{} passes on one rank, {} on another", self.passes, other.passes)));
+        }
+        for (mine, theirs) in self.batches.iter_mut().zip(&other.batches) {
+            if !theirs.histogram.is_empty() || theirs.passes.1 > 0 {
+                mine.absorb(theirs);
+            }
+        }
+        Ok(())
+    }
+
+    /// For the way up the tree; a few hundred bytes a batch.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.extend(self.width.to_le_bytes());
+        out.extend(self.passes.to_le_bytes());
+        let mut serializer = V2Serializer::new();
+        let used: Vec<&Batch> = self.batches.iter().take_while(|b| !b.histogram.is_empty() || b.passes.1 > 0).collect();
+        out.extend((used.len() as u64).to_le_bytes());
+        let mut histogram = Vec::new();
+        for batch in used {
+            histogram.clear();
+            serializer.serialize(&batch.histogram, &mut histogram).expect("a Vec takes every byte");
+            out.extend((histogram.len() as u64).to_le_bytes());
+            out.extend(&histogram);
+            let (low, high) = batch.extremes_ns.unwrap_or((u64::MAX, 0));
+            out.extend(low.to_le_bytes());
+            out.extend(high.to_le_bytes());
+            out.extend(batch.sum_ns.to_le_bytes());
+            out.extend(batch.passes.0.to_le_bytes());
+            out.extend(batch.passes.1.to_le_bytes());
+        }
+        out
+    }
+
+    /// The inverse of [`Samples::encode`].
+    pub fn decode(mut bytes: &[u8]) -> Result<Self, SamplesError> {
+        let mut samples = Samples::new();
+        samples.width = word(&mut bytes)?;
+        samples.passes = word(&mut bytes)?;
+        let used = word(&mut bytes)? as usize;
+        if used > MAX_BATCHES || samples.width == 0 {
+            return Err(SamplesError(format!("{used} batches of {} passes", samples.width)));
+        }
+        let mut deserializer = Deserializer::new();
+        for batch in &mut samples.batches[..used] {
+            let length = word(&mut bytes)? as usize;
+            let mut histogram = take(&mut bytes, length)?;
+            let decoded: Histogram<u64> =
+                deserializer.deserialize(&mut histogram).map_err(|e| SamplesError(e.to_string()))?;
+            batch.histogram.add(&decoded).map_err(|e| SamplesError(e.to_string()))?;
+            let (low, high) = (word(&mut bytes)?, word(&mut bytes)?);
+            batch.extremes_ns = (low <= high).then_some((low, high));
+            batch.sum_ns = f64::from_bits(word(&mut bytes)?);
+            batch.passes = (f64::from_bits(word(&mut bytes)?), word(&mut bytes)?);
+        }
+        if bytes.is_empty() { Ok(samples) } else { Err(SamplesError(format!("{} bytes too many", bytes.len()))) }
+    }
+}
+
+fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Result<&'a [u8], SamplesError> {
+    let (head, tail) = bytes.split_at_checked(length).ok_or_else(|| SamplesError("cut short".into()))?;
+    *bytes = tail;
+    Ok(head)
+}
+
+fn word(bytes: &mut &[u8]) -> Result<u64, SamplesError> {
+    Ok(u64::from_le_bytes(take(bytes, 8)?.try_into().expect("took eight")))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn filled(passes: u64, per_pass: u64) -> Samples {
+        let mut samples = Samples::new();
+        for pass in 0..passes {
+            (0..per_pass).for_each(|i| samples.record(1000 + 10 * pass + i));
+            samples.close_pass(pass as f64);
+        }
+        samples
+    }
+
+    #[test]
+    fn batches_stay_bounded_and_lose_nothing() {
+        let samples = filled(1000, 3);
+        assert!(samples.batches().count() <= MAX_BATCHES);
+        let total = samples.total();
+        assert_eq!((total.histogram().len(), samples.passes()), (3000, 1000));
+        assert_eq!(total.pass_mean(), Some(499.5));
+        assert_eq!(total.extremes_ns(), Some((1000, 1000 + 9990 + 2)));
+        assert!((total.mean_ns() - (1000.0 + 4995.0 + 1.0)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn very_long_samples_keep_their_exact_maximum() {
+        let mut samples = Samples::new();
+        samples.record(2 * LONGEST_NS);
+        assert_eq!(samples.total().extremes_ns(), Some((2 * LONGEST_NS, 2 * LONGEST_NS)));
+        assert_eq!(samples.total().histogram().len(), 1);
+    }
+
+    #[test]
+    fn ranks_with_different_passes_do_not_merge() {
+        assert!(filled(5, 1).merge(&filled(6, 1)).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn encoding_round_trips_and_merging_adds(passes in 0u64..70, per_pass in 0u64..5) {
+            let samples = filled(passes, per_pass);
+            let mut back = Samples::decode(&samples.encode()).unwrap();
+            prop_assert_eq!(back.encode(), samples.encode());
+            back.merge(&samples).unwrap();
+            prop_assert_eq!(back.total().histogram().len(), 2 * passes * per_pass);
+        }
+
+        #[test]
+        fn garbage_is_refused_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Samples::decode(&bytes);
+        }
+
+        #[test]
+        fn cut_encodings_are_refused(cut in 0usize..100) {
+            let whole = filled(3, 2).encode();
+            let length = whole.len() * cut / 100;
+            prop_assert!(Samples::decode(&whole[..length]).is_err());
+        }
+    }
+}

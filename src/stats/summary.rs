@@ -1,0 +1,185 @@
+//! The figures of one test, in the unit its users read.
+
+use hdrhistogram::Histogram;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Samples;
+
+/// Whether a figure is a time (less is better) or a rate (more is better).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// A latency in microseconds; samples are ns.
+    Latency,
+    /// A bandwidth in MiB/s per rank; samples are ns/MiB.
+    Bandwidth,
+}
+
+impl Direction {
+    /// The unit of every figure, as GPCNeT writes it.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Direction::Latency => "usec",
+            Direction::Bandwidth => "MiB/s/rank",
+        }
+    }
+
+    /// A sample as a figure.
+    pub fn figure(self, sample_ns: f64) -> f64 {
+        match self {
+            Direction::Latency => sample_ns / 1e3,
+            Direction::Bandwidth => 1e9 / sample_ns,
+        }
+    }
+
+    /// How many times worse `loaded` is than `isolated`.
+    pub fn factor(self, isolated: f64, loaded: f64) -> f64 {
+        match self {
+            Direction::Latency => loaded / isolated,
+            Direction::Bandwidth => isolated / loaded,
+        }
+    }
+}
+
+/// A figure that an impact factor is computed for.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum Statistic {
+    Avg,
+    P50,
+    P90,
+    P99,
+    P999,
+}
+
+impl Statistic {
+    /// All of them, in the order of their columns.
+    pub const ALL: [Statistic; 5] = [Statistic::Avg, Statistic::P50, Statistic::P90, Statistic::P99, Statistic::P999];
+
+    /// The fraction of samples at least as good, for percentiles.
+    pub fn quantile(self) -> Option<f64> {
+        match self {
+            Statistic::Avg => None,
+            Statistic::P50 => Some(0.5),
+            Statistic::P90 => Some(0.9),
+            Statistic::P99 => Some(0.99),
+            Statistic::P999 => Some(0.999),
+        }
+    }
+}
+
+/// What a test measured. Percentiles count from the good end: p99 is the figure that 99% of samples are at least as
+/// good as, for latencies and bandwidths alike. `best` and `worst` are exact.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub struct Summary {
+    /// Samples taken, over all ranks.
+    pub samples: u64,
+    /// Passes (visits of a ring) every rank made.
+    pub passes: u64,
+    /// Mean over passes and ranks of each pass's own mean: GPCNeT's Avg.
+    pub avg: f64,
+    /// Mean of the figure over all samples (for a bandwidth: bytes over time).
+    pub mean: f64,
+    pub best: f64,
+    pub p50: f64,
+    pub p90: f64,
+    pub p99: f64,
+    pub p999: f64,
+    pub worst: f64,
+    /// The worst batch's Avg: how uneven the test was over time.
+    pub worst_batch_avg: f64,
+}
+
+impl Summary {
+    /// The summary of merged samples; nothing when there is no sample.
+    pub fn of(samples: &Samples, direction: Direction) -> Option<Self> {
+        let total = samples.total();
+        let (fastest, slowest) = total.extremes_ns()?;
+        let at = |quantile: f64| direction.figure(quantile_ns(total.histogram(), quantile));
+        let batch_avgs = samples.batches().filter_map(super::Batch::pass_mean);
+        let worst_batch_avg = match direction {
+            Direction::Latency => batch_avgs.fold(f64::NEG_INFINITY, f64::max),
+            Direction::Bandwidth => batch_avgs.fold(f64::INFINITY, f64::min),
+        };
+        let mean = direction.figure(total.mean_ns());
+        Some(Summary {
+            samples: total.histogram().len(),
+            passes: samples.passes(),
+            avg: total.pass_mean().unwrap_or(mean),
+            mean,
+            best: direction.figure(fastest as f64),
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            p999: at(0.999),
+            worst: direction.figure(slowest as f64),
+            worst_batch_avg: if worst_batch_avg.is_finite() { worst_batch_avg } else { mean },
+        })
+    }
+
+    /// One of the figures.
+    pub fn get(&self, statistic: Statistic) -> f64 {
+        match statistic {
+            Statistic::Avg => self.avg,
+            Statistic::P50 => self.p50,
+            Statistic::P90 => self.p90,
+            Statistic::P99 => self.p99,
+            Statistic::P999 => self.p999,
+        }
+    }
+}
+
+/// The middle of the bucket that holds the quantile, so that the histogram's rounding has no bias.
+fn quantile_ns(histogram: &Histogram<u64>, quantile: f64) -> f64 {
+    let value = histogram.value_at_quantile(quantile);
+    (histogram.lowest_equivalent(value) + histogram.highest_equivalent(value)) as f64 / 2.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(left: f64, right: f64) -> bool {
+        (left / right - 1.0).abs() < 1e-3
+    }
+
+    #[test]
+    fn latency_percentiles_count_from_the_fast_end() {
+        let mut samples = Samples::new();
+        (1..=1000u64).for_each(|i| samples.record(i * 1000));
+        samples.close_pass(500.5);
+        let summary = Summary::of(&samples, Direction::Latency).unwrap();
+        assert!(close(summary.p99, 990.0) && close(summary.p50, 500.0) && close(summary.p999, 999.0), "{summary:?}");
+        assert_eq!((summary.best, summary.worst, summary.avg), (1.0, 1000.0, 500.5));
+        assert!(close(summary.mean, 500.5));
+    }
+
+    #[test]
+    fn bandwidth_p99_is_what_99_percent_reach() {
+        let mut samples = Samples::new();
+        // 990 samples at 1000 MiB/s (1 ms a MiB), 10 at 100 MiB/s.
+        (0..990).for_each(|_| samples.record(1_000_000));
+        (0..10).for_each(|_| samples.record(10_000_000));
+        let summary = Summary::of(&samples, Direction::Bandwidth).unwrap();
+        assert!(close(summary.p99, 1000.0) && close(summary.p999, 100.0), "{summary:?}");
+        assert!(close(summary.best, 1000.0) && close(summary.worst, 100.0));
+        assert!(close(summary.mean, 1e9 / (0.99 * 1e6 + 0.01 * 1e7)));
+    }
+
+    #[test]
+    fn one_outlier_does_not_blur_the_rest() {
+        let mut samples = Samples::new();
+        (0..9999).for_each(|_| samples.record(1500));
+        samples.record(1_000_000_000);
+        let summary = Summary::of(&samples, Direction::Latency).unwrap();
+        assert!(close(summary.p99, 1.5) && summary.worst == 1e6, "{summary:?}");
+    }
+
+    #[test]
+    fn no_samples_no_summary() {
+        assert_eq!(Summary::of(&Samples::new(), Direction::Latency), None);
+    }
+}
