@@ -86,6 +86,12 @@ fn count(operation: &'static str, len: usize) -> Result<c_int> {
     })
 }
 
+/// Where `bytes` are. The address of an empty slice is 1 in Rust, which some libraries know as MPI_IN_PLACE.
+fn address(bytes: &[u8]) -> *const c_void {
+    const ELSEWHERE: &[u8] = &[0];
+    if bytes.is_empty() { ELSEWHERE } else { bytes }.as_ptr().cast()
+}
+
 fn null_request() -> MPI_Request {
     // SAFETY: a constant of rsmpi's shim, initialised at load time.
     unsafe { ffi::RSMPI_REQUEST_NULL }
@@ -207,13 +213,16 @@ impl Comm {
     pub(crate) fn allgather(self, mine: &[u8], lengths: &[usize]) -> Result<Vec<u8>> {
         let mut all = vec![0u8; lengths.iter().sum()];
         count("MPI_Allgatherv", all.len())?;
+        if all.is_empty() {
+            return Ok(all);
+        }
         let counts: Vec<c_int> = lengths.iter().map(|&l| count("MPI_Allgatherv", l)).collect::<Result<_>>()?;
         let starts: Vec<c_int> = counts.iter().scan(0, |at, n| Some(std::mem::replace(at, *at + n))).collect();
         let n = count("MPI_Allgatherv", mine.len())?;
         // SAFETY: *Live*; counts and starts partition `all`, one of each per member (the caller passed as many lengths
         // as there are members; MPI reads no more), and all buffers outlive this blocking call.
         unsafe {
-            let (from, into, byte) = (mine.as_ptr().cast(), all.as_mut_ptr().cast(), tailback_mpi_byte);
+            let (from, into, byte) = (address(mine), all.as_mut_ptr().cast(), tailback_mpi_byte);
             mpi!(MPI_Allgatherv(from, n, byte, into, counts.as_ptr(), starts.as_ptr(), byte, self.raw))
         }?;
         Ok(all)
@@ -233,9 +242,7 @@ impl Comm {
     pub(crate) fn send(self, bytes: &[u8], to: Rank) -> Result<()> {
         let n = count("MPI_Send", bytes.len())?;
         // SAFETY: *Live*; `bytes` outlives this blocking call.
-        unsafe {
-            mpi!(MPI_Send(bytes.as_ptr().cast(), n, tailback_mpi_byte, to.0.cast_signed(), 0, self.raw), Some(to))
-        }
+        unsafe { mpi!(MPI_Send(address(bytes), n, tailback_mpi_byte, to.0.cast_signed(), 0, self.raw), Some(to)) }
     }
 
     pub(crate) fn receive(self, bytes: &mut [u8], from: Rank) -> Result<()> {

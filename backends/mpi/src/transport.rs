@@ -29,7 +29,7 @@ const SETTINGS: [&str; 12] = [
 /// Those that launchers set on their own account: addresses and process ids, not choices.
 const NOISE: [&str; 10] = [
     "OMPI_MCA_orte_",
-    "OMPI_MCA_ess_",
+    "OMPI_MCA_ess",
     "OMPI_MCA_pmix",
     "OMPI_MCA_initial_wdir",
     "OMPI_MCA_PREFIXES",
