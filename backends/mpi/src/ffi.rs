@@ -97,6 +97,13 @@ fn null_request() -> MPI_Request {
     unsafe { ffi::RSMPI_REQUEST_NULL }
 }
 
+/// Sets a variable that MPI reads when it is initialised.
+pub(crate) fn set_before_init(name: &str, value: &str) {
+    // SAFETY: called by `init` alone, which is documented to be called before the process has other threads that could
+    // read or write the environment at the same time.
+    unsafe { std::env::set_var(name, value) };
+}
+
 /// Ends every process of the job. Callable from any thread: MPI may be initialised for its first thread only, but the
 /// watcher calls this when that thread is stuck for good, and both ways this can go (the job is aborted, or this
 /// process crashes in the attempt) end the job, which is what is wanted.

@@ -25,7 +25,8 @@ pub use group::MpiGroup;
 pub use launcher::{Launcher, launcher};
 pub use transport::MpiTransport;
 
-/// Initialises MPI. Collective over the job; once per process, on the thread that will use what it returns.
+/// Initialises MPI. Collective over the job; once per process, on the thread that will use what it returns,
+/// before there are others: it may set environment variables that MPI reads.
 ///
 /// `monitor` is where this rank says what it does: its phase goes into the message of an abort, and with a `stall`
 /// limit a rank whose monitor does not move for that long ends the job. MPI is finalised when both values and every

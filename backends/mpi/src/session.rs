@@ -9,6 +9,7 @@
 //!   after a panic or an error of MPI's, when finalising could wait forever.
 
 use std::cell::RefCell;
+use std::env;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -56,10 +57,11 @@ impl Session {
     /// Initialises MPI. Collective over the job.
     pub(crate) fn start(monitor: Arc<Monitor>, stall: Option<Duration>) -> Result<Session> {
         let launcher = launcher::launcher();
+        let library = library();
+        avoid_known_faults(&library);
         let Some((universe, threading)) = environment::initialize_with_threading(Threading::Funneled) else {
             return Err(Error::Setup("MPI is already initialised: one session per process".into()));
         };
-        let library = library();
         let (world, rank, size) = Comm::world()?;
         if let Some(reason) = launcher::mismatch(launcher.as_ref(), size, &library) {
             return Err(Error::Setup(reason));
@@ -150,6 +152,16 @@ impl Drop for Session {
         // MPI_Finalize; the watcher stays until it returned.
         drop(self.universe.take());
         drop(self.watch.take());
+    }
+}
+
+/// Open MPI before 5 names the files behind osc/rdma's windows after the host and the communicator's number, which
+/// groups without common members share: such groups, made at the same time on one host, get each other's memory. Its
+/// other components do not have this fault. A user's own choice stands, and either shows among the settings.
+fn avoid_known_faults(library: &str) {
+    let major = library.strip_prefix("Open MPI ").and_then(|version| version.split('.').next()?.parse::<u32>().ok());
+    if major.is_some_and(|major| major < 5) && env::var_os("OMPI_MCA_osc").is_none() {
+        ffi::set_before_init("OMPI_MCA_osc", "^rdma");
     }
 }
 

@@ -9,7 +9,7 @@ use tailback_transport::{Error, Proposal, Rank, Result, Span, Tag};
 use super::segment::{Model, Segment};
 use super::{
     Comm, count, failure, mpi, null_request, tailback_mpi_byte, tailback_mpi_double, tailback_mpi_err_in_status,
-    tailback_mpi_err_pending, tailback_mpi_in_place, tailback_mpi_uint64,
+    tailback_mpi_err_pending, tailback_mpi_in_place,
 };
 
 /// Room for the messages of one iteration, so that posting does not allocate in a timed loop. It grows if it must.
@@ -30,7 +30,7 @@ pub(crate) struct Port {
     barrier: MPI_Request,
     agreement: MPI_Request,
     /// Proposed and agreed values, on the heap: they stay in place when the port moves while MPI uses them.
-    proposals: Box<[Proposal; 2]>,
+    proposals: Box<[[i64; 4]; 2]>,
 }
 
 /// A port whose group was dropped: what is left to free, together with the other members.
@@ -236,27 +236,27 @@ impl Port {
 
     pub(crate) fn start_agreement(&mut self, mine: Proposal) -> Result<()> {
         idle("start_agreement", self.agreement)?;
-        self.proposals[0] = mine;
+        self.proposals[0] = mine.map(signed);
         let base = self.proposals.as_mut_ptr();
         // SAFETY: *Live*; both rows are on the heap, untouched until the request is complete, and leaked by `retire`
         // if it never is.
         unsafe {
             let (from, into) = (base.cast_const().cast(), base.add(1).cast());
-            let (kind, max) = (tailback_mpi_uint64, ffi::RSMPI_MAX);
+            let (kind, max) = (ffi::RSMPI_INT64_T, ffi::RSMPI_MAX);
             mpi!(MPI_Iallreduce(from, into, 4, kind, max, self.background[1].raw, &mut self.agreement))
         }
     }
 
     pub(crate) fn test_agreement(&mut self) -> Result<Option<Proposal>> {
         under_way("poll_agreement", self.agreement)?;
-        Ok(if test(&mut self.agreement)? { Some(self.proposals[1]) } else { None })
+        Ok(if test(&mut self.agreement)? { Some(self.proposals[1].map(unsigned)) } else { None })
     }
 
     pub(crate) fn wait_agreement(&mut self) -> Result<Proposal> {
         under_way("wait_agreement", self.agreement)?;
         // SAFETY: *Live*; a request of ours.
         unsafe { mpi!(MPI_Wait(&mut self.agreement, ffi::RSMPI_STATUS_IGNORE)) }?;
-        Ok(self.proposals[1])
+        Ok(self.proposals[1].map(unsigned))
     }
 
     /// # Panics
@@ -270,6 +270,15 @@ impl Port {
     pub(crate) fn write(&mut self, offset: usize, from: &[u8]) {
         self.segment.write(offset, from);
     }
+}
+
+/// The order of unsigned numbers in signed ones, since MPICH 4.0 compares MPI_UINT64_T as if it were signed.
+fn signed(number: u64) -> i64 {
+    (number ^ (1 << 63)).cast_signed()
+}
+
+fn unsigned(number: i64) -> u64 {
+    number.cast_unsigned() ^ (1 << 63)
 }
 
 fn idle(operation: &'static str, request: MPI_Request) -> Result<()> {

@@ -36,7 +36,7 @@ impl Segment {
         unsafe {
             let mut window = ffi::RSMPI_WIN_NULL;
             let at: *mut *mut u8 = &mut base;
-            mpi!(MPI_Win_allocate(bytes(len)?, 1, ffi::RSMPI_INFO_NULL, comm.raw, at.cast(), &mut window))?;
+            mpi!(MPI_Win_allocate(whole_pages(len)?, 1, ffi::RSMPI_INFO_NULL, comm.raw, at.cast(), &mut window))?;
             mpi!(MPI_Win_set_errhandler(window, ffi::RSMPI_ERRORS_RETURN))?;
             let (mut value, mut found): (*const c_int, c_int) = (ptr::null(), 0);
             let at: *mut *const c_int = &mut value;
@@ -51,10 +51,10 @@ impl Segment {
     /// Memory for messages alone.
     pub(super) fn plain(len: usize) -> Result<Segment> {
         let mut base: *mut u8 = ptr::null_mut();
-        // SAFETY: *Live*; MPI stores the address of at least `len` bytes in `base`; 8 so that it is never null.
+        // SAFETY: *Live*; MPI stores the address of at least `len` bytes in `base`.
         unsafe {
             let at: *mut *mut u8 = &mut base;
-            mpi!(MPI_Alloc_mem(bytes(len.max(8))?, ffi::RSMPI_INFO_NULL, at.cast()))?;
+            mpi!(MPI_Alloc_mem(whole_pages(len)?, ffi::RSMPI_INFO_NULL, at.cast()))?;
         }
         Ok(Segment { window: None, base, len }.zeroed())
     }
@@ -73,8 +73,8 @@ impl Segment {
     pub(super) fn place(&self, operation: &'static str, span: Span) -> Result<(*mut u8, c_int)> {
         let inside = span.len <= self.len && span.offset <= self.len - span.len;
         match c_int::try_from(span.len) {
-            // `wrapping_add` because a window of no bytes may have no address; inside the segment it is `add`.
-            Ok(n) if inside => Ok((self.base.wrapping_add(span.offset), n)),
+            // SAFETY: `offset` is at most `len`, and `base` has that many bytes.
+            Ok(n) if inside => Ok((unsafe { self.base.add(span.offset) }, n)),
             _ => Err(self.outside(operation, span)),
         }
     }
@@ -151,6 +151,12 @@ impl Segment {
             debug_assert!(result.is_ok(), "{result:?}");
         }
     }
+}
+
+/// Window sizes are whole pages and never nothing: ranks of a node do not share pages then, empty windows need no care,
+/// and MPICH 4.0 mistakes where a peer's part of a shared window begins if sizes are no multiple of 32.
+fn whole_pages(len: usize) -> Result<MPI_Aint> {
+    bytes(len.max(1).checked_next_multiple_of(4096).unwrap_or(usize::MAX))
 }
 
 fn bytes(len: usize) -> Result<MPI_Aint> {
