@@ -4,9 +4,10 @@
 //! progress for the whole limit (see `ffi::abort` for why that is sound enough). Every rank watches itself: the first
 //! to run out of time names itself, and the launcher ends the others.
 
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::{Builder, JoinHandle};
+use std::thread::{Builder, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use tailback_transport::{Error, Monitor, Result};
@@ -25,7 +26,11 @@ impl Identity {
     /// Prints the reason and ends the job with exit code 2.
     pub(crate) fn abort(&self, reason: &str) -> ! {
         let phase = self.monitor.phase();
-        eprintln!("tailback: error: rank {} (host {}), phase \"{phase}\": {reason}", self.rank, self.host);
+        let line = format!("tailback: error: rank {} (host {}), phase \"{phase}\": {reason}\n", self.rank, self.host);
+        // One write, so that lines of several ranks do not mix, and a pause: launchers do not wait for what a rank wrote
+        // before it aborted. If standard error is closed there is nobody to tell.
+        let _ = io::stderr().write_all(line.as_bytes());
+        sleep(Duration::from_millis(200));
         ffi::abort(2);
     }
 }

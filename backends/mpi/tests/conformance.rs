@@ -3,7 +3,7 @@
 //! ```text
 //! conformance            every case; exit code 0 when none found a fault
 //! conformance describe   what the transport says about itself
-//! conformance idle       waits, for memory and kill tests: "ready PID" per rank, then a barrier that rank 0 never joins
+//! conformance idle       makes a group, says "ready PID" and waits, for memory and kill tests
 //! conformance abort      the last rank aborts the job while the others wait for it
 //! conformance panic      the last rank panics while the others wait for it
 //! conformance stall      the last rank makes no progress: its watcher ends the job
@@ -45,6 +45,8 @@ fn run(mode: &str, monitor: &Monitor, bootstrap: &mut MpiBootstrap, transport: &
         "" => return suite(bootstrap, transport),
         "describe" => describe(bootstrap, transport),
         "idle" => {
+            let members: Vec<Rank> = (0..bootstrap.size()).map(Rank::from).collect();
+            let _group = transport.group(&members, 1 << 20).map_err(|error| error.to_string())?;
             say(&format!("ready {}", std::process::id()));
             if bootstrap.rank() == Rank(0) {
                 sleep(PATIENCE);
