@@ -34,18 +34,16 @@ struct Trace {
     rank: &'static str,
 }
 
+const OPEN_MPI: &str = "Open MPI's mpirun";
+const HYDRA: &str = "Hydra's mpiexec (MPICH, Intel MPI)";
+
 /// In the order of trust: a launcher may run inside another's allocation (mpirun inside Slurm), and the inner one, that
 /// started this process, comes first.
 const TRACES: [Trace; 9] = [
     Trace { name: "IBM jsrun", mark: "JSM_NAMESPACE_SIZE", size: "JSM_NAMESPACE_SIZE", rank: "JSM_NAMESPACE_RANK" },
-    Trace {
-        name: "Open MPI's mpirun",
-        mark: "OMPI_COMM_WORLD_SIZE",
-        size: "OMPI_COMM_WORLD_SIZE",
-        rank: "OMPI_COMM_WORLD_RANK",
-    },
+    Trace { name: OPEN_MPI, mark: "OMPI_COMM_WORLD_SIZE", size: "OMPI_COMM_WORLD_SIZE", rank: "OMPI_COMM_WORLD_RANK" },
     Trace { name: "MVAPICH's mpirun_rsh", mark: "MPIRUN_RSH_LAUNCH", size: "MPIRUN_NPROCS", rank: "MPIRUN_RANK" },
-    Trace { name: "Hydra's mpiexec (MPICH, Intel MPI)", mark: "HYDI_CONTROL_FD", size: "PMI_SIZE", rank: "PMI_RANK" },
+    Trace { name: HYDRA, mark: "HYDI_CONTROL_FD", size: "PMI_SIZE", rank: "PMI_RANK" },
     Trace { name: "Cray PALS", mark: "PALS_RANKID", size: "PMI_SIZE", rank: "PALS_RANKID" },
     Trace { name: "Flux", mark: "FLUX_TASK_RANK", size: "FLUX_JOB_SIZE", rank: "FLUX_TASK_RANK" },
     Trace { name: "Slurm's srun", mark: "SLURM_STEP_NUM_TASKS", size: "SLURM_STEP_NUM_TASKS", rank: "SLURM_PROCID" },
@@ -65,6 +63,19 @@ fn detect(variable: impl Fn(&str) -> Option<String>) -> Option<Launcher> {
     let shown = if variable(trace.size).is_some() { trace.size } else { trace.mark };
     let evidence = format!("{shown}={}", variable(shown).unwrap_or_default());
     Some(Launcher { name: trace.name, size: number(trace.size), rank: number(trace.rank), evidence })
+}
+
+/// What to say before MPI is initialised when the launcher is another MPI's. It may work, if they speak the same
+/// language; if not, some libraries end the process with words that name neither.
+pub(crate) fn foreign(launcher: Option<&Launcher>, library: &str) -> Option<String> {
+    let launcher = launcher?;
+    let open_launcher = match launcher.name {
+        OPEN_MPI => true,
+        HYDRA => false,
+        _ => return None,
+    };
+    let differs = open_launcher != library.starts_with("Open MPI");
+    differs.then(|| format!("{launcher} starts a binary that was built for {library}: if MPI fails now, this is why"))
 }
 
 /// Why the job cannot run although MPI started: the launcher has several processes and MPI sees one.
@@ -108,6 +119,18 @@ mod tests {
     fn a_launcher_may_keep_its_size_to_itself() {
         let found = from(&[("PMIX_RANK", "0")]).expect("a launcher");
         assert_eq!((found.size, found.rank, found.evidence.as_str()), (None, Some(0), "PMIX_RANK=0"));
+    }
+
+    #[test]
+    fn only_another_familys_launcher_is_worth_a_word() {
+        let hydra = from(&[("HYDI_CONTROL_FD", "7"), ("PMI_SIZE", "4"), ("PMI_RANK", "2")]);
+        let open = from(&[("OMPI_COMM_WORLD_SIZE", "4")]);
+        let slurm = from(&[("SLURM_STEP_NUM_TASKS", "4")]);
+        assert!(foreign(hydra.as_ref(), "Open MPI 5.0.1").is_some_and(|note| note.contains("Hydra")));
+        assert!(foreign(open.as_ref(), "MPICH 5.0.2").is_some_and(|note| note.contains("MPICH 5.0.2")));
+        for (launcher, library) in [(&hydra, "MPICH 5.0.2"), (&open, "Open MPI 4.1.4"), (&slurm, "MPICH 5.0.2")] {
+            assert_eq!(foreign(launcher.as_ref(), library), None);
+        }
     }
 
     #[test]

@@ -59,6 +59,9 @@ impl Session {
         let launcher = launcher::launcher();
         let library = library();
         avoid_known_faults(&library);
+        if let Some(note) = launcher::foreign(launcher.as_ref(), &library) {
+            eprintln!("tailback: note: {note}");
+        }
         let Some((universe, threading)) = environment::initialize_with_threading(Threading::Funneled) else {
             return Err(Error::Setup("MPI is already initialised: one session per process".into()));
         };
