@@ -4,7 +4,7 @@
 //! are the same for both. A batch is some milliseconds of one kernel; batches of C and Rust take turns, and so does who
 //! goes first. Reported: p10 and median over the batches of the time per iteration, on rank 0, and their ratios.
 //!
-//! Run by `ci/bench mpi`: `mpirun -n 2 reference [batches]`.
+//! Run by `ci/bench mpi`: `mpirun -n 2 reference [batches [first letters of a kernel]]`.
 
 mod ffi;
 
@@ -130,7 +130,8 @@ fn compare_all(bootstrap: &mut MpiBootstrap, transport: &mut MpiTransport, batch
             "kernel", "C p10", "Rust p10", "C median", "Rust med.", "p10 R/C", "med. R/C"
         );
     }
-    for kernel in kernels() {
+    let chosen = std::env::args().nth(2).unwrap_or_default();
+    for kernel in kernels().into_iter().filter(|kernel| kernel.name.starts_with(&chosen)) {
         let [mut c, mut rust] = compare(&mut group, &ring, &kernel, batches)?;
         let [c10, r10] = [&mut c, &mut rust].map(|times| quantile(times, 0.1) * 1e-3);
         let [c50, r50] = [&mut c, &mut rust].map(|times| quantile(times, 0.5) * 1e-3);

@@ -212,7 +212,7 @@ impl Port {
     #[inline]
     pub(crate) fn allreduce(&mut self, span: Span) -> Result<()> {
         let (at, n) = self.segment.place("allreduce", span)?;
-        if span.len % 8 != 0 || span.offset % 8 != 0 {
+        if !span.len.is_multiple_of(8) || !span.offset.is_multiple_of(8) {
             let detail = format!("{} bytes at offset {} are not doubles in their place", span.len, span.offset);
             return Err(Error::Usage { operation: "allreduce", detail });
         }
