@@ -4,6 +4,15 @@
 
 #![forbid(unsafe_code)]
 
+pub mod backend;
+pub mod cli;
+pub mod engine;
 pub mod kernel;
+pub mod lab;
 pub mod layout;
+pub mod local;
+pub mod output;
+pub mod plan;
+pub mod result;
+pub mod session;
 pub mod stats;

@@ -1,4 +1,18 @@
-//! Tailback's command line.
+//! Tailback's binary: parse, do, report one line on failure.
+
 #![forbid(unsafe_code)]
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser;
+use tailback::cli::{Cli, execute};
+
+fn main() -> ExitCode {
+    match execute(Cli::parse()) {
+        Ok(code) => ExitCode::from(code),
+        Err(message) => {
+            eprintln!("tailback: error: {message}");
+            ExitCode::from(2)
+        }
+    }
+}

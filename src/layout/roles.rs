@@ -188,6 +188,12 @@ impl Layout {
         all
     }
 
+    /// The size of the largest team of a role, over all slices.
+    pub fn largest_team(&self, role: Role) -> usize {
+        let sizes = self.team_sizes.iter().filter(|((of, _), _)| *of == role).map(|(_, &size)| size);
+        sizes.max().unwrap_or(0) as usize
+    }
+
     /// How many nodes have at least one rank of `role`.
     pub fn nodes_with(&self, role: Role) -> usize {
         match (self.split, role) {

@@ -62,7 +62,7 @@ mod tests {
         for pass in 0..passes {
             let scale = base * (1.0 + 0.1 * ((pass * 7 % 5) as f64 - 2.0) / 2.0);
             (0..50).for_each(|i| samples.record((scale * (1.0 + f64::from(i) / 100.0)) as u64));
-            samples.close_pass(scale * 1.245 / 1e3);
+            samples.close_pass(Some(scale * 1.245 / 1e3));
         }
         samples
     }

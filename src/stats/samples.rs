@@ -43,7 +43,10 @@ impl Batch {
     }
 
     fn clear(&mut self) {
-        self.histogram.reset();
+        // Untouched memory stays untouched.
+        if !self.histogram.is_empty() {
+            self.histogram.reset();
+        }
         (self.sum_ns, self.extremes_ns, self.passes) = (0.0, None, (0.0, 0));
     }
 
@@ -100,12 +103,15 @@ impl Samples {
         batch.extremes_ns = Some(batch.extremes_ns.map_or((ns, ns), |(low, high)| (low.min(ns), high.max(ns))));
     }
 
-    /// Ends a pass, whose figure over its whole length was `figure` (the mean latency, or the mean bandwidth). Every
-    /// rank of a test closes the same passes, so batches line up when they are merged.
-    pub fn close_pass(&mut self, figure: f64) {
+    /// Ends a pass, whose figure over its whole length was `figure` (the mean latency, or the mean bandwidth; nothing
+    /// for a rank that takes no samples). Every rank of a test closes the same passes, so batches line up when they
+    /// are merged.
+    pub fn close_pass(&mut self, figure: Option<f64>) {
         let at = (self.passes / self.width) as usize;
-        let passes = &mut self.batches[at].passes;
-        *passes = (passes.0 + figure, passes.1 + 1);
+        if let Some(figure) = figure {
+            let passes = &mut self.batches[at].passes;
+            *passes = (passes.0 + figure, passes.1 + 1);
+        }
         self.passes += 1;
         if self.passes == self.width * MAX_BATCHES as u64 {
             self.widen();
@@ -120,6 +126,22 @@ impl Samples {
         }
         self.batches[MAX_BATCHES / 2..].iter_mut().for_each(Batch::clear);
         self.width *= 2;
+    }
+
+    /// Forgets everything, keeps the memory.
+    pub fn clear(&mut self) {
+        self.batches.iter_mut().for_each(Batch::clear);
+        (self.width, self.passes) = (1, 0);
+    }
+
+    /// The same samples as one batch of one pass, for teams that do not pass in step with each other.
+    #[must_use]
+    pub fn flatten(mut self) -> Self {
+        let total = self.total();
+        self.batches.iter_mut().for_each(Batch::clear);
+        self.batches[0] = total;
+        (self.width, self.passes) = (1, 1);
+        self
     }
 
     /// Passes closed.
@@ -221,7 +243,7 @@ mod tests {
         let mut samples = Samples::new();
         for pass in 0..passes {
             (0..per_pass).for_each(|i| samples.record(1000 + 10 * pass + i));
-            samples.close_pass(pass as f64);
+            samples.close_pass(Some(pass as f64));
         }
         samples
     }

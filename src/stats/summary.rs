@@ -150,7 +150,7 @@ mod tests {
     fn latency_percentiles_count_from_the_fast_end() {
         let mut samples = Samples::new();
         (1..=1000u64).for_each(|i| samples.record(i * 1000));
-        samples.close_pass(500.5);
+        samples.close_pass(Some(500.5));
         let summary = Summary::of(&samples, Direction::Latency).unwrap();
         assert!(close(summary.p99, 990.0) && close(summary.p50, 500.0) && close(summary.p999, 999.0), "{summary:?}");
         assert_eq!((summary.best, summary.worst, summary.avg), (1.0, 1000.0, 500.5));

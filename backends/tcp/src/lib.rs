@@ -1,1 +1,21 @@
-//! Filled in by its own branch.
+//! The embedded backend: plain sockets, its own bootstrap and launcher, nothing to install.
+
+#![forbid(unsafe_code)]
+
+mod address;
+pub mod bootstrap;
+mod engine;
+mod facts;
+mod group;
+mod handshake;
+pub mod launch;
+pub mod secret;
+mod transport;
+mod wait;
+mod wire;
+
+pub use bootstrap::{JoinConfig, TcpBootstrap};
+pub use group::TcpGroup;
+pub use secret::Secret;
+pub use transport::{TcpConfig, TcpTransport};
+pub use wait::WaitMode;

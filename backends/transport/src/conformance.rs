@@ -1,5 +1,4 @@
-//! The executable definition of [`Transport`](crate::Transport) and [`Bootstrap`](crate::Bootstrap): named cases that
-//! every backend instantiates.
+//! The executable definition of [`Transport`] and [`Bootstrap`]: named cases that every backend instantiates.
 //!
 //! Every rank of a job, thread or process, calls [`run`] with its own two planes. Ranks go through the cases in step:
 //! after each, they exchange what they found over the bootstrap, so that all report the same [`Failure`], which names
@@ -21,7 +20,8 @@ mod plane;
 
 use std::fmt;
 
-use crate::{Bootstrap, Capabilities, Operation, Rank, Support, Transport};
+use crate::loopback::{Loopback, LoopbackBootstrap};
+use crate::{Bootstrap, Capabilities, Collective, Operation, Rank, Support, Transport};
 use arena::{Arena, Case};
 
 /// Payload sizes that every kind of transfer is tried with.
@@ -89,6 +89,12 @@ pub struct Failure {
     pub detail: String,
 }
 
+/// The names of all cases, in the order they run.
+#[must_use]
+pub fn names() -> Vec<&'static str> {
+    cases::<LoopbackBootstrap, Collective<Loopback>>().into_iter().map(|case| case.name).collect()
+}
+
 /// Runs every case. Called by every rank of the job.
 ///
 /// # Errors
@@ -139,4 +145,18 @@ fn missing(capabilities: &Capabilities, needs: &[Operation]) -> Option<String> {
         Support::Yes => None,
         Support::No(reason) => Some(format!("no {operation}: {reason}")),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_case_has_a_name_of_its_own() {
+        let names = names();
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+        assert!(names.len() > 40);
+    }
 }

@@ -5,7 +5,11 @@
 //! - A blocking call makes progress for every peer and every group of the transport, not only for its own.
 //! - A span handed to a post, a put or a get belongs to the backend until the matching wait or flush returned.
 //! - Members' own requests (a peer's put or get on this rank's segment) are served inside any call of any group.
-//! - Errors are final: the caller reports them and the job ends.
+//! - Background barriers and agreements advance in their own polls and waits; a backend may advance them elsewhere too.
+//!   A member that waits for one must not withhold data that another member waits for.
+//! - A call refused with [`crate::Error::Usage`] changes nothing. All other errors are final: the caller reports them
+//!   and the job ends.
+//! - Copies in and out of one's own segment panic when the range is not inside it, as slices do.
 
 use crate::{Capabilities, Description, Nanos, Rank, Result, Span, Tag};
 

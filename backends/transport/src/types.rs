@@ -28,7 +28,8 @@ impl fmt::Display for Rank {
     }
 }
 
-/// Distinguishes messages between the same two members; messages with the same tag arrive in the order sent.
+/// Distinguishes messages between the same two members; messages with the same tag arrive in the order sent. Users of a
+/// [`crate::Group`] stay below 32,768, the least that an MPI has; raw backends take all 32 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub u32);
 

@@ -12,7 +12,7 @@
 
 use super::scratch::{Scratch, Sequence};
 use crate::group::{Lane, RawGroup};
-use crate::{Rank, Result, Span};
+use crate::{Rank, Result, Span, Tag};
 
 /// What a member does with one peer for every chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,15 @@ pub(super) struct Allreduce {
     theirs: Box<[u8]>,
 }
 
+/// One chunk in one step. Steps go over all chunks, one after the other.
+#[derive(Clone, Copy, Debug, Default)]
+struct Turn {
+    step: usize,
+    /// Where the chunk starts in the values.
+    start: usize,
+    slot: usize,
+}
+
 impl Allreduce {
     /// The part of member `rank` of `size`.
     pub(super) fn new(rank: usize, size: usize, scratch: Scratch) -> Self {
@@ -46,46 +55,44 @@ impl Allreduce {
 
     /// Replaces `values` by their sums.
     pub(super) fn run<G: RawGroup>(&mut self, raw: &mut G, sequence: Sequence, values: Span) -> Result<()> {
-        let chunks = values.len.div_ceil(self.slots[0].len);
-        let turns = self.steps.len() * chunks;
-        if turns == 0 {
+        if self.steps.is_empty() || values.len == 0 {
             return Ok(());
         }
-        self.post(raw, sequence, values, 0, chunks)?;
-        for turn in 0..turns {
+        // A sender and a receiver meet in one step of a sum only: the sequence alone tells messages apart, and chunks
+        // arrive in order.
+        let tag = sequence.tag(0);
+        let single = values.len <= self.slots[0].len;
+        let mut turn = Turn::default();
+        self.post(raw, tag, values, turn)?;
+        loop {
             raw.wait(Lane::Collective)?;
             // With a single chunk the next turn sends what this turn computes.
-            if chunks == 1 {
-                self.add(raw, values, turn, chunks);
+            if single {
+                self.add(raw, values, turn);
             }
-            if turn + 1 < turns {
-                self.post(raw, sequence, values, turn + 1, chunks)?;
+            let next = self.after(turn, values);
+            let more = next.step < self.steps.len();
+            if more {
+                self.post(raw, tag, values, next)?;
             }
-            if chunks > 1 {
-                self.add(raw, values, turn, chunks);
+            if !single {
+                self.add(raw, values, turn);
             }
+            if !more {
+                return Ok(());
+            }
+            turn = next;
         }
-        Ok(())
     }
 
-    fn post<G: RawGroup>(
-        &self,
-        raw: &mut G,
-        sequence: Sequence,
-        values: Span,
-        turn: usize,
-        chunks: usize,
-    ) -> Result<()> {
-        let (chunk, slot) = self.places(values, turn, chunks);
-        let (from, to, into) = match self.steps[turn / chunks] {
+    fn post<G: RawGroup>(&self, raw: &mut G, tag: Tag, values: Span, turn: Turn) -> Result<()> {
+        let (chunk, slot) = self.places(values, turn);
+        let (from, to, into) = match self.steps[turn.step] {
             Step::Exchange(peer) => (Some(peer), Some(peer), slot),
             Step::Give(peer) => (None, Some(peer), slot),
             Step::Add(peer) => (Some(peer), None, slot),
             Step::Take(peer) => (Some(peer), None, chunk),
         };
-        // A sender and a receiver meet in one step of a sum only: the sequence alone tells messages apart, and chunks
-        // arrive in order.
-        let tag = sequence.tag(0);
         if let Some(from) = from {
             raw.post_recv(Lane::Collective, from, tag, into)?;
         }
@@ -93,11 +100,11 @@ impl Allreduce {
     }
 
     /// Adds what arrived in `turn`, where that turn adds.
-    fn add<G: RawGroup>(&mut self, raw: &mut G, values: Span, turn: usize, chunks: usize) {
-        if matches!(self.steps[turn / chunks], Step::Give(_) | Step::Take(_)) {
+    fn add<G: RawGroup>(&mut self, raw: &mut G, values: Span, turn: Turn) {
+        if matches!(self.steps[turn.step], Step::Give(_) | Step::Take(_)) {
             return;
         }
-        let (chunk, slot) = self.places(values, turn, chunks);
+        let (chunk, slot) = self.places(values, turn);
         let (mine, theirs) = (&mut self.mine[..chunk.len], &mut self.theirs[..chunk.len]);
         raw.read(chunk.offset, mine);
         raw.read(slot.offset, theirs);
@@ -105,12 +112,15 @@ impl Allreduce {
         raw.write(chunk.offset, mine);
     }
 
+    fn after(&self, turn: Turn, values: Span) -> Turn {
+        let (start, slot) = (turn.start + self.slots[0].len, 1 - turn.slot);
+        if start < values.len { Turn { start, slot, ..turn } } else { Turn { step: turn.step + 1, start: 0, slot } }
+    }
+
     /// The part of the values that `turn` is about, and where it receives a peer's.
-    fn places(&self, values: Span, turn: usize, chunks: usize) -> (Span, Span) {
-        let (slot, size) = (self.slots[turn % 2], self.slots[0].len);
-        let done = (turn % chunks) * size;
-        let len = size.min(values.len - done);
-        (Span::new(values.offset + done, len), Span::new(slot.offset, len))
+    fn places(&self, values: Span, turn: Turn) -> (Span, Span) {
+        let len = self.slots[0].len.min(values.len - turn.start);
+        (Span::new(values.offset + turn.start, len), Span::new(self.slots[turn.slot].offset, len))
     }
 }
 

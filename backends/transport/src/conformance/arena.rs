@@ -35,12 +35,17 @@ impl<'a, B: Bootstrap, T: Transport> Arena<'a, B, T> {
         let rank = bootstrap.rank();
         let failure = |rank, detail| Failure { case: case.name, rank, detail };
         let mut arena = Arena { bootstrap, transport, case: case.name, fault: None };
-        (case.body)(&mut arena).map_err(|error| failure(rank, error.to_string()))?;
-        let mine = match arena.fault {
+        let outcome = (case.body)(&mut arena);
+        let mine = match arena.fault.take() {
             None => String::new(),
             Some((first, 1)) => first,
             Some((first, count)) => format!("{first} (and {} more)", count - 1),
         };
+        if let Err(error) = outcome {
+            // Wrong data seen before the error is likely its cause.
+            let before = if mine.is_empty() { mine } else { format!("{mine}; then ") };
+            return Err(failure(rank, format!("{before}{error}")));
+        }
         let all = arena.bootstrap.allgather(mine.as_bytes()).map_err(|error| failure(rank, error.to_string()))?;
         match all.iter().position(|fault| !fault.is_empty()) {
             None => Ok(()),

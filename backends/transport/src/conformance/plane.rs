@@ -1,14 +1,16 @@
 //! Cases about the bootstrap and about what a transport says of itself.
 
 use super::arena::{Arena, Case};
-use crate::{Bootstrap, Group, Operation, Rank, Result, Support, Transport};
+use crate::{Bootstrap, Error, Group, Operation, Rank, Result, Span, Support, Tag, Transport};
 
 pub(super) fn cases<B: Bootstrap, T: Transport>() -> Vec<Case<B, T>> {
     vec![
+        Case { name: "bootstrap: who is here", needs: &[], body: who },
         Case { name: "bootstrap: allgather", needs: &[], body: allgather },
         Case { name: "bootstrap: broadcast", needs: &[], body: broadcast },
         Case { name: "bootstrap: reduce", needs: &[], body: reduce },
         Case { name: "capabilities: the same on every rank", needs: &[], body: capabilities },
+        Case { name: "capabilities: what is missing is refused as such", needs: &[], body: unsupported },
         Case { name: "clock: never goes back", needs: &[], body: clock },
     ]
 }
@@ -16,6 +18,16 @@ pub(super) fn cases<B: Bootstrap, T: Transport>() -> Vec<Case<B, T>> {
 /// Bytes of a length and content that depend on the rank; empty on some.
 fn personal(rank: Rank, round: usize) -> Vec<u8> {
     vec![rank.0 as u8 ^ round as u8; (rank.index() + round) % 4 * 1000]
+}
+
+fn who<B: Bootstrap, T: Transport>(arena: &mut Arena<'_, B, T>) -> Result<()> {
+    let (me, size) = (arena.rank(), arena.size());
+    let all = arena.bootstrap.allgather(&me.0.to_le_bytes())?;
+    let seen = all.get(me.index()).is_some_and(|bytes| *bytes == me.0.to_le_bytes());
+    arena.expect(seen && all.len() == size, || format!("rank {me} is not in its place among {size}"));
+    let named = !arena.bootstrap.host().is_empty() && !arena.bootstrap.launcher().is_empty();
+    arena.expect(named, || "host or launcher has no name".into());
+    Ok(())
 }
 
 fn allgather<B: Bootstrap, T: Transport>(arena: &mut Arena<'_, B, T>) -> Result<()> {
@@ -69,6 +81,26 @@ fn capabilities<B: Bootstrap, T: Transport>(arena: &mut Arena<'_, B, T>) -> Resu
     let name = arena.transport.describe().backend;
     arena.expect(!name.is_empty(), || "the description does not name the backend".into());
     Ok(())
+}
+
+fn unsupported<B: Bootstrap, T: Transport>(arena: &mut Arena<'_, B, T>) -> Result<()> {
+    let capabilities = arena.transport.capabilities();
+    let mut group = arena.world(8)?;
+    let (me, span) = (group.rank(), Span::new(0, 8));
+    for asked in Operation::ALL {
+        if capabilities.of(asked) == Support::Yes {
+            continue;
+        }
+        let outcome = match asked {
+            Operation::TwoSided => group.post_send(me, Tag(0), span),
+            Operation::Put => group.put(me, span, 0),
+            Operation::Get => group.get(me, span, 0),
+            Operation::Allreduce => group.allreduce(span),
+        };
+        let refused = matches!(&outcome, Err(Error::Unsupported { operation, .. }) if *operation == asked);
+        arena.expect(refused, || format!("{asked}, which is missing, gave {outcome:?}"));
+    }
+    group.barrier()
 }
 
 fn clock<B: Bootstrap, T: Transport>(arena: &mut Arena<'_, B, T>) -> Result<()> {

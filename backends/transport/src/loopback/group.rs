@@ -201,3 +201,123 @@ impl fmt::Debug for LoopbackGroup {
         f.debug_struct("LoopbackGroup").field("members", members).field("position", position).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::loopback::{Fault, Job, run};
+    use crate::{Bootstrap, RawTransport};
+
+    const PAIR: [Rank; 2] = [Rank(0), Rank(1)];
+    const SPAN: Span = Span { offset: 0, len: 4 };
+
+    #[test]
+    fn messages_are_held_until_the_receiver_makes_the_group() {
+        let got = run(2, |mut bootstrap, mut transport| -> Result<[u8; 4]> {
+            if bootstrap.rank() == Rank(0) {
+                let mut group = transport.group(&PAIR, 4)?;
+                group.write(0, &[1, 2, 3, 4]);
+                group.post_send(Lane::Data, Rank(1), Tag(7), SPAN)?;
+                group.wait(Lane::Data)?;
+            }
+            bootstrap.barrier()?;
+            let mut got = [0; 4];
+            if bootstrap.rank() == Rank(1) {
+                let mut group = transport.group(&PAIR, 4)?;
+                group.post_recv(Lane::Data, Rank(0), Tag(7), SPAN)?;
+                group.wait(Lane::Data)?;
+                group.read(0, &mut got);
+            }
+            Ok(got)
+        });
+        assert_eq!(got.unwrap()[1], [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn a_put_takes_effect_in_its_flush() {
+        let outcome = run(1, |_, mut transport| {
+            let mut group = transport.group(&[Rank(0)], 8)?;
+            let mut seen = [0; 4];
+            group.write(0, &[9; 4]);
+            group.put(Rank(0), SPAN, 4)?;
+            group.read(4, &mut seen);
+            assert_eq!(seen, [0; 4]);
+            group.flush(Rank(0))?;
+            group.read(4, &mut seen);
+            assert_eq!(seen, [9; 4]);
+            Ok::<_, Error>(())
+        });
+        outcome.unwrap();
+    }
+
+    #[test]
+    fn lanes_are_complete_independently() {
+        let outcome = run(1, |_, mut transport| {
+            let mut group = transport.group(&[Rank(0)], 8)?;
+            group.post_recv(Lane::Agreement, Rank(0), Tag(1), SPAN)?;
+            group.post_send(Lane::Data, Rank(0), Tag(1), SPAN)?;
+            group.post_recv(Lane::Data, Rank(0), Tag(1), SPAN)?;
+            group.wait(Lane::Data)?;
+            assert!(!group.test(Lane::Agreement)?);
+            group.post_send(Lane::Agreement, Rank(0), Tag(1), SPAN)?;
+            assert!(group.test(Lane::Agreement)?);
+            Ok::<_, Error>(())
+        });
+        outcome.unwrap();
+    }
+
+    #[test]
+    fn a_message_of_the_wrong_length_is_an_error_that_names_its_sender() {
+        let outcome = run(2, |bootstrap, mut transport| {
+            let mut group = transport.group(&[Rank(1), Rank(0)], 8)?;
+            match bootstrap.rank() {
+                Rank(0) => group.post_recv(Lane::Data, Rank(0), Tag(0), Span::new(0, 8))?,
+                _ => group.post_send(Lane::Data, Rank(1), Tag(0), SPAN)?,
+            }
+            group.wait(Lane::Data)
+        });
+        let message = outcome.unwrap_err().to_string();
+        assert_eq!(message, "recv with rank 1: a message of 4 bytes met a receive of 8");
+    }
+
+    #[derive(Default)]
+    struct Witness(Mutex<Vec<Transfer>>);
+
+    impl Fault for Arc<Witness> {
+        fn delay(&self, _: Rank, operation: &'static str) -> Duration {
+            Duration::from_millis(u64::from(operation == "send"))
+        }
+
+        fn corrupt(&self, transfer: Transfer, payload: &mut [u8]) {
+            lock(&self.0).push(transfer);
+            payload[0] ^= 0xff;
+        }
+    }
+
+    #[test]
+    fn faults_see_ranks_of_the_job_and_change_bytes() {
+        let witness = Arc::new(Witness::default());
+        let job = Job::new(2).fault(Arc::clone(&witness));
+        let outcome = job.run(|bootstrap, mut transport| {
+            if bootstrap.rank() == Rank(0) {
+                return Ok(());
+            }
+            let mut group = transport.group(&[Rank(1)], 8)?;
+            group.post_send(Lane::Data, Rank(0), Tag(3), SPAN)?;
+            group.get(Rank(0), SPAN, 4)?;
+            group.flush(Rank(0))?;
+            let mut seen = [0; 4];
+            group.read(0, &mut seen);
+            assert_eq!(seen, [0xff, 0, 0, 0]);
+            Ok::<_, Error>(())
+        });
+        outcome.unwrap();
+        let (from, to) = (Rank(1), Rank(1));
+        let sent = Transfer { operation: Operation::TwoSided, from, to, label: Some((Lane::Data, Tag(3))) };
+        let got = Transfer { operation: Operation::Get, label: None, ..sent };
+        assert_eq!(*lock(&witness.0), [sent, got]);
+    }
+}

@@ -1,0 +1,331 @@
+//! The watcher: one thread per rank that notices when the job can no longer succeed, and ends it in order.
+//!
+//! It sleeps in poll and wakes about once a second to send a sign of life up and a pulse down the tree, so that it
+//! takes no measurable time from what is timed. Invariants:
+//! - Reports travel up to rank 0, which waits a moment for the root cause, prints one message and sends `End` down.
+//! - A rank ends by `End`, by the loss of its parent, or, when nothing comes back, by a time limit of its own.
+//! - Only rank 0 prints; rank 1 does when rank 0 is gone; a rank that aborts does when nobody confirms.
+
+use std::io::Read;
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use tailback_transport::Rank;
+
+use super::config::JoinConfig;
+use super::failure::Failure;
+use super::judge::{Judge, lost_message};
+use super::message::{Beat, Report, State, Watch};
+use super::peer::{self, Peer};
+use super::polling::poll_until;
+use super::shared::{Command, Shared};
+
+/// How long rank 0 waits for the root cause after a first report.
+const SETTLE: Duration = Duration::from_millis(250);
+/// How long an aborting rank waits for rank 0 to confirm.
+const CONFIRM: Duration = Duration::from_secs(1);
+/// How long a rank waits to be ended once something was reported.
+const PATIENCE: Duration = Duration::from_secs(4);
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// The end of this rank, decided but not carried out yet.
+#[derive(Debug)]
+struct Ending {
+    at: Instant,
+    message: Option<String>,
+}
+
+pub(super) struct Watcher {
+    pub(super) config: JoinConfig,
+    pub(super) shared: Arc<Shared>,
+    pub(super) wake: UnixStream,
+    pub(super) parent: Option<Peer>,
+    pub(super) children: Vec<Peer>,
+    /// The collectives' connections, shut to free a rank that waits in one.
+    pub(super) data: Vec<TcpStream>,
+    /// On rank 0.
+    pub(super) judge: Option<Judge>,
+    state: Progress,
+}
+
+#[derive(Debug)]
+struct Progress {
+    outbox: Vec<Beat>,
+    told_phase: Option<String>,
+    next_beat: Instant,
+    ending: Option<Ending>,
+}
+
+/// Whether the watcher goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flow {
+    Continue,
+    Stop,
+}
+
+impl Watcher {
+    pub(super) fn new(
+        config: JoinConfig,
+        shared: Arc<Shared>,
+        wake: UnixStream,
+        peers: (Option<Peer>, Vec<Peer>),
+        data: Vec<TcpStream>,
+        judge: Option<Judge>,
+    ) -> Self {
+        let (parent, children) = peers;
+        let state = Progress { outbox: Vec::new(), told_phase: None, next_beat: Instant::now(), ending: None };
+        Watcher { config, shared, wake, parent, children, data, judge, state }
+    }
+
+    /// Watches until the job fails or the rank finishes.
+    pub(super) fn run(mut self) {
+        loop {
+            let flow = self.wait();
+            if flow == Flow::Stop || self.take_commands() == Flow::Stop {
+                return;
+            }
+            if self.read_parent() == Flow::Stop {
+                return;
+            }
+            self.read_children();
+            let now = Instant::now();
+            if now >= self.state.next_beat && self.beat(now) == Flow::Stop {
+                return;
+            }
+            if self.state.ending.as_ref().is_some_and(|e| now >= e.at) {
+                let message = self.state.ending.take().and_then(|e| e.message);
+                let verdict = self.judge.as_ref().map(Judge::verdict);
+                return self.end(message.or(verdict));
+            }
+        }
+    }
+
+    fn wait(&mut self) -> Flow {
+        let deadline = self.state.ending.as_ref().map_or(self.state.next_beat, |e| e.at.min(self.state.next_beat));
+        let mut fds = vec![PollFd::new(&self.wake, PollFlags::IN)];
+        for peer in self.parent.iter().chain(&self.children).filter(|p| !p.closed) {
+            let out = if peer.link.has_outgoing() { PollFlags::OUT } else { PollFlags::empty() };
+            fds.push(PollFd::new(peer.link.stream(), PollFlags::IN | out));
+        }
+        if let Some(lifeline) = &self.config.lifeline {
+            fds.push(PollFd::new(&**lifeline, PollFlags::IN));
+        }
+        let polled = poll_until(&mut fds, deadline);
+        drop(fds);
+        if let Err(e) = polled {
+            self.end(Some(format!("rank {} cannot watch its neighbours: {e}", self.config.rank)));
+            return Flow::Stop;
+        }
+        if self.config.lifeline.as_ref().is_some_and(|l| l.is_cut()) {
+            self.end(None);
+            return Flow::Stop;
+        }
+        let mut drain = [0; 64];
+        let _ = self.wake.read(&mut drain);
+        Flow::Continue
+    }
+
+    fn take_commands(&mut self) -> Flow {
+        for command in self.shared.take_commands() {
+            match command {
+                Command::Finish if self.state.ending.is_none() => {
+                    self.say_goodbye();
+                    return Flow::Stop;
+                }
+                Command::Finish => {}
+                Command::Abort(reason) => {
+                    let (rank, host) = (self.config.rank, self.config.host.clone());
+                    let phase = self.shared.monitor.phase();
+                    let message = format!("rank {rank} (host {host}), phase \"{phase}\": {reason}");
+                    self.report(Report::Abort { rank, host, phase, reason }, Some(message));
+                }
+                Command::Lost(rank, detail) => {
+                    if self.parent.as_ref().is_some_and(|p| p.rank == rank) {
+                        self.parent_lost(&detail);
+                    } else {
+                        self.child_lost(rank, detail);
+                    }
+                }
+            }
+        }
+        Flow::Continue
+    }
+
+    fn read_parent(&mut self) -> Flow {
+        let Some(parent) = self.parent.as_mut().filter(|p| !p.closed) else { return Flow::Continue };
+        parent.link.flush();
+        let inbox = parent.link.receive();
+        for message in inbox.messages {
+            parent.heard = Instant::now();
+            match message {
+                Watch::Pulse(phase) => parent.phase = Some(phase),
+                Watch::Goodbye => parent.done = true,
+                Watch::Noted => {
+                    self.state.ending = Some(Ending { at: Instant::now() + PATIENCE, message: None });
+                    self.children.iter_mut().for_each(|c| c.link.send(&Watch::Noted));
+                }
+                Watch::End => {
+                    self.end(None);
+                    return Flow::Stop;
+                }
+                Watch::Beats(_) | Watch::Report(_) => {}
+            }
+        }
+        if let Some(detail) = inbox.closed {
+            parent.closed = true;
+            if !parent.done {
+                self.parent_lost(&detail);
+            }
+        }
+        Flow::Continue
+    }
+
+    fn read_children(&mut self) {
+        for index in 0..self.children.len() {
+            let child = &mut self.children[index];
+            if child.closed {
+                continue;
+            }
+            child.link.flush();
+            let inbox = child.link.receive();
+            for message in inbox.messages {
+                self.hear_child(index, message);
+            }
+            if let Some(detail) = inbox.closed {
+                let child = &mut self.children[index];
+                child.closed = true;
+                if !child.done {
+                    let rank = child.rank;
+                    self.child_lost(rank, detail);
+                }
+            }
+        }
+    }
+
+    fn hear_child(&mut self, index: usize, message: Watch) {
+        let child = &mut self.children[index];
+        child.heard = Instant::now();
+        match message {
+            Watch::Beats(beats) => {
+                if let Some(phase) = beats.iter().filter(|b| b.rank == child.rank).find_map(|b| b.phase.as_ref()) {
+                    child.phase = Some(phase.clone());
+                }
+                self.pass_on(beats);
+            }
+            Watch::Report(report) => self.report(report, None),
+            Watch::Goodbye => {
+                child.done = true;
+                let rank = child.rank;
+                self.pass_on(vec![Beat { rank, ticks: 0, collectives: 0, state: State::Done, phase: None }]);
+            }
+            Watch::Pulse(_) | Watch::Noted | Watch::End => {}
+        }
+    }
+
+    fn pass_on(&mut self, beats: Vec<Beat>) {
+        match &mut self.judge {
+            Some(judge) => beats.iter().for_each(|b| judge.note(b, Instant::now())),
+            None => self.state.outbox.extend(beats),
+        }
+    }
+
+    /// Sends signs of life and looks for their absence.
+    fn beat(&mut self, now: Instant) -> Flow {
+        let limit = self.config.stall_limit;
+        self.state.next_beat = now + limit.map_or(INTERVAL, |l| (l / 4).min(INTERVAL));
+        let phase = self.shared.monitor.phase();
+        let mut mine = self.shared.beat(self.config.rank);
+        if self.state.told_phase.as_ref() != Some(&phase) {
+            mine.phase = Some(phase.clone());
+            self.state.told_phase = Some(phase.clone());
+        }
+        self.pass_on(vec![mine]);
+        for child in self.children.iter_mut().filter(|c| !c.closed) {
+            child.link.send(&Watch::Pulse(phase.clone()));
+        }
+        if let Some(parent) = self.parent.as_mut().filter(|p| !p.closed) {
+            parent.link.send(&Watch::Beats(std::mem::take(&mut self.state.outbox)));
+        }
+        match limit {
+            Some(limit) if self.state.ending.is_none() => self.look_for_stalls(limit, now),
+            _ => Flow::Continue,
+        }
+    }
+
+    fn look_for_stalls(&mut self, limit: Duration, now: Instant) -> Flow {
+        if let Some(message) = self.judge.as_ref().and_then(|j| j.stalled(limit, now)) {
+            self.end(Some(message));
+            return Flow::Stop;
+        }
+        // Rank 0 names a stalled rank first; this is for those it cannot reach.
+        let limit = limit + INTERVAL;
+        let silent = |p: &Peer| !p.closed && now.saturating_duration_since(p.heard) > limit;
+        if self.parent.as_ref().is_some_and(silent) {
+            self.parent_lost(&format!("no sign of life for {} s", limit.as_secs_f64()));
+        }
+        Flow::Continue
+    }
+
+    fn child_lost(&mut self, rank: Rank, detail: String) {
+        let child = self.children.iter().find(|c| c.rank == rank);
+        let early = child.is_some_and(|c| c.done);
+        let detail = if early { "it ended before the others".to_owned() } else { detail };
+        let phase = child.and_then(|c| c.phase.clone());
+        self.report(Report::Lost { rank, phase, detail }, None);
+    }
+
+    /// Without its parent a rank cannot ask anyone: it ends, and rank 1 speaks for rank 0.
+    fn parent_lost(&mut self, detail: &str) {
+        let Some(parent) = &self.parent else { return };
+        let (me, at) = (self.config.rank, Instant::now() + SETTLE);
+        let detail = if parent.done { "it ended before the others" } else { detail };
+        let message = (me.0 == 1 && parent.rank.0 == 0)
+            .then(|| lost_message(parent.rank, &parent.host, parent.phase.as_deref().unwrap_or("start-up"), detail));
+        if self.state.ending.as_ref().is_none_or(|e| e.at > at) {
+            self.state.ending = Some(Ending { at, message });
+        }
+    }
+
+    /// Takes a report towards rank 0; `own` is what to print if nobody there takes it.
+    fn report(&mut self, report: Report, own: Option<String>) {
+        let now = Instant::now();
+        let patience = if own.is_some() { CONFIRM } else { PATIENCE };
+        let at = match (&mut self.judge, &mut self.parent) {
+            (Some(judge), _) => {
+                judge.report(report);
+                self.children.iter_mut().for_each(|c| c.link.send(&Watch::Noted));
+                now + SETTLE
+            }
+            (None, Some(parent)) => {
+                parent.link.send(&Watch::Report(report));
+                now + patience
+            }
+            (None, None) => now,
+        };
+        if self.state.ending.is_none() {
+            let message = if self.judge.is_some() { None } else { own };
+            self.state.ending = Some(Ending { at, message });
+        }
+    }
+
+    /// Ends this rank: prints if it is the one to, tells those below, and lets the process go.
+    fn end(&mut self, message: Option<String>) {
+        let failure = message.map_or_else(Failure::silent, Failure::saying);
+        if let Some(message) = &failure.message {
+            self.config.on_failure.report(message);
+        }
+        peer::last_words(self.children.iter_mut(), &Watch::End);
+        self.shared.set_failed();
+        for stream in &self.data {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        self.config.on_failure.end(&failure);
+    }
+
+    fn say_goodbye(&mut self) {
+        peer::last_words(self.parent.iter_mut().chain(&mut self.children), &Watch::Goodbye);
+    }
+}

@@ -1,0 +1,38 @@
+//! What the result file keeps about the network under this transport.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use socket2::Socket;
+
+use tailback_transport::Description;
+
+use crate::address::Choice;
+use crate::wait::WaitMode;
+
+/// The description of a transport that listens on `listener`.
+pub fn describe(choice: &Choice, listener: &Socket, wait: WaitMode, wait_reason: &str) -> Description {
+    let uname = rustix::system::uname();
+    let library = format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy());
+    let mut details = BTreeMap::from([
+        ("address".to_owned(), choice.address.to_string()),
+        ("interface".to_owned(), choice.interface.clone()),
+        ("address_reason".to_owned(), choice.reason.clone()),
+        ("wait".to_owned(), wait.to_string()),
+        ("wait_reason".to_owned(), wait_reason.to_owned()),
+    ]);
+    if let Ok(name) = listener.tcp_congestion() {
+        let name = String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned();
+        details.insert("tcp_congestion_control".to_owned(), name);
+    }
+    if let Some(speed) = link_speed(&choice.interface) {
+        details.insert("link_speed_mbit_per_s".to_owned(), speed.to_string());
+    }
+    Description { backend: "tcp".into(), library, details }
+}
+
+/// What the interface's driver says; virtual interfaces often say nothing.
+fn link_speed(interface: &str) -> Option<u64> {
+    let text = fs::read_to_string(format!("/sys/class/net/{interface}/speed")).ok()?;
+    text.trim().parse::<u64>().ok().filter(|&speed| speed > 0)
+}

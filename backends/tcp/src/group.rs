@@ -1,0 +1,91 @@
+//! A group's handle: every operation is the engine's.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use tailback_transport::{Clock, Lane, Nanos, Rank, RawGroup, Result, Span, Tag};
+
+use crate::engine::{Engine, Slot};
+
+/// A group of ranks that talk over [`crate::TcpTransport`]. Dropping it frees its segment.
+#[derive(Debug)]
+pub struct TcpGroup {
+    engine: Rc<RefCell<Engine>>,
+    slot: Slot,
+    clock: Clock,
+    rank: Rank,
+    size: usize,
+}
+
+impl TcpGroup {
+    pub(crate) fn new(engine: Rc<RefCell<Engine>>, slot: Slot, clock: Clock) -> Self {
+        let (rank, size) = {
+            let engine = engine.borrow();
+            let group = engine.group(slot);
+            (Rank(group.rank), group.ranks.len())
+        };
+        TcpGroup { engine, slot, clock, rank, size }
+    }
+}
+
+impl Drop for TcpGroup {
+    fn drop(&mut self) {
+        // While a panic inside the engine unwinds, the engine is still borrowed, and goes away as a whole.
+        if let Ok(mut engine) = self.engine.try_borrow_mut() {
+            engine.drop_group(self.slot);
+        }
+    }
+}
+
+impl RawGroup for TcpGroup {
+    fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    #[inline]
+    fn now(&self) -> Nanos {
+        self.clock.now()
+    }
+
+    fn read(&self, offset: usize, into: &mut [u8]) {
+        let engine = self.engine.borrow();
+        into.copy_from_slice(&engine.group(self.slot).segment[offset..offset + into.len()]);
+    }
+
+    fn write(&mut self, offset: usize, from: &[u8]) {
+        let mut engine = self.engine.borrow_mut();
+        engine.group_mut(self.slot).segment[offset..offset + from.len()].copy_from_slice(from);
+    }
+
+    fn post_send(&mut self, lane: Lane, to: Rank, tag: Tag, span: Span) -> Result<()> {
+        self.engine.borrow_mut().post_send(self.slot, lane, to, tag, span)
+    }
+
+    fn post_recv(&mut self, lane: Lane, from: Rank, tag: Tag, span: Span) -> Result<()> {
+        self.engine.borrow_mut().post_recv(self.slot, lane, from, tag, span)
+    }
+
+    fn wait(&mut self, lane: Lane) -> Result<()> {
+        self.engine.borrow_mut().wait(self.slot, lane)
+    }
+
+    fn test(&mut self, lane: Lane) -> Result<bool> {
+        self.engine.borrow_mut().test(self.slot, lane)
+    }
+
+    fn put(&mut self, to: Rank, local: Span, remote: usize) -> Result<()> {
+        self.engine.borrow_mut().put(self.slot, to, local, remote)
+    }
+
+    fn get(&mut self, from: Rank, local: Span, remote: usize) -> Result<()> {
+        self.engine.borrow_mut().get(self.slot, from, local, remote)
+    }
+
+    fn flush(&mut self, peer: Rank) -> Result<()> {
+        self.engine.borrow_mut().flush(self.slot, peer)
+    }
+}

@@ -1,0 +1,275 @@
+//! The ranks' processes: started together, watched, and ended together.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, Signal, kill_process_group};
+use socket2::{Domain, Socket, Type};
+use tailback_transport::{Error, Rank, Result};
+
+use super::output::Stream;
+use super::signals::Signals;
+use super::{LaunchOptions, Output};
+use crate::bootstrap::{EXIT_CODE, Lifeline, poll_until, say, variables};
+use crate::secret::Secret;
+
+/// How long ranks have to end by themselves, and to say why, after one has failed.
+const NOTICE: Duration = Duration::from_millis(1500);
+/// How long output is waited for after the last rank ended: a grandchild may hold the pipe open.
+const DRAIN: Duration = Duration::from_secs(1);
+const IDLE: Duration = Duration::from_secs(3600);
+
+#[derive(Debug)]
+struct Member {
+    rank: Rank,
+    child: Child,
+    status: Option<ExitStatus>,
+}
+
+/// What the launcher will do next to ranks that are still there.
+#[derive(Clone, Copy, Debug)]
+enum Pressure {
+    None,
+    Terminate(Instant),
+    Kill(Instant),
+    Killed,
+}
+
+#[derive(Debug)]
+pub(super) struct Crew {
+    members: Vec<Member>,
+    streams: Vec<Stream>,
+    grace: Duration,
+    pressure: Pressure,
+    first_failure: Option<(Rank, ExitStatus)>,
+    interrupted: Option<Signal>,
+    /// Whether ranks had to be told to end.
+    pushed: bool,
+    reported: bool,
+    /// Breaks when the launcher is gone.
+    _lifeline: OwnedFd,
+    /// Keeps rank 0's port from everybody else.
+    _reservation: Option<Socket>,
+}
+
+impl Crew {
+    pub(super) fn start(options: &LaunchOptions) -> Result<Self> {
+        if options.size == 0 || options.command.is_empty() {
+            return Err(Error::Setup("a launch needs at least one rank and a command".into()));
+        }
+        let failed = |what: &'static str| move |e: io::Error| Error::Setup(format!("the launcher's {what}: {e}"));
+        let (root, reservation) = root_address(options).map_err(failed("port for rank 0"))?;
+        let (inherited, lifeline) = pipe_with(PipeFlags::CLOEXEC).map_err(|e| failed("pipe")(e.into()))?;
+        fcntl_setfd(&inherited, FdFlags::empty()).map_err(|e| failed("pipe")(e.into()))?;
+        let secret = Secret::random()?.to_hex();
+        let common: Vec<(&str, String)> = vec![
+            (variables::SIZE, options.size.to_string()),
+            (variables::ROOT, root.to_string()),
+            (variables::SECRET, secret),
+            (variables::LAUNCHER, "tailback launch".into()),
+            (variables::LIFELINE, Lifeline::name(&inherited).map_err(failed("pipe"))?),
+            (variables::ROOT_RESERVED, if reservation.is_some() { "1" } else { "" }.into()),
+        ];
+        let mut crew = Crew {
+            members: Vec::new(),
+            streams: Vec::new(),
+            grace: options.grace,
+            pressure: Pressure::None,
+            first_failure: None,
+            interrupted: None,
+            pushed: false,
+            reported: false,
+            _lifeline: lifeline,
+            _reservation: reservation,
+        };
+        for rank in 0..options.size {
+            if let Err(error) = crew.start_rank(Rank::from(rank), options, &common) {
+                crew.kill_all();
+                return Err(error);
+            }
+        }
+        Ok(crew)
+    }
+
+    fn start_rank(&mut self, rank: Rank, options: &LaunchOptions, common: &[(&str, String)]) -> Result<()> {
+        let setup = (options.setup)(rank);
+        let words: Vec<&OsString> = setup.prefix.iter().chain(&options.command).collect();
+        let mut command = Command::new(words[0]);
+        // Its own process group: the terminal's signals reach the launcher alone, which passes each on once.
+        command.args(&words[1..]).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let keep_stdin = rank.0 == 0 && !io::stdin().is_terminal();
+        command.stdin(if keep_stdin { Stdio::inherit() } else { Stdio::null() });
+        // These would contradict what is set below.
+        for name in [variables::SECRET_FILE, variables::BOOTSTRAP_ADDR, variables::BOOTSTRAP_IF] {
+            command.env_remove(name);
+        }
+        command.envs(common.iter().map(|(name, value)| (name, value))).env(variables::RANK, rank.to_string());
+        if let Some(count) = options.ranks_per_node {
+            command.env(variables::HOST, format!("node{}", rank.index() / count.max(1)));
+        }
+        command.envs(options.env.iter().chain(&setup.env).map(|(name, value)| (name, value)));
+        let mut child = command.spawn().map_err(|e| {
+            let program = words[0].to_string_lossy();
+            Error::Setup(match e.kind() {
+                io::ErrorKind::NotFound => format!("cannot start rank {rank}: {program}: command not found"),
+                _ => format!("cannot start rank {rank}: {program}: {e}"),
+            })
+        })?;
+        let prefixed = options.output == Output::Prefix;
+        let stdout = child.stdout.take().map(|s| Stream::new(s.into(), rank, prefixed, false));
+        let stderr = child.stderr.take().map(|s| Stream::new(s.into(), rank, prefixed, true));
+        self.streams.extend(stdout.into_iter().chain(stderr));
+        self.members.push(Member { rank, child, status: None });
+        Ok(())
+    }
+
+    /// Waits for the end of all ranks and gives the job's exit code.
+    pub(super) fn supervise(&mut self, signals: &Signals) -> Result<i32> {
+        let mut drained = None;
+        loop {
+            let next = match self.pressure {
+                Pressure::Terminate(at) | Pressure::Kill(at) => at,
+                Pressure::None | Pressure::Killed => Instant::now() + IDLE,
+            };
+            self.wait(signals, drained.unwrap_or(next))?;
+            for signal in signals.arrived() {
+                self.pass_on(signal);
+            }
+            self.reap();
+            self.press();
+            if self.members.iter().all(|m| m.status.is_some()) {
+                let until = *drained.get_or_insert_with(|| Instant::now() + DRAIN);
+                if self.streams.is_empty() || Instant::now() >= until {
+                    return Ok(self.conclude());
+                }
+            }
+        }
+    }
+
+    fn wait(&mut self, signals: &Signals, until: Instant) -> Result<()> {
+        let mut fds: Vec<PollFd<'_>> = self.streams.iter().map(|s| PollFd::new(s, PollFlags::IN)).collect();
+        fds.extend(signals.streams().map(|s| PollFd::new(s, PollFlags::IN)));
+        poll_until(&mut fds, until).map_err(|source| Error::Io {
+            operation: "waiting for ranks",
+            peer: None,
+            source,
+        })?;
+        let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        drop(fds);
+        let mut ready = ready.into_iter();
+        let reported = &mut self.reported;
+        self.streams.retain_mut(|stream| {
+            let open = !ready.next().unwrap_or(false) || stream.pump();
+            *reported |= stream.reported;
+            open
+        });
+        Ok(())
+    }
+
+    fn pass_on(&mut self, signal: Signal) {
+        if self.interrupted.is_some() {
+            // Asked twice: the user does not want to wait.
+            self.signal_all(Signal::KILL);
+            self.pressure = Pressure::Killed;
+        } else {
+            self.interrupted = Some(signal);
+            self.signal_all(signal);
+            self.pressure = Pressure::Kill(Instant::now() + self.grace);
+        }
+    }
+
+    fn reap(&mut self) {
+        let mut failures = Vec::new();
+        for member in self.members.iter_mut().filter(|m| m.status.is_none()) {
+            // An error here means that the child is gone without a trace; it cannot be waited for again.
+            let status = member.child.try_wait().unwrap_or(Some(ExitStatus::from_raw(2 << 8)));
+            member.status = status;
+            failures.extend(status.filter(|s| !s.success()).map(|s| (member.rank, s)));
+        }
+        // Seen together, a killed rank is the reason why others gave up.
+        failures.sort_by_key(|(rank, status)| (status.signal().is_none(), *rank));
+        if let (None, Some(first)) = (self.first_failure, failures.first()) {
+            self.first_failure = Some(*first);
+            if matches!(self.pressure, Pressure::None) {
+                self.pressure = Pressure::Terminate(Instant::now() + NOTICE);
+            }
+        }
+    }
+
+    /// Ends ranks that had their time.
+    fn press(&mut self) {
+        let now = Instant::now();
+        match self.pressure {
+            Pressure::Terminate(at) if now >= at => {
+                self.pushed |= self.signal_all(Signal::TERM);
+                self.pressure = Pressure::Kill(now + self.grace);
+            }
+            Pressure::Kill(at) if now >= at => {
+                self.signal_all(Signal::KILL);
+                self.pressure = Pressure::Killed;
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether there was anyone to signal.
+    fn signal_all(&self, signal: Signal) -> bool {
+        let running: Vec<&Member> = self.members.iter().filter(|m| m.status.is_none()).collect();
+        for member in &running {
+            if let Some(pid) = i32::try_from(member.child.id()).ok().and_then(Pid::from_raw) {
+                let _ = kill_process_group(pid, signal);
+            }
+        }
+        !running.is_empty()
+    }
+
+    fn kill_all(&mut self) {
+        self.signal_all(Signal::KILL);
+        for member in &mut self.members {
+            let _ = member.child.wait();
+        }
+    }
+
+    fn conclude(&self) -> i32 {
+        if let Some(signal) = self.interrupted {
+            return 128 + signal.as_raw();
+        }
+        let Some((rank, status)) = self.first_failure else { return 0 };
+        match (status.code(), status.signal()) {
+            (Some(code), _) => {
+                // Code 1 is a result (a threshold failed), unless it took others down.
+                if !self.reported && (code != 1 || self.pushed) {
+                    say("error", &format!("rank {rank} ended with exit code {code}"));
+                }
+                code
+            }
+            (None, Some(_)) if self.reported => EXIT_CODE,
+            (None, Some(signal)) => {
+                say("error", &format!("rank {rank} was ended by signal {signal}"));
+                128 + signal
+            }
+            (None, None) => EXIT_CODE,
+        }
+    }
+}
+
+/// Rank 0's address, and the socket that keeps its port: bound but not listening, shared with rank 0 alone.
+fn root_address(options: &LaunchOptions) -> io::Result<(SocketAddr, Option<Socket>)> {
+    if let Some(port) = options.port {
+        return Ok((SocketAddr::new(options.bind, port), None));
+    }
+    let address = SocketAddr::new(options.bind, 0);
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    socket.set_reuse_port(true)?;
+    socket.bind(&address.into())?;
+    let bound = socket.local_addr()?.as_socket().ok_or_else(|| io::Error::other("no address"))?;
+    Ok((bound, Some(socket)))
+}

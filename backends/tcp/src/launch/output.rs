@@ -1,0 +1,75 @@
+//! Ranks' output, line by line: lines of different ranks may follow each other, but never mix.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use tailback_transport::Rank;
+
+/// A line longer than this is passed on in parts.
+const LINE_LIMIT: usize = 1 << 20;
+/// How every message that ends a job begins.
+const ERROR_MARK: &[u8] = b"tailback: error:";
+
+/// One rank's stdout or stderr.
+#[derive(Debug)]
+pub(super) struct Stream {
+    source: File,
+    prefix: Option<Vec<u8>>,
+    is_stderr: bool,
+    buffer: Vec<u8>,
+    /// Whether a line said why the job ends.
+    pub(super) reported: bool,
+}
+
+impl Stream {
+    pub(super) fn new(source: OwnedFd, rank: Rank, prefixed: bool, is_stderr: bool) -> Self {
+        let prefix = prefixed.then(|| format!("[{rank}] ").into_bytes());
+        Stream { source: source.into(), prefix, is_stderr, buffer: Vec::new(), reported: false }
+    }
+
+    /// Reads once, when poll said that this does not wait, and passes whole lines on. `false` at the end.
+    pub(super) fn pump(&mut self) -> bool {
+        let mut chunk = [0; 32 << 10];
+        let open = match self.source.read(&mut chunk) {
+            Ok(0) => false,
+            Ok(count) => {
+                self.buffer.extend_from_slice(&chunk[..count]);
+                true
+            }
+            Err(e) => e.kind() == io::ErrorKind::Interrupted,
+        };
+        let unfinished = !open || self.buffer.len() > LINE_LIMIT;
+        if unfinished && self.buffer.last().is_some_and(|b| *b != b'\n') {
+            self.buffer.push(b'\n');
+        }
+        if let Some(end) = self.buffer.iter().rposition(|b| *b == b'\n') {
+            let rest = self.buffer.split_off(end + 1);
+            let lines = std::mem::replace(&mut self.buffer, rest);
+            self.pass_on(&lines);
+        }
+        open
+    }
+
+    fn pass_on(&mut self, lines: &[u8]) {
+        let mut shown = Vec::with_capacity(lines.len());
+        for line in lines.split_inclusive(|b| *b == b'\n') {
+            self.reported |= self.is_stderr && line.starts_with(ERROR_MARK);
+            shown.extend_from_slice(self.prefix.as_deref().unwrap_or_default());
+            shown.extend_from_slice(line);
+        }
+        // A reader that went away is no reason to end the job: its result file may be what counts.
+        let _ = if self.is_stderr {
+            io::stderr().lock().write_all(&shown)
+        } else {
+            let mut stdout = io::stdout().lock();
+            stdout.write_all(&shown).and_then(|()| stdout.flush())
+        };
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.source.as_fd()
+    }
+}

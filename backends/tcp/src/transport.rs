@@ -1,0 +1,109 @@
+//! Opening the transport: listen, tell the others where, choose how to wait.
+
+use std::cell::RefCell;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use tailback_transport::{Bootstrap, Capabilities, Clock, Description, Error, Rank, RawTransport, Result};
+
+use crate::engine::Engine;
+use crate::group::TcpGroup;
+use crate::wait::WaitMode;
+use crate::{address, facts};
+
+/// Connections that may wait to be accepted; the system may lower it.
+const BACKLOG: i32 = 4096;
+
+/// How to open a [`TcpTransport`]. Every rank passes its own. Not printable, for it holds the secret.
+#[derive(Clone)]
+pub struct TcpConfig {
+    /// The interface that carries the data. None: see [`TcpConfig::address`].
+    pub interface: Option<String>,
+    /// The local address that carries the data. With neither this nor an interface: loopback when all ranks share a
+    /// host, else the first interface in a network of every other host.
+    pub address: Option<IpAddr>,
+    /// How to wait. None: block when the ranks of this host outnumber its cores, else spin.
+    pub wait: Option<WaitMode>,
+    /// What every rank of the job knows and nobody else.
+    pub secret: [u8; 32],
+}
+
+/// Plain sockets between the ranks of a job, one connection per pair that talks.
+#[derive(Debug)]
+pub struct TcpTransport {
+    engine: Rc<RefCell<Engine>>,
+    clock: Clock,
+    description: Description,
+    local: SocketAddr,
+}
+
+impl TcpTransport {
+    /// Opens the transport. Collective over the job.
+    pub fn open(bootstrap: &mut impl Bootstrap, config: &TcpConfig) -> Result<TcpTransport> {
+        let choice = address::choose(bootstrap, config.interface.as_deref(), config.address)?;
+        let report = |source| Error::Io { operation: "listen", peer: None, source };
+        let listener = listen(choice.address).map_err(report)?;
+        let local = listener.local_addr().map_err(report)?.as_socket();
+        let local = local.ok_or_else(|| Error::Setup("the listener has no address".into()))?;
+        let told = bootstrap.allgather(format!("{local} {}", bootstrap.host()).as_bytes())?;
+        let ranks = told.iter().enumerate().map(|(rank, text)| parse(rank, text)).collect::<Result<Vec<_>>>()?;
+        if let Some(rank) = ranks.iter().position(|(address, _)| address.is_ipv4() != local.is_ipv4()) {
+            return Err(Error::Setup(format!(
+                "rank {rank} listens on {}, this rank on {local}: choose addresses of one family",
+                ranks[rank].0
+            )));
+        }
+        let ranks_here = ranks.iter().filter(|(_, host)| host == bootstrap.host()).count();
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let (wait, reason) = WaitMode::choose(config.wait, ranks_here, cores);
+        let description = facts::describe(&choice, &listener, wait, &reason);
+        let addresses: Vec<SocketAddr> = ranks.into_iter().map(|(address, _)| address).collect();
+        let engine = Engine::new(bootstrap.rank(), listener, choice.address, &addresses, config.secret, wait)?;
+        Ok(TcpTransport { engine: Rc::new(RefCell::new(engine)), clock: Clock::start(), description, local })
+    }
+
+    /// Where this rank listens.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+}
+
+impl RawTransport for TcpTransport {
+    type Group = TcpGroup;
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::all()
+    }
+
+    fn describe(&self) -> Description {
+        self.description.clone()
+    }
+
+    fn group(&mut self, members: &[Rank], segment: usize) -> Result<TcpGroup> {
+        let slot = self.engine.borrow_mut().make_group(members, segment)?;
+        Ok(TcpGroup::new(Rc::clone(&self.engine), slot, self.clock.clone()))
+    }
+}
+
+fn listen(address: IpAddr) -> std::io::Result<Socket> {
+    let address = SocketAddr::new(address, 0);
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket)
+}
+
+/// A rank's data address and host, as told at start-up.
+fn parse(rank: usize, text: &[u8]) -> Result<(SocketAddr, String)> {
+    let text = String::from_utf8_lossy(text);
+    let parsed = text.split_once(' ').and_then(|(address, host)| Some((address.parse().ok()?, host.to_owned())));
+    parsed.ok_or_else(|| Error::Protocol {
+        operation: "exchange of addresses",
+        peer: Some(Rank::from(rank)),
+        detail: format!("\"{text}\" is no address and host"),
+    })
+}

@@ -1,0 +1,207 @@
+//! What the data plane promises beyond the conformance suite: connections made at once from both ends, back-pressure,
+//! groups that come and go while traffic runs, and its own description.
+
+mod common;
+
+use tailback_tcp::WaitMode;
+use tailback_transport::{Bootstrap, Error, Lane, Rank, RawGroup, RawTransport, Result, Span, Tag};
+
+use common::{everyone, run};
+
+const MODES: [WaitMode; 3] = [WaitMode::Spin, WaitMode::Yield, WaitMode::Block];
+
+fn pattern(seed: usize, len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i * 31 + seed * 7 + i / 251) as u8).collect()
+}
+
+fn read(group: &impl RawGroup, offset: usize, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    group.read(offset, &mut bytes);
+    bytes
+}
+
+#[test]
+fn messages_of_all_sizes_go_both_ways_at_once() {
+    for mode in MODES {
+        run(2, mode, |bootstrap, mut transport| -> Result<()> {
+            let me = bootstrap.rank().index();
+            let mut group = everyone(&mut transport, 2, 8 << 20);
+            let other = Rank::from(1 - me);
+            for (round, len) in [0, 1, 8, 31, 4096, 8192, 8193, 131_072, 1 << 20, 3_000_001].into_iter().enumerate() {
+                group.write(0, &pattern(me + round, len));
+                group.post_recv(Lane::Data, other, Tag(round as u32), Span::new(4 << 20, len))?;
+                group.post_send(Lane::Data, other, Tag(round as u32), Span::new(0, len))?;
+                group.wait(Lane::Data)?;
+                assert_eq!(read(&group, 4 << 20, len), pattern(1 - me + round, len), "{mode}, {len} bytes");
+            }
+            Ok(())
+        });
+    }
+}
+
+#[test]
+fn everyone_connects_to_everyone_at_once() {
+    const SIZE: usize = 8;
+    for round in 0..4 {
+        let mode = MODES[round % 3];
+        run(SIZE, mode, |mut bootstrap, mut transport| -> Result<()> {
+            let me = bootstrap.rank().index();
+            let mut group = everyone(&mut transport, SIZE, 4096);
+            group.write(0, &pattern(me, 64));
+            bootstrap.barrier()?;
+            for step in 0..SIZE {
+                let (to, from) = ((me + step) % SIZE, (me + SIZE - step) % SIZE);
+                group.post_send(Lane::Data, Rank::from(to), Tag(0), Span::new(0, 64))?;
+                group.post_recv(Lane::Data, Rank::from(from), Tag(0), Span::new(64 + from * 64, 64))?;
+            }
+            group.wait(Lane::Data)?;
+            for from in 0..SIZE {
+                assert_eq!(read(&group, 64 + from * 64, 64), pattern(from, 64));
+            }
+            Ok(())
+        });
+    }
+}
+
+/// The most that the kernel keeps for a connection, at both ends.
+fn kernel_limit() -> usize {
+    let largest = |name: &str| {
+        let text = std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).expect("the kernel's limits");
+        text.split_whitespace().last().and_then(|max| max.parse::<usize>().ok()).expect("a largest buffer")
+    };
+    largest("tcp_rmem") + largest("tcp_wmem")
+}
+
+#[test]
+fn a_flood_nobody_receives_is_held_back_at_the_sender_and_arrives_in_the_end() {
+    const LEN: usize = 64 * 1024;
+    let count = (kernel_limit() + (8 << 20)) / LEN;
+    run(2, WaitMode::Block, |mut bootstrap, mut transport| -> Result<()> {
+        let me = bootstrap.rank();
+        let mut group = everyone(&mut transport, 2, LEN * count);
+        if me == Rank(0) {
+            group.write(0, &pattern(0, LEN * count));
+            for i in 0..count {
+                group.post_send(Lane::Data, Rank(1), Tag(i as u32), Span::new(i * LEN, LEN))?;
+            }
+        }
+        // Progress without a receive: the flood arrives up to the limit, then fills the kernel, then waits.
+        for _ in 0..3000 {
+            assert_eq!(group.test(Lane::Data)?, me == Rank(1));
+        }
+        bootstrap.barrier()?;
+        if me == Rank(1) {
+            for i in (0..count).rev() {
+                group.post_recv(Lane::Data, Rank(0), Tag(i as u32), Span::new(i * LEN, LEN))?;
+            }
+        }
+        group.wait(Lane::Data)?;
+        assert_eq!(read(&group, 0, LEN * count), pattern(0, LEN * count));
+        Ok(())
+    });
+}
+
+#[test]
+fn what_comes_before_the_group_is_made_is_held_in_order() {
+    run(2, WaitMode::Block, |bootstrap, mut transport| -> Result<()> {
+        let mut first = everyone(&mut transport, 2, 64);
+        if bootstrap.rank() == Rank(0) {
+            let mut second = everyone(&mut transport, 2, 1 << 20);
+            second.write(0, &pattern(5, 400_000));
+            second.post_send(Lane::Data, Rank(1), Tag(1), Span::new(0, 100_000))?;
+            second.put(Rank(1), Span::new(0, 200_000), 300_000)?;
+            second.put(Rank(1), Span::new(8, 16), 300_000)?;
+            second.get(Rank(1), Span::new(600_000, 50), 300_000)?;
+            first.post_send(Lane::Data, Rank(1), Tag(9), Span::new(0, 8))?;
+            first.wait(Lane::Data)?;
+            second.flush(Rank(1))?;
+            assert_eq!(read(&second, 600_000, 16), pattern(5, 24)[8..]);
+            first.post_send(Lane::Data, Rank(1), Tag(10), Span::new(0, 8))?;
+            first.wait(Lane::Data)?;
+        } else {
+            // What was sent before this message has arrived with it.
+            first.post_recv(Lane::Data, Rank(0), Tag(9), Span::new(0, 8))?;
+            first.wait(Lane::Data)?;
+            let mut second = everyone(&mut transport, 2, 1 << 20);
+            second.post_recv(Lane::Data, Rank(0), Tag(1), Span::new(0, 100_000))?;
+            second.wait(Lane::Data)?;
+            assert_eq!(read(&second, 0, 100_000), pattern(5, 100_000));
+            assert_eq!(read(&second, 300_000, 16), pattern(5, 24)[8..]);
+            assert_eq!(read(&second, 300_016, 199_984), pattern(5, 200_000)[16..]);
+            // Waiting for the last message serves the flush that comes before it.
+            first.post_recv(Lane::Data, Rank(0), Tag(10), Span::new(0, 8))?;
+            first.wait(Lane::Data)?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn late_messages_for_a_dropped_group_are_discarded() {
+    run(2, WaitMode::Block, |bootstrap, mut transport| -> Result<()> {
+        let mut lasting = everyone(&mut transport, 2, 1 << 20);
+        let mut passing = everyone(&mut transport, 2, 1 << 20);
+        let other = Rank::from(1 - bootstrap.rank().index());
+        if bootstrap.rank() == Rank(0) {
+            for len in [8, 100_000, 1 << 20] {
+                passing.post_send(Lane::Data, other, Tag(0), Span::new(0, len))?;
+                passing.put(other, Span::new(0, len), 0)?;
+            }
+            passing.wait(Lane::Data)?;
+        }
+        drop(passing);
+        lasting.write(0, &pattern(other.index(), 500_000));
+        lasting.post_send(Lane::Data, other, Tag(3), Span::new(0, 500_000))?;
+        lasting.post_recv(Lane::Data, other, Tag(3), Span::new(500_000, 500_000))?;
+        lasting.wait(Lane::Data)?;
+        assert_eq!(read(&lasting, 500_000, 500_000), pattern(1 - other.index(), 500_000));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_message_longer_than_its_receive_is_an_error_that_names_the_peer() {
+    run(2, WaitMode::Block, |mut bootstrap, mut transport| -> Result<()> {
+        let mut group = everyone(&mut transport, 2, 64);
+        if bootstrap.rank() == Rank(0) {
+            group.post_send(Lane::Data, Rank(1), Tag(0), Span::new(0, 16))?;
+            group.wait(Lane::Data)?;
+        } else {
+            group.post_recv(Lane::Data, Rank(0), Tag(0), Span::new(0, 8))?;
+            let error = group.wait(Lane::Data).expect_err("16 bytes do not fit 8");
+            assert!(matches!(error, Error::Protocol { peer: Some(Rank(0)), .. }), "{error}");
+        }
+        bootstrap.barrier()
+    });
+}
+
+#[test]
+fn arguments_that_do_not_exist_are_usage_errors() {
+    run(1, WaitMode::Block, |_, mut transport| -> Result<()> {
+        assert!(matches!(transport.group(&[Rank(1)], 8), Err(Error::Usage { .. })));
+        assert!(matches!(transport.group(&[Rank(0), Rank(0)], 8), Err(Error::Usage { .. })));
+        let mut group = everyone(&mut transport, 1, 64);
+        let past_end = group.post_send(Lane::Data, Rank(0), Tag(0), Span::new(60, 8));
+        assert!(matches!(past_end, Err(Error::Usage { .. })));
+        assert!(matches!(group.put(Rank(0), Span::new(0, 8), usize::MAX), Err(Error::Usage { .. })));
+        assert!(matches!(group.flush(Rank(1)), Err(Error::Usage { .. })));
+        Ok(())
+    });
+}
+
+#[test]
+fn the_description_says_what_was_chosen_and_why() {
+    run(3, WaitMode::Yield, |_, transport| -> Result<()> {
+        let description = transport.describe();
+        assert_eq!(description.backend, "tcp");
+        assert!(description.library.starts_with("Linux "), "{}", description.library);
+        let said = |key: &str| description.details.get(key).map(String::as_str);
+        assert_eq!(said("wait"), Some("yield"));
+        assert_eq!(said("wait_reason"), Some("as asked for"));
+        assert_eq!(said("address"), Some("127.0.0.1"));
+        assert_eq!(said("interface"), Some("lo"));
+        assert_eq!(said("address_reason"), Some("all ranks share one host"));
+        assert!(said("tcp_congestion_control").is_some_and(|name| !name.is_empty()));
+        Ok(())
+    });
+}

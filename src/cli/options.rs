@@ -1,0 +1,227 @@
+//! Options shared by the commands that run something.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use tailback_tcp::WaitMode;
+
+use crate::kernel::{Canary, Congestor};
+use crate::layout::Split;
+use crate::output::Format;
+use crate::plan::{Patch, Preset, Set, units};
+
+/// Options of `tailback run`.
+#[derive(Clone, Debug, Args)]
+#[allow(missing_docs)]
+pub struct RunOptions {
+    #[command(flatten)]
+    pub plan: PlanOptions,
+    #[command(flatten)]
+    pub canaries: CanaryOptions,
+    #[command(flatten)]
+    pub congestors: CongestorOptions,
+    #[command(flatten)]
+    pub roles: RoleOptions,
+    #[command(flatten)]
+    pub local: LocalOptions,
+    #[command(flatten)]
+    pub common: CommonOptions,
+}
+
+/// Options of `tailback network`.
+#[derive(Clone, Debug, Args)]
+#[allow(missing_docs)]
+pub struct NetworkOptions {
+    #[command(flatten)]
+    pub plan: PlanOptions,
+    #[command(flatten)]
+    pub canaries: CanaryOptions,
+    #[command(flatten)]
+    pub common: CommonOptions,
+}
+
+/// Options of `tailback congest`.
+#[derive(Clone, Debug, Args)]
+#[allow(missing_docs)]
+pub struct CongestOptions {
+    /// How long to load the network; without it, until interrupted (Ctrl-C)
+    #[arg(long, value_name = "TIME", value_parser = units::duration, help_heading = "Plan")]
+    pub duration: Option<Duration>,
+    #[command(flatten)]
+    pub plan: PlanOptions,
+    #[command(flatten)]
+    pub congestors: CongestorOptions,
+    #[command(flatten)]
+    pub common: CommonOptions,
+}
+
+/// What is run.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Plan")]
+#[allow(missing_docs)]
+pub struct PlanOptions {
+    /// The plan to start from [default: gpcnet under a launcher, quick alone]
+    #[arg(long, value_enum)]
+    pub preset: Option<Preset>,
+
+    /// A TOML plan file, applied over the preset; the options below are applied over it
+    #[arg(long, value_name = "FILE")]
+    pub plan: Option<PathBuf>,
+
+    /// Wall time that each test may take, e.g. 10s or 500ms
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub budget: Option<Duration>,
+
+    /// Seed of placement and rings [default: random, printed and stored]
+    #[arg(long)]
+    pub seed: Option<u64>,
+
+    /// Change one count of one kernel: bytes, window, iterations, warmup, rings or measurements; repeatable
+    #[arg(long, value_name = "KERNEL.SETTING=VALUE")]
+    pub set: Vec<Set>,
+
+    /// Treat every N consecutive ranks as a node, whatever hosts they are on
+    #[arg(long, value_name = "N")]
+    pub ranks_per_node: Option<usize>,
+
+    /// Print the plan, the placement and the expected duration; run nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// What is measured.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Plan")]
+#[allow(missing_docs)]
+pub struct CanaryOptions {
+    /// What is measured, in this order: lat, get-lat, bw, put-bw, bw-sync, nat-bw, allreduce, a2a
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub canaries: Option<Vec<Canary>>,
+}
+
+/// What loads the network.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Plan")]
+#[allow(missing_docs)]
+pub struct CongestorOptions {
+    /// What loads the network, with weights: a2a, incast, put-incast, get-bcast, bcast, allreduce; e.g. incast=40,a2a=60
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = weighted)]
+    pub congestors: Option<Vec<(Congestor, f64)>>,
+}
+
+/// Who measures and who loads.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Plan")]
+#[allow(missing_docs)]
+pub struct RoleOptions {
+    /// Fraction of the nodes that measure, e.g. 0.2 or 20%
+    #[arg(long, value_name = "FRACTION", value_parser = units::fraction)]
+    pub canary_fraction: Option<f64>,
+
+    /// How roles are dealt out
+    #[arg(long, value_enum)]
+    pub split: Option<Split>,
+
+    /// Also measure every congestor alone
+    #[arg(long)]
+    pub congestors_alone: bool,
+}
+
+/// Without a launcher.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Without a launcher")]
+#[allow(missing_docs)]
+pub struct LocalOptions {
+    /// Start plain ranks on this machine rather than the emulated cluster
+    #[arg(long)]
+    pub no_lab: bool,
+
+    /// Do not repeat the plan with unshaped links (the repetition tells the network's impact from the processor's)
+    #[arg(long)]
+    pub no_control: bool,
+}
+
+/// How it is run and shown.
+#[derive(Clone, Debug, Args)]
+#[allow(missing_docs)]
+pub struct CommonOptions {
+    #[command(flatten)]
+    pub transport: TransportOptions,
+    #[command(flatten)]
+    pub output: OutputOptions,
+}
+
+/// The network under test.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Transport")]
+#[allow(missing_docs)]
+pub struct TransportOptions {
+    /// Without a launcher: how many ranks to start on this machine [default: one per host of the lab, else 10]
+    #[arg(short = 'n', long, value_name = "N")]
+    pub ranks: Option<usize>,
+
+    /// How a rank waits: spin, yield or block [default: block when ranks outnumber cores, else spin]
+    #[arg(long, value_name = "MODE", env = "TAILBACK_WAIT")]
+    pub wait: Option<WaitMode>,
+
+    /// Interface for measured traffic
+    #[arg(long, value_name = "NAME", env = "TAILBACK_DATA_IF", conflicts_with = "data_address")]
+    pub data_interface: Option<String>,
+
+    /// Local address for measured traffic
+    #[arg(long, value_name = "ADDRESS", env = "TAILBACK_DATA_ADDR")]
+    pub data_address: Option<IpAddr>,
+
+    /// End the job when a rank makes no progress for this long [default: 60s and four budgets]
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub stall_limit: Option<Duration>,
+}
+
+/// What is shown and kept.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Output")]
+#[allow(missing_docs)]
+pub struct OutputOptions {
+    /// How results are printed
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+
+    /// More columns; with --format gpcnet also GPCNeT's 140-column tables and congestors alone
+    #[arg(short, long)]
+    pub verbose: bool,
+
+    /// Write the result file here
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+
+    /// Write the results as CSV here
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+
+    /// No progress and no notes on stderr
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+impl PlanOptions {
+    /// The patches of the plan file and of these options, in order.
+    pub fn patches(&self, rest: Patch) -> Result<Vec<Patch>, String> {
+        let file = self.plan.as_deref().map(Patch::read).transpose().map_err(|error| error.to_string())?;
+        let own = Patch {
+            preset: self.preset,
+            budget_s: self.budget.map(|budget| budget.as_secs_f64()),
+            ranks_per_node: self.ranks_per_node,
+            set: self.set.clone(),
+            ..rest
+        };
+        Ok(file.into_iter().chain([own]).collect())
+    }
+}
+
+fn weighted(text: &str) -> Result<(Congestor, f64), String> {
+    let (name, weight) = text.split_once('=').unwrap_or((text, "1"));
+    let weight = weight.trim_end_matches('%');
+    Ok((name.trim().parse()?, weight.parse().map_err(|_| format!("'{text}': '{weight}' is no weight"))?))
+}

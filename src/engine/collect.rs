@@ -1,0 +1,154 @@
+//! What a phase brings back, folded up the bootstrap's tree.
+
+use tailback_transport::{Bootstrap, Error, Result};
+
+use crate::stats::{Samples, SamplesError};
+
+/// What one kind of congestor did while the canaries measured, over all its ranks.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// Ranks of this kind.
+    pub ranks: u64,
+    /// Payload bytes they moved.
+    pub bytes: u64,
+    /// Seconds it took, added up over the ranks.
+    pub seconds: f64,
+    /// Their iterations, as one batch.
+    pub samples: Samples,
+}
+
+/// The state a phase measures in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Canaries without load.
+    Isolated,
+    /// One kind of congestor, nothing else.
+    Alone,
+    /// Canaries under load.
+    Loaded,
+    /// All congestors, no canary.
+    Congest,
+}
+
+impl Phase {
+    /// As messages name it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Phase::Isolated => "isolated",
+            Phase::Alone => "alone",
+            Phase::Loaded => "loaded",
+            Phase::Congest => "congest",
+        }
+    }
+}
+
+/// A phase's results: of one rank before, of all ranks after [`Tally::collect`].
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// What canaries measured.
+    pub canary: Option<Samples>,
+    /// The longest wall time of a rank's test, in ns.
+    pub wall_ns: u64,
+    /// What each congestor of the plan did, by its index.
+    pub loads: Vec<Option<Load>>,
+}
+
+impl Tally {
+    /// An empty tally for a plan with `kinds` congestors.
+    pub(super) fn new(kinds: usize) -> Self {
+        Tally { canary: None, wall_ns: 0, loads: vec![None; kinds] }
+    }
+
+    /// Everyone's tally, on rank 0.
+    pub(super) fn collect<B: Bootstrap>(self, bootstrap: &mut B) -> Result<Option<Tally>> {
+        let kinds = self.loads.len();
+        let damaged = |error: SamplesError| Error::Protocol {
+            operation: "collecting results",
+            peer: None,
+            detail: error.to_string(),
+        };
+        let mut sum = self.clone();
+        let root = bootstrap.reduce(self.encode(), &mut |mine, theirs| {
+            // What comes in as `mine` is what this closure put there last, so `sum` need not be decoded again.
+            sum.merge(Tally::decode(theirs, kinds).map_err(damaged)?).map_err(damaged)?;
+            *mine = sum.encode();
+            Ok(())
+        })?;
+        root.map(|bytes| Tally::decode(&bytes, kinds).map_err(damaged)).transpose()
+    }
+
+    fn merge(&mut self, other: Tally) -> std::result::Result<(), SamplesError> {
+        self.wall_ns = self.wall_ns.max(other.wall_ns);
+        merge_samples(&mut self.canary, other.canary)?;
+        for (mine, theirs) in self.loads.iter_mut().zip(other.loads) {
+            match (mine.as_mut(), theirs) {
+                (_, None) => {}
+                (None, theirs) => *mine = theirs,
+                (Some(mine), Some(theirs)) => {
+                    mine.ranks += theirs.ranks;
+                    mine.bytes += theirs.bytes;
+                    mine.seconds += theirs.seconds;
+                    mine.samples.merge(&theirs.samples)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut out = self.wall_ns.to_le_bytes().to_vec();
+        put_samples(&mut out, self.canary.as_ref());
+        for load in &self.loads {
+            put_samples(&mut out, load.as_ref().map(|load| &load.samples));
+            if let Some(load) = load {
+                out.extend([load.ranks, load.bytes, load.seconds.to_bits()].iter().flat_map(|word| word.to_le_bytes()));
+            }
+        }
+        out
+    }
+
+    fn decode(mut bytes: &[u8], kinds: usize) -> std::result::Result<Self, SamplesError> {
+        let mut tally = Tally::new(kinds);
+        tally.wall_ns = word(&mut bytes)?;
+        tally.canary = take_samples(&mut bytes)?;
+        for load in &mut tally.loads {
+            if let Some(samples) = take_samples(&mut bytes)? {
+                let (ranks, moved, seconds) = (word(&mut bytes)?, word(&mut bytes)?, word(&mut bytes)?);
+                *load = Some(Load { ranks, bytes: moved, seconds: f64::from_bits(seconds), samples });
+            }
+        }
+        Ok(tally)
+    }
+}
+
+fn merge_samples(mine: &mut Option<Samples>, theirs: Option<Samples>) -> std::result::Result<(), SamplesError> {
+    match (mine.as_mut(), theirs) {
+        (_, None) => Ok(()),
+        (None, theirs) => {
+            *mine = theirs;
+            Ok(())
+        }
+        (Some(mine), Some(theirs)) => mine.merge(&theirs),
+    }
+}
+
+/// Absent samples are a length of zero: an encoding is never empty.
+fn put_samples(out: &mut Vec<u8>, samples: Option<&Samples>) {
+    let encoded = samples.map(Samples::encode).unwrap_or_default();
+    out.extend((encoded.len() as u64).to_le_bytes());
+    out.extend(encoded);
+}
+
+fn take_samples(bytes: &mut &[u8]) -> std::result::Result<Option<Samples>, SamplesError> {
+    let length = word(bytes)? as usize;
+    let (encoded, rest) = bytes.split_at_checked(length).ok_or_else(|| SamplesError("cut short".into()))?;
+    *bytes = rest;
+    (length > 0).then(|| Samples::decode(encoded)).transpose()
+}
+
+fn word(bytes: &mut &[u8]) -> std::result::Result<u64, SamplesError> {
+    let (head, rest) = bytes.split_first_chunk::<8>().ok_or_else(|| SamplesError("cut short".into()))?;
+    *bytes = rest;
+    Ok(u64::from_le_bytes(*head))
+}

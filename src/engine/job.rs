@@ -1,0 +1,144 @@
+//! The job as one rank sees it: its role, its groups, and how it is controlled.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tailback_transport::{Bootstrap, Group, Monitor, Nanos, Rank, Result, Transport};
+
+use crate::kernel::{CanaryVisitor, CongestorVisitor, Kernel, Ring, Shape};
+use crate::layout::{Layout, Neighbours, Role, natural_ring, random_rings};
+use crate::plan::{CanaryTest, Plan};
+
+/// Hears of a phase's name and budget when it begins.
+pub type OnPhase = Arc<dyn Fn(&str, Nanos) + Send + Sync>;
+
+/// How the outside follows and stops a run.
+#[derive(Clone)]
+pub struct Control {
+    /// Where this rank is.
+    pub monitor: Arc<Monitor>,
+    /// Set by a signal handler when the user wants the job to end.
+    pub interrupt: Arc<AtomicBool>,
+    /// Called on every rank when a phase begins, with its name and its budget.
+    pub on_phase: OnPhase,
+}
+
+impl Control {
+    pub(super) fn interrupted(&self) -> bool {
+        self.interrupt.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn enter(&self, phase: &str, budget: Nanos) {
+        self.monitor.enter(phase);
+        (self.on_phase)(phase, budget);
+    }
+}
+
+/// The ranks that work together on one kernel.
+pub(super) struct Team<G> {
+    pub group: G,
+    /// The size of the largest team of this role, which decides counts that all teams share.
+    pub largest: usize,
+}
+
+/// A run in progress on one rank.
+pub struct Job<'a, B: Bootstrap, T: Transport> {
+    pub(super) bootstrap: &'a mut B,
+    pub(super) plan: &'a Plan,
+    pub(super) control: Control,
+    pub(super) role: Role,
+    /// Everyone: release, stop, and barriers between phases.
+    pub(super) world: T::Group,
+    /// Every canary of every slice, on canaries.
+    pub(super) canaries: Option<T::Group>,
+    /// This rank's team; none when idle.
+    pub(super) team: Option<Team<T::Group>>,
+    /// Which of the plan's congestors have nodes.
+    pub(super) present: Vec<bool>,
+    seed: u64,
+    slice: usize,
+}
+
+impl<'a, B: Bootstrap, T: Transport> Job<'a, B, T> {
+    /// Makes the groups. Collective over the job.
+    pub fn new(
+        bootstrap: &'a mut B,
+        transport: &mut T,
+        plan: &'a Plan,
+        layout: &Layout,
+        seed: u64,
+        control: Control,
+    ) -> Result<Self> {
+        control.monitor.enter("connecting");
+        let me = bootstrap.rank();
+        let role = layout.role(me);
+        let everyone: Vec<Rank> = (0..bootstrap.size()).map(Rank::from).collect();
+        let world = transport.group(&everyone, 0)?;
+        let canaries = match role {
+            Role::Canary => Some(transport.group(&layout.canaries(), 0)?),
+            _ => None,
+        };
+        let members = layout.team(me);
+        let largest = layout.largest_team(role);
+        let team = if members.is_empty() {
+            None
+        } else {
+            Some(Team { group: transport.group(&members, segment(plan, role, members.len()))?, largest })
+        };
+        let slice = layout.nodes().slice_of(me);
+        let present = (0..plan.congestors.len()).map(|kind| layout.largest_team(Role::Congestor(kind)) > 1).collect();
+        Ok(Job { bootstrap, plan, control, role, world, canaries, team, present, seed, slice })
+    }
+
+    /// This rank's neighbours in every ring of a test.
+    pub(super) fn rings(&self, test: &CanaryTest) -> Vec<Neighbours> {
+        let Some(team) = &self.team else { return Vec::new() };
+        let (size, me) = (team.group.size(), team.group.rank());
+        match test.kernel.info().ring {
+            Ring::Random => random_rings(self.seed, self.slice, size, me, test.counts.rings as usize),
+            Ring::Natural | Ring::None => vec![natural_ring(size, me); test.counts.rings as usize],
+        }
+    }
+
+    /// Everyone meets; true when anyone was interrupted.
+    pub(super) fn meet(&mut self, interrupted: bool) -> Result<bool> {
+        let interrupted = u64::from(interrupted || self.control.interrupted());
+        self.world.start_agreement([0, interrupted, 0, 0])?;
+        Ok(self.world.wait_agreement()?[1] != 0)
+    }
+
+    /// Ends the job in order: nobody leaves while another may still need an answer.
+    pub fn finish(mut self) -> Result<()> {
+        self.control.monitor.enter("finishing");
+        self.world.barrier()?;
+        self.bootstrap.barrier()
+    }
+}
+
+/// Enough memory for every kernel that a rank of this role runs.
+fn segment(plan: &Plan, role: Role, size: usize) -> usize {
+    struct Segment(Shape, usize);
+    impl CanaryVisitor for Segment {
+        type Output = usize;
+        fn visit<K: Kernel>(self) -> usize {
+            K::segment(self.0, self.1)
+        }
+    }
+    impl CongestorVisitor for Segment {
+        type Output = usize;
+        fn visit<K: Kernel>(self) -> usize {
+            K::segment(self.0, self.1)
+        }
+    }
+    match role {
+        Role::Idle => 0,
+        Role::Congestor(kind) => {
+            let test = &plan.congestors[kind];
+            test.kernel.visit(Segment(test.counts.shape(), size))
+        }
+        Role::Canary => {
+            let of = |test: &CanaryTest| test.kernel.visit(Segment(test.counts.shape(), size));
+            plan.canaries.iter().map(of).max().unwrap_or(0)
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Runs a plan: builds the groups, keeps the ranks in step, and follows the load test's sequence.
+//!
+//! The engine is generic over the backend and knows nothing of files, tables or command lines. Between the start and
+//! the end of a phase it talks through the transport only; what a phase measured is collected by the bootstrap after it.
+
+mod canary;
+mod collect;
+mod congestor;
+mod job;
+mod lockstep;
+mod sequence;
+
+pub use collect::{Load, Phase, Tally};
+pub use job::{Control, Job, OnPhase};
+pub use sequence::{Measured, congest, load_test, network_test};

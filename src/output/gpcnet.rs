@@ -1,0 +1,158 @@
+//! GPCNeT 1.3's printed tables, column for column, so that scripts that scrape them read ours.
+//!
+//! Two things follow from that: impact factors here have one decimal and no interval, and Avg is GPCNeT's Avg. The
+//! values are exact where GPCNeT divides rounded ones.
+
+use std::fmt::Write as _;
+
+use crate::engine::Phase;
+use crate::result::{Command, CongestorLoad, NodeRole, ResultFile, Run, Test};
+use crate::stats::Summary;
+
+pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
+    let mut out = String::new();
+    for run in &result.runs {
+        header(&mut out, result);
+        let mut tables = vec![isolated(run, verbose)];
+        if verbose {
+            tables.push(congestors(run));
+            tables.extend(run.tests.iter().filter(|test| test.phase == Phase::Loaded).map(loaded_verbose));
+        } else {
+            tables.push(loaded(run));
+        }
+        tables.push(key_results(run));
+        let shown: Vec<String> = tables.into_iter().flatten().collect();
+        out += &shown.join("\n");
+    }
+    out
+}
+
+fn header(out: &mut String, result: &ResultFile) {
+    let load_test = result.command != Command::Network;
+    let nodes = &result.system.nodes;
+    out.push_str(if load_test { "NetworkLoad Tests v1.3\n" } else { "Network Tests v1.3\n" });
+    let _ = writeln!(out, "  Test with {} MPI ranks ({} nodes)", result.system.ranks, nodes.len());
+    if load_test {
+        let congests = |role: &NodeRole| matches!(role, NodeRole::Congestor(_));
+        let canaries = nodes.iter().filter(|node| node.roles.contains(&NodeRole::Canary)).count();
+        let congestors = nodes.iter().filter(|node| node.roles.iter().any(congests)).count();
+        let of_kind = |kernel| nodes.iter().filter(|n| n.roles.contains(&NodeRole::Congestor(kernel))).count();
+        let fewest = result.plan.congestors.iter().map(|test| of_kind(test.kernel)).filter(|&n| n > 0).min();
+        let _ = writeln!(out, "  {canaries} nodes running Network Tests");
+        let _ = writeln!(
+            out,
+            "  {congestors} nodes running Congestion Tests (min {} nodes per congestor)",
+            fewest.unwrap_or(0)
+        );
+    }
+    out.push_str("\n  Legend\n   RR = random ring communication pattern\n");
+    if !load_test {
+        out.push_str("   Nat = natural ring communication pattern\n");
+    }
+    out.push_str("   Lat = latency\n   BW = bandwidth\n   BW+Sync = bandwidth with barrier\n");
+}
+
+/// A table under construction: rows of a 31-column name and equal columns.
+struct Grid {
+    text: String,
+    columns: usize,
+}
+
+impl Grid {
+    fn new(title: &str, columns: &[&str]) -> Self {
+        let width = 33 + 15 * columns.len();
+        let left = (width - title.len()) / 2;
+        let mut grid = Grid { text: String::new(), columns: columns.len() };
+        let _ = writeln!(grid.text, "+{}+", "-".repeat(width));
+        let _ = writeln!(grid.text, "|{}{title}{}|", " ".repeat(left), " ".repeat(width - title.len() - left));
+        grid.rule();
+        grid.cells("Name", columns.iter().map(|&name| name.to_owned()));
+        grid
+    }
+
+    fn rule(&mut self) {
+        let cells = "+--------------".repeat(self.columns);
+        let _ = writeln!(self.text, "+---------------------------------{cells}+");
+    }
+
+    fn cells(&mut self, name: &str, cells: impl Iterator<Item = String>) {
+        let _ = write!(self.text, "| {name:>31.31} ");
+        for cell in cells {
+            let _ = write!(self.text, "| {cell:>12.12} ");
+        }
+        self.text.push_str("|\n");
+        self.rule();
+    }
+}
+
+const SHORT: [&str; 3] = ["Avg", "99%", "Units"];
+const LONG: [&str; 7] = ["Min", "Max", "Avg", "Avg(Worst)", "99%", "99.9%", "Units"];
+
+fn figures(summary: &Summary, unit: &str, long: bool) -> Vec<String> {
+    // GPCNeT's Min and Max are the extremes of the figure itself, whatever is better.
+    let (min, max) = (summary.best.min(summary.worst), summary.best.max(summary.worst));
+    let values: Vec<f64> = if long {
+        vec![min, max, summary.avg, summary.worst_batch_avg, summary.p99, summary.p999]
+    } else {
+        vec![summary.avg, summary.p99]
+    };
+    values.iter().map(|value| format!("{value:.1}")).chain([unit.to_owned()]).collect()
+}
+
+fn table<'a>(title: &str, long: bool, rows: impl Iterator<Item = (&'a str, &'a Summary, &'a str)>) -> Option<String> {
+    let mut grid = Grid::new(title, if long { &LONG } else { &SHORT });
+    let mut any = false;
+    for (name, summary, unit) in rows {
+        grid.cells(name, figures(summary, unit, long).into_iter());
+        any = true;
+    }
+    any.then_some(grid.text)
+}
+
+fn test_row(test: &Test) -> Option<(&str, &Summary, &str)> {
+    Some((&test.title, test.summary.as_ref()?, &test.unit))
+}
+
+fn load_row(load: &CongestorLoad) -> Option<(&str, &Summary, &str)> {
+    Some((&load.title, load.summary.as_ref()?, "MiB/s/rank"))
+}
+
+fn isolated(run: &Run, long: bool) -> Option<String> {
+    let rows = run.tests.iter().filter(|test| test.phase == Phase::Isolated).filter_map(test_row);
+    table("Isolated Network Tests", long, rows)
+}
+
+fn congestors(run: &Run) -> Option<String> {
+    table("Isolated Congestion Tests", true, run.congestors.iter().filter_map(load_row))
+}
+
+fn loaded(run: &Run) -> Option<String> {
+    let rows = run.tests.iter().filter(|test| test.phase == Phase::Loaded).filter_map(test_row);
+    table("Network Tests running with Congestion Tests", false, rows)
+}
+
+fn loaded_verbose(test: &Test) -> Option<String> {
+    let title =
+        format!("Network Tests running with Congestion Tests ({:>20.20} Network Test)", test.kernel.info().title);
+    table(&title, true, test_row(test).into_iter().chain(test.load.iter().filter_map(load_row)))
+}
+
+fn key_results(run: &Run) -> Option<String> {
+    const RULE: &str = "+---------------------------------+----------------------+---------------------+\n";
+    if run.impacts.is_empty() {
+        return None;
+    }
+    let mut text = format!("+{}+\n", "-".repeat(78));
+    let _ = writeln!(text, "|{:^78}|", "Network Tests running with Congestion Tests - Key Results");
+    let _ = writeln!(text, "+{}+{}+", "-".repeat(33), "-".repeat(44));
+    let _ = writeln!(text, "| {:>31} | {:>42} |", "Name", "Congestion Impact Factor");
+    text.push_str(RULE);
+    let _ = writeln!(text, "| {:>31} | {:>20} | {:>19} |", "", "Avg", "99%");
+    text.push_str(RULE);
+    for test in &run.impacts {
+        let (avg, p99) = (test.impact.avg.factor, test.impact.p99.factor);
+        let _ = writeln!(text, "| {:>31.31} | {avg:>19.1}X | {p99:>18.1}X |", test.title);
+        text.push_str(RULE);
+    }
+    Some(text)
+}

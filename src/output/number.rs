@@ -1,0 +1,31 @@
+//! Numbers at the width a reader needs: three or four significant digits, never an exponent.
+
+/// A figure, with as many decimals as its size calls for.
+pub(super) fn figure(value: f64) -> String {
+    match value.abs() {
+        v if v >= 1000.0 => format!("{value:.0}"),
+        v if v >= 100.0 => format!("{value:.1}"),
+        v if v >= 10.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// An impact factor.
+pub(super) fn factor(value: f64) -> String {
+    match value.abs() {
+        v if v >= 100.0 => format!("{value:.0}x"),
+        v if v >= 10.0 => format!("{value:.1}x"),
+        _ => format!("{value:.2}x"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_follow_size() {
+        assert_eq!([0.0123, 1.5, 42.0, 321.06, 98765.4].map(figure), ["0.012", "1.500", "42.00", "321.1", "98765"]);
+        assert_eq!([0.99, 12.345, 417.2].map(factor), ["0.99x", "12.3x", "417x"]);
+    }
+}

@@ -1,0 +1,48 @@
+//! Progress on stderr: a bar per phase on a terminal, nothing elsewhere.
+
+use std::io::IsTerminal;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tailback_transport::Nanos;
+
+/// The bar of the phase under way. It is drawn by a thread of its own, five times a second.
+pub struct Progress {
+    enabled: bool,
+    bar: Mutex<Option<ProgressBar>>,
+}
+
+impl Progress {
+    /// Progress that shows when it is `wanted` and stderr is a terminal.
+    pub fn new(wanted: bool) -> Self {
+        Progress { enabled: wanted && std::io::stderr().is_terminal(), bar: Mutex::new(None) }
+    }
+
+    /// Shows a phase and its time budget in place of the one before.
+    pub fn phase(&self, name: &str, budget: Nanos) {
+        if !self.enabled {
+            return;
+        }
+        let style = ProgressStyle::with_template("{spinner} {msg}  {elapsed} of at most {prefix}")
+            .expect("the template is constant");
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(style);
+        bar.set_message(name.to_owned());
+        bar.set_prefix(format!("{:.1} s", budget.as_secs_f64()));
+        bar.enable_steady_tick(Duration::from_millis(200));
+        if let Some(last) = self.lock().replace(bar) {
+            last.finish_and_clear();
+        }
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        if let Some(last) = self.lock().take() {
+            last.finish_and_clear();
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<ProgressBar>> {
+        self.bar.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,163 @@
+//! Tailback's own tables: what was run, isolated, under load, the impact with its interval, the load delivered.
+
+use std::fmt::Write as _;
+
+use tailback_transport::Bytes;
+
+use super::number::{factor, figure};
+use super::table::Table;
+use crate::engine::Phase;
+use crate::result::{Command, CongestorLoad, Node, NodeRole, ResultFile, Run, Test};
+use crate::stats::{Factor, Statistic};
+
+pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
+    let mut out = String::new();
+    for run in &result.runs {
+        heading(&mut out, result, run);
+        section(&mut out, "Isolated", &tests(run, Phase::Isolated, verbose));
+        section(&mut out, "Under load", &tests(run, Phase::Loaded, verbose));
+        impacts(&mut out, run);
+        let alone = if result.command == Command::Congest { "Congestors" } else { "Congestors alone" };
+        section(&mut out, alone, &loads(run.congestors.iter().map(|load| ("-", load))));
+        let under = run.tests.iter().flat_map(|test| test.load.iter().map(|load| (test.kernel.info().key, load)));
+        section(&mut out, "Load delivered while the canary measured", &loads(under));
+    }
+    if result.interrupted {
+        out += "Interrupted: phases that were not complete are left out.\n";
+    }
+    out
+}
+
+fn heading(out: &mut String, result: &ResultFile, run: &Run) {
+    let system = &result.system;
+    let library =
+        if run.transport.library.is_empty() { String::new() } else { format!(" ({})", run.transport.library) };
+    let protocol = run.transport.protocol.as_ref().map(|name| format!(", {name} protocol")).unwrap_or_default();
+    let _ = writeln!(
+        out,
+        "Tailback {} over {}{library}{protocol}: {} ranks on {} nodes, seed {}",
+        result.build.version,
+        run.transport.backend,
+        system.ranks,
+        system.nodes.len(),
+        result.seed
+    );
+    for line in placement_lines(&system.nodes, result.command) {
+        let _ = writeln!(out, "  {line}");
+    }
+    out.push('\n');
+}
+
+/// Who does what, a line per role.
+pub fn placement_lines(nodes: &[Node], command: Command) -> Vec<String> {
+    let mut roles: Vec<(NodeRole, Vec<&str>)> = Vec::new();
+    for node in nodes {
+        for &role in &node.roles {
+            match roles.iter_mut().find(|(known, _)| *known == role) {
+                Some((_, names)) => names.push(&node.name),
+                None => roles.push((role, vec![&node.name])),
+            }
+        }
+    }
+    if command == Command::Network {
+        return Vec::new();
+    }
+    let order = |role: &NodeRole| match role {
+        NodeRole::Canary => (0, ""),
+        NodeRole::Congestor(kernel) => (1, kernel.info().key),
+        NodeRole::Idle => (2, ""),
+    };
+    roles.sort_by(|(a, _), (b, _)| order(a).cmp(&order(b)));
+    let line = |(role, names): &(NodeRole, Vec<&str>)| {
+        let what = match role {
+            NodeRole::Canary => "canary".to_owned(),
+            NodeRole::Congestor(kernel) => kernel.info().key.to_owned(),
+            NodeRole::Idle => "idle".to_owned(),
+        };
+        const SHOWN: usize = 6;
+        let more = names.len().saturating_sub(SHOWN);
+        let list = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(" ");
+        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{what:<10} {:>3} nodes: {list}{rest}", names.len())
+    };
+    roles.iter().map(line).collect()
+}
+
+fn section(out: &mut String, title: &str, table: &Table) {
+    if !table.is_empty() {
+        let _ = writeln!(out, "{title}\n{}", table.render());
+    }
+}
+
+fn tests(run: &Run, phase: Phase, verbose: bool) -> Table {
+    let mut header = vec!["test", "avg", "p50", "p90", "p99", "p99.9", "worst", "unit"];
+    if verbose {
+        header.splice(1..1, ["best"]);
+        header.extend(["worst batch", "samples", "passes", "wall s"]);
+    }
+    let mut table = Table::new(header);
+    for test in run.tests.iter().filter(|test| test.phase == phase) {
+        table.row(row(test, verbose));
+    }
+    table
+}
+
+fn row(test: &Test, verbose: bool) -> Vec<String> {
+    let Some(summary) = &test.summary else {
+        return vec![test.title.clone(), "no samples within the budget".into()];
+    };
+    let mut cells = vec![test.title.clone()];
+    if verbose {
+        cells.push(figure(summary.best));
+    }
+    cells.extend(Statistic::ALL.map(|statistic| figure(summary.get(statistic))));
+    cells.push(figure(summary.worst));
+    cells.push(test.unit.clone());
+    if verbose {
+        cells.push(figure(summary.worst_batch_avg));
+        cells.extend([summary.samples.to_string(), summary.passes.to_string(), format!("{:.2}", test.wall_s)]);
+    }
+    cells
+}
+
+fn impacts(out: &mut String, run: &Run) {
+    let mut table = Table::new(["test", "avg", "p50", "p90", "p99", "p99.9"]);
+    for test in &run.impacts {
+        let mut cells = vec![test.title.clone()];
+        cells.extend(Statistic::ALL.map(|statistic| with_interval(test.impact.get(statistic))));
+        table.row(cells);
+    }
+    section(out, "Congestion impact (times worse under load, 95% interval)", &table);
+    let blind = run.impacts.iter().any(|test| test.impact.avg.interval.is_none());
+    if blind {
+        *out += "No interval: too few passes within the budget; a longer --budget gives one.\n\n";
+    }
+}
+
+fn with_interval(measured: Factor) -> String {
+    let Some(interval) = measured.interval else { return factor(measured.factor) };
+    let bound = |value: f64| factor(value).trim_end_matches('x').to_owned();
+    format!("{} [{}, {}]", factor(measured.factor), bound(interval.low), bound(interval.high))
+}
+
+fn loads<'a>(rows: impl Iterator<Item = (&'a str, &'a CongestorLoad)>) -> Table {
+    let mut table = Table::new(["congestor", "while", "ranks", "delivered", "MiB/s in all", "MiB/s/rank p50"]);
+    for (canary, load) in rows {
+        table.row([
+            load.title.clone(),
+            canary.to_owned(),
+            load.ranks.to_string(),
+            amount(load.delivered_bytes),
+            figure(load.delivered_mib_per_s),
+            load.summary.as_ref().map_or_else(|| "-".into(), |summary| figure(summary.p50)),
+        ]);
+    }
+    table
+}
+
+fn amount(bytes: u64) -> String {
+    match bytes {
+        0..=1_048_575 => Bytes(bytes).to_string(),
+        _ => format!("{} MiB", figure(bytes as f64 / 1_048_576.0)),
+    }
+}

@@ -1,0 +1,232 @@
+//! What is run: tests, sizes, counts, budget and mix, resolved from a preset, a plan file and the command line.
+//!
+//! The three layers share one form, [`Patch`]: the preset gives a whole [`Plan`], then the file's patch and the
+//! command line's are applied in that order and the result is validated once. A `Plan` that exists is valid.
+
+mod patch;
+mod preset;
+pub mod units;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::{Canary, Congestor, Info, Shape};
+use crate::layout::Split;
+
+pub use patch::{Patch, Set};
+pub use preset::Preset;
+
+/// Why there is no plan.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum PlanError {
+    #[error("cannot read plan {path}: {source}")]
+    Unreadable { path: String, source: std::io::Error },
+    #[error("plan {path}: {detail}")]
+    Malformed { path: String, detail: String },
+    #[error("{0}")]
+    Invalid(String),
+}
+
+/// How often and how large: the counts of one test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Counts {
+    /// Message size in bytes.
+    pub bytes: usize,
+    /// Messages outstanding per neighbour (bandwidth kernels).
+    pub window: usize,
+    /// Timed iterations in a pass.
+    pub iterations: u32,
+    /// Untimed iterations before them.
+    pub warmup: u32,
+    /// Random rings; a measurement visits each once.
+    pub rings: u32,
+    /// At most this many measurements.
+    pub measurements: u32,
+}
+
+impl Counts {
+    /// GPCNeT's counts.
+    pub fn of(info: &Info) -> Self {
+        let Info { bytes, window, iterations, warmup, rings, measurements, .. } = *info;
+        Counts { bytes, window, iterations, warmup, rings, measurements }
+    }
+
+    /// The part that shapes the kernel.
+    pub fn shape(&self) -> Shape {
+        Shape { bytes: self.bytes, window: self.window }
+    }
+}
+
+/// One canary test.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub struct CanaryTest {
+    pub kernel: Canary,
+    #[serde(flatten)]
+    pub counts: Counts,
+}
+
+impl CanaryTest {
+    /// The row title of the tables.
+    pub fn title(&self) -> String {
+        self.kernel.info().row(self.counts.bytes)
+    }
+}
+
+/// One kind of congestor and its share of the congestor nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub struct CongestorTest {
+    pub kernel: Congestor,
+    /// Its share of the congestor nodes, relative to the other kinds.
+    pub weight: f64,
+    #[serde(flatten)]
+    pub counts: Counts,
+}
+
+impl CongestorTest {
+    /// The row title of the tables.
+    pub fn title(&self) -> String {
+        self.kernel.info().row(self.counts.bytes)
+    }
+}
+
+/// A complete, valid plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Plan {
+    /// The preset it started from.
+    pub preset: Preset,
+    /// Wall time that each test may take, in seconds.
+    pub budget_s: f64,
+    /// Fraction of the nodes that measure.
+    pub canary_fraction: f64,
+    /// How roles are dealt out.
+    pub split: Split,
+    /// Ranks on a virtual node; absent: nodes are hosts.
+    pub ranks_per_node: Option<usize>,
+    /// Whether every congestor is also measured alone.
+    pub congestors_alone: bool,
+    /// What is measured, in order.
+    pub canaries: Vec<CanaryTest>,
+    /// What loads the network.
+    pub congestors: Vec<CongestorTest>,
+}
+
+impl Plan {
+    /// The plan after `patches`, each over the one before.
+    pub fn resolve(preset: Preset, patches: &[Patch]) -> Result<Self, PlanError> {
+        let preset = patches.iter().rev().find_map(|patch| patch.preset).unwrap_or(preset);
+        let mut plan = preset.plan();
+        patches.iter().try_for_each(|patch| patch.apply(&mut plan))?;
+        plan.validate()?;
+        Ok(plan)
+    }
+
+    /// Names and weights of the congestors, as the layout wants them.
+    pub fn weights(&self) -> Vec<(&'static str, f64)> {
+        self.congestors.iter().map(|test| (test.kernel.info().key, test.weight)).collect()
+    }
+
+    fn validate(&self) -> Result<(), PlanError> {
+        let invalid = |detail: String| Err(PlanError::Invalid(detail));
+        if !(self.canary_fraction > 0.0 && self.canary_fraction < 1.0) {
+            return invalid(format!(
+                "canary fraction {} is not between 0 and 1 (20% is 0.2 or 20%)",
+                self.canary_fraction
+            ));
+        }
+        if !(self.budget_s >= 0.05 && self.budget_s <= 86_400.0) {
+            return invalid(format!("budget {} s is not between 50 ms and one day", self.budget_s));
+        }
+        if self.ranks_per_node == Some(0) {
+            return invalid("--ranks-per-node must be at least 1".into());
+        }
+        if self.canaries.is_empty() || self.congestors.is_empty() {
+            return invalid("a plan needs at least one canary and one congestor".into());
+        }
+        for test in &self.canaries {
+            check_counts(test.kernel.info().key, &test.counts)?;
+        }
+        for test in &self.congestors {
+            let key = test.kernel.info().key;
+            check_counts(key, &test.counts)?;
+            if !(test.weight > 0.0 && test.weight.is_finite()) {
+                return invalid(format!("congestor {key} has weight {}: it must be above 0", test.weight));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_counts(key: &str, counts: &Counts) -> Result<(), PlanError> {
+    const LARGEST: usize = 1 << 30;
+    let problem = match counts {
+        c if c.bytes > LARGEST => format!("bytes = {} is above 1 GiB", c.bytes),
+        c if c.bytes == 0 => "bytes = 0: a message has at least one byte".into(),
+        c if key == "allreduce" && c.bytes % 8 != 0 => format!("bytes = {} is no whole number of doubles", c.bytes),
+        c if c.window == 0 || c.window > 4096 => format!("window = {} is not between 1 and 4096", c.window),
+        c if c.bytes.saturating_mul(c.window) > LARGEST => "bytes x window is above 1 GiB".into(),
+        c if c.iterations == 0 => "iterations must be at least 1".into(),
+        c if c.rings == 0 || c.rings > 10_000 => format!("rings = {} is not between 1 and 10000", c.rings),
+        c if c.measurements == 0 => "measurements must be at least 1".into(),
+        _ => return Ok(()),
+    };
+    Err(PlanError::Invalid(format!("{key}: {problem}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolve(toml: &str) -> Result<Plan, PlanError> {
+        Plan::resolve(Preset::Gpcnet, &[Patch::parse(toml, "test")?])
+    }
+
+    #[test]
+    fn gpcnets_load_test_is_a_preset() {
+        let plan = resolve("").unwrap();
+        let keys: Vec<&str> = plan.canaries.iter().map(|test| test.kernel.info().key).collect();
+        assert_eq!(keys, ["lat", "bw-sync", "allreduce"]);
+        assert_eq!(
+            plan.weights().iter().map(|w| w.0).collect::<Vec<_>>(),
+            ["a2a", "incast", "put-incast", "get-bcast"]
+        );
+        assert_eq!((plan.budget_s, plan.canary_fraction), (10.0, 0.2));
+        assert_eq!(plan.canaries[0].counts.iterations, 200);
+    }
+
+    #[test]
+    fn a_file_changes_what_it_names_and_nothing_else() {
+        let plan = resolve(
+            "budget = '2s'\ncanaries = ['lat', 'bw']\n[set]\n'lat.bytes' = 64\n'canary.bw.bytes' = '64KiB'\n[congestors]\nincast = 40\na2a = 60",
+        )
+        .unwrap();
+        assert_eq!((plan.budget_s, plan.canaries.len()), (2.0, 2));
+        assert_eq!((plan.canaries[0].counts.bytes, plan.canaries[1].counts.bytes), (64, 65536));
+        assert_eq!(plan.canaries[0].counts.iterations, 200);
+        assert_eq!(plan.weights(), [("a2a", 60.0), ("incast", 40.0)]);
+    }
+
+    #[test]
+    fn mistakes_are_one_clear_line() {
+        for (toml, expected) in [
+            ("canaries = ['latency']", "unknown canary 'latency'"),
+            ("bugdet = '2s'", "unknown field `bugdet`"),
+            ("canary_fraction = 1.5", "canary fraction 1.5 is not between"),
+            ("canary_fraction = '120%'", "canary fraction 1.2 is not between"),
+            ("[set]\n'lat.bites' = 8", "unknown setting 'bites'"),
+            ("[set]\n'a2a.bytes' = 0", "a message has at least one byte"),
+            ("[set]\n'allreduce.bytes' = 12", "no whole number of doubles"),
+            ("[congestors]\nincast = 0", "must be above 0"),
+            ("ranks_per_node = 0", "--ranks-per-node must be at least 1"),
+            ("canaries = []", "at least one canary"),
+            ("budget = '0s'", "budget 0 s"),
+        ] {
+            let message = resolve(toml).expect_err(toml).to_string();
+            assert!(message.contains(expected), "{toml}: {message}");
+            assert!(!message.contains('\n'), "{toml}: {message}");
+        }
+    }
+}

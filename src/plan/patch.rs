@@ -1,0 +1,197 @@
+//! Changes to a plan, as a plan file or the command line writes them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::{CanaryTest, Counts, Plan, PlanError, Preset, units};
+use crate::kernel::{Canary, Congestor};
+use crate::layout::Split;
+
+/// A number, or a text with a unit.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum Value {
+    Number(f64),
+    Text(String),
+}
+
+impl Value {
+    fn text(&self) -> String {
+        match self {
+            Value::Number(number) => number.to_string(),
+            Value::Text(text) => text.clone(),
+        }
+    }
+}
+
+/// One `KERNEL.SETTING=VALUE`.
+#[derive(Clone, Debug)]
+pub struct Set {
+    key: String,
+    value: String,
+}
+
+impl std::str::FromStr for Set {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (key, value) =
+            text.split_once('=').ok_or_else(|| format!("'{text}' is no setting: write KERNEL.SETTING=VALUE"))?;
+        Ok(Set { key: key.trim().into(), value: value.trim().into() })
+    }
+}
+
+/// What a layer changes; everything else stays.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs)]
+pub struct Patch {
+    pub preset: Option<Preset>,
+    pub budget_s: Option<f64>,
+    pub canary_fraction: Option<f64>,
+    pub split: Option<Split>,
+    pub ranks_per_node: Option<usize>,
+    pub congestors_alone: Option<bool>,
+    pub canaries: Option<Vec<Canary>>,
+    /// Kinds with their weights.
+    pub congestors: Option<Vec<(Congestor, f64)>>,
+    pub set: Vec<Set>,
+}
+
+/// The file's own form.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    preset: Option<Preset>,
+    budget: Option<Value>,
+    canary_fraction: Option<Value>,
+    split: Option<Split>,
+    ranks_per_node: Option<usize>,
+    congestors_alone: Option<bool>,
+    canaries: Option<Vec<Canary>>,
+    congestors: Option<BTreeMap<String, f64>>,
+    #[serde(default)]
+    set: BTreeMap<String, Value>,
+}
+
+impl Patch {
+    /// The patch in a plan file.
+    pub fn read(path: &Path) -> Result<Self, PlanError> {
+        let name = path.display().to_string();
+        let text =
+            std::fs::read_to_string(path).map_err(|source| PlanError::Unreadable { path: name.clone(), source })?;
+        Self::parse(&text, &name)
+    }
+
+    /// The patch in the text of a plan file called `path`.
+    pub fn parse(text: &str, path: &str) -> Result<Self, PlanError> {
+        let malformed = |detail: String| PlanError::Malformed { path: path.into(), detail };
+        let file: File = toml::from_str(text).map_err(|error| {
+            let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count().max(1));
+            let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+            malformed(format!("{place}{}", error.message().replace('\n', " ")))
+        })?;
+        let seconds = |value: &Value| units::duration(&value.text()).map(|duration| duration.as_secs_f64());
+        let congestors = file.congestors.map(|kinds| {
+            kinds.iter().map(|(kind, &weight)| Ok((kind.parse()?, weight))).collect::<Result<Vec<_>, String>>()
+        });
+        Ok(Patch {
+            preset: file.preset,
+            budget_s: file.budget.as_ref().map(seconds).transpose().map_err(malformed)?,
+            canary_fraction: file
+                .canary_fraction
+                .map(|value| units::fraction(&value.text()))
+                .transpose()
+                .map_err(malformed)?,
+            split: file.split,
+            ranks_per_node: file.ranks_per_node,
+            congestors_alone: file.congestors_alone,
+            canaries: file.canaries,
+            congestors: congestors.transpose().map_err(malformed)?,
+            set: file.set.iter().map(|(key, value)| Set { key: key.clone(), value: value.text() }).collect(),
+        })
+    }
+
+    /// Changes `plan`; the caller validates.
+    pub(super) fn apply(&self, plan: &mut Plan) -> Result<(), PlanError> {
+        let preset = plan.preset;
+        plan.budget_s = self.budget_s.unwrap_or(plan.budget_s);
+        plan.canary_fraction = self.canary_fraction.unwrap_or(plan.canary_fraction);
+        plan.split = self.split.unwrap_or(plan.split);
+        plan.ranks_per_node = self.ranks_per_node.or(plan.ranks_per_node);
+        plan.congestors_alone = self.congestors_alone.unwrap_or(plan.congestors_alone);
+        if let Some(kernels) = &self.canaries {
+            let test = |&kernel: &Canary| -> CanaryTest {
+                let known = plan.canaries.iter().find(|test| test.kernel == kernel);
+                known.copied().unwrap_or_else(|| preset.canary(kernel))
+            };
+            plan.canaries = kernels.iter().map(test).collect();
+        }
+        if let Some(mix) = &self.congestors {
+            let known = plan.congestors.clone();
+            plan.congestors = mix
+                .iter()
+                .map(|&(kernel, weight)| {
+                    let mut test = known
+                        .iter()
+                        .find(|test| test.kernel == kernel)
+                        .copied()
+                        .unwrap_or_else(|| preset.congestor(kernel));
+                    test.weight = weight;
+                    test
+                })
+                .collect();
+        }
+        self.set.iter().try_for_each(|set| set.apply(plan)).map_err(PlanError::Invalid)
+    }
+}
+
+impl Set {
+    /// `lat.bytes` is the canary's, else the congestor's; `canary.a2a.bytes` and `congestor.a2a.bytes` say which.
+    fn apply(&self, plan: &mut Plan) -> Result<(), String> {
+        let parts: Vec<&str> = self.key.split('.').collect();
+        let (role, kernel, setting) = match parts[..] {
+            [kernel, setting] => (None, kernel, setting),
+            [role @ ("canary" | "congestor"), kernel, setting] => (Some(role), kernel, setting),
+            _ => return Err(format!("'{}' is no setting: write KERNEL.SETTING or canary.KERNEL.SETTING", self.key)),
+        };
+        let mut found = 0;
+        if role != Some("congestor") {
+            for test in plan.canaries.iter_mut().filter(|test| test.kernel.info().key == kernel) {
+                self.set(&mut test.counts, setting)?;
+                found += 1;
+            }
+        }
+        if role != Some("canary") {
+            for test in plan.congestors.iter_mut().filter(|test| test.kernel.info().key == kernel) {
+                self.set(&mut test.counts, setting)?;
+                found += 1;
+            }
+        }
+        match (found, role) {
+            (0, _) => Err(format!("'{}': the plan has no {} '{kernel}'", self.key, role.unwrap_or("kernel"))),
+            (1, _) => Ok(()),
+            _ => Err(format!("'{}' names a canary and a congestor: write canary.{0} or congestor.{0}", self.key)),
+        }
+    }
+
+    fn set(&self, counts: &mut Counts, setting: &str) -> Result<(), String> {
+        let count = || self.value.parse::<u32>().map_err(|_| format!("'{}': '{}' is no count", self.key, self.value));
+        match setting {
+            "bytes" => counts.bytes = units::bytes(&self.value)?,
+            "window" => counts.window = count()? as usize,
+            "iterations" => counts.iterations = count()?,
+            "warmup" => counts.warmup = count()?,
+            "rings" => counts.rings = count()?,
+            "measurements" => counts.measurements = count()?,
+            _ => {
+                return Err(format!(
+                    "unknown setting '{setting}' in '{}': choose from bytes, window, iterations, warmup, rings, measurements",
+                    self.key
+                ));
+            }
+        }
+        Ok(())
+    }
+}

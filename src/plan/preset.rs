@@ -1,0 +1,69 @@
+//! The plans that come with Tailback.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{CanaryTest, CongestorTest, Counts, Plan};
+use crate::kernel::{Canary, Congestor};
+use crate::layout::Split;
+
+/// A named plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preset {
+    /// GPCNeT 1.3's kernels, sizes, counts and 10 s per test
+    Gpcnet,
+    /// The same kernels with short passes and 2 s per test
+    Quick,
+    /// quick, with a mix that congests the emulated cluster: a third of the hosts measure, the others are an incast
+    Lab,
+}
+
+impl std::fmt::Display for Preset {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Preset::Gpcnet => "gpcnet",
+            Preset::Quick => "quick",
+            Preset::Lab => "lab",
+        })
+    }
+}
+
+impl Preset {
+    /// The preset's plan for a load test.
+    pub fn plan(self) -> Plan {
+        let canaries = [Canary::Lat, Canary::BwSync, Canary::Allreduce];
+        let congestors = [Congestor::AllToAll, Congestor::Incast, Congestor::PutIncast, Congestor::GetBcast];
+        Plan {
+            preset: self,
+            budget_s: if self == Preset::Gpcnet { 10.0 } else { 2.0 },
+            canary_fraction: 0.2,
+            split: Split::Auto,
+            ranks_per_node: None,
+            congestors_alone: false,
+            canaries: canaries.map(|kernel| self.canary(kernel)).into(),
+            congestors: congestors.map(|kernel| self.congestor(kernel)).into(),
+        }
+    }
+
+    /// The preset's plan for the network test: all canaries.
+    pub fn all_canaries(self) -> Vec<CanaryTest> {
+        Canary::ALL.iter().map(|&kernel| self.canary(kernel)).collect()
+    }
+
+    /// A canary with this preset's counts.
+    pub fn canary(self, kernel: Canary) -> CanaryTest {
+        let mut counts = Counts::of(&kernel.info());
+        if self != Preset::Gpcnet {
+            // Short passes, so that a slow network still visits enough rings for a confidence interval.
+            counts.iterations = counts.iterations.min(40);
+            counts.warmup = counts.warmup.min(5);
+        }
+        CanaryTest { kernel, counts }
+    }
+
+    /// A congestor with this preset's counts and an equal share.
+    pub fn congestor(self, kernel: Congestor) -> CongestorTest {
+        CongestorTest { kernel, weight: 1.0, counts: Counts::of(&kernel.info()) }
+    }
+}

@@ -1,0 +1,196 @@
+//! The result file: everything needed to repeat a run and to compare it.
+//!
+//! One JSON document with a versioned schema (`tailback schema` prints it). Every view (tables, GPCNeT's tables, CSV,
+//! reports) is made from this structure, never from the engine's own. Keys carry their unit; a value that does not
+//! exist is absent or null, never a sentinel.
+
+mod build;
+mod facts;
+mod file;
+mod histogram;
+mod lab;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::Phase;
+use crate::kernel::{Canary, Congestor};
+use crate::plan::Plan;
+use crate::stats::{Direction, Impact, Summary};
+
+pub use build::{RunBuilder, placement};
+pub use facts::{Build, HostFacts, environment, now_rfc3339};
+pub use file::{ResultError, check_writable, read, schema, write, write_text};
+pub use histogram::EncodedHistogram;
+pub use lab::{Cause, ControlRecord, LabRecord, PhaseCounters, Verdict};
+
+/// Changes when a reader of the old form would misread the new one.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// A whole result file.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "Tailback result")]
+pub struct ResultFile {
+    /// Version of this schema.
+    pub schema_version: u32,
+    /// The program that wrote it.
+    pub build: Build,
+    /// What was asked for: `run`, `network` or `congest`.
+    pub command: Command,
+    /// When the run started, UTC, RFC 3339.
+    pub started: String,
+    /// How long it took, in seconds.
+    pub duration_s: f64,
+    /// The seed of placement and rings; the same seed on the same nodes gives the same of both.
+    pub seed: u64,
+    /// What was run.
+    pub plan: Plan,
+    /// Where it was run.
+    pub system: System,
+    /// One entry for each transport the plan was run over.
+    pub runs: Vec<Run>,
+    /// The emulated cluster it ran on, if it did.
+    pub lab: Option<LabRecord>,
+    /// What the user was told while it ran: choices made, limits met.
+    pub notes: Vec<String>,
+    /// Whether the user ended it before its plan was complete.
+    pub interrupted: bool,
+}
+
+/// The command that made a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum Command {
+    Run,
+    Network,
+    Congest,
+}
+
+/// The machine and how the job was placed on it.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct System {
+    /// Ranks of the job.
+    pub ranks: usize,
+    /// What started the ranks.
+    pub launcher: String,
+    /// Nodes in the order of their first rank.
+    pub nodes: Vec<Node>,
+    /// Rank 0's host.
+    pub host: HostFacts,
+    /// Environment variables that change how transports behave.
+    pub environment: std::collections::BTreeMap<String, String>,
+}
+
+/// One node.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Node {
+    /// Host name, or `virtualN`.
+    pub name: String,
+    /// Its ranks.
+    pub ranks: Vec<u32>,
+    /// What its ranks do; more than one entry when roles share the node.
+    pub roles: Vec<NodeRole>,
+}
+
+/// A role, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum NodeRole {
+    Canary,
+    Congestor(Congestor),
+    Idle,
+}
+
+/// The plan over one transport.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Run {
+    /// The network under test.
+    pub transport: TransportFacts,
+    /// Canary tests, isolated and loaded, in the order they ran.
+    pub tests: Vec<Test>,
+    /// Congestors measured alone.
+    pub congestors: Vec<CongestorLoad>,
+    /// Impact of the load on each canary that ran in both states.
+    pub impacts: Vec<TestImpact>,
+}
+
+/// What a transport says about itself.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct TransportFacts {
+    /// `tcp`, `mpi`, `libfabric` or `verbs`.
+    pub backend: String,
+    /// Library and version under it.
+    pub library: String,
+    /// Protocol of two-sided messages, where the user can choose it.
+    pub protocol: Option<String>,
+    /// Device, provider, addresses, wait mode and so on.
+    pub details: std::collections::BTreeMap<String, String>,
+}
+
+/// One canary test in one state.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Test {
+    /// In what state.
+    pub phase: Phase,
+    /// The kernel.
+    pub kernel: Canary,
+    /// Its row in the tables.
+    pub title: String,
+    /// Message size in bytes.
+    pub bytes: usize,
+    /// What the figures are.
+    pub direction: Direction,
+    /// The unit of every figure in `summary`.
+    pub unit: String,
+    /// Wall time of the test in seconds, the slowest rank's.
+    pub wall_s: f64,
+    /// The figures; absent when no sample was taken.
+    pub summary: Option<Summary>,
+    /// All samples: ns for latencies, ns/MiB for bandwidths.
+    pub histogram: EncodedHistogram,
+    /// Consecutive parts of the test, for resampling.
+    pub batches: Vec<BatchRecord>,
+    /// What the congestors delivered meanwhile; empty when isolated.
+    pub load: Vec<CongestorLoad>,
+}
+
+/// A batch of consecutive passes.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct BatchRecord {
+    /// Mean over passes and ranks, in the test's unit.
+    pub avg: Option<f64>,
+    /// Its samples.
+    pub histogram: EncodedHistogram,
+}
+
+/// What one kind of congestor did.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CongestorLoad {
+    /// The kernel.
+    pub kernel: Congestor,
+    /// Its row in the tables.
+    pub title: String,
+    /// Ranks that ran it.
+    pub ranks: u64,
+    /// Payload bytes they moved while the canaries measured (or while it ran alone).
+    pub delivered_bytes: u64,
+    /// Seconds this took, averaged over the ranks.
+    pub seconds: f64,
+    /// Delivered bytes over time, over all its ranks together.
+    pub delivered_mib_per_s: f64,
+    /// Bandwidth of single iterations, MiB/s per rank that moves payload.
+    pub summary: Option<Summary>,
+}
+
+/// The impact of the load on one canary.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct TestImpact {
+    /// The kernel.
+    pub kernel: Canary,
+    /// Its row in the tables.
+    pub title: String,
+    /// Factors with confidence intervals.
+    pub impact: Impact,
+}

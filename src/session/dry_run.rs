@@ -1,0 +1,64 @@
+//! What would be run, in words: `--dry-run`.
+
+use std::fmt::Write as _;
+
+use super::Decision;
+use crate::layout::Layout;
+use crate::output::placement_lines;
+use crate::plan::Counts;
+use crate::result::{self, Command};
+
+/// Joining, connecting and collecting, for a job of laptop size.
+const OVERHEAD_S: f64 = 2.0;
+
+pub(super) fn render(decision: &Decision, layout: &Layout) -> String {
+    let plan = &decision.plan;
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "Plan: {} preset, {} ranks on {} nodes, seed {}, at most {} s per test",
+        plan.preset,
+        layout.nodes().rank_count(),
+        layout.nodes().len(),
+        decision.seed,
+        plan.budget_s
+    );
+    if decision.command != Command::Congest {
+        out.push_str("\nCanaries\n");
+        plan.canaries.iter().for_each(|test| counts(&mut out, &test.title(), &test.counts));
+    }
+    if decision.command != Command::Network {
+        out.push_str("\nCongestors\n");
+        plan.congestors.iter().for_each(|test| counts(&mut out, &test.title(), &test.counts));
+        out.push_str("\nPlacement\n");
+        for line in placement_lines(&result::placement(layout, plan), decision.command) {
+            let _ = writeln!(out, "  {line}");
+        }
+    }
+    for note in &layout.notes {
+        let _ = writeln!(out, "  note: {note}");
+    }
+    let _ = writeln!(out, "\nExpected duration: at most {:.0} s", duration(decision));
+    out
+}
+
+fn counts(out: &mut String, title: &str, counts: &Counts) {
+    let Counts { iterations, warmup, rings, measurements, window, .. } = counts;
+    let windowed = if *window > 1 { format!(", window {window}") } else { String::new() };
+    let _ = writeln!(
+        out,
+        "  {title:<32} {iterations} iterations (+{warmup} warm-up) x {rings} ring(s) x up to {measurements}{windowed}"
+    );
+}
+
+fn duration(decision: &Decision) -> f64 {
+    let plan = &decision.plan;
+    let canaries = plan.canaries.len() as f64;
+    let alone = if plan.congestors_alone { plan.congestors.len() as f64 } else { 0.0 };
+    OVERHEAD_S
+        + match decision.command {
+            Command::Run => plan.budget_s * (2.0 * canaries + alone),
+            Command::Network => plan.budget_s * canaries,
+            Command::Congest => decision.duration_s,
+        }
+}
