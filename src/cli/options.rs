@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use tailback_tcp::WaitMode;
 
+use crate::backend::Backend;
 use crate::kernel::{Canary, Congestor};
 use crate::layout::Split;
 use crate::output::Format;
@@ -161,6 +162,10 @@ pub struct TransportOptions {
     /// Without a launcher: how many ranks to start on this machine [default: one per host of the lab, else 10]
     #[arg(short = 'n', long, value_name = "N")]
     pub ranks: Option<usize>,
+
+    /// The network under test [default: mpi under an MPI launcher, else tcp]
+    #[arg(long, value_enum)]
+    pub transport: Option<Backend>,
 
     /// How a rank waits: spin, yield or block [default: block when ranks outnumber cores, else spin]
     #[arg(long, value_name = "MODE", env = "TAILBACK_WAIT")]
