@@ -56,7 +56,7 @@ impl Request {
             || (options.common.output.verbose && options.common.output.format == Format::Gpcnet);
         let patch = Patch {
             canaries: options.canaries.canaries,
-            congestors: options.congestors.congestors,
+            congestors: options.congestors.mix()?,
             canary_fraction: options.roles.canary_fraction,
             split: options.roles.split,
             congestors_alone: alone.then_some(true),
@@ -75,7 +75,7 @@ impl Request {
 
     /// `tailback congest`.
     pub fn congest(options: CongestOptions) -> Result<Self, String> {
-        let patch = Patch { congestors: options.congestors.congestors, ..Patch::default() };
+        let patch = Patch { congestors: options.congestors.mix()?, ..Patch::default() };
         let duration = options.duration.unwrap_or(ENDLESS);
         Self::new(Command::Congest, options.plan, patch, Some(duration), options.common)
     }
@@ -255,7 +255,11 @@ impl Session {
         let Some(system) = system else { return 0 };
         let (phases, interrupted) = measured;
         let mut builder = RunBuilder::new(&self.decision.plan, self.decision.seed, description);
-        phases.into_iter().for_each(|phase| builder.add(phase));
+        for phase in phases {
+            // Resampling takes its time, while the others wait for this rank.
+            monitor.tick();
+            builder.add(phase);
+        }
         let run = builder.finish();
         let file = ResultFile {
             schema_version: result::SCHEMA_VERSION,

@@ -35,6 +35,7 @@ pub fn job_seen() -> String {
     match find_job() {
         Ok(Job::Tailback(config)) => format!("rank {} of {}, started by {}", config.rank, config.size, config.launcher),
         Ok(Job::Mpi(launcher)) => format!("started by {launcher}"),
+        Ok(Job::Refused) => "unusable: there is no job secret".into(),
         Ok(Job::None) => "no launcher: `run`, `network` and `congest` start ranks on this machine".into(),
         Err(error) => format!("unusable: {error}"),
     }
@@ -56,6 +57,8 @@ enum Job {
     /// An MPI launcher's.
     Mpi(String),
     None,
+    /// Unusable, as another rank says.
+    Refused,
 }
 
 /// Tailback's own variables come first, since someone set them for us; then MPI's, then Slurm's without MPI.
@@ -65,12 +68,18 @@ fn find_job() -> Result<Job, String> {
     {
         return Ok(Job::Mpi(launcher));
     }
-    let config = JoinConfig::from_env().map_err(|error| error.to_string())?;
+    let config = match JoinConfig::from_env() {
+        Ok(config) => config,
+        // A secret that was forgotten is missing everywhere: once is enough to say so.
+        Err(_) if !has_secret() && !speaks_for_all() => return Ok(Job::Refused),
+        Err(error) => return Err(error.to_string()),
+    };
     Ok(config.map_or(Job::None, |config| Job::Tailback(Box::new(config))))
 }
 
 fn in_job(request: &Request, alone: impl FnOnce() -> Result<u8, String>) -> Result<u8, String> {
     match (find_job()?, request.transport.transport) {
+        (Job::Refused, _) => Ok(2),
         (Job::Tailback(config), None | Some(Backend::Tcp)) => tcp::over_own_bootstrap(request, *config),
         (Job::Tailback(_), Some(Backend::Mpi)) | (Job::None, Some(Backend::Mpi)) => {
             Err(format!("--transport mpi needs an MPI launcher, such as mpirun ({})", mpi::state()))
@@ -79,4 +88,16 @@ fn in_job(request: &Request, alone: impl FnOnce() -> Result<u8, String>) -> Resu
         (Job::Mpi(launcher), Some(Backend::Tcp)) => mpi::tcp_over_mpi_bootstrap(request, &launcher),
         (Job::None, None | Some(Backend::Tcp)) => alone(),
     }
+}
+
+fn has_secret() -> bool {
+    [variables::SECRET, variables::SECRET_FILE].iter().any(|name| std::env::var_os(name).is_some())
+}
+
+/// Whether this process is the one to report a mistake that every rank of the job makes alike.
+pub fn speaks_for_all() -> bool {
+    // Whoever starts ranks counts them in one of these.
+    const RANK: [&str; 4] = [variables::RANK, "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"];
+    let rank = RANK.iter().find_map(|name| std::env::var(name).ok()?.parse::<u32>().ok());
+    rank.is_none_or(|rank| rank == 0)
 }

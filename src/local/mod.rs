@@ -34,7 +34,7 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// Runs the request on this machine.
 pub fn run(request: &Request) -> Result<u8, String> {
-    if request.local.no_lab {
+    if request.transport.no_lab {
         return plain(request, "");
     }
     match lab::available() {
@@ -81,7 +81,11 @@ fn this_command() -> Result<Vec<OsString>, String> {
 }
 
 fn exit_code(code: tailback_transport::Result<i32>) -> Result<u8, String> {
-    Ok(u8::try_from(code.map_err(|error| error.to_string())?).unwrap_or(2))
+    // A shell's code for a signal means the same here: it could not run.
+    match code.map_err(|error| error.to_string())? {
+        code @ (0 | 1) => Ok(code as u8),
+        _ => Ok(2),
+    }
 }
 
 /// Hears of a phase: its name and its budget.

@@ -88,8 +88,8 @@ impl fmt::Debug for LaunchOptions {
     }
 }
 
-/// Runs the job and gives its exit code: 0, the first failing rank's own, 2 when ranks reported that one was killed,
-/// 128 + signal when a rank was killed and nobody could tell, or when the launcher itself was told to end.
+/// Runs the job and gives its exit code: 0, the first failing rank's own, or 2 when a rank was killed. When the launcher
+/// was told to end: the ranks' own code if they all ended in order, else 128 + signal.
 pub fn run(options: &LaunchOptions) -> Result<i32> {
     let signals = Signals::install()?;
     let mut crew = Crew::start(options)?;

@@ -20,12 +20,14 @@ pub(super) struct Stream {
     buffer: Vec<u8>,
     /// Whether a line said why the job ends.
     pub(super) reported: bool,
+    /// Why the user did not get to see all of it.
+    pub(super) lost: Option<io::Error>,
 }
 
 impl Stream {
     pub(super) fn new(source: OwnedFd, rank: Rank, prefixed: bool, is_stderr: bool) -> Self {
         let prefix = prefixed.then(|| format!("[{rank}] ").into_bytes());
-        Stream { source: source.into(), prefix, is_stderr, buffer: Vec::new(), reported: false }
+        Stream { source: source.into(), prefix, is_stderr, buffer: Vec::new(), reported: false, lost: None }
     }
 
     /// Reads once, when poll said that this does not wait, and passes whole lines on. `false` at the end.
@@ -58,13 +60,16 @@ impl Stream {
             shown.extend_from_slice(self.prefix.as_deref().unwrap_or_default());
             shown.extend_from_slice(line);
         }
-        // A reader that went away is no reason to end the job: its result file may be what counts.
-        let _ = if self.is_stderr {
-            io::stderr().lock().write_all(&shown)
-        } else {
-            let mut stdout = io::stdout().lock();
-            stdout.write_all(&shown).and_then(|()| stdout.flush())
-        };
+        if self.is_stderr {
+            let _ = io::stderr().lock().write_all(&shown);
+            return;
+        }
+        let mut stdout = io::stdout().lock();
+        match stdout.write_all(&shown).and_then(|()| stdout.flush()) {
+            // A reader that went away knows what it did not read.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => self.lost = Some(error),
+            _ => {}
+        }
     }
 }
 
