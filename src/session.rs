@@ -5,6 +5,7 @@
 
 mod dry_run;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,10 +14,11 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use tailback_transport::{Bootstrap, Monitor, Nanos, Rank, Support, Transport};
 
-use crate::cli::{self, CongestOptions, NetworkOptions, RunOptions, TransportOptions};
-use crate::engine::{self, Control, Job};
+use crate::cli::{self, CongestOptions, LocalOptions, NetworkOptions, RunOptions, TransportOptions};
+use crate::engine::{self, Control, Job, OnPhase};
 use crate::kernel::Info;
 use crate::layout::{Layout, Nodes};
+use crate::local::PhaseReporter;
 use crate::output::{Format, Progress};
 use crate::plan::{Patch, Plan, Preset};
 use crate::result::{self, Build, Command, HostFacts, ResultFile, RunBuilder, System};
@@ -30,6 +32,8 @@ pub struct Request {
     plan: cli::PlanOptions,
     patch: Patch,
     duration: Option<Duration>,
+    /// What to do when there is no launcher.
+    pub local: LocalOptions,
     /// How the network under test is reached.
     pub transport: TransportOptions,
     output: cli::OutputOptions,
@@ -59,6 +63,7 @@ impl Request {
             ..Patch::default()
         };
         Self::new(Command::Run, options.plan, patch, None, options.common)
+            .map(|request| Request { local: options.local, ..request })
     }
 
     /// `tailback network`.
@@ -82,7 +87,8 @@ impl Request {
         duration: Option<Duration>,
         common: cli::CommonOptions,
     ) -> Result<Self, String> {
-        Ok(Request { command, plan, patch, duration, transport: common.transport, output: common.output })
+        let local = LocalOptions::default();
+        Ok(Request { command, plan, patch, duration, local, transport: common.transport, output: common.output })
     }
 
     /// The plan, with every mistake in it found, and a look at whether its results could be kept.
@@ -95,9 +101,31 @@ impl Request {
         Ok(plan)
     }
 
-    /// Whether the command line chose a preset.
-    pub fn names_preset(&self) -> bool {
-        self.plan.preset.is_some()
+    /// What must be added to the command line so that ranks decide as this process did.
+    pub fn fixed(&self, plan: &Plan, seed: u64) -> Vec<OsString> {
+        let mut words: Vec<OsString> = Vec::new();
+        if self.plan.preset.is_none() {
+            words.extend(["--preset".into(), plan.preset.to_string().into()]);
+        }
+        if self.plan.seed.is_none() {
+            words.extend(["--seed".into(), seed.to_string().into()]);
+        }
+        words
+    }
+
+    /// The seed asked for, or a new one. 32 bits: easy to read out and to type.
+    pub fn seed(&self) -> u64 {
+        self.plan.seed.unwrap_or_else(|| rand::random::<u32>().into())
+    }
+
+    /// Whether the plan is only to be shown.
+    pub fn is_dry_run(&self) -> bool {
+        self.plan.dry_run
+    }
+
+    /// What was asked for.
+    pub fn command(&self) -> Command {
+        self.command
     }
 
     /// How long a rank may make no progress.
@@ -108,6 +136,11 @@ impl Request {
             Command::Congest => None,
             _ => Some(Duration::from_secs(60) + 4 * budget),
         })
+    }
+
+    /// Whether the user wants results only.
+    pub fn quiet(&self) -> bool {
+        self.output.quiet
     }
 
     /// Tells the user something, on stderr.
@@ -125,7 +158,7 @@ impl Request {
         Ok(Decision {
             command: self.command,
             plan: self.resolve(Preset::Gpcnet)?,
-            seed: self.plan.seed.unwrap_or_else(|| u64::from(rand::random::<u32>())),
+            seed: self.seed(),
             duration_s: self.duration.unwrap_or_default().as_secs_f64(),
             dry_run: self.plan.dry_run,
         })
@@ -215,12 +248,10 @@ impl Session {
             notes.iter().for_each(|note| request.say(note));
         }
         let system = root.then(|| self.system(bootstrap));
-        let progress = Arc::new(Progress::new(root && !request.output.quiet));
-        let measured = match self.measure(bootstrap, transport, monitor, &progress) {
+        let measured = match self.measure(bootstrap, transport, monitor, phase_observer(request, root)) {
             Ok(measured) => measured,
             Err(error) => give_up(bootstrap, &error),
         };
-        progress.finish();
         let Some(system) = system else { return 0 };
         let (phases, interrupted) = measured;
         let mut builder = RunBuilder::new(&self.decision.plan, self.decision.seed, description);
@@ -240,6 +271,7 @@ impl Session {
             plan: self.decision.plan,
             system,
             runs: vec![run],
+            lab: None,
             notes,
             interrupted,
         };
@@ -251,14 +283,9 @@ impl Session {
         bootstrap: &mut B,
         transport: &mut T,
         monitor: &Arc<Monitor>,
-        progress: &Arc<Progress>,
+        on_phase: OnPhase,
     ) -> tailback_transport::Result<(Vec<engine::Measured>, bool)> {
-        let shown = Arc::clone(progress);
-        let control = Control {
-            monitor: Arc::clone(monitor),
-            interrupt: interrupt_flag(),
-            on_phase: Arc::new(move |name, budget| shown.phase(name, budget)),
-        };
+        let control = Control { monitor: Arc::clone(monitor), interrupt: interrupt_flag(), on_phase };
         let Decision { command, plan, seed, duration_s, .. } = &self.decision;
         let mut job = Job::new(bootstrap, transport, plan, &self.layout, *seed, control)?;
         let measured = match command {
@@ -317,6 +344,18 @@ fn check_operations<T: Transport>(decision: &Decision, transport: &T) -> Result<
     Ok(())
 }
 
+/// Who hears of phases: on rank 0 the process that started the ranks, if it wants to, else the user.
+fn phase_observer(request: &Request, root: bool) -> OnPhase {
+    if !root {
+        return Arc::new(|_, _| {});
+    }
+    if let Some(listener) = PhaseReporter::from_env() {
+        return Arc::new(move |name, budget| listener.tell(name, budget));
+    }
+    let progress = Progress::new(!request.quiet());
+    Arc::new(move |name, budget| progress.phase(name, budget))
+}
+
 /// Raised by the first Ctrl-C or SIGTERM; the second ends the process at once.
 fn interrupt_flag() -> Arc<AtomicBool> {
     use signal_hook::consts::{SIGINT, SIGTERM};
@@ -329,8 +368,18 @@ fn interrupt_flag() -> Arc<AtomicBool> {
     flag
 }
 
-/// Prints the results, then keeps them: what cannot be written has at least been seen.
-fn show(request: &Request, file: &ResultFile) -> u8 {
+/// Prints the results, then keeps them: what cannot be written has at least been seen. A rank that was started by
+/// [`crate::local`] hands them over instead.
+pub fn show(request: &Request, file: &ResultFile) -> u8 {
+    if let Some(path) = std::env::var_os(crate::local::RESULT_VARIABLE) {
+        return match result::write(path.as_ref(), file) {
+            Ok(()) => 0,
+            Err(error) => {
+                eprintln!("tailback: error: {error}");
+                2
+            }
+        };
+    }
     let output = &request.output;
     let printed = cli::print(&output.format.render(file, output.verbose));
     let kept =

@@ -9,11 +9,13 @@ mod options;
 use clap::{Parser, Subcommand};
 
 use crate::backend;
+use crate::lab::{self, LabCommand, LabSpec};
 use crate::result;
 use crate::session::Request;
 
 pub use options::{
-    CommonOptions, CongestOptions, NetworkOptions, OutputOptions, PlanOptions, RunOptions, TransportOptions,
+    CommonOptions, CongestOptions, LocalOptions, NetworkOptions, OutputOptions, PlanOptions, RunOptions,
+    TransportOptions,
 };
 
 /// Measures what congestion does to HPC and data-centre networks.
@@ -41,12 +43,31 @@ enum Command {
     Congest(CongestOptions),
     /// Start a command as ranks on this machine
     Launch(launch::LaunchArguments),
+    /// An emulated cluster on this machine
+    #[command(subcommand)]
+    Lab(Lab),
     /// Show what this machine and this binary can do
     Info,
     /// Print the JSON schema of result files
     Schema,
     /// Print a new job secret, for TAILBACK_SECRET
     Secret,
+}
+
+#[derive(Debug, Subcommand)]
+enum Lab {
+    /// Bring a lab up, run the load test with a rank on each host, bring it down
+    Run(Box<LabRunOptions>),
+    #[command(flatten)]
+    Other(LabCommand),
+}
+
+#[derive(Debug, clap::Args)]
+struct LabRunOptions {
+    #[command(flatten)]
+    lab: LabSpec,
+    #[command(flatten)]
+    run: RunOptions,
 }
 
 /// Does what was asked and gives the exit code; an error is one line for stderr.
@@ -56,6 +77,10 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Network(options) => start(Request::network(options)),
         Command::Congest(options) => start(Request::congest(options)),
         Command::Launch(arguments) => arguments.execute(),
+        Command::Lab(Lab::Run(options)) => {
+            start_with(Request::run(options.run), |request| backend::start_in_lab(request, &options.lab))
+        }
+        Command::Lab(Lab::Other(command)) => lab::execute(command).map_err(|error| error.to_string()),
         Command::Info => print(&info::text()),
         Command::Schema => print(&format!("{:#}\n", result::schema())),
         Command::Secret => print(&format!("{}\n", tailback_tcp::Secret::random().map_err(|e| e.to_string())?.to_hex())),
@@ -63,8 +88,15 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
 }
 
 fn start(request: Result<Request, String>) -> Result<u8, String> {
+    start_with(request, backend::start)
+}
+
+fn start_with(
+    request: Result<Request, String>,
+    how: impl FnOnce(&Request) -> Result<u8, String>,
+) -> Result<u8, String> {
     match request {
-        Ok(request) => backend::start(request),
+        Ok(request) => how(&request),
         Err(_) if !backend::speaks_for_all() => Ok(2),
         Err(message) => Err(message),
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use tailback_tcp::WaitMode;
 
+use crate::backend::Backend;
 use crate::kernel::{Canary, Congestor};
 use crate::layout::Split;
 use crate::output::Format;
@@ -24,6 +25,8 @@ pub struct RunOptions {
     pub congestors: CongestorOptions,
     #[command(flatten)]
     pub roles: RoleOptions,
+    #[command(flatten)]
+    pub local: LocalOptions,
     #[command(flatten)]
     pub common: CommonOptions,
 }
@@ -150,6 +153,16 @@ pub struct RoleOptions {
     pub congestors_alone: bool,
 }
 
+/// Without a launcher.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Without a launcher")]
+#[allow(missing_docs)]
+pub struct LocalOptions {
+    /// Do not repeat the plan with unshaped links (the repetition tells the network's impact from the processor's)
+    #[arg(long)]
+    pub no_control: bool,
+}
+
 /// How it is run and shown.
 #[derive(Clone, Debug, Args)]
 #[allow(missing_docs)]
@@ -165,9 +178,17 @@ pub struct CommonOptions {
 #[command(next_help_heading = "Transport")]
 #[allow(missing_docs)]
 pub struct TransportOptions {
-    /// Without a launcher: how many ranks to start on this machine [default: 10]
+    /// Without a launcher: how many ranks to start on this machine [default: one per host of the lab, else 10]
     #[arg(short = 'n', long, value_name = "N")]
     pub ranks: Option<usize>,
+
+    /// Without a launcher: plain ranks on this machine rather than the emulated cluster
+    #[arg(long, env = "TAILBACK_NO_LAB", hide_env = true, value_parser = clap::builder::FalseyValueParser::new())]
+    pub no_lab: bool,
+
+    /// The network under test [default: mpi under an MPI launcher, else tcp]
+    #[arg(long, value_enum)]
+    pub transport: Option<Backend>,
 
     /// How a rank waits: spin, yield or block [default: block when ranks outnumber cores, else spin]
     #[arg(long, value_name = "MODE", env = "TAILBACK_WAIT", hide_env_values = true)]

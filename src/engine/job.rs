@@ -9,6 +9,9 @@ use crate::kernel::{CanaryVisitor, CongestorVisitor, Kernel, Ring, Shape};
 use crate::layout::{Layout, Neighbours, Role, natural_ring, random_rings};
 use crate::plan::{CanaryTest, Plan};
 
+/// Hears of a phase's name and budget when it begins.
+pub type OnPhase = Arc<dyn Fn(&str, Nanos) + Send + Sync>;
+
 /// How the outside follows and stops a run.
 #[derive(Clone)]
 pub struct Control {
@@ -17,7 +20,7 @@ pub struct Control {
     /// Set by a signal handler when the user wants the job to end.
     pub interrupt: Arc<AtomicBool>,
     /// Called on every rank when a phase begins, with its name and its budget.
-    pub on_phase: Arc<dyn Fn(&str, Nanos) + Send + Sync>,
+    pub on_phase: OnPhase,
 }
 
 impl Control {

@@ -11,5 +11,5 @@ mod lockstep;
 mod sequence;
 
 pub use collect::{EncodedTally, Load, Phase, Tally};
-pub use job::{Control, Job};
+pub use job::{Control, Job, OnPhase};
 pub use sequence::{Measured, congest, load_test, network_test};

@@ -26,18 +26,18 @@ impl Windows {
         Span::new(0, self.bytes)
     }
 
-    fn from_left(self, message: usize) -> Span {
+    fn left_span(self, message: usize) -> Span {
         Span::new(self.bytes * (1 + message), self.bytes)
     }
 
-    fn from_right(self, message: usize) -> Span {
+    fn right_span(self, message: usize) -> Span {
         Span::new(self.bytes * (1 + self.window + message), self.bytes)
     }
 
     fn check<G: Group>(self, group: &mut G, ring: Neighbours) -> Result<()> {
         for message in 0..self.window {
-            check_pattern(group, ring.left, self.from_left(message).offset, self.bytes)?;
-            check_pattern(group, ring.right, self.from_right(message).offset, self.bytes)?;
+            check_pattern(group, ring.left, self.left_span(message).offset, self.bytes)?;
+            check_pattern(group, ring.right, self.right_span(message).offset, self.bytes)?;
         }
         Ok(())
     }
@@ -69,8 +69,8 @@ impl Kernel for RingBandwidth {
         let windows = self.0;
         let (rightward, leftward) = (Tag(0), Tag(1));
         for message in 0..windows.window {
-            group.post_recv(ring.left, rightward, windows.from_left(message))?;
-            group.post_recv(ring.right, leftward, windows.from_right(message))?;
+            group.post_recv(ring.left, rightward, windows.left_span(message))?;
+            group.post_recv(ring.right, leftward, windows.right_span(message))?;
         }
         for _ in 0..windows.window {
             group.post_send(ring.right, rightward, windows.sent())?;
@@ -140,8 +140,8 @@ impl Kernel for RingPutBandwidth {
     fn iterate<G: Group>(&self, group: &mut G, ring: Neighbours) -> Result<()> {
         let windows = self.0;
         for message in 0..windows.window {
-            group.put(ring.right, windows.sent(), windows.from_left(message).offset)?;
-            group.put(ring.left, windows.sent(), windows.from_right(message).offset)?;
+            group.put(ring.right, windows.sent(), windows.left_span(message).offset)?;
+            group.put(ring.left, windows.sent(), windows.right_span(message).offset)?;
         }
         group.flush(ring.right)?;
         group.flush(ring.left)

@@ -44,7 +44,7 @@ mod tests {
         fn members_agree_on_one_cycle(seed: u64, slice in 0usize..9, size in 1usize..40) {
             let all: Vec<Vec<Neighbours>> =
                 (0..size).map(|me| random_rings(seed, slice, size, Rank::from(me), 3)).collect();
-            for ring in 0..3 {
+            for ring in [0, 1, 2] {
                 let (mut at, mut steps) = (Rank(0), 0);
                 loop {
                     let next = all[at.index()][ring].right;

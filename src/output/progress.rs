@@ -1,5 +1,6 @@
 //! Progress on stderr: a bar per phase on a terminal, nothing elsewhere.
 
+use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -13,10 +14,9 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Progress that shows when `enabled` and stderr is a terminal.
-    pub fn new(enabled: bool) -> Self {
-        use std::io::IsTerminal as _;
-        Progress { enabled: enabled && std::io::stderr().is_terminal(), bar: Mutex::new(None) }
+    /// Progress that shows when it is `wanted` and stderr is a terminal.
+    pub fn new(wanted: bool) -> Self {
+        Progress { enabled: wanted && std::io::stderr().is_terminal(), bar: Mutex::new(None) }
     }
 
     /// Shows a phase and its time budget in place of the one before.

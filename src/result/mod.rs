@@ -8,6 +8,7 @@ mod build;
 mod facts;
 mod file;
 mod histogram;
+mod lab;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,7 @@ pub use build::{RunBuilder, placement};
 pub use facts::{Build, HostFacts, environment, now_rfc3339};
 pub use file::{ResultError, check_writable, read, schema, write, write_text};
 pub use histogram::EncodedHistogram;
+pub use lab::{Cause, ControlRecord, LabRecord, PhaseCounters, Verdict};
 
 /// Changes when a reader of the old form would misread the new one.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -47,6 +49,8 @@ pub struct ResultFile {
     pub system: System,
     /// One entry for each transport the plan was run over.
     pub runs: Vec<Run>,
+    /// The emulated cluster it ran on, if it did.
+    pub lab: Option<LabRecord>,
     /// What the user was told while it ran: choices made, limits met.
     pub notes: Vec<String>,
     /// Whether the user ended it before its plan was complete.

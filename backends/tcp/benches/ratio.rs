@@ -12,7 +12,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tailback_tcp::{TcpConfig, TcpGroup, TcpTransport, WaitMode};
 use tailback_transport::loopback;
@@ -34,6 +34,8 @@ enum Traffic {
 struct Plan {
     traffic: Traffic,
     wait: WaitMode,
+    /// Ranks of the job; those beyond two are idle. A job of two has a shorter way to block.
+    ranks: usize,
     batches: usize,
     per_batch: usize,
 }
@@ -45,7 +47,8 @@ impl Plan {
             Traffic::Stream => "stream_128KiB",
             Traffic::PutFlush => "putflush_8B",
         };
-        format!("tcp_{traffic}_{}", self.wait)
+        let ranks = if self.ranks == 2 { String::new() } else { format!("_of_{}", self.ranks) };
+        format!("tcp_{traffic}_{}{ranks}", self.wait)
     }
 }
 
@@ -164,7 +167,10 @@ fn measure(plan: &Plan) -> Vec<(f64, f64)> {
     let body = |mut bootstrap: loopback::LoopbackBootstrap, _| -> Result<()> {
         let leads = bootstrap.rank() == Rank(0);
         let config = TcpConfig { interface: None, address: None, wait: Some(plan.wait), secret: [7; 32] };
-        let mut transport = TcpTransport::open(&mut bootstrap, config)?;
+        let mut transport = TcpTransport::open(&mut bootstrap, &config)?;
+        if bootstrap.rank() > Rank(1) {
+            return bootstrap.barrier();
+        }
         let mut group = transport.group(&[Rank(0), Rank(1)], SEGMENT)?;
         let stream = if leads { TcpStream::connect(address) } else { listener.accept().map(|(stream, _)| stream) };
         let stream = stream.expect("the bare stream");
@@ -184,7 +190,7 @@ fn measure(plan: &Plan) -> Vec<(f64, f64)> {
         }
         bootstrap.barrier()
     };
-    loopback::run(2, body).expect("the run");
+    loopback::Job::new(plan.ranks).limit(Duration::from_secs(3600)).run(body).expect("the run");
     times.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -228,9 +234,9 @@ fn main() {
     let mut words = args.iter().filter(|a| !a.starts_with('-'));
     let part = words.next().cloned().unwrap_or_default();
     let batches = words.next().and_then(|n| n.parse().ok()).unwrap_or(40);
-    for wait in [WaitMode::Spin, WaitMode::Yield, WaitMode::Block] {
+    for (wait, ranks) in [(WaitMode::Spin, 2), (WaitMode::Yield, 2), (WaitMode::Block, 2), (WaitMode::Block, 3)] {
         for (traffic, per_batch) in [(Traffic::PingPong, 4000), (Traffic::Stream, 400), (Traffic::PutFlush, 4000)] {
-            let plan = Plan { traffic, wait, batches, per_batch };
+            let plan = Plan { traffic, wait, ranks, batches, per_batch };
             let plan = if measured { plan } else { Plan { batches: 1, per_batch: 4, ..plan } };
             if plan.name().contains(&part) {
                 report(&plan);

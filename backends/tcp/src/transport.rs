@@ -16,7 +16,7 @@ use crate::{address, facts};
 /// Connections that may wait to be accepted; the system may lower it.
 const BACKLOG: i32 = 4096;
 
-/// How to open a [`TcpTransport`]. Every rank passes its own.
+/// How to open a [`TcpTransport`]. Every rank passes its own. Not printable, for it holds the secret.
 #[derive(Clone)]
 pub struct TcpConfig {
     /// The interface that carries the data. None: see [`TcpConfig::address`].
@@ -41,7 +41,7 @@ pub struct TcpTransport {
 
 impl TcpTransport {
     /// Opens the transport. Collective over the job.
-    pub fn open(bootstrap: &mut impl Bootstrap, config: TcpConfig) -> Result<TcpTransport> {
+    pub fn open(bootstrap: &mut impl Bootstrap, config: &TcpConfig) -> Result<TcpTransport> {
         let choice = address::choose(bootstrap, config.interface.as_deref(), config.address)?;
         let report = |source| Error::Io { operation: "listen", peer: None, source };
         let listener = listen(choice.address).map_err(report)?;

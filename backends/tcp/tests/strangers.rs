@@ -148,7 +148,7 @@ fn a_rank_with_another_secret_is_named() {
     let outcome = loopback::run(2, |mut bootstrap, _| -> Result<()> {
         let me = bootstrap.rank();
         let config = TcpConfig { secret: [me.0 as u8; 32], ..config(WaitMode::Block) };
-        let mut transport = TcpTransport::open(&mut bootstrap, config)?;
+        let mut transport = TcpTransport::open(&mut bootstrap, &config)?;
         let mut group = everyone(&mut transport, 2, 64);
         if me == Rank(0) {
             group.post_send(Lane::Data, Rank(1), Tag(0), Span::new(0, 8))?;

@@ -2,12 +2,14 @@
 //! that any call of any group serves all peers. Single-threaded; there is no progress thread.
 //!
 //! - `groups`: segments, matching. `peer`, `outbox`: one other rank. These hold state and do no I/O.
-//! - `connect`: connections and their handshake. `write`, `read`: bytes out, bytes in. `progress`: when to do which.
+//! - `connect`: connections and their handshake. `write`, `read`: bytes out, bytes in. `arrive`: what headers mean.
+//!   `progress`: when to do which.
 //! - `post`: the operations that [`crate::TcpGroup`] offers.
 //!
-//! Sockets are non-blocking and registered with epoll once, edge-triggered: a connection is on the ready list from the
+//! Links are registered with epoll once, edge-triggered: a connection is on the ready list from the
 //! event until a read finds it dry, so that waiting costs one system call and interest never has to be changed.
 
+mod arrive;
 mod connect;
 mod groups;
 mod outbox;

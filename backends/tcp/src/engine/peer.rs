@@ -20,7 +20,7 @@ pub enum Incoming {
     Header,
     /// Into a segment.
     Into { slot: Slot, offset: usize, left: usize, then: Then },
-    /// Into a buffer, because no receive or no group waits for it yet. `data` is long enough for the next read.
+    /// Into a buffer, because no receive or no group waits for it yet; `data[..filled]` has arrived.
     Hold { header: Header, data: Vec<u8>, filled: usize },
     /// Nowhere: its group was dropped.
     Discard { left: usize },
@@ -40,7 +40,7 @@ pub enum Then {
 /// An authenticated connection.
 #[derive(Debug)]
 pub struct Link {
-    /// The connection, non-blocking.
+    /// The connection. It would block: every call but the one that means to sleep says that it must not.
     pub socket: Socket,
     /// The payload being read.
     pub incoming: Incoming,
@@ -50,6 +50,8 @@ pub struct Link {
     pub start: usize,
     /// See `stage`.
     pub end: usize,
+    /// The last payload was long, so the next may be: little is staged, for it would have to be copied.
+    pub long: bool,
     /// Whether the engine's list of readable connections has this one.
     pub ready: bool,
     /// The peer closed its side: read to the end rather than to the first short read.
@@ -68,6 +70,7 @@ impl Link {
             stage,
             start: 0,
             end: 0,
+            long: false,
             ready: false,
             closing: false,
             writable: true,

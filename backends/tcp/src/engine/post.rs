@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use tailback_transport::{Lane, Rank, Result, Span, Tag};
 
+use super::arrive::wrong_length;
 use super::groups::{GroupState, Slot};
 use super::peer::{Incoming, Route, Then};
 use super::progress::Idle;
-use super::read::wrong_length;
 use super::{Engine, write::SMALL};
 use crate::wire::{HEADER, Header, MAX_LENGTH, Message};
 

@@ -25,7 +25,7 @@ const LOOK_EVERY: u32 = 256;
 const LOOK_EVERY_BUSY: u32 = 16;
 
 /// The longest sleep: bounds how late a stranger's time limit is noticed.
-const NAP: Duration = Duration::from_millis(100);
+pub(super) const NAP: Duration = Duration::from_millis(100);
 
 /// What to do when a round finds nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,13 +53,19 @@ impl Engine {
             return Ok(());
         }
         // Even a rank that always finds something to read has to hear of the others.
-        if self.rounds % LOOK_EVERY_BUSY == 0 {
+        if !self.ready.is_empty() && self.rounds.is_multiple_of(LOOK_EVERY_BUSY) {
             self.poll_events(Duration::ZERO)?;
         }
         if self.read_ready()? {
             return Ok(());
         }
         let sleep = idle == Idle::Wait && self.wait == WaitMode::Block;
+        if sleep && let Some(peer) = self.only_source() {
+            if !self.read_sleeping(peer)? || self.rounds.is_multiple_of(LOOK_EVERY) {
+                self.poll_events(Duration::ZERO)?;
+            }
+            return Ok(());
+        }
         self.poll_events(if sleep { NAP } else { Duration::ZERO })?;
         // A caller that keeps asking would keep the core from the rank it waits for.
         if !self.read_ready()? && !sleep && self.wait != WaitMode::Spin {
@@ -70,16 +76,24 @@ impl Engine {
 
     /// The rounds of a call that had nothing to wait for: peers are served now and then all the same.
     pub(super) fn glance(&mut self) -> Result<()> {
-        if !self.corked.is_empty() || self.rounds % LOOK_EVERY_BUSY == 0 {
+        if !self.corked.is_empty() || self.rounds.is_multiple_of(LOOK_EVERY_BUSY) {
             return self.progress(Idle::Return);
         }
         self.rounds = self.rounds.wrapping_add(1);
         Ok(())
     }
 
+    /// The peer to sleep on, if nothing but its bytes can matter: a job of two, connected, with nothing left to write.
+    /// One system call then waits and reads. Strangers wait for the end of the nap.
+    fn only_source(&self) -> Option<usize> {
+        let (&[peer], 2) = (self.up.as_slice(), self.peers.len()) else { return None };
+        let quiet = self.connecting + self.strangers == 0 && !self.listener_ready;
+        (quiet && self.peers[peer as usize].out.is_empty()).then_some(peer as usize)
+    }
+
     fn look_due(&self, idle: Idle) -> bool {
         let busy = self.strangers > 0 || idle == Idle::Return;
-        self.connecting > 0 || self.rounds % if busy { LOOK_EVERY_BUSY } else { LOOK_EVERY } == 0
+        self.connecting > 0 || self.rounds.is_multiple_of(if busy { LOOK_EVERY_BUSY } else { LOOK_EVERY })
     }
 
     fn read_all(&mut self) -> Result<bool> {

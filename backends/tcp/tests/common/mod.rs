@@ -37,7 +37,7 @@ pub fn run<R: Send, E: Send + fmt::Display>(
         }
     });
     let outcome = loopback::run(size, |mut bootstrap, _| {
-        let transport = TcpTransport::open(&mut bootstrap, config(wait)).expect("open");
+        let transport = TcpTransport::open(&mut bootstrap, &config(wait)).expect("open");
         body(bootstrap, transport)
     });
     drop(done);

@@ -177,9 +177,10 @@ fn ranks_that_end_in_order_have_the_last_word() {
     for (last, code) in [("exit 0", 0), ("exit 7", 7)] {
         let script = format!("trap '{last}' INT; echo ready; while true; do sleep 0.05; done");
         let mut child = command(&["2", "merge", "sh", "-c", &script]).spawn().unwrap();
+        let pid = Pid::from_child(&child);
         let mut lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
         (0..2).for_each(|_| assert_eq!(lines.next().unwrap().unwrap(), "ready"));
-        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        kill_process(pid, Signal::INT).unwrap();
         drop(lines);
         let out = child.wait_with_output().unwrap();
         assert_eq!((out.status.code(), text(&out.stderr)), (Some(code), String::new()));
