@@ -11,7 +11,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().filter(|argument| argument != "--bench").collect();
     let (Some(what), Some(times)) = (arguments.get(1), arguments.get(2).and_then(|text| text.parse::<u64>().ok()))
     else {
-        println!("usage: count record|rings|encode TIMES (ci/bench instructions calls it)");
+        eprintln!("usage: count record|rings|encode TIMES (ci/bench instructions calls it)");
         return;
     };
     match what.as_str() {
@@ -31,6 +31,6 @@ fn main() {
                 black_box(samples.encode());
             });
         }
-        other => println!("unknown work '{other}': record, rings or encode"),
+        other => eprintln!("unknown work '{other}': record, rings or encode"),
     }
 }
