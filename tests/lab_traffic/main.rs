@@ -4,6 +4,7 @@
 //! This binary is also the traffic: it starts itself on the lab's hosts, so it has a `main` of its own and takes a part
 //! of a test's name to run only some.
 
+#[allow(clippy::print_stdout)] // Its output is read by the test that starts it.
 mod program;
 mod scenario;
 
