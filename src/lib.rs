@@ -6,6 +6,7 @@
 
 pub mod backend;
 pub mod cli;
+pub mod compare;
 pub mod engine;
 pub mod kernel;
 pub mod layout;
@@ -14,3 +15,4 @@ pub mod plan;
 pub mod result;
 pub mod session;
 pub mod stats;
+pub mod threshold;

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use tailback_transport::{Bootstrap, Monitor, Nanos, Rank, Support, Transport};
 
-use crate::cli::{self, CongestOptions, NetworkOptions, RunOptions, TransportOptions};
+use crate::cli::{self, CheckOptions, CongestOptions, NetworkOptions, RunOptions, TransportOptions};
 use crate::engine::{self, Control, Job};
 use crate::kernel::Info;
 use crate::layout::{Layout, Nodes};
@@ -33,6 +33,7 @@ pub struct Request {
     /// How the network under test is reached.
     pub transport: TransportOptions,
     output: cli::OutputOptions,
+    checks: CheckOptions,
 }
 
 /// What rank 0 decided.
@@ -58,7 +59,8 @@ impl Request {
             congestors_alone: alone.then_some(true),
             ..Patch::default()
         };
-        Self::new(Command::Run, options.plan, patch, None, options.common)
+        let request = Self::new(Command::Run, options.plan, patch, None, options.common)?;
+        Ok(Request { checks: options.checks, ..request })
     }
 
     /// `tailback network`.
@@ -82,17 +84,39 @@ impl Request {
         duration: Option<Duration>,
         common: cli::CommonOptions,
     ) -> Result<Self, String> {
-        Ok(Request { command, plan, patch, duration, transport: common.transport, output: common.output })
+        Ok(Request {
+            command,
+            plan,
+            patch,
+            duration,
+            transport: common.transport,
+            output: common.output,
+            checks: CheckOptions::default(),
+        })
     }
 
     /// The plan, with every mistake in it found, and a look at whether its results could be kept.
     pub fn resolve(&self, preset: Preset) -> Result<Plan, String> {
         let patches = self.plan.patches(self.patch.clone())?;
         let plan = Plan::resolve(preset, &patches).map_err(|error| error.to_string())?;
+        self.check_thresholds(&plan)?;
         for path in self.files() {
             result::check_writable(path).map_err(|error| error.to_string())?;
         }
         Ok(plan)
+    }
+
+    /// A threshold that this plan cannot meet or miss is a mistake, better found before the run than after.
+    fn check_thresholds(&self, plan: &Plan) -> Result<(), String> {
+        for threshold in &self.checks.fail_if {
+            if threshold.ratio {
+                return Err(format!("'{threshold}': ratios are for `tailback compare`"));
+            }
+            if !plan.canaries.iter().any(|test| test.kernel == threshold.kernel) {
+                return Err(format!("'{threshold}': the plan does not measure {}", threshold.kernel));
+            }
+        }
+        Ok(())
     }
 
     /// Whether the command line chose a preset.
@@ -123,7 +147,7 @@ impl Request {
     }
 
     fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        self.output.out.iter().chain(&self.output.csv)
+        self.output.out.iter().chain(&self.output.csv).chain(&self.checks.junit)
     }
 
     fn decide(&self) -> Result<Decision, String> {
@@ -243,6 +267,7 @@ impl Session {
             runs: vec![run],
             notes,
             interrupted,
+            imported: None,
         };
         show(request, &file)
     }
@@ -339,8 +364,12 @@ fn show(request: &Request, file: &ResultFile) -> u8 {
     let csv = output.csv.as_deref().map_or(Ok(()), |path| {
         result::write_text(path, &Format::Csv.render(file, false)).map_err(|error| error.to_string())
     });
-    let mut code = if file.interrupted && file.command != Command::Congest { 2 } else { 0 };
-    for problem in [printed.map(|_| ()), kept, csv].into_iter().filter_map(Result::err) {
+    let checked = request.checks.check(file);
+    let mut code = *checked.as_ref().unwrap_or(&0);
+    if file.interrupted && file.command != Command::Congest {
+        code = 2;
+    }
+    for problem in [printed.map(|_| ()), kept, csv, checked.map(|_| ())].into_iter().filter_map(Result::err) {
         eprintln!("tailback: error: {problem}");
         code = 2;
     }

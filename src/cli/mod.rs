@@ -2,6 +2,8 @@
 //!
 //! Exit codes: 0 = ran and passed its thresholds, 1 = a threshold failed, 2 = it could not run.
 
+mod checks;
+mod compare;
 mod info;
 mod launch;
 mod options;
@@ -12,6 +14,7 @@ use crate::backend;
 use crate::result;
 use crate::session::Request;
 
+pub use checks::CheckOptions;
 pub use options::{
     CommonOptions, CongestOptions, NetworkOptions, OutputOptions, PlanOptions, RunOptions, TransportOptions,
 };
@@ -36,6 +39,8 @@ enum Command {
     Network(NetworkOptions),
     /// Load the network with congestors only, for a time or until interrupted
     Congest(CongestOptions),
+    /// Compare results: ratios with confidence intervals, and which differences are significant
+    Compare(compare::CompareOptions),
     /// Start a command as ranks on this machine
     Launch(launch::LaunchArguments),
     /// Show what this machine and this binary can do
@@ -52,6 +57,7 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Run(options) => backend::start(&Request::run(options)?),
         Command::Network(options) => backend::start(&Request::network(options)?),
         Command::Congest(options) => backend::start(&Request::congest(options)?),
+        Command::Compare(options) => options.execute(),
         Command::Launch(arguments) => arguments.execute(),
         Command::Info => print(&info::text()),
         Command::Schema => print(&format!("{:#}\n", result::schema())),

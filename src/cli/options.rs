@@ -26,6 +26,8 @@ pub struct RunOptions {
     pub roles: RoleOptions,
     #[command(flatten)]
     pub common: CommonOptions,
+    #[command(flatten)]
+    pub checks: super::CheckOptions,
 }
 
 /// Options of `tailback network`.

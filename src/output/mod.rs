@@ -11,8 +11,10 @@ mod table;
 
 use crate::result::ResultFile;
 
+pub use number::{factor, figure};
 pub use progress::Progress;
-pub use summary::placement_lines;
+pub use summary::{placement_lines, with_interval};
+pub(crate) use table::Table;
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]

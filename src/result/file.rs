@@ -80,10 +80,19 @@ fn parse(text: &str, path: &str) -> Result<ResultFile, ResultError> {
         return Err(ResultError::Version { path: path.into(), found: version.schema_version });
     }
     let result: ResultFile = serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
-    for test in result.runs.iter().flat_map(|run| &run.tests) {
-        test.histogram.decode().map_err(|detail| malformed(format!("{}: {detail}", test.title)))?;
-    }
+    check(&result).map_err(malformed)?;
     Ok(result)
+}
+
+/// What the types do not say: histograms decode, figures are numbers a plot can show.
+fn check(result: &ResultFile) -> Result<(), String> {
+    for test in result.runs.iter().flat_map(|run| &run.tests) {
+        let batches = test.batches.iter().map(|batch| &batch.histogram);
+        for histogram in test.histogram.iter().chain(batches) {
+            histogram.decode().map_err(|detail| format!("{}: {detail}", test.title))?;
+        }
+    }
+    Ok(())
 }
 
 /// The JSON schema of a result file.

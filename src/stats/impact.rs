@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bootstrap::{Batched, Interval, interval};
+use super::bootstrap::{Batched, Interval, bootstrap};
 use super::{Direction, Samples, Statistic, Summary};
 
 /// One figure's impact factor.
@@ -46,7 +46,7 @@ pub fn impact(isolated: &Samples, loaded: &Samples, direction: Direction, seed: 
     let (calm, busy) = (Batched::of(isolated), Batched::of(loaded));
     let factor = |statistic: Statistic| Factor {
         factor: direction.factor(before.get(statistic), after.get(statistic)),
-        interval: interval(&calm, &busy, direction, statistic, seed),
+        interval: bootstrap(&[&calm, &busy], direction, statistic, seed, |of| direction.factor(of[0], of[1])),
     };
     let [avg, p50, p90, p99, p999] = Statistic::ALL.map(factor);
     Some(Impact { avg, p50, p90, p99, p999 })
