@@ -10,6 +10,7 @@ use std::str::FromStr;
 use crate::compare::{Comparison, State};
 use crate::engine::Phase;
 use crate::kernel::Canary;
+use crate::output::escape;
 use crate::result::Run;
 use crate::stats::Statistic;
 
@@ -155,24 +156,6 @@ pub fn junit(checks: &[Check]) -> String {
         }
     }
     out + "  </testsuite>\n</testsuites>\n"
-}
-
-/// Text that may stand in XML or HTML, in content and in quoted attributes. Characters XML 1.0 has no form for go.
-pub fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            '\t' | '\n' | '\r' => out.push(character),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

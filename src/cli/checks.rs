@@ -42,7 +42,7 @@ impl CheckOptions {
         let failed = checks.iter().filter_map(|check| Some((check, check.failure.as_ref()?)));
         let mut code = 0;
         for (check, why) in failed {
-            eprintln!("tailback: failed: {}: {} {why}", check.run, check.threshold);
+            eprintln!("tailback: failed: {}: {}: it {why}", check.run, check.threshold);
             code = 1;
         }
         if let Some(path) = &self.junit {

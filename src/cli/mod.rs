@@ -4,9 +4,11 @@
 
 mod checks;
 mod compare;
+mod import;
 mod info;
 mod launch;
 mod options;
+mod report;
 
 use clap::{Parser, Subcommand};
 
@@ -41,6 +43,10 @@ enum Command {
     Congest(CongestOptions),
     /// Compare results: ratios with confidence intervals, and which differences are significant
     Compare(compare::CompareOptions),
+    /// Make one self-contained HTML page of results
+    Report(report::ReportOptions),
+    /// Turn another program's results into a result file
+    Import(import::ImportOptions),
     /// Start a command as ranks on this machine
     Launch(launch::LaunchArguments),
     /// Show what this machine and this binary can do
@@ -58,6 +64,8 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Network(options) => backend::start(&Request::network(options)?),
         Command::Congest(options) => backend::start(&Request::congest(options)?),
         Command::Compare(options) => options.execute(),
+        Command::Report(options) => options.execute(),
+        Command::Import(options) => options.execute(),
         Command::Launch(arguments) => arguments.execute(),
         Command::Info => print(&info::text()),
         Command::Schema => print(&format!("{:#}\n", result::schema())),

@@ -41,27 +41,38 @@ pub fn run_label(run: &Run) -> String {
     run.transport.label()
 }
 
+/// The files' names without folder and end; a number tells those of the same name apart.
+pub fn file_names(files: &[(PathBuf, ResultFile)]) -> Vec<String> {
+    distinct(files.iter().map(|(path, _)| name(path)).collect())
+}
+
+fn distinct(mut names: Vec<String>) -> Vec<String> {
+    for at in 0..names.len() {
+        let twins = (0..at).filter(|&before| names[before] == names[at]).count();
+        // A later name may not end like the one made here: try on until it is new.
+        let numbered = (twins + 1..).map(|n| format!("{} #{n}", names[at])).find(|made| !names.contains(made));
+        if let Some(made) = numbered.filter(|_| twins > 0) {
+            names[at] = made;
+        }
+    }
+    names
+}
+
 /// Every run of every file, named so that no two are called the same.
 pub fn sides(files: &[(PathBuf, ResultFile)]) -> Vec<Side<'_>> {
     let mut sides = Vec::new();
-    for (path, file) in files {
+    for ((_, file), name) in files.iter().zip(file_names(files)) {
         for run in &file.runs {
-            let name = name(path);
             let label = match (files.len(), file.runs.len()) {
-                (_, 1) => name,
-                (1, _) => run.transport.label(),
-                _ => format!("{name} ({})", run.transport.label()),
+                (_, 1) => name.clone(),
+                (1, _) => run_label(run),
+                _ => format!("{name} ({})", run_label(run)),
             };
             sides.push(Side { label, file, run });
         }
     }
-    // Files of one name in several folders: the whole path tells them apart; a number tells runs apart.
-    for at in 0..sides.len() {
-        let twins = (0..at).filter(|&before| sides[before].label == sides[at].label).count();
-        if twins > 0 {
-            sides[at].label = format!("{} #{}", sides[at].label, twins + 1);
-        }
-    }
+    let names = distinct(sides.iter().map(|side| side.label.clone()).collect());
+    sides.iter_mut().zip(names).for_each(|(side, name)| side.label = name);
     sides
 }
 
