@@ -244,7 +244,14 @@ mod tests {
         assert_eq!(error(&text.repeat(2)), ImportError::SeveralOutputs(2));
         assert_eq!(error(&text.replace("MPI ranks", "ranks")), ImportError::NoSize);
         assert_eq!(error(&text.replace("Network Tests ", "Tests ").replace("NetworkLoad", "x")), ImportError::NoHeader);
-        assert!(error(&text.replace("usec", "usec").replacen(" 2.", " x.", 1)).to_string().starts_with("line "));
+        let cut = error(&text.replacen("|         usec |", "", 1)).to_string();
+        assert!(cut.starts_with("line ") && cut.ends_with("the row is cut short"), "{cut}");
+        let twice = error(&text.replacen("Multiple Allreduce (8 B)", "RR Two-sided Lat (8 B)", 1)).to_string();
+        assert!(twice.ends_with("is there twice"), "{twice}");
+        for cell in ["x.1", "-1.0", "inf", "NaN", ""] {
+            let detail = figures(&["Name", "Avg", "99%"], &["", cell, "1.0"]).unwrap_err();
+            assert_eq!(detail, format!("'{cell}' under Avg is no figure"));
+        }
     }
 
     proptest! {

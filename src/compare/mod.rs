@@ -4,6 +4,7 @@
 //! The test behind a verdict: the 95% percentile bootstrap interval of the ratio, over the stored batches of passes,
 //! excludes 1. Out of scope: differences between repeated jobs, which no single result can show.
 
+mod attribution;
 mod compatible;
 mod render;
 pub mod sides;
@@ -14,8 +15,9 @@ use crate::engine::Phase;
 use crate::kernel::Canary;
 use crate::stats::{Batched, Direction, Factor, Statistic, bootstrap};
 
+pub use attribution::{Attribution, attribute};
 pub use compatible::{Difference, differences};
-pub use render::render;
+pub use render::{render, title};
 pub use sides::{By, Side, sides};
 
 /// Said wherever verdicts are shown.
@@ -116,6 +118,9 @@ pub struct Comparison {
     pub test: &'static str,
     /// The figures.
     pub rows: Vec<Row>,
+    /// What MPI's impact is made of, when MPI and raw runs of like jobs are compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attribution: Option<Attribution>,
 }
 
 /// A kernel's tests on one side, decoded once.
@@ -207,8 +212,11 @@ pub fn compare(sides: &[Side<'_>], statistics: &[Statistic]) -> Comparison {
             }
         }
     }
-    let differences = rest.iter().flat_map(|side| differences(first, side)).collect();
-    Comparison { sides: sides.iter().map(|side| side.label.clone()).collect(), differences, test: TEST, rows }
+    let differences: Vec<Difference> = rest.iter().flat_map(|side| differences(first, side)).collect();
+    // Blame needs like jobs: where plans or ranks differ, a remainder would be anybody's.
+    let attribution = differences.iter().all(|of| !of.fatal).then(|| attribute(sides)).flatten();
+    let names = sides.iter().map(|side| side.label.clone()).collect();
+    Comparison { sides: names, differences, test: TEST, rows, attribution }
 }
 
 #[cfg(test)]

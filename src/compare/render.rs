@@ -34,12 +34,16 @@ pub fn render(comparison: &Comparison) -> String {
             let _ = writeln!(out, "{}\n{}", title(state), table.render());
         }
     }
+    if let Some(attribution) = &comparison.attribution {
+        out += &attribution.render();
+    }
     let _ = writeln!(out, "* significant: the {}.", comparison.test);
     out += "Batches of one job do not show how jobs differ from each other; one mark in twenty is chance.\n";
     out
 }
 
-fn title(state: State) -> &'static str {
+/// The heading of a state's table.
+pub fn title(state: State) -> &'static str {
     match state {
         State::Isolated => "Isolated",
         State::Loaded => "Under load",

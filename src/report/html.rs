@@ -35,7 +35,7 @@ impl HtmlTable {
         }
         let caption = escape(&self.caption);
         let mut out = format!(
-            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\"><table><caption>{caption}</caption><thead><tr>"
+            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\"><table><caption><span>{caption}</span></caption><thead><tr>"
         );
         for cell in &self.header {
             let _ = write!(out, "<th scope=\"col\">{}</th>", escape(cell));
@@ -58,9 +58,9 @@ impl HtmlTable {
 pub(super) fn gallery(plots: &[Plot]) -> String {
     let mut out = String::from("<div class=\"gallery\">");
     for plot in plots {
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "<figure id=\"{}\"><figcaption>{}</figcaption>{}</figure>\n",
+            "<figure id=\"{}\"><figcaption>{}</figcaption>{}</figure>",
             plot.id,
             escape(&plot.title),
             plot.inline()

@@ -153,11 +153,20 @@ fn comparison(report: &Report<'_>) -> Content {
         })
         .collect();
     let shown: String = tables.iter().filter(|table| !table.is_empty()).map(super::html::HtmlTable::render).collect();
+    let blame = comparison.attribution.as_ref().map_or_else(String::new, |of| {
+        let said: String = of
+            .shares
+            .iter()
+            .map(|share| format!("<li>{}: {}.</li>", escape(&share.title), escape(&share.sentence())))
+            .collect();
+        let tables: String = tables::attribution(of).iter().map(super::html::HtmlTable::render).collect();
+        format!("<h3>Network or library</h3><ul>{said}</ul><p>{}</p>{tables}", escape(&of.resemblance()))
+    });
     let lead = format!(
         "Every run beside {}. A star marks a significant difference: the {TEST}. One star in twenty is chance.",
         escape(&comparison.sides[0])
     );
-    (lead, told + &shown)
+    (lead, told + &shown + &blame)
 }
 
 fn numbers(report: &Report<'_>) -> Content {

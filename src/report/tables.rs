@@ -5,7 +5,7 @@ use super::published;
 use crate::compare::{self, Comparison, Side, State};
 use crate::engine::Phase;
 use crate::kernel::Canary;
-use crate::output::{figure, placement_lines, with_interval};
+use crate::output::{factor, figure, placement_lines, with_interval};
 use crate::result::{CongestorLoad, Test};
 use crate::stats::{Statistic, Summary};
 
@@ -151,7 +151,7 @@ pub(super) fn comparison(sides: &[Side<'_>]) -> (Comparison, Vec<HtmlTable>) {
         for side in &comparison.sides[1..] {
             header.extend([side.clone(), "times worse".into(), "verdict".into()]);
         }
-        let mut table = HtmlTable::new(state.key(), header);
+        let mut table = HtmlTable::new(compare::title(state), header);
         for row in comparison.rows.iter().filter(|row| row.state == state) {
             let mut cells = vec![row.title.clone(), row.statistic.key().into(), row.unit.clone()];
             for (at, cell) in row.cells.iter().enumerate() {
@@ -167,6 +167,26 @@ pub(super) fn comparison(sides: &[Side<'_>]) -> (Comparison, Vec<HtmlTable>) {
     };
     let tables = State::ALL.map(table).into_iter().collect();
     (comparison, tables)
+}
+
+/// MPI's impact taken apart, and how near the raw runs are to it.
+pub(super) fn attribution(of: &compare::Attribution) -> [HtmlTable; 2] {
+    let header = ["test", "raw impact", "MPI impact", "library adds", "verdict", "network's share"];
+    let mut shares = HtmlTable::new(&format!("Attribution of the p99 impact of {}", of.mpi), header);
+    for share in &of.shares {
+        shares.row([
+            share.title.clone(),
+            factor(share.raw),
+            factor(share.mpi),
+            with_interval(share.library),
+            share.verdict.word().to_owned(),
+            share.network_share.map_or_else(|| "–".into(), |part| format!("{:.0}%", 100.0 * part)),
+        ]);
+    }
+    let mut distances =
+        HtmlTable::new("Distance of raw runs from MPI, in decades of slowdown", ["raw run", "distance"]);
+    of.distances.iter().for_each(|of| distances.row([of.side.clone(), format!("{:.3}", of.distance)]));
+    [shares, distances]
 }
 
 /// The published table, as impacts.
@@ -186,7 +206,7 @@ pub(super) fn published() -> HtmlTable {
     for system in published::table() {
         let mut cells = vec![system.name.clone(), system.nodes.to_string(), system.ranks_per_port.to_string()];
         for kernel in [Canary::Lat, Canary::BwSync, Canary::Allreduce] {
-            let of = |statistic| system.impact(kernel, statistic).map_or_else(|| "–".into(), crate::output::factor);
+            let of = |statistic| system.impact(kernel, statistic).map_or_else(|| "–".into(), factor);
             cells.extend([of(Statistic::Avg), of(Statistic::P99)]);
         }
         table.row(cells);

@@ -22,7 +22,7 @@ use crate::stats::{Direction, Impact, Summary};
 
 pub use build::{RunBuilder, placement};
 pub use facts::{Build, HostFacts, environment, now_rfc3339};
-pub use file::{ResultError, check_writable, read, schema, write, write_text};
+pub use file::{ResultError, check_writable, parse, read, schema, write, write_text};
 pub use histogram::EncodedHistogram;
 
 /// Changes when a reader of the old form would misread the new one.

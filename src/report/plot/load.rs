@@ -43,7 +43,7 @@ pub fn load(side: &Side<'_>) -> Option<Plot> {
         body.insert_str(0, &line((x(most * part), 4.0), (x(most * part), y), "grid"));
         body += &text(x(most * part), y + 12.0, "middle", "tick", &label((most * part).round()));
     }
-    body += &line((LEFT, 4.0), (LEFT, y), "axis");
+    body.insert_str(0, &line((LEFT, 4.0), (LEFT, y), "axis"));
     body +=
         &text((LEFT + RIGHT) / 2.0, y + 28.0, "middle", "axis-title", "MiB/s delivered, all ranks of a kind together");
     Some(Plot::new(&["load", &side.label], side.label.clone(), told.join("; "), y + 36.0, body))

@@ -10,7 +10,7 @@ use crate::output::{escape, figure};
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 180.0;
 const LEFT: f64 = 46.0;
-const RIGHT: f64 = WIDTH - 14.0;
+const RIGHT: f64 = WIDTH - 26.0;
 /// Points on a decade of the nines axis.
 const POINTS: usize = 14;
 
