@@ -67,6 +67,7 @@ pub fn gpcnet(text: &str) -> Result<ResultFile, ImportError> {
         plan: plan(&run),
         system: system(ranks, nodes),
         runs: vec![run],
+        lab: None,
         notes: vec!["GPCNeT prints no seed, placement, versions or samples: none of them is known".into()],
         interrupted: false,
         imported: Some(format!("GPCNeT {version}")),
@@ -257,7 +258,7 @@ mod tests {
     proptest! {
         #[test]
         fn mutated_outputs_never_panic(at in 0usize..4000, byte in any::<u8>(), cut in 0usize..6000) {
-            let mut bytes = Format::Gpcnet.render(&*ORIGINAL, true).into_bytes();
+            let mut bytes = Format::Gpcnet.render(&ORIGINAL, true).into_bytes();
             let length = bytes.len();
             bytes[at % length] = byte;
             bytes.truncate(cut);

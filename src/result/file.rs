@@ -1,7 +1,7 @@
-//! Reading and writing result files. A file is written whole or not at all.
+//! Writing result files. A file is written whole or not at all.
 
-use std::fs::File;
-use std::io::{Read as _, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::{ResultFile, SCHEMA_VERSION};
@@ -11,9 +11,9 @@ use super::{ResultFile, SCHEMA_VERSION};
 #[allow(missing_docs)]
 pub enum ResultError {
     #[error("cannot write {path}: {source}")]
-    Write { path: String, source: std::io::Error },
+    Write { path: String, source: io::Error },
     #[error("cannot read {path}: {source}")]
-    Read { path: String, source: std::io::Error },
+    Read { path: String, source: io::Error },
     #[error("{path} is no Tailback result: {detail}")]
     Malformed { path: String, detail: String },
     #[error(
@@ -27,9 +27,53 @@ pub fn write(path: &Path, result: &ResultFile) -> Result<(), ResultError> {
     write_text(path, &(serde_json::to_string_pretty(result).expect("a result is plain data") + "\n"))
 }
 
-/// Writes next to the target, syncs, and renames: a reader sees the old file or the new one, never a part.
+/// Writes a text whole or not at all: a reader sees the old file or the new one, never a part.
 pub fn write_text(path: &Path, text: &str) -> Result<(), ResultError> {
-    let failed = |source| ResultError::Write { path: path.display().to_string(), source };
+    Target::of(path)
+        .and_then(|target| match target {
+            Target::Replace(path) => replace(&path, text),
+            Target::Stream(path) => OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes()),
+        })
+        .map_err(|source| ResultError::Write { path: path.display().to_string(), source })
+}
+
+/// Fails now if `path` could not be written later: nobody runs for an hour to learn of a missing folder.
+pub fn check_writable(path: &Path) -> Result<(), ResultError> {
+    Target::of(path)
+        .and_then(|target| match target {
+            Target::Replace(path) => {
+                let partial = partial_path(&path);
+                File::create(&partial)?;
+                std::fs::remove_file(&partial)
+            }
+            // Opening a pipe would wait for its reader.
+            Target::Stream(_) => Ok(()),
+        })
+        .map_err(|source| ResultError::Write { path: path.display().to_string(), source })
+}
+
+/// What a path stands for.
+enum Target {
+    /// A file, or nothing yet: a new file takes its place. Links are followed, so that they stay links.
+    Replace(PathBuf),
+    /// A device or a pipe, which is written to and never replaced.
+    Stream(PathBuf),
+}
+
+impl Target {
+    fn of(path: &Path) -> io::Result<Self> {
+        match std::fs::metadata(path) {
+            Ok(facts) if facts.is_dir() => Err(io::Error::other("it is a folder")),
+            Ok(facts) if facts.is_file() => Ok(Target::Replace(std::fs::canonicalize(path)?)),
+            Ok(_) => Ok(Target::Stream(path.into())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Target::Replace(path.into())),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Writes next to the target, syncs, and renames.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
     let partial = partial_path(path);
     let written = (|| {
         let mut out = File::create(&partial)?;
@@ -37,85 +81,17 @@ pub fn write_text(path: &Path, text: &str) -> Result<(), ResultError> {
         out.sync_all()?;
         std::fs::rename(&partial, path)
     })();
-    written.map_err(|source| {
-        // The rename took it away, or it is ours to remove.
+    if written.is_err() {
+        // The rename did not take it away, so it is ours to remove.
         let _ = std::fs::remove_file(&partial);
-        failed(source)
-    })
-}
-
-/// Fails now if `path` could not be written later: nobody runs for an hour to learn of a missing folder.
-pub fn check_writable(path: &Path) -> Result<(), ResultError> {
-    let failed = |source| ResultError::Write { path: path.display().to_string(), source };
-    if path.is_dir() {
-        return Err(failed(std::io::Error::other("it is a folder")));
     }
-    let partial = partial_path(path);
-    File::create(&partial).map_err(failed)?;
-    std::fs::remove_file(&partial).map_err(failed)
+    written
 }
 
 fn partial_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}.partial", std::process::id()));
     name.into()
-}
-
-/// A result of the largest job known is a few MiB; more than this is something else.
-const LARGEST_FILE: u64 = 1 << 30;
-
-/// Reads and checks a result file.
-pub fn read(path: &Path) -> Result<ResultFile, ResultError> {
-    let name = path.display().to_string();
-    let failed = |source| ResultError::Read { path: name.clone(), source };
-    if path.is_dir() {
-        return Err(failed(std::io::Error::other("it is a folder")));
-    }
-    let mut bytes = Vec::new();
-    // A pipe or a device has no length to ask for: the reader stops by itself.
-    File::open(path).and_then(|file| file.take(LARGEST_FILE + 1).read_to_end(&mut bytes)).map_err(failed)?;
-    parse(&bytes, &name)
-}
-
-/// The result in `bytes`, which `path` names in errors.
-pub fn parse(bytes: &[u8], path: &str) -> Result<ResultFile, ResultError> {
-    #[derive(serde::Deserialize)]
-    struct Version {
-        schema_version: Option<serde_json::Value>,
-    }
-    let malformed = |detail: String| ResultError::Malformed { path: path.into(), detail };
-    if bytes.len() as u64 > LARGEST_FILE {
-        return Err(malformed("it is larger than 1 GiB".into()));
-    }
-    let text = std::str::from_utf8(bytes).map_err(|_| malformed("it is no text".into()))?;
-    let damaged = |error: serde_json::Error| match error.classify() {
-        serde_json::error::Category::Eof if text.trim().is_empty() => malformed("it is empty".into()),
-        serde_json::error::Category::Eof => malformed(format!("it is cut short ({error})")),
-        _ => malformed(error.to_string()),
-    };
-    // The version first: another version's fields would only confuse the message.
-    let version: Version = serde_json::from_str(text).map_err(damaged)?;
-    match version.schema_version {
-        Some(found) if found.as_u64() == Some(u64::from(SCHEMA_VERSION)) => {}
-        Some(found) if found.is_u64() => {
-            return Err(ResultError::Version { path: path.into(), found: found.as_u64().unwrap_or_default() });
-        }
-        _ => return Err(malformed("it has no schema_version: another program wrote it".into())),
-    }
-    let result: ResultFile = serde_json::from_str(text).map_err(damaged)?;
-    check(&result).map_err(malformed)?;
-    Ok(result)
-}
-
-/// What the types do not say: histograms decode, figures are numbers a plot can show.
-fn check(result: &ResultFile) -> Result<(), String> {
-    for test in result.runs.iter().flat_map(|run| &run.tests) {
-        let batches = test.batches.iter().map(|batch| &batch.histogram);
-        for histogram in test.histogram.iter().chain(batches) {
-            histogram.decode().map_err(|detail| format!("{}: {detail}", test.title))?;
-        }
-    }
-    Ok(())
 }
 
 /// The JSON schema of a result file.
@@ -127,98 +103,32 @@ pub fn schema() -> serde_json::Value {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::LazyLock;
-
-    use proptest::prelude::*;
-
     use super::*;
-    use crate::compare::{compare, render, sides};
-    use crate::report::Report;
-    use crate::result::synthetic;
-    use crate::stats::Statistic;
 
-    static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| serde_json::to_vec(&synthetic::file("tcp", None, 3.0)).unwrap());
-
-    fn refusal(bytes: &[u8]) -> String {
-        parse(bytes, "x.json").unwrap_err().to_string()
+    #[test]
+    fn a_file_is_replaced_and_a_link_to_it_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        write_text(&file, "one").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        check_writable(&link).unwrap();
+        write_text(&link, "two").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "two");
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2, "nothing partial is left");
     }
 
     #[test]
-    fn unusable_files_are_refused_with_a_reason() {
-        let text = String::from_utf8(WHOLE.clone()).unwrap();
-        for (bytes, expected) in [
-            (String::new(), "it is empty"),
-            ("{\"schema_version\": 1".into(), "it is cut short"),
-            (text[..text.len() / 2].into(), "it is cut short"),
-            ("[1, 2]".into(), "is no Tailback result"),
-            ("{\"hello\": 1}".into(), "another program wrote it"),
-            ("{\"schema_version\": \"one\"}".into(), "another program wrote it"),
-            ("{\"schema_version\": 1}".into(), "missing field"),
-            (text.replace("\"schema_version\":1", "\"schema_version\":2"), "has schema version 2"),
-            (text.replace("\"histogram\":\"H", "\"histogram\":\"#"), "histogram is no base64"),
-            (text.replace("\"histogram\":\"HISTF", "\"histogram\":\"AAAAA"), "damaged histogram"),
-        ] {
-            let found = refusal(bytes.as_bytes());
-            assert!(found.contains(expected), "{expected}: {found}");
-            assert!(!found.contains('\n'), "{found}");
-        }
-        assert!(refusal(&[0xff, 0xfe, 0x00]).contains("it is no text"));
-        assert!(refusal("[".repeat(100_000).as_bytes()).contains("is no Tailback result"));
-    }
-
-    #[test]
-    fn whole_files_come_back() {
-        let back = parse(&WHOLE, "x.json").unwrap();
-        assert_eq!(serde_json::to_vec(&back).unwrap(), *WHOLE);
-    }
-
-    /// What is read can be shown: no view may choke on odd figures.
-    fn views(result: ResultFile) {
-        let files = vec![("a.json".into(), result.clone()), ("b.json".into(), result)];
-        let _ = render(&compare(&sides(&files), &[Statistic::P99]));
-        let html = Report::new(&files, false).html();
-        assert!(!html.contains("NaN"), "a plot holds no number");
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
-
-        #[test]
-        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-            prop_assert!(parse(&bytes, "x").is_err());
-        }
-
-        #[test]
-        fn cut_files_are_refused(cut in 0.0f64..0.999) {
-            prop_assert!(parse(&WHOLE[..(WHOLE.len() as f64 * cut) as usize], "x").is_err());
-        }
-
-        #[test]
-        fn mutated_files_are_read_or_refused(places in proptest::collection::vec((0.0f64..1.0, any::<u8>()), 1..4)) {
-            let mut bytes = WHOLE.clone();
-            for (place, byte) in places {
-                let at = (place * bytes.len() as f64) as usize;
-                bytes[at] = byte;
-            }
-            let _ = parse(&bytes, "x");
-        }
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(4))]
-
-        #[test]
-        fn mutated_digits_break_no_view(places in proptest::collection::vec((0.0f64..1.0, b'0'..=b'9'), 1..200)) {
-            let mut bytes = WHOLE.clone();
-            for (place, digit) in places {
-                let at = (place * bytes.len() as f64) as usize;
-                if bytes[at].is_ascii_digit() {
-                    bytes[at] = digit;
-                }
-            }
-            if let Ok(result) = parse(&bytes, "x") {
-                views(result);
-            }
-        }
+    fn a_device_is_written_to_and_not_replaced() {
+        use std::os::unix::fs::FileTypeExt as _;
+        // A link to it, so that a failing test replaces the link and not the machine's own device.
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("full");
+        std::os::unix::fs::symlink("/dev/full", &link).unwrap();
+        check_writable(&link).unwrap();
+        let error = write_text(&link, "text").unwrap_err().to_string();
+        assert!(error.starts_with("cannot write") && error.contains("No space left on device"), "{error}");
+        assert!(link.is_symlink() && std::fs::metadata(&link).unwrap().file_type().is_char_device());
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "nothing partial is left");
     }
 }

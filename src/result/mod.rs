@@ -8,7 +8,9 @@ mod build;
 mod facts;
 mod file;
 mod histogram;
+mod lab;
 mod query;
+mod read;
 #[cfg(test)]
 pub mod synthetic;
 
@@ -22,8 +24,10 @@ use crate::stats::{Direction, Impact, Summary};
 
 pub use build::{RunBuilder, placement};
 pub use facts::{Build, HostFacts, environment, now_rfc3339};
-pub use file::{ResultError, check_writable, parse, read, schema, write, write_text};
+pub use file::{ResultError, check_writable, schema, write, write_text};
 pub use histogram::EncodedHistogram;
+pub use lab::{Cause, ControlRecord, LabRecord, PhaseCounters, Verdict};
+pub use read::{parse, read};
 
 /// Changes when a reader of the old form would misread the new one.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -50,6 +54,8 @@ pub struct ResultFile {
     pub system: System,
     /// One entry for each transport the plan was run over.
     pub runs: Vec<Run>,
+    /// The emulated cluster it ran on, if it did.
+    pub lab: Option<LabRecord>,
     /// What the user was told while it ran: choices made, limits met.
     pub notes: Vec<String>,
     /// Whether the user ended it before its plan was complete.

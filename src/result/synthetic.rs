@@ -45,7 +45,7 @@ pub fn file_of(backend: &str, protocol: Option<&str>, impact: impl Fn(Canary) ->
                 wall_ns: 1_000_000_000,
                 loads: (0..plan.congestors.len()).map(load).collect(),
             };
-            builder.add(Measured { phase, canary: Some(at), congestor: None, tally });
+            builder.add(Measured { phase, canary: Some(at), congestor: None, tally: (&tally).into() });
         }
     }
     let run = builder.finish();
@@ -59,6 +59,7 @@ pub fn file_of(backend: &str, protocol: Option<&str>, impact: impl Fn(Canary) ->
         system: system(&plan),
         plan,
         runs: vec![run],
+        lab: None,
         notes: vec!["a note with <angle> & ampersand".into()],
         interrupted: false,
         imported: None,

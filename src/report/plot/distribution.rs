@@ -14,7 +14,7 @@ const BINS: usize = 56;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 168.0;
 const LEFT: f64 = 40.0;
-const RIGHT: f64 = WIDTH - 10.0;
+const RIGHT: f64 = WIDTH - 16.0;
 
 /// Shares of samples per bin, of the states that were measured.
 struct Shares {
