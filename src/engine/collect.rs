@@ -43,7 +43,7 @@ impl Phase {
     }
 }
 
-/// A phase's results: of one rank before, of all ranks after [`Tally::collect`].
+/// A phase's results: of one rank before, of all ranks after collecting.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// What canaries measured.

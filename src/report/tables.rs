@@ -51,6 +51,14 @@ pub(super) fn facts(side: &Side<'_>) -> [HtmlTable; 2] {
         file.notes.iter().for_each(|note| fact("note", note.clone()));
         return [main, more_facts(side)];
     }
+    if let Some(lab) = &file.lab {
+        fact("emulated cluster", format!("{} hosts on one machine, {}", lab.hosts.len(), lab.mode));
+        for verdict in lab.control.iter().flat_map(|control| &control.verdicts) {
+            let (shaped, unshaped) = (factor(verdict.shaped), factor(verdict.unshaped));
+            let title = &verdict.title;
+            fact("cause", format!("{title}: {} (impact {shaped}, {unshaped} with unshaped links)", verdict.cause));
+        }
+    }
     fact("plan", format!("{}, {} s per test, seed {}", file.plan.preset, file.plan.budget_s, file.seed));
     fact("when", format!("{}, took {:.1} s", file.started, file.duration_s));
     let host = &file.system.host;

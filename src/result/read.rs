@@ -54,7 +54,8 @@ pub fn parse(bytes: &[u8], path: &str) -> Result<ResultFile, ResultError> {
 
 /// What the types do not say: histograms decode, figures are numbers a plot can show.
 fn check(result: &ResultFile) -> Result<(), String> {
-    for test in result.runs.iter().flat_map(|run| &run.tests) {
+    let control = result.lab.iter().filter_map(|lab| lab.control.as_ref()).map(|control| &control.run);
+    for test in result.runs.iter().chain(control).flat_map(|run| &run.tests) {
         let batches = test.batches.iter().map(|batch| &batch.histogram);
         for histogram in test.histogram.iter().chain(batches) {
             histogram.decode().map_err(|detail| format!("{}: {detail}", test.title))?;
