@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use tailback_transport::{Bootstrap, Monitor, Nanos, Rank, Support, Transport};
 
-use crate::cli::{self, CongestOptions, LocalOptions, NetworkOptions, RunOptions, TransportOptions};
+use crate::cli::{self, CheckOptions, CongestOptions, LocalOptions, NetworkOptions, RunOptions, TransportOptions};
 use crate::engine::{self, Control, Job, OnPhase};
 use crate::kernel::Info;
 use crate::layout::{Layout, Nodes};
@@ -37,6 +37,7 @@ pub struct Request {
     /// How the network under test is reached.
     pub transport: TransportOptions,
     output: cli::OutputOptions,
+    checks: CheckOptions,
 }
 
 /// What rank 0 decided.
@@ -62,8 +63,11 @@ impl Request {
             congestors_alone: alone.then_some(true),
             ..Patch::default()
         };
-        Self::new(Command::Run, options.plan, patch, None, options.common)
-            .map(|request| Request { local: options.local, ..request })
+        Self::new(Command::Run, options.plan, patch, None, options.common).map(|request| Request {
+            local: options.local,
+            checks: options.checks,
+            ..request
+        })
     }
 
     /// `tailback network`.
@@ -87,7 +91,9 @@ impl Request {
         common: cli::CommonOptions,
     ) -> Result<Self, String> {
         let local = LocalOptions::default();
-        Ok(Request { command, plan, patch, duration, local, transport: common.transport, output: common.output })
+        let checks = CheckOptions::default();
+        let cli::CommonOptions { transport, output } = common;
+        Ok(Request { command, plan, patch, duration, local, transport, output, checks })
     }
 
     /// The plan, with every mistake in it found, and a look at whether its results could be kept.
@@ -99,10 +105,24 @@ impl Request {
             patches.insert(0, Patch { canaries: Some(all), ..Patch::default() });
         }
         let plan = Plan::resolve(preset, &patches).map_err(|error| error.to_string())?;
+        self.check_thresholds(&plan)?;
         for path in self.files() {
             result::check_writable(path).map_err(|error| error.to_string())?;
         }
         Ok(plan)
+    }
+
+    /// A threshold that this plan cannot meet or miss is a mistake, better found before the run than after.
+    fn check_thresholds(&self, plan: &Plan) -> Result<(), String> {
+        for threshold in &self.checks.fail_if {
+            if threshold.ratio {
+                return Err(format!("'{threshold}': ratios are for `tailback compare`"));
+            }
+            if !plan.canaries.iter().any(|test| test.kernel == threshold.kernel) {
+                return Err(format!("'{threshold}': the plan does not measure {}", threshold.kernel));
+            }
+        }
+        Ok(())
     }
 
     /// What must be added to the command line so that ranks decide as this process did.
@@ -155,7 +175,7 @@ impl Request {
     }
 
     fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        self.output.out.iter().chain(&self.output.csv)
+        self.output.out.iter().chain(&self.output.csv).chain(&self.checks.junit)
     }
 
     fn decide(&self) -> Result<Decision, String> {
@@ -278,6 +298,7 @@ impl Session {
             lab: None,
             notes,
             interrupted,
+            imported: None,
         };
         show(request, &file)
     }
@@ -391,8 +412,12 @@ pub fn show(request: &Request, file: &ResultFile) -> u8 {
     let csv = output.csv.as_deref().map_or(Ok(()), |path| {
         result::write_text(path, &Format::Csv.render(file, false)).map_err(|error| error.to_string())
     });
-    let mut code = if file.interrupted && file.command != Command::Congest { 2 } else { 0 };
-    for problem in [printed.map(|_| ()), kept, csv].into_iter().filter_map(Result::err) {
+    let checked = request.checks.check(file);
+    let mut code = *checked.as_ref().unwrap_or(&0);
+    if file.interrupted && file.command != Command::Congest {
+        code = 2;
+    }
+    for problem in [printed.map(|_| ()), kept, csv, checked.map(|_| ())].into_iter().filter_map(Result::err) {
         eprintln!("tailback: error: {problem}");
         code = 2;
     }

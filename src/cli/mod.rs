@@ -2,9 +2,13 @@
 //!
 //! Exit codes: 0 = ran and passed its thresholds, 1 = a threshold failed, 2 = it could not run.
 
+mod checks;
+mod compare;
+mod import;
 mod info;
 mod launch;
 mod options;
+mod report;
 
 use clap::{Parser, Subcommand};
 
@@ -13,6 +17,7 @@ use crate::lab::{self, LabCommand, LabSpec};
 use crate::result;
 use crate::session::Request;
 
+pub use checks::CheckOptions;
 pub use options::{
     CommonOptions, CongestOptions, LocalOptions, NetworkOptions, OutputOptions, PlanOptions, RunOptions,
     TransportOptions,
@@ -41,6 +46,12 @@ enum Command {
     Network(NetworkOptions),
     /// Load the network with congestors only, for a time or until interrupted
     Congest(CongestOptions),
+    /// Compare results: ratios with confidence intervals, and which differences are significant
+    Compare(compare::CompareOptions),
+    /// Make one self-contained HTML page of results
+    Report(report::ReportOptions),
+    /// Turn another program's results into a result file
+    Import(import::ImportOptions),
     /// Start a command as ranks on this machine
     Launch(launch::LaunchArguments),
     /// An emulated cluster on this machine
@@ -76,6 +87,9 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Run(options) => start(Request::run(options)),
         Command::Network(options) => start(Request::network(options)),
         Command::Congest(options) => start(Request::congest(options)),
+        Command::Compare(options) => options.execute(),
+        Command::Report(options) => options.execute(),
+        Command::Import(options) => options.execute(),
         Command::Launch(arguments) => arguments.execute(),
         Command::Lab(Lab::Run(options)) => {
             start_with(Request::run(options.run), |request| backend::start_in_lab(request, &options.lab))

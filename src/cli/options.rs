@@ -29,6 +29,8 @@ pub struct RunOptions {
     pub local: LocalOptions,
     #[command(flatten)]
     pub common: CommonOptions,
+    #[command(flatten)]
+    pub checks: super::CheckOptions,
 }
 
 /// Options of `tailback network`.

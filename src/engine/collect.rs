@@ -43,7 +43,7 @@ impl Phase {
     }
 }
 
-/// A phase's results: of one rank before, of all ranks after [`Tally::collect`].
+/// A phase's results: of one rank before, of all ranks after collecting.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// What canaries measured.
@@ -59,6 +59,12 @@ pub struct Tally {
 pub struct EncodedTally {
     bytes: Vec<u8>,
     kinds: usize,
+}
+
+impl From<&Tally> for EncodedTally {
+    fn from(tally: &Tally) -> Self {
+        EncodedTally { bytes: tally.encode(), kinds: tally.loads.len() }
+    }
 }
 
 impl EncodedTally {

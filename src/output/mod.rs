@@ -4,6 +4,7 @@
 
 mod csv;
 mod gpcnet;
+mod markup;
 mod number;
 mod progress;
 mod summary;
@@ -11,8 +12,11 @@ mod table;
 
 use crate::result::ResultFile;
 
+pub use markup::escape;
+pub use number::{factor, figure};
 pub use progress::Progress;
-pub use summary::placement_lines;
+pub use summary::{placement_lines, with_interval};
+pub(crate) use table::Table;
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]

@@ -1,7 +1,7 @@
 //! Numbers at the width a reader needs: three or four significant digits, never an exponent.
 
 /// A figure, with as many decimals as its size calls for.
-pub(super) fn figure(value: f64) -> String {
+pub fn figure(value: f64) -> String {
     match value.abs() {
         v if v >= 1000.0 => format!("{value:.0}"),
         v if v >= 100.0 => format!("{value:.1}"),
@@ -11,7 +11,7 @@ pub(super) fn figure(value: f64) -> String {
 }
 
 /// An impact factor.
-pub(super) fn factor(value: f64) -> String {
+pub fn factor(value: f64) -> String {
     match value.abs() {
         v if v >= 100.0 => format!("{value:.0}x"),
         v if v >= 10.0 => format!("{value:.1}x"),

@@ -145,7 +145,8 @@ fn impacts(out: &mut String, run: &Run) {
     }
 }
 
-fn with_interval(measured: Factor) -> String {
+/// A factor with its interval, where it has one.
+pub fn with_interval(measured: Factor) -> String {
     let Some(interval) = measured.interval else { return factor(measured.factor) };
     let bound = |value: f64| factor(value).trim_end_matches('x').to_owned();
     format!("{} [{}, {}]", factor(measured.factor), bound(interval.low), bound(interval.high))

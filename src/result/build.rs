@@ -68,7 +68,8 @@ impl<'a> RunBuilder<'a> {
             unit: direction.unit().into(),
             wall_s: wall_ns as f64 * 1e-9,
             summary: Summary::of(samples, direction),
-            histogram: EncodedHistogram::of(samples.total().histogram()),
+            histogram: Some(EncodedHistogram::of(samples.total().histogram())),
+            printed: None,
             batches: samples.batches().map(batch).collect(),
             load,
         }

@@ -1,4 +1,4 @@
-//! Reading and writing result files. A file is written whole or not at all.
+//! Writing result files. A file is written whole or not at all.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -92,31 +92,6 @@ fn partial_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}.partial", std::process::id()));
     name.into()
-}
-
-/// Reads and checks a result file.
-pub fn read(path: &Path) -> Result<ResultFile, ResultError> {
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|source| ResultError::Read { path: name.clone(), source })?;
-    parse(&text, &name)
-}
-
-fn parse(text: &str, path: &str) -> Result<ResultFile, ResultError> {
-    #[derive(serde::Deserialize)]
-    struct Version {
-        schema_version: u64,
-    }
-    let malformed = |detail: String| ResultError::Malformed { path: path.into(), detail };
-    // The version first: another version's fields would only confuse the message.
-    let version: Version = serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
-    if version.schema_version != u64::from(SCHEMA_VERSION) {
-        return Err(ResultError::Version { path: path.into(), found: version.schema_version });
-    }
-    let result: ResultFile = serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
-    for test in result.runs.iter().flat_map(|run| &run.tests) {
-        test.histogram.decode().map_err(|detail| malformed(format!("{}: {detail}", test.title)))?;
-    }
-    Ok(result)
 }
 
 /// The JSON schema of a result file.

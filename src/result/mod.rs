@@ -9,6 +9,10 @@ mod facts;
 mod file;
 mod histogram;
 mod lab;
+mod query;
+mod read;
+#[cfg(test)]
+pub mod synthetic;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,9 +24,10 @@ use crate::stats::{Direction, Impact, Summary};
 
 pub use build::{RunBuilder, placement};
 pub use facts::{Build, HostFacts, environment, now_rfc3339};
-pub use file::{ResultError, check_writable, read, schema, write, write_text};
+pub use file::{ResultError, check_writable, schema, write, write_text};
 pub use histogram::EncodedHistogram;
 pub use lab::{Cause, ControlRecord, LabRecord, PhaseCounters, Verdict};
+pub use read::{parse, read};
 
 /// Changes when a reader of the old form would misread the new one.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -55,6 +60,9 @@ pub struct ResultFile {
     pub notes: Vec<String>,
     /// Whether the user ended it before its plan was complete.
     pub interrupted: bool,
+    /// The program whose output this was imported from; absent in Tailback's own results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<String>,
 }
 
 /// The command that made a result.
@@ -148,12 +156,28 @@ pub struct Test {
     pub wall_s: f64,
     /// The figures; absent when no sample was taken.
     pub summary: Option<Summary>,
-    /// All samples: ns for latencies, ns/MiB for bandwidths.
-    pub histogram: EncodedHistogram,
+    /// All samples: ns for latencies, ns/MiB for bandwidths. Absent in results of programs that keep none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histogram: Option<EncodedHistogram>,
+    /// The figures another program printed, when they are all there is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub printed: Option<Printed>,
     /// Consecutive parts of the test, for resampling.
     pub batches: Vec<BatchRecord>,
     /// What the congestors delivered meanwhile; empty when isolated.
     pub load: Vec<CongestorLoad>,
+}
+
+/// What another program's tables say of a test, rounded as it printed them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub struct Printed {
+    pub avg: f64,
+    pub p99: f64,
+    pub p999: Option<f64>,
+    /// Smallest and largest figure, whatever is better.
+    pub min: Option<f64>,
+    pub max: Option<f64>,
 }
 
 /// A batch of consecutive passes.

@@ -1,7 +1,8 @@
-//! Confidence intervals by the bootstrap: batches of passes are drawn with replacement, on both sides independently,
+//! Confidence intervals by the bootstrap: batches of passes are drawn with replacement, on every side independently,
 //! and the figure is computed anew from each draw. Batches rather than single samples are drawn, because samples that
 //! follow each other under congestion are far from independent.
 
+use hdrhistogram::Histogram;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use schemars::JsonSchema;
@@ -21,89 +22,96 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// Batches in a form that is quick to resample: every distinct value once, with its count per batch.
-pub(super) struct Batched {
+impl Interval {
+    /// Whether `value` lies outside.
+    pub fn excludes(&self, value: f64) -> bool {
+        value < self.low || value > self.high
+    }
+}
+
+/// Batches in a form that is quick to resample: every distinct value once, with running counts per batch.
+pub struct Batched {
     values: Vec<f64>,
-    /// How many samples of each value the batches have, value by value.
-    counts: Vec<u64>,
-    /// Samples in each batch.
-    totals: Vec<u64>,
+    /// `running[batch][i]` samples of at most `values[i]`.
+    running: Vec<Vec<u64>>,
     pass_means: Vec<f64>,
 }
 
-/// One figure for each of [`Statistic::ALL`].
-type Figures = [f64; Statistic::ALL.len()];
-
 impl Batched {
     pub(super) fn of(samples: &Samples) -> Self {
-        let total = samples.total();
-        let buckets: Vec<u64> = total.histogram().iter_recorded().map(|bucket| bucket.value_iterated_to()).collect();
-        let count = |value: u64| samples.batches().map(move |batch| batch.histogram().count_at(value));
+        Self::of_histograms(samples.batches().map(|batch| (batch.histogram(), batch.pass_mean())))
+    }
+
+    /// Of each batch's histogram and its mean over passes. Batches without samples are left out.
+    pub fn of_histograms<'a>(batches: impl Iterator<Item = (&'a Histogram<u64>, Option<f64>)>) -> Self {
+        let batches: Vec<_> = batches.filter(|(histogram, _)| !histogram.is_empty()).collect();
+        let recorded =
+            |histogram: &Histogram<u64>| histogram.iter_recorded().map(|b| b.value_iterated_to()).collect::<Vec<_>>();
+        let mut values: Vec<u64> = batches.iter().flat_map(|(histogram, _)| recorded(histogram)).collect();
+        values.sort_unstable();
+        values.dedup();
+        let run_up = |histogram: &Histogram<u64>| {
+            let mut below = 0u64;
+            let mut buckets = histogram.iter_recorded().map(|b| (b.value_iterated_to(), b.count_at_value())).peekable();
+            let mut upto = |value: u64| {
+                while let Some((_, count)) = buckets.next_if(|&(at, _)| at <= value) {
+                    below = below.saturating_add(count);
+                }
+                below
+            };
+            values.iter().map(|&value| upto(value)).collect()
+        };
         Batched {
-            values: buckets.iter().map(|&value| value as f64).collect(),
-            counts: buckets.iter().flat_map(|&value| count(value)).collect(),
-            totals: samples.batches().map(|batch| batch.histogram().len()).collect(),
-            pass_means: samples.batches().map(|batch| batch.pass_mean().unwrap_or(f64::NAN)).collect(),
+            running: batches.iter().map(|(histogram, _)| run_up(histogram)).collect(),
+            pass_means: batches.iter().map(|(_, mean)| mean.unwrap_or(f64::NAN)).collect(),
+            values: values.iter().map(|&value| value as f64).collect(),
         }
     }
 
-    /// All figures from one walk over the values, with every batch counted `times` it was drawn.
-    fn figures(&self, times: &[u64], direction: Direction) -> Figures {
-        let weighted = |counts: &[u64]| counts.iter().zip(times).map(|(count, times)| count * times).sum::<u64>();
-        let drawn: u64 = times.iter().sum();
-        let mean = self.pass_means.iter().zip(times).filter(|(_, times)| **times > 0);
-        let mean = mean.map(|(mean, times)| mean * *times as f64).sum::<f64>() / drawn as f64;
-        let total = weighted(&self.totals) as f64;
-        let wanted = Statistic::ALL.map(|statistic| statistic.quantile().map(|q| (q * total).ceil() as u64));
-        let mut figures = wanted.map(|wanted| if wanted.is_none() { mean } else { f64::NAN });
-        let (mut below, mut next) = (0, 0);
-        for (counts, &value) in self.counts.chunks_exact(self.totals.len()).zip(&self.values) {
-            below += weighted(counts);
-            // Quantiles stand in ascending order, so one walk meets them all.
-            while next < wanted.len() && wanted[next].is_none_or(|wanted| below >= wanted) {
-                if wanted[next].is_some() {
-                    figures[next] = direction.figure(value);
-                }
-                next += 1;
-            }
-            if next == wanted.len() {
-                break;
+    fn figure(&self, drawn: &[usize], direction: Direction, statistic: Statistic) -> f64 {
+        let Some(quantile) = statistic.quantile() else {
+            return drawn.iter().map(|&batch| self.pass_means[batch]).sum::<f64>() / drawn.len() as f64;
+        };
+        let upto = |at: usize| drawn.iter().fold(0u64, |sum, &batch| sum.saturating_add(self.running[batch][at]));
+        let total = upto(self.values.len() - 1);
+        let wanted = (quantile * total as f64).ceil() as u64;
+        // The first value that has enough samples at or below it.
+        let (mut low, mut high) = (0, self.values.len() - 1);
+        while low < high {
+            let middle = low.midpoint(high);
+            if upto(middle) >= wanted {
+                high = middle;
+            } else {
+                low = middle + 1;
             }
         }
-        figures
+        direction.figure(self.values[low])
     }
 }
 
-/// The intervals of the impact factors between two sets of batches, one for each of [`Statistic::ALL`].
-pub(super) fn intervals(
-    calm: &Batched,
-    busy: &Batched,
+/// The interval of what `combine` makes of one figure of every side; nothing with too few batches on any of them.
+pub fn bootstrap(
+    sides: &[&Batched],
     direction: Direction,
+    statistic: Statistic,
     seed: u64,
-) -> [Option<Interval>; Statistic::ALL.len()] {
-    if calm.totals.len() < FEWEST_BATCHES || busy.totals.len() < FEWEST_BATCHES {
-        return [None; Statistic::ALL.len()];
+    combine: impl Fn(&[f64]) -> f64,
+) -> Option<Interval> {
+    if sides.iter().any(|side| side.running.len() < FEWEST_BATCHES) {
+        return None;
     }
     let mut rng = SmallRng::seed_from_u64(seed);
-    let mut draw = |side: &Batched| -> Vec<u64> {
-        let mut times = vec![0; side.totals.len()];
-        (0..times.len()).for_each(|_| times[rng.random_range(0..side.totals.len())] += 1);
-        times
+    let mut draw = |side: &Batched| {
+        let batches = side.running.len();
+        let drawn: Vec<usize> = (0..batches).map(|_| rng.random_range(0..batches)).collect();
+        side.figure(&drawn, direction, statistic)
     };
-    let draws: Vec<(Figures, Figures)> = (0..DRAWS)
-        .map(|_| {
-            let (before, after) = (draw(calm), draw(busy));
-            (calm.figures(&before, direction), busy.figures(&after, direction))
-        })
-        .collect();
-    std::array::from_fn(|at| {
-        let mut factors: Vec<f64> =
-            draws.iter().map(|(before, after)| direction.factor(before[at], after[at])).collect();
-        if factors.iter().any(|factor| !factor.is_finite()) {
-            return None;
-        }
-        factors.sort_by(f64::total_cmp);
-        let bound = |quantile: f64| factors[(quantile * (DRAWS - 1) as f64).round() as usize];
-        Some(Interval { low: bound(0.025), high: bound(0.975) })
-    })
+    let mut factors: Vec<f64> =
+        (0..DRAWS).map(|_| combine(&sides.iter().map(|side| draw(side)).collect::<Vec<_>>())).collect();
+    if factors.iter().any(|factor| !factor.is_finite()) {
+        return None;
+    }
+    factors.sort_by(f64::total_cmp);
+    let at = |quantile: f64| factors[(quantile * (DRAWS - 1) as f64).round() as usize];
+    Some(Interval { low: at(0.025), high: at(0.975) })
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bootstrap::{Batched, Interval, intervals};
+use super::bootstrap::{Batched, Interval, bootstrap};
 use super::{Direction, Samples, Statistic, Summary};
 
 /// One figure's impact factor.
@@ -54,11 +54,12 @@ impl Side {
 
 /// The impact of the load between `isolated` and `loaded`. `seed` makes the resampling repeatable.
 pub fn impact(isolated: &Side, loaded: &Side, direction: Direction, seed: u64) -> Impact {
-    let intervals = intervals(&isolated.batched, &loaded.batched, direction, seed);
-    let [avg, p50, p90, p99, p999] = std::array::from_fn(|at| {
-        let (before, after) = (isolated.summary.get(Statistic::ALL[at]), loaded.summary.get(Statistic::ALL[at]));
-        Factor { factor: direction.factor(before, after), interval: intervals[at] }
-    });
+    let sides = [&isolated.batched, &loaded.batched];
+    let factor = |statistic: Statistic| Factor {
+        factor: direction.factor(isolated.summary.get(statistic), loaded.summary.get(statistic)),
+        interval: bootstrap(&sides, direction, statistic, seed, |of| direction.factor(of[0], of[1])),
+    };
+    let [avg, p50, p90, p99, p999] = Statistic::ALL.map(factor);
     Impact { avg, p50, p90, p99, p999 }
 }
 

@@ -12,7 +12,7 @@ mod impact;
 mod samples;
 mod summary;
 
-pub use bootstrap::Interval;
+pub use bootstrap::{Batched, Interval, bootstrap};
 pub use impact::{Factor, Impact, Side, impact};
 pub use samples::{Batch, Samples, SamplesError};
 pub use summary::{Direction, Statistic, Summary};

@@ -68,6 +68,17 @@ impl Statistic {
             Statistic::P999 => Some(0.999),
         }
     }
+
+    /// As the user types it.
+    pub fn key(self) -> &'static str {
+        match self {
+            Statistic::Avg => "avg",
+            Statistic::P50 => "p50",
+            Statistic::P90 => "p90",
+            Statistic::P99 => "p99",
+            Statistic::P999 => "p999",
+        }
+    }
 }
 
 /// What a test measured. Percentiles count from the good end: p99 is the figure that 99% of samples are at least as

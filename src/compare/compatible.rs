@@ -1,0 +1,87 @@
+//! Whether two results may be compared: what differs between them, and how much that matters.
+
+use serde::Serialize;
+
+use super::Side;
+use crate::engine::Phase;
+
+/// Something that is not the same on two sides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// Which side, compared with the first.
+    pub side: String,
+    /// Whether it changes what is measured, so that a ratio says little.
+    pub fatal: bool,
+    /// What differs.
+    pub what: String,
+}
+
+/// Load that differs by more than this makes impacts hard to compare.
+const LOAD_RATIO: f64 = 2.0;
+
+/// What differs between `first` and `other`. The transport may: that is what one compares.
+pub fn differences(first: &Side<'_>, other: &Side<'_>) -> Vec<Difference> {
+    let mut found = Vec::new();
+    let mut tell = |fatal: bool, what: String| {
+        found.push(Difference { side: other.label.clone(), fatal, what });
+    };
+    let (a, b) = (first.file, other.file);
+    let (mine, theirs) = (&a.plan, &b.plan);
+    let mut unlike = |fatal: bool, what: &str, left: String, right: String| {
+        if left != right {
+            tell(fatal, format!("{what}: {left} on the first side, {right} on this one"));
+        }
+    };
+    unlike(true, "command", format!("{:?}", a.command), format!("{:?}", b.command));
+    unlike(true, "ranks", a.system.ranks.to_string(), b.system.ranks.to_string());
+    unlike(true, "nodes", a.system.nodes.len().to_string(), b.system.nodes.len().to_string());
+    unlike(true, "canary fraction", mine.canary_fraction.to_string(), theirs.canary_fraction.to_string());
+    unlike(true, "split", format!("{:?}", mine.split), format!("{:?}", theirs.split));
+    let mix = |plan: &crate::plan::Plan| {
+        let total: f64 = plan.congestors.iter().map(|test| test.weight).sum();
+        let share = |test: &crate::plan::CongestorTest| {
+            format!("{} {:.0}% of {} B", test.kernel, 100.0 * test.weight / total, test.counts.bytes)
+        };
+        plan.congestors.iter().map(share).collect::<Vec<_>>().join(" + ")
+    };
+    unlike(true, "congestors", mix(mine), mix(theirs));
+    unlike(false, "budget of a test in s", mine.budget_s.to_string(), theirs.budget_s.to_string());
+    unlike(false, "build", a.build.profile.clone(), b.build.profile.clone());
+    unlike(false, "CPU of rank 0's host", format!("{:?}", a.system.host.cpu), format!("{:?}", b.system.host.cpu));
+    for test in &mine.canaries {
+        let Some(twin) = theirs.canaries.iter().find(|twin| twin.kernel == test.kernel) else { continue };
+        let (ours, its) = (test.counts, twin.counts);
+        unlike(true, &format!("{} bytes", test.kernel), ours.bytes.to_string(), its.bytes.to_string());
+        unlike(true, &format!("{} window", test.kernel), ours.window.to_string(), its.window.to_string());
+        let counts = |c: crate::plan::Counts| format!("{} iterations, {} rings", c.iterations, c.rings);
+        unlike(false, &format!("{} passes", test.kernel), counts(ours), counts(its));
+    }
+    if placement(first) != placement(other) && a.system.nodes.len() == b.system.nodes.len() {
+        tell(false, format!("placement: other nodes or roles (seeds {} and {})", a.seed, b.seed));
+    }
+    if b.interrupted || a.interrupted {
+        tell(false, "interrupted: one side's plan was not completed".into());
+    }
+    load(first, other, &mut tell);
+    found
+}
+
+fn placement<'a>(side: &Side<'a>) -> Vec<(&'a str, String)> {
+    let nodes = side.file.system.nodes.iter();
+    nodes.map(|node| (node.name.as_str(), format!("{:?}{:?}", node.ranks, node.roles))).collect()
+}
+
+/// An impact is the answer to a load: when one side's network carried far less of it, that is said.
+fn load(first: &Side<'_>, other: &Side<'_>, tell: &mut impl FnMut(bool, String)) {
+    for test in first.run.tests.iter().filter(|test| test.phase == Phase::Loaded) {
+        let Some(twin) = other.run.test(test.kernel, Phase::Loaded) else { continue };
+        let delivered = |test: &crate::result::Test| test.load.iter().map(|load| load.delivered_mib_per_s).sum::<f64>();
+        let (mine, theirs) = (delivered(test), delivered(twin));
+        if mine > 0.0 && theirs > 0.0 && (mine / theirs).max(theirs / mine) > LOAD_RATIO {
+            tell(
+                false,
+                format!("load during {}: {mine:.0} MiB/s on the first side, {theirs:.0} on this one", test.kernel),
+            );
+        }
+    }
+}

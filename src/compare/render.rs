@@ -1,0 +1,61 @@
+//! A comparison as tables for a terminal.
+
+use std::fmt::Write as _;
+
+use super::{Cell, Comparison, State};
+use crate::output::{Table, figure, with_interval};
+
+/// The tables: one per state, a row per test and statistic.
+pub fn render(comparison: &Comparison) -> String {
+    let mut out = String::new();
+    let (first, rest) = comparison.sides.split_first().expect("a comparison has sides");
+    let _ = writeln!(out, "Compared with {first} (ratios: times worse than it; less than 1 is better)\n");
+    for difference in &comparison.differences {
+        let word = if difference.fatal { "NOT COMPARABLE" } else { "note" };
+        let _ = writeln!(out, "{word}: {}: {}", difference.side, difference.what);
+    }
+    if !comparison.differences.is_empty() {
+        out.push('\n');
+    }
+    for state in State::ALL {
+        let mut header = vec!["test".to_owned(), String::new(), first.clone()];
+        for side in rest {
+            header.extend([side.clone(), "ratio".into(), String::new()]);
+        }
+        header.push("unit".into());
+        let mut table = Table::new(header);
+        for row in comparison.rows.iter().filter(|row| row.state == state) {
+            let mut cells = vec![row.title.clone(), row.statistic.key().to_owned()];
+            cells.extend(row.cells.iter().enumerate().flat_map(|(at, cell)| columns(at, cell)));
+            cells.push(row.unit.clone());
+            table.row(cells);
+        }
+        if !table.is_empty() {
+            let _ = writeln!(out, "{}\n{}", title(state), table.render());
+        }
+    }
+    if let Some(attribution) = &comparison.attribution {
+        out += &attribution.render();
+    }
+    let _ = writeln!(out, "* significant: the {}.", comparison.test);
+    out += "Batches of one job do not show how jobs differ from each other; one mark in twenty is chance.\n";
+    out
+}
+
+/// The heading of a state's table.
+pub fn title(state: State) -> &'static str {
+    match state {
+        State::Isolated => "Isolated",
+        State::Loaded => "Under load",
+        State::Impact => "Congestion impact (times worse under load)",
+    }
+}
+
+fn columns(at: usize, cell: &Cell) -> Vec<String> {
+    let value = cell.value.map_or_else(|| "-".into(), figure);
+    if at == 0 {
+        return vec![value];
+    }
+    let ratio = cell.ratio.map_or_else(|| "-".into(), with_interval);
+    vec![value, ratio, cell.verdict.map_or("", super::Verdict::word).to_owned()]
+}

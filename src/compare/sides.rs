@@ -1,0 +1,109 @@
+//! Which runs of which files are compared, and what they are called.
+
+use std::path::{Path, PathBuf};
+
+use crate::kernel::Canary;
+use crate::result::{ResultFile, Run};
+
+/// What tells the runs of one file apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum By {
+    /// The backend
+    Transport,
+    /// The protocol of two-sided messages
+    Protocol,
+}
+
+/// One run of one file.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Side<'a> {
+    pub label: String,
+    pub file: &'a ResultFile,
+    pub run: &'a Run,
+}
+
+impl Side<'_> {
+    /// The kernels it measured, in order.
+    pub fn kernels(&self) -> Vec<Canary> {
+        let mut kernels: Vec<Canary> = Vec::new();
+        for test in &self.run.tests {
+            if !kernels.contains(&test.kernel) {
+                kernels.push(test.kernel);
+            }
+        }
+        kernels
+    }
+}
+
+/// A run's name where there is only one file.
+pub fn run_label(run: &Run) -> String {
+    run.transport.label()
+}
+
+/// The files' names without folder and end; a number tells those of the same name apart.
+pub fn file_names(files: &[(PathBuf, ResultFile)]) -> Vec<String> {
+    distinct(files.iter().map(|(path, _)| name(path)).collect())
+}
+
+fn distinct(mut names: Vec<String>) -> Vec<String> {
+    for at in 0..names.len() {
+        let twins = (0..at).filter(|&before| names[before] == names[at]).count();
+        // A later name may not end like the one made here: try on until it is new.
+        let numbered = (twins + 1..).map(|n| format!("{} #{n}", names[at])).find(|made| !names.contains(made));
+        if let Some(made) = numbered.filter(|_| twins > 0) {
+            names[at] = made;
+        }
+    }
+    names
+}
+
+/// Every run of every file, named so that no two are called the same.
+pub fn sides(files: &[(PathBuf, ResultFile)]) -> Vec<Side<'_>> {
+    let mut sides = Vec::new();
+    for ((_, file), name) in files.iter().zip(file_names(files)) {
+        for run in &file.runs {
+            let label = match (files.len(), file.runs.len()) {
+                (_, 1) => name.clone(),
+                (1, _) => run_label(run),
+                _ => format!("{name} ({})", run_label(run)),
+            };
+            sides.push(Side { label, file, run });
+        }
+    }
+    let names = distinct(sides.iter().map(|side| side.label.clone()).collect());
+    sides.iter_mut().zip(names).for_each(|(side, name)| side.label = name);
+    sides
+}
+
+/// The runs to compare: by file, or within one file by `by`.
+pub fn chosen(files: &[(PathBuf, ResultFile)], by: Option<By>) -> Result<Vec<Side<'_>>, String> {
+    let mut sides = sides(files);
+    if let Some(by) = by {
+        let [(path, _)] = files else {
+            return Err(format!("--by compares the runs of one file; {} were given", files.len()));
+        };
+        let key = |side: &Side<'_>| match by {
+            By::Transport => side.run.transport.backend.clone(),
+            By::Protocol => side.run.transport.protocol.clone().unwrap_or_else(|| "none".into()),
+        };
+        let first = sides.first().map(&key);
+        if sides.iter().all(|side| Some(key(side)) == first) {
+            let what = if by == By::Transport { "transport" } else { "protocol" };
+            return Err(format!("{} has runs of only one {what}", path.display()));
+        }
+    }
+    if sides.len() < 2 {
+        return Err("nothing to compare: give two files, or one with runs over several transports".into());
+    }
+    // Equal keys stay in the file's order.
+    if by == Some(By::Transport) {
+        let order: Vec<String> = sides.iter().map(|side| side.run.transport.backend.clone()).collect();
+        sides.sort_by_key(|side| order.iter().position(|name| *name == side.run.transport.backend));
+    }
+    Ok(sides)
+}
+
+fn name(path: &Path) -> String {
+    path.file_stem().map_or_else(|| path.display().to_string(), |stem| stem.to_string_lossy().into_owned())
+}

@@ -1,0 +1,181 @@
+//! The page: its sections in the order a reader needs them.
+
+use super::html::{gallery, section};
+use super::plot::{Plot, STYLE};
+use super::{Report, tables};
+use crate::compare::TEST;
+use crate::output::{escape, factor, with_interval};
+use crate::stats::{Factor, Statistic};
+
+const GUIDE: &str = include_str!("guide.html");
+const PAGE_STYLE: &str = include_str!("page.css");
+const KEY: &str = "<p class=\"key\"><span><i style=\"background:var(--calm)\"></i>isolated</span>\
+<span><i style=\"background:var(--busy)\"></i>loaded</span></p>";
+
+/// Impacts below this are called small. It colours one sentence; every number is shown all the same.
+const SMALL: f64 = 2.0;
+
+pub(super) fn render(report: &Report<'_>) -> String {
+    let sections = [
+        ("key", "Key results", key_results(report)),
+        ("run", "What was run", what_was_run(report)),
+        ("impact", "Congestion impact", impact(report)),
+        (
+            "distributions",
+            "Distributions",
+            plots(&report.distributions(), "How samples spread, isolated over loaded.", KEY),
+        ),
+        ("percentiles", "Percentile curves", plots(&report.percentiles(), "How bad it gets, and how often.", KEY)),
+        ("load", "Load delivered", plots(&report.loads(), "What the congestors moved while each canary measured.", "")),
+        ("nodes", "Node map", plots(&report.node_maps(), "Who measured and who loaded, in the order of ranks.", "")),
+        ("comparison", "Comparison", comparison(report)),
+        ("numbers", "All numbers", numbers(report)),
+        ("guide", "How to read this", (String::new(), GUIDE.to_owned())),
+    ];
+    let shown: Vec<_> = sections.iter().filter(|(_, _, (_, content))| !content.is_empty()).collect();
+    let links: String = shown.iter().map(|(id, title, _)| format!("<li><a href=\"#{id}\">{title}</a></li>")).collect();
+    let body: String = shown.iter().map(|(id, title, (lead, content))| section(id, title, lead, content)).collect();
+    let title = title(report);
+    let version = env!("CARGO_PKG_VERSION");
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
+         <meta name=\"color-scheme\" content=\"light dark\"><title>{title}</title>\n<style>{STYLE}{PAGE_STYLE}</style></head>\n\
+         <body><a class=\"skip\" href=\"#content\">Skip to the results</a>\n<header><h1>{title}</h1>\
+         <p class=\"sub\">{}</p>\n<nav aria-label=\"Sections\"><ul>{links}</ul></nav></header>\n<main id=\"content\">\n{body}</main>\n\
+         <footer>Made by Tailback {version}. This page is complete in itself: it loads nothing.</footer>\n</body></html>\n",
+        subtitle(report)
+    )
+}
+
+fn title(report: &Report<'_>) -> String {
+    match &report.sides[..] {
+        [only] => format!("Congestion report: {}", escape(&only.label)),
+        sides => format!("Congestion report: {} runs", sides.len()),
+    }
+}
+
+fn subtitle(report: &Report<'_>) -> String {
+    let mut all: Vec<String> = report
+        .files
+        .iter()
+        .map(|(_, file)| {
+            format!(
+                "{} ranks on {} nodes, {}",
+                file.system.ranks,
+                file.system.nodes.len(),
+                file.imported.as_ref().map_or_else(|| file.started.clone(), |from| format!("imported from {from}"))
+            )
+        })
+        .collect();
+    all.dedup();
+    const SHOWN: usize = 3;
+    let more = all.len().saturating_sub(SHOWN);
+    let rest = if more > 0 { format!("; and {more} more") } else { String::new() };
+    escape(&(all.into_iter().take(SHOWN).collect::<Vec<_>>().join("; ") + &rest))
+}
+
+/// The lead of a section and its content.
+type Content = (String, String);
+
+fn plots(plots: &[Plot], lead: &str, key: &str) -> Content {
+    if plots.is_empty() { Content::default() } else { (lead.to_owned(), format!("{key}{}", gallery(plots))) }
+}
+
+fn key_results(report: &Report<'_>) -> Content {
+    let kernels = report.kernels();
+    let impacts = report.sides.iter().flat_map(|side| {
+        kernels.iter().filter_map(move |&kernel| Some((side, kernel, side.run.impact(kernel, Statistic::P99)?)))
+    });
+    let worst = impacts.max_by(|a, b| a.2.factor.total_cmp(&b.2.factor));
+    let answer = worst.map_or_else(String::new, |(side, kernel, of)| {
+        let small = of.factor < SMALL;
+        let class = if small { "answer good" } else { "answer" };
+        let place = if report.sides.len() > 1 { format!(" in {}", escape(&side.label)) } else { String::new() };
+        format!("<p class=\"{class}\">{}</p>\n", sentence(kernel.info().title, &place, of))
+    });
+    let debug = report.files.iter().any(|(_, file)| file.build.profile == "debug" && file.imported.is_none());
+    let warning = if debug {
+        "<p class=\"warn\">Some of these results come from a debug build: its figures are not worth comparing.</p>\n"
+    } else {
+        ""
+    };
+    (String::new(), format!("{answer}{warning}{}", tables::key_results(&report.sides, &kernels).render()))
+}
+
+fn sentence(title: &str, place: &str, of: Factor) -> String {
+    let interval = of.interval.map_or_else(String::new, |_| format!(", 95% interval {}", escape(&bounds(of))));
+    let times = factor(of.factor);
+    let times = times.trim_end_matches('x');
+    format!("The hardest hit figure is the p99 of {}{place}: {times} times worse under load{interval}.", escape(title))
+}
+
+fn bounds(of: Factor) -> String {
+    let text = with_interval(of);
+    text.split_once(' ')
+        .map_or_else(String::new, |(_, interval)| interval.trim_matches(['[', ']']).replace(", ", " to "))
+}
+
+fn what_was_run(report: &Report<'_>) -> Content {
+    let mut out = String::from("<div class=\"facts\">");
+    for (at, side) in report.sides.iter().enumerate() {
+        let [main, more] = tables::facts(side).map(|table| table.render());
+        let more = format!("<details><summary>More about {}</summary>{more}</details>", escape(&side.label));
+        // The first few are open to the eye; a long list is folded.
+        out += &match at {
+            0..=2 => format!("<div>{main}{more}</div>"),
+            _ => format!("<details><summary>{}</summary>{main}{more}</details>", escape(&side.label)),
+        };
+    }
+    (String::new(), out + "</div>")
+}
+
+fn impact(report: &Report<'_>) -> Content {
+    let (lead, mut content) =
+        plots(&report.impacts(), "Average and p99 of every canary, with 95% intervals where there are any.", "");
+    if report.published && !content.is_empty() {
+        content += &format!("<details><summary>Published systems</summary>{}</details>", tables::published().render());
+    }
+    (lead, content)
+}
+
+fn comparison(report: &Report<'_>) -> Content {
+    if report.sides.len() < 2 {
+        return Content::default();
+    }
+    let (comparison, tables) = tables::comparison(&report.sides);
+    let told: String = comparison
+        .differences
+        .iter()
+        .map(|of| {
+            let word = if of.fatal { "Not comparable" } else { "Note" };
+            format!("<p class=\"warn\"><strong>{word}:</strong> {}: {}</p>\n", escape(&of.side), escape(&of.what))
+        })
+        .collect();
+    let shown: String = tables.iter().filter(|table| !table.is_empty()).map(super::html::HtmlTable::render).collect();
+    let blame = comparison.attribution.as_ref().map_or_else(String::new, |of| {
+        let said: String = of
+            .shares
+            .iter()
+            .map(|share| format!("<li>{}: {}.</li>", escape(&share.title), escape(&share.sentence())))
+            .collect();
+        let tables: String = tables::attribution(of).iter().map(super::html::HtmlTable::render).collect();
+        format!("<h3>Network or library</h3><ul>{said}</ul><p>{}</p>{tables}", escape(&of.resemblance()))
+    });
+    let lead = format!(
+        "Every run beside {}. A star marks a significant difference: the {TEST}. One star in twenty is chance.",
+        escape(&comparison.sides[0])
+    );
+    (lead, told + &shown + &blame)
+}
+
+fn numbers(report: &Report<'_>) -> Content {
+    let mut out = String::new();
+    for (at, side) in report.sides.iter().enumerate() {
+        let all = [tables::tests(side), tables::impacts(side), tables::loads(side)];
+        let all: String = all.iter().map(super::html::HtmlTable::render).collect();
+        let open = if at == 0 { " open" } else { "" };
+        out += &format!("<details{open}><summary>{}</summary>{all}</details>\n", escape(&side.label));
+    }
+    (String::new(), out)
+}

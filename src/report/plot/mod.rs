@@ -1,0 +1,93 @@
+//! Plots as SVG, one file each. A plot is at most 440 units wide, so that its text stays readable on a phone.
+
+mod axis;
+mod distribution;
+mod impact;
+mod load;
+mod nodes;
+mod percentiles;
+
+use crate::output::escape;
+
+pub use distribution::distribution;
+pub use impact::impact;
+pub use load::load;
+pub use nodes::nodes;
+pub use percentiles::percentiles;
+
+/// Width of every plot.
+const WIDTH: f64 = 440.0;
+
+/// Colours and strokes, shared by the page and by plots that stand alone.
+pub const STYLE: &str = include_str!("plot.css");
+
+/// One finished plot.
+#[derive(Clone, Debug)]
+pub struct Plot {
+    /// A file name without its end, unique within a report.
+    pub id: String,
+    /// The heading.
+    pub title: String,
+    /// What a reader who cannot see it is told.
+    pub summary: String,
+    height: f64,
+    body: String,
+}
+
+impl Plot {
+    fn new(parts: &[&str], title: String, summary: String, height: f64, body: String) -> Self {
+        let clean = |text: &str| -> String {
+            text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect()
+        };
+        let id = parts.iter().map(|part| clean(part)).collect::<Vec<_>>().join("-");
+        Plot { id, title, summary, height, body }
+    }
+
+    /// For inside a page that has [`STYLE`].
+    pub fn inline(&self) -> String {
+        self.element("")
+    }
+
+    /// A file of its own.
+    pub fn standalone(&self) -> String {
+        let (width, height) = (WIDTH, self.height);
+        let head = format!("<style>{STYLE}</style><rect class=\"paper\" width=\"{width}\" height=\"{height}\"/>");
+        format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}\n", self.element(&head))
+    }
+
+    fn element(&self, head: &str) -> String {
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" viewBox=\"0 0 {WIDTH} {:.0}\" role=\"img\" \
+             aria-label=\"{}\">{head}{}</svg>",
+            self.height,
+            escape(&format!("{}: {}", self.title, self.summary)),
+            self.body
+        )
+    }
+}
+
+/// A text at a point. `anchor` is start, middle or end.
+fn text(x: f64, y: f64, anchor: &str, class: &str, content: &str) -> String {
+    format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" class=\"{class}\">{}</text>", escape(content))
+}
+
+/// A bar with a value to show on hovering.
+fn bar(x: f64, y: f64, width: f64, height: f64, class: &str, title: &str) -> String {
+    format!(
+        "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{height:.1}\" class=\"{class}\"><title>{}</title></rect>",
+        width.max(0.5),
+        escape(title)
+    )
+}
+
+fn line(from: (f64, f64), to: (f64, f64), class: &str) -> String {
+    format!("<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" class=\"{class}\"/>", from.0, from.1, to.0, to.1)
+}
+
+/// Text cut to what fits a plot's width.
+fn fit(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most - 1).chain(['…']).collect()
+}

@@ -1,0 +1,223 @@
+//! Every number of a report, as tables.
+
+use super::html::HtmlTable;
+use super::published;
+use crate::compare::{self, Comparison, Side, State};
+use crate::engine::Phase;
+use crate::kernel::Canary;
+use crate::output::{factor, figure, placement_lines, with_interval};
+use crate::result::{CongestorLoad, Test};
+use crate::stats::{Statistic, Summary};
+
+/// Impacts of every run: the answer, before any detail.
+pub(super) fn key_results(sides: &[Side<'_>], kernels: &[Canary]) -> HtmlTable {
+    let mut header = vec!["run".to_owned()];
+    header.extend(kernels.iter().flat_map(|kernel| ["avg", "p99"].map(|of| format!("{} {of}", kernel.info().key))));
+    let mut table = HtmlTable::new("Congestion impact: times worse under load, with 95% interval", header);
+    for side in sides {
+        let factors = kernels.iter().flat_map(|&kernel| {
+            [Statistic::Avg, Statistic::P99]
+                .map(|of| side.run.impact(kernel, of).map_or_else(|| "–".into(), with_interval))
+        });
+        let cells: Vec<String> = factors.collect();
+        if cells.iter().any(|cell| cell != "–") {
+            table.row([side.label.clone()].into_iter().chain(cells));
+        }
+    }
+    table
+}
+
+/// What was run: the facts every reader wants, then everything else that was kept.
+pub(super) fn facts(side: &Side<'_>) -> [HtmlTable; 2] {
+    let (file, transport) = (side.file, &side.run.transport);
+    let mut main = HtmlTable::new(&side.label, ["what", "value"]);
+    let mut fact = |name: &str, value: String| {
+        if !value.is_empty() {
+            main.row([name.to_owned(), value]);
+        }
+    };
+    fact("imported from", file.imported.clone().unwrap_or_default());
+    let library = if transport.library.is_empty() { String::new() } else { format!(" ({})", transport.library) };
+    fact("transport", format!("{}{library}", transport.label()));
+    fact(
+        "ranks",
+        format!("{} on {} nodes, started by {}", file.system.ranks, file.system.nodes.len(), file.system.launcher),
+    );
+    let roles = placement_lines(&file.system.nodes, file.command);
+    let counts =
+        roles.iter().filter_map(|line| Some(line.split_once(" nodes:")?.0.split_whitespace().collect::<Vec<_>>()));
+    fact("nodes by role", counts.map(|words| words.join(" ")).collect::<Vec<_>>().join(", "));
+    if file.imported.is_some() {
+        file.notes.iter().for_each(|note| fact("note", note.clone()));
+        return [main, more_facts(side)];
+    }
+    if let Some(lab) = &file.lab {
+        fact("emulated cluster", format!("{} hosts on one machine, {}", lab.hosts.len(), lab.mode));
+        for verdict in lab.control.iter().flat_map(|control| &control.verdicts) {
+            let (shaped, unshaped) = (factor(verdict.shaped), factor(verdict.unshaped));
+            let title = &verdict.title;
+            fact("cause", format!("{title}: {} (impact {shaped}, {unshaped} with unshaped links)", verdict.cause));
+        }
+    }
+    fact("plan", format!("{}, {} s per test, seed {}", file.plan.preset, file.plan.budget_s, file.seed));
+    fact("when", format!("{}, took {:.1} s", file.started, file.duration_s));
+    let host = &file.system.host;
+    let cpu = host.cpu.as_ref().map(|cpu| format!(", {cpu}")).unwrap_or_default();
+    fact("host of rank 0", format!("{}, {}, {} cores{cpu}", host.name, host.kernel, host.cores));
+    let git = file.build.git.as_ref().map(|git| format!(", commit {git}")).unwrap_or_default();
+    fact("program", format!("Tailback {}{git}, {} build", file.build.version, file.build.profile));
+    fact("interrupted", if file.interrupted { "yes: the plan was not completed".into() } else { String::new() });
+    [main, more_facts(side)]
+}
+
+fn more_facts(side: &Side<'_>) -> HtmlTable {
+    let mut table = HtmlTable::new(&format!("{}: transport, notes and environment", side.label), ["what", "value"]);
+    let details = side.run.transport.details.iter().map(|(name, value)| (name.replace('_', " "), value.clone()));
+    let notes = side.file.notes.iter().map(|note| ("note".to_owned(), note.clone()));
+    let environment = side.file.system.environment.iter().map(|(name, value)| (name.clone(), value.clone()));
+    details.chain(notes).chain(environment).for_each(|(name, value)| table.row([name, value]));
+    table
+}
+
+const FIGURES: [&str; 13] =
+    ["test", "state", "unit", "avg", "mean", "best", "p50", "p90", "p99", "p99.9", "worst", "samples", "passes"];
+
+fn figures(summary: Option<&Summary>, test: Option<&Test>) -> Vec<String> {
+    let Some(summary) = summary else {
+        let of = |statistic| test.and_then(|test| test.figure(statistic)).map_or_else(|| "–".into(), figure);
+        let known = [
+            of(Statistic::Avg),
+            "–".into(),
+            "–".into(),
+            "–".into(),
+            "–".into(),
+            of(Statistic::P99),
+            of(Statistic::P999),
+        ];
+        return known.into_iter().chain(["–".into(), "–".into(), "–".into()]).collect();
+    };
+    let Summary { avg, mean, best, p50, p90, p99, p999, worst, .. } = *summary;
+    let values = [avg, mean, best, p50, p90, p99, p999, worst].map(figure);
+    values.into_iter().chain([summary.samples.to_string(), summary.passes.to_string()]).collect()
+}
+
+/// Every figure of every test of a run.
+pub(super) fn tests(side: &Side<'_>) -> HtmlTable {
+    let mut table = HtmlTable::new(&format!("{}: tests", side.label), FIGURES);
+    for test in &side.run.tests {
+        let start = [test.title.clone(), test.phase.word().to_owned(), test.unit.clone()];
+        table.row(start.into_iter().chain(figures(test.summary.as_ref(), Some(test))));
+    }
+    table
+}
+
+/// Every impact factor of a run.
+pub(super) fn impacts(side: &Side<'_>) -> HtmlTable {
+    let mut table = HtmlTable::new(
+        &format!("{}: congestion impact, times worse under load, with 95% interval", side.label),
+        ["test", "avg", "p50", "p90", "p99", "p99.9"],
+    );
+    for kernel in side.kernels() {
+        let of = Statistic::ALL.map(|of| side.run.impact(kernel, of).map_or_else(|| "–".into(), with_interval));
+        let title = side.run.test(kernel, Phase::Loaded).map(|test| test.title.clone());
+        if let Some(title) = title.filter(|_| of.iter().any(|cell| cell != "–")) {
+            table.row([title].into_iter().chain(of));
+        }
+    }
+    table
+}
+
+/// What the congestors of a run did.
+pub(super) fn loads(side: &Side<'_>) -> HtmlTable {
+    let header = ["congestor", "while", "ranks", "delivered MiB", "seconds", "MiB/s in all", "MiB/s/rank p50", "p99"];
+    let mut table = HtmlTable::new(&format!("{}: load delivered", side.label), header);
+    let alone = side.run.congestors.iter().map(|load| ("alone", load));
+    let loaded = side.run.tests.iter().flat_map(|test| test.load.iter().map(|load| (test.kernel.info().key, load)));
+    for (canary, load) in alone.chain(loaded) {
+        let CongestorLoad { title, ranks, delivered_bytes, seconds, delivered_mib_per_s, summary, .. } = load;
+        let of =
+            |value: fn(&Summary) -> f64| summary.as_ref().map_or_else(|| "–".into(), |summary| figure(value(summary)));
+        table.row([
+            title.clone(),
+            canary.to_owned(),
+            ranks.to_string(),
+            figure(*delivered_bytes as f64 / 1_048_576.0),
+            figure(*seconds),
+            figure(*delivered_mib_per_s),
+            of(|summary| summary.p50),
+            of(|summary| summary.p99),
+        ]);
+    }
+    table
+}
+
+/// A comparison of all runs with the first.
+pub(super) fn comparison(sides: &[Side<'_>]) -> (Comparison, Vec<HtmlTable>) {
+    let comparison = compare::compare(sides, &[Statistic::Avg, Statistic::P99]);
+    let table = |state: State| {
+        let mut header = vec!["test".to_owned(), "figure".into(), "unit".into(), comparison.sides[0].clone()];
+        for side in &comparison.sides[1..] {
+            header.extend([side.clone(), "times worse".into(), "verdict".into()]);
+        }
+        let mut table = HtmlTable::new(compare::title(state), header);
+        for row in comparison.rows.iter().filter(|row| row.state == state) {
+            let mut cells = vec![row.title.clone(), row.statistic.key().into(), row.unit.clone()];
+            for (at, cell) in row.cells.iter().enumerate() {
+                cells.push(cell.value.map_or_else(|| "–".into(), figure));
+                if at > 0 {
+                    cells.push(cell.ratio.map_or_else(|| "–".into(), with_interval));
+                    cells.push(cell.verdict.map_or("–", compare::Verdict::word).into());
+                }
+            }
+            table.row(cells);
+        }
+        table
+    };
+    let tables = State::ALL.map(table).into_iter().collect();
+    (comparison, tables)
+}
+
+/// MPI's impact taken apart, and how near the raw runs are to it.
+pub(super) fn attribution(of: &compare::Attribution) -> [HtmlTable; 2] {
+    let header = ["test", "raw impact", "MPI impact", "library adds", "verdict", "network's share"];
+    let mut shares = HtmlTable::new(&format!("Attribution of the p99 impact of {}", of.mpi), header);
+    for share in &of.shares {
+        shares.row([
+            share.title.clone(),
+            factor(share.raw),
+            factor(share.mpi),
+            with_interval(share.library),
+            share.verdict.word().to_owned(),
+            share.network_share.map_or_else(|| "–".into(), |part| format!("{:.0}%", 100.0 * part)),
+        ]);
+    }
+    let mut distances =
+        HtmlTable::new("Distance of raw runs from MPI, in decades of slowdown", ["raw run", "distance"]);
+    of.distances.iter().for_each(|of| distances.row([of.side.clone(), format!("{:.3}", of.distance)]));
+    [shares, distances]
+}
+
+/// The published table, as impacts.
+pub(super) fn published() -> HtmlTable {
+    let header = [
+        "system",
+        "nodes",
+        "ranks per port",
+        "lat avg",
+        "lat p99",
+        "bw-sync avg",
+        "bw-sync p99",
+        "allreduce avg",
+        "allreduce p99",
+    ];
+    let mut table = HtmlTable::new("Published congestion impact (table 2 of the GPCNeT paper, SC 2019)", header);
+    for system in published::table() {
+        let mut cells = vec![system.name.clone(), system.nodes.to_string(), system.ranks_per_port.to_string()];
+        for kernel in [Canary::Lat, Canary::BwSync, Canary::Allreduce] {
+            let of = |statistic| system.impact(kernel, statistic).map_or_else(|| "–".into(), factor);
+            cells.extend([of(Statistic::Avg), of(Statistic::P99)]);
+        }
+        table.row(cells);
+    }
+    table
+}

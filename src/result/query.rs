@@ -1,0 +1,76 @@
+//! What views ask of a result, so that none of them cares whether its figures were measured or imported.
+
+use hdrhistogram::Histogram;
+
+use super::{ResultFile, Run, Test, TransportFacts};
+use crate::engine::Phase;
+use crate::kernel::Canary;
+use crate::stats::{Batched, Factor, Statistic};
+
+impl ResultFile {
+    /// Canaries of the file's runs, in the order of their first test.
+    pub fn kernels(&self) -> Vec<Canary> {
+        let mut kernels = Vec::new();
+        for test in self.runs.iter().flat_map(|run| &run.tests) {
+            if !kernels.contains(&test.kernel) {
+                kernels.push(test.kernel);
+            }
+        }
+        kernels
+    }
+}
+
+impl TransportFacts {
+    /// Backend and, where there is a choice, protocol.
+    pub fn label(&self) -> String {
+        match &self.protocol {
+            Some(protocol) => format!("{}, {protocol}", self.backend),
+            None => self.backend.clone(),
+        }
+    }
+}
+
+impl Run {
+    /// The test of a kernel in a state.
+    pub fn test(&self, kernel: Canary, phase: Phase) -> Option<&Test> {
+        self.tests.iter().find(|test| test.kernel == kernel && test.phase == phase)
+    }
+
+    /// The impact factor of a kernel: the stored one, or the quotient of printed figures.
+    pub fn impact(&self, kernel: Canary, statistic: Statistic) -> Option<Factor> {
+        if let Some(of) = self.impacts.iter().find(|impact| impact.kernel == kernel) {
+            return Some(of.impact.get(statistic));
+        }
+        let (calm, busy) = (self.test(kernel, Phase::Isolated)?, self.test(kernel, Phase::Loaded)?);
+        let factor = calm.direction.factor(calm.figure(statistic)?, busy.figure(statistic)?);
+        factor.is_finite().then_some(Factor { factor, interval: None })
+    }
+}
+
+impl Test {
+    /// A figure, measured or printed.
+    pub fn figure(&self, statistic: Statistic) -> Option<f64> {
+        let printed = || {
+            let printed = self.printed?;
+            match statistic {
+                Statistic::Avg => Some(printed.avg),
+                Statistic::P99 => Some(printed.p99),
+                Statistic::P999 => printed.p999,
+                Statistic::P50 | Statistic::P90 => None,
+            }
+        };
+        self.summary.as_ref().map(|summary| summary.get(statistic)).or_else(printed)
+    }
+
+    /// All samples, where they were kept. The reader has made sure that they decode.
+    pub fn samples(&self) -> Option<Histogram<u64>> {
+        self.histogram.as_ref()?.decode().ok().filter(|histogram| !histogram.is_empty())
+    }
+
+    /// The batches, for resampling.
+    pub fn batched(&self) -> Batched {
+        let decoded: Vec<(Histogram<u64>, Option<f64>)> =
+            self.batches.iter().filter_map(|batch| Some((batch.histogram.decode().ok()?, batch.avg))).collect();
+        Batched::of_histograms(decoded.iter().map(|(histogram, avg)| (histogram, *avg)))
+    }
+}

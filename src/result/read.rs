@@ -1,0 +1,163 @@
+//! Reading result files: whatever the bytes are, the answer is a result that can be shown, or one line that says why not.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use super::{ResultError, ResultFile, SCHEMA_VERSION};
+
+/// A result of the largest job known is a few MiB; more than this is something else.
+const LARGEST_FILE: u64 = 1 << 30;
+
+/// Reads and checks a result file.
+pub fn read(path: &Path) -> Result<ResultFile, ResultError> {
+    let name = path.display().to_string();
+    let failed = |source| ResultError::Read { path: name.clone(), source };
+    if path.is_dir() {
+        return Err(failed(std::io::Error::other("it is a folder")));
+    }
+    let mut bytes = Vec::new();
+    // A pipe or a device has no length to ask for: the reader stops by itself.
+    File::open(path).and_then(|file| file.take(LARGEST_FILE + 1).read_to_end(&mut bytes)).map_err(failed)?;
+    parse(&bytes, &name)
+}
+
+/// The result in `bytes`, which `path` names in errors.
+pub fn parse(bytes: &[u8], path: &str) -> Result<ResultFile, ResultError> {
+    #[derive(serde::Deserialize)]
+    struct Version {
+        schema_version: Option<serde_json::Value>,
+    }
+    let malformed = |detail: String| ResultError::Malformed { path: path.into(), detail };
+    if bytes.len() as u64 > LARGEST_FILE {
+        return Err(malformed("it is larger than 1 GiB".into()));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|_| malformed("it is no text".into()))?;
+    let damaged = |error: serde_json::Error| match error.classify() {
+        serde_json::error::Category::Eof if text.trim().is_empty() => malformed("it is empty".into()),
+        serde_json::error::Category::Eof => malformed(format!("it is cut short ({error})")),
+        _ => malformed(error.to_string()),
+    };
+    // The version first: another version's fields would only confuse the message.
+    let version: Version = serde_json::from_str(text).map_err(damaged)?;
+    match version.schema_version {
+        Some(found) if found.as_u64() == Some(u64::from(SCHEMA_VERSION)) => {}
+        Some(found) if found.is_u64() => {
+            return Err(ResultError::Version { path: path.into(), found: found.as_u64().unwrap_or_default() });
+        }
+        _ => return Err(malformed("it has no schema_version: another program wrote it".into())),
+    }
+    let result: ResultFile = serde_json::from_str(text).map_err(damaged)?;
+    check(&result).map_err(malformed)?;
+    Ok(result)
+}
+
+/// What the types do not say: histograms decode, figures are numbers a plot can show.
+fn check(result: &ResultFile) -> Result<(), String> {
+    let control = result.lab.iter().filter_map(|lab| lab.control.as_ref()).map(|control| &control.run);
+    for test in result.runs.iter().chain(control).flat_map(|run| &run.tests) {
+        let batches = test.batches.iter().map(|batch| &batch.histogram);
+        for histogram in test.histogram.iter().chain(batches) {
+            histogram.decode().map_err(|detail| format!("{}: {detail}", test.title))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::compare::{compare, render, sides};
+    use crate::report::Report;
+    use crate::result::synthetic;
+    use crate::stats::Statistic;
+
+    static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| serde_json::to_vec(&synthetic::file("tcp", None, 3.0)).unwrap());
+
+    fn refusal(bytes: &[u8]) -> String {
+        parse(bytes, "x.json").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn unusable_files_are_refused_with_a_reason() {
+        let text = String::from_utf8(WHOLE.clone()).unwrap();
+        for (bytes, expected) in [
+            (String::new(), "it is empty"),
+            ("{\"schema_version\": 1".into(), "it is cut short"),
+            (text[..text.len() / 2].into(), "it is cut short"),
+            ("[1, 2]".into(), "is no Tailback result"),
+            ("{\"hello\": 1}".into(), "another program wrote it"),
+            ("{\"schema_version\": \"one\"}".into(), "another program wrote it"),
+            ("{\"schema_version\": 1}".into(), "missing field"),
+            (text.replace("\"schema_version\":1", "\"schema_version\":2"), "has schema version 2"),
+            (text.replace("\"histogram\":\"H", "\"histogram\":\"#"), "histogram is no base64"),
+            (text.replace("\"histogram\":\"HISTF", "\"histogram\":\"AAAAA"), "damaged histogram"),
+        ] {
+            let found = refusal(bytes.as_bytes());
+            assert!(found.contains(expected), "{expected}: {found}");
+            assert!(!found.contains('\n'), "{found}");
+        }
+        assert!(refusal(&[0xff, 0xfe, 0x00]).contains("it is no text"));
+        assert!(refusal("[".repeat(100_000).as_bytes()).contains("is no Tailback result"));
+    }
+
+    #[test]
+    fn whole_files_come_back() {
+        let back = parse(&WHOLE, "x.json").unwrap();
+        assert_eq!(serde_json::to_vec(&back).unwrap(), *WHOLE);
+    }
+
+    /// What is read can be shown: no view may choke on odd figures.
+    fn views(result: ResultFile) {
+        let files = vec![("a.json".into(), result.clone()), ("b.json".into(), result)];
+        let _ = render(&compare(&sides(&files), &[Statistic::P99]));
+        let html = Report::new(&files, false).html();
+        assert!(!html.contains("NaN"), "a plot holds no number");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            prop_assert!(parse(&bytes, "x").is_err());
+        }
+
+        #[test]
+        fn cut_files_are_refused(cut in 0.0f64..0.999) {
+            prop_assert!(parse(&WHOLE[..(WHOLE.len() as f64 * cut) as usize], "x").is_err());
+        }
+
+        #[test]
+        fn mutated_files_are_read_or_refused(places in proptest::collection::vec((0.0f64..1.0, any::<u8>()), 1..4)) {
+            let mut bytes = WHOLE.clone();
+            for (place, byte) in places {
+                let at = (place * bytes.len() as f64) as usize;
+                bytes[at] = byte;
+            }
+            let _ = parse(&bytes, "x");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4))]
+
+        #[test]
+        fn mutated_digits_break_no_view(places in proptest::collection::vec((0.0f64..1.0, b'0'..=b'9'), 1..200)) {
+            let mut bytes = WHOLE.clone();
+            for (place, digit) in places {
+                let at = (place * bytes.len() as f64) as usize;
+                if bytes[at].is_ascii_digit() {
+                    bytes[at] = digit;
+                }
+            }
+            if let Ok(result) = parse(&bytes, "x") {
+                views(result);
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Results with known answers, for the tests of every view.
+
+use std::collections::BTreeMap;
+
+use tailback_transport::Description;
+
+use super::{Build, Command, HostFacts, Node, NodeRole, ResultFile, RunBuilder, SCHEMA_VERSION, System};
+use crate::engine::{Load, Measured, Phase, Tally};
+use crate::kernel::Canary;
+use crate::plan::{Plan, Preset};
+use crate::stats::{Direction, Samples};
+
+/// Samples of 16 passes around `base_ns`: a fixed, skewed pattern, passes a little uneven.
+pub fn samples(base_ns: f64, direction: Direction) -> Samples {
+    let mut samples = Samples::new();
+    for pass in 0..15u32 {
+        let scale = base_ns * (1.0 + 0.02 * (f64::from(pass * 7 % 5) - 2.0));
+        let values: Vec<f64> = (0..200).map(|i| scale * (1.0 + (f64::from(i) / 150.0).powi(4))).collect();
+        values.iter().for_each(|&ns| samples.record(ns as u64));
+        samples.close_pass(Some(direction.figure(values.iter().sum::<f64>() / values.len() as f64)));
+    }
+    samples
+}
+
+/// A load test of GPCNeT's three canaries whose every figure is `impact` times worse under load.
+pub fn file(backend: &str, protocol: Option<&str>, impact: f64) -> ResultFile {
+    file_of(backend, protocol, |_| impact)
+}
+
+/// The same, with an impact for each kernel.
+pub fn file_of(backend: &str, protocol: Option<&str>, impact: impl Fn(Canary) -> f64) -> ResultFile {
+    let plan = Preset::Gpcnet.plan();
+    let mut details = BTreeMap::new();
+    protocol.map(|name| details.insert("protocol".to_owned(), name.to_owned()));
+    let description = Description { backend: backend.into(), library: "synthetic 1.0".into(), details };
+    let mut builder = RunBuilder::new(&plan, 1, description);
+    for phase in [Phase::Isolated, Phase::Loaded] {
+        for (at, test) in plan.canaries.iter().enumerate() {
+            let direction = test.kernel.info().direction;
+            let base = if direction == Direction::Latency { 2000.0 } else { 1_000_000.0 };
+            let times = if phase == Phase::Loaded { impact(test.kernel) } else { 1.0 };
+            let load = |_| (phase == Phase::Loaded).then(|| load(times));
+            let tally = Tally {
+                canary: Some(samples(base * times, direction)),
+                wall_ns: 1_000_000_000,
+                loads: (0..plan.congestors.len()).map(load).collect(),
+            };
+            builder.add(Measured { phase, canary: Some(at), congestor: None, tally: (&tally).into() });
+        }
+    }
+    let run = builder.finish();
+    ResultFile {
+        schema_version: SCHEMA_VERSION,
+        build: Build::this(),
+        command: Command::Run,
+        started: "2026-01-02T03:04:05Z".into(),
+        duration_s: 60.0,
+        seed: 1,
+        system: system(&plan),
+        plan,
+        runs: vec![run],
+        lab: None,
+        notes: vec!["a note with <angle> & ampersand".into()],
+        interrupted: false,
+        imported: None,
+    }
+}
+
+fn load(times: f64) -> Load {
+    Load { ranks: 2, bytes: (1e9 / times) as u64, seconds: 2.0, samples: samples(2e6, Direction::Bandwidth).flatten() }
+}
+
+fn system(plan: &Plan) -> System {
+    let role = |node: usize| match node {
+        0 | 1 => NodeRole::Canary,
+        _ => NodeRole::Congestor(plan.congestors[(node - 2) % plan.congestors.len()].kernel),
+    };
+    let nodes =
+        (0..10).map(|node| Node { name: format!("node{node}"), ranks: vec![node as u32], roles: vec![role(node)] });
+    let host = HostFacts { name: "node0".into(), kernel: "Linux".into(), cpu: None, cores: 4, memory_mib: None };
+    System { ranks: 10, launcher: "test".into(), nodes: nodes.collect(), host, environment: BTreeMap::new() }
+}

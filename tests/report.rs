@@ -1,0 +1,90 @@
+//! From result files to answers: compare, thresholds, reports, imports, and files that are none.
+
+mod common;
+
+use std::path::Path;
+
+use common::{run, succeed};
+
+fn measure(folder: &Path, name: &str, more: &str) -> String {
+    let file = folder.join(name).display().to_string();
+    succeed(&format!("run --budget 100ms --seed 7 {more} --out {file}"));
+    file
+}
+
+#[test]
+fn results_are_compared_checked_and_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let (a, b) = (measure(folder.path(), "a.json", ""), measure(folder.path(), "b.json", ""));
+    let compared = succeed(&format!("compare {a} {b}")).stdout;
+    for text in ["Isolated\n", "Under load\n", "Congestion impact", "ratio", "bootstrap interval"] {
+        assert!(compared.contains(text), "{text}: {compared}");
+    }
+    let junit = folder.path().join("checks.xml");
+    let line = format!(
+        "compare {a} {b} --fail-if lat.p99.loaded>0 --fail-if lat.p99.loaded.ratio<0 --junit {}",
+        junit.display()
+    );
+    let checked = run(&line);
+    assert_eq!(checked.code(), Some(1), "{checked:?}");
+    assert_eq!(checked.stderr.matches("tailback: failed: ").count(), 2, "{}", checked.stderr);
+    let junit = std::fs::read_to_string(junit).unwrap();
+    assert!(junit.contains("<testsuites tests=\"3\" failures=\"2\">"), "{junit}");
+
+    let (page, plots) = (folder.path().join("report.html"), folder.path().join("plots"));
+    succeed(&format!("report {a} {b} --published --out {} --plots {}", page.display(), plots.display()));
+    let html = std::fs::read_to_string(page).unwrap();
+    assert!(html.starts_with("<!doctype html>") && html.ends_with("</html>\n"));
+    let written: Vec<String> =
+        std::fs::read_dir(plots).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(written.contains(&"impact-lat.svg".to_owned()), "{written:?}");
+    assert_eq!(written.len(), html.matches("<svg").count(), "{written:?}");
+}
+
+#[test]
+fn unlike_results_are_refused_unless_forced() {
+    let folder = tempfile::tempdir().unwrap();
+    let (a, b) = (measure(folder.path(), "a.json", ""), measure(folder.path(), "b.json", "-n 12"));
+    let refused = run(&format!("compare {a} {b}"));
+    assert!(refused.refusal().contains("not comparable"), "{refused:?}");
+    assert!(refused.stderr.contains("ranks: 10 on the first side, 12 on this one"), "{}", refused.stderr);
+    let forced = succeed(&format!("compare {a} {b} --force")).stdout;
+    assert!(forced.contains("NOT COMPARABLE: b: ranks"), "{forced}");
+}
+
+#[test]
+fn a_run_fails_its_thresholds_with_code_1_and_refuses_senseless_ones() {
+    let failed = run("run --budget 100ms --fail-if lat.avg.isolated>0 --fail-if lat.avg.isolated<0");
+    assert_eq!(failed.code(), Some(1), "{failed:?}");
+    assert_eq!(failed.stderr.matches("tailback: failed: ").count(), 1, "{}", failed.stderr);
+    assert!(run("run --fail-if a2a.p99.impact>1").refusal().contains("the plan does not measure a2a"));
+    assert!(run("run --fail-if lat.p99.loaded.ratio>1").refusal().contains("ratios are for `tailback compare`"));
+    assert_eq!(run("run --fail-if lat.p95.impact>1").code(), Some(2));
+}
+
+#[test]
+fn gpcnets_tables_become_a_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let (log, file) = (folder.path().join("gpcnet.log"), folder.path().join("gpcnet.json"));
+    std::fs::write(&log, succeed("run --budget 100ms --format gpcnet").stdout).unwrap();
+    succeed(&format!("import gpcnet {} --out {}", log.display(), file.display()));
+    let own = measure(folder.path(), "own.json", "--preset gpcnet");
+    let compared = succeed(&format!("compare {} {own} --force", file.display())).stdout;
+    assert!(compared.contains("RR Two-sided Lat (8 B)") && compared.contains("no test"), "{compared}");
+    succeed(&format!("report {} --out {}", file.display(), folder.path().join("r.html").display()));
+}
+
+#[test]
+fn what_is_no_result_is_refused_and_nothing_is_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let (bad, page) = (folder.path().join("bad.json"), folder.path().join("report.html"));
+    std::fs::write(&page, "mine").unwrap();
+    for (text, expected) in
+        [("", "it is empty"), ("{\"schema_version\": 9}", "schema version 9"), ("{\"a\": ", "cut short")]
+    {
+        std::fs::write(&bad, text).unwrap();
+        let refused = run(&format!("report {} --out {}", bad.display(), page.display()));
+        assert!(refused.refusal().contains(expected), "{refused:?}");
+        assert_eq!(std::fs::read_to_string(&page).unwrap(), "mine");
+    }
+}
