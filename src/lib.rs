@@ -9,6 +9,7 @@ pub mod cli;
 pub mod engine;
 pub mod kernel;
 pub mod layout;
+pub mod models;
 pub mod output;
 pub mod plan;
 pub mod result;
