@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use tailback_transport::{Bootstrap, Monitor, Nanos, Rank, Support, Transport};
 
+use crate::backend::{Local, Work};
 use crate::cli::{self, CongestOptions, NetworkOptions, RunOptions, TransportOptions};
 use crate::engine::{self, Control, Job};
 use crate::kernel::Info;
@@ -24,14 +25,16 @@ use crate::result::{self, Build, Command, HostFacts, ResultFile, RunBuilder, Sys
 /// Congestion without an end: a day is longer than any allocation that would not be interrupted.
 const ENDLESS: Duration = Duration::from_secs(86_400);
 
+/// Ranks that are started on this machine when there is no launcher.
+const LOCAL_RANKS: usize = 10;
+
 /// What the user asked for, before anything is decided.
 pub struct Request {
     command: Command,
     plan: cli::PlanOptions,
     patch: Patch,
     duration: Option<Duration>,
-    /// How the network under test is reached.
-    pub transport: TransportOptions,
+    transport: TransportOptions,
     output: cli::OutputOptions,
 }
 
@@ -86,7 +89,7 @@ impl Request {
     }
 
     /// The plan, with every mistake in it found, and a look at whether its results could be kept.
-    pub fn resolve(&self, preset: Preset) -> Result<Plan, String> {
+    fn resolve(&self, preset: Preset) -> Result<Plan, String> {
         let patches = self.plan.patches(self.patch.clone())?;
         let plan = Plan::resolve(preset, &patches).map_err(|error| error.to_string())?;
         for path in self.files() {
@@ -95,28 +98,8 @@ impl Request {
         Ok(plan)
     }
 
-    /// Whether the command line chose a preset.
-    pub fn names_preset(&self) -> bool {
-        self.plan.preset.is_some()
-    }
-
-    /// How long a rank may make no progress.
-    pub fn stall_limit(&self) -> Option<Duration> {
-        let budget = self.plan.budget.unwrap_or(Duration::from_secs(10));
-        self.transport.stall_limit.or(match self.command {
-            // A rank without partners waits for as long as the others load.
-            Command::Congest => None,
-            _ => Some(Duration::from_secs(60) + 4 * budget),
-        })
-    }
-
-    /// Whether the user wants results only.
-    pub fn quiet(&self) -> bool {
-        self.output.quiet
-    }
-
     /// Tells the user something, on stderr.
-    pub fn say(&self, text: &str) {
+    fn say(&self, text: &str) {
         if !self.output.quiet {
             eprintln!("tailback: {text}");
         }
@@ -137,17 +120,43 @@ impl Request {
     }
 }
 
-/// Runs the request on this rank of a job and gives its exit code. Errors end the whole job.
-pub fn run<B: Bootstrap, T: Transport>(
-    request: &Request,
-    bootstrap: &mut B,
-    transport: &mut T,
-    monitor: &Arc<Monitor>,
-) -> u8 {
-    match Session::prepare(request, bootstrap, transport) {
-        Ok(Prepared::Ready(session)) => session.run(request, bootstrap, transport, monitor),
-        Ok(Prepared::Told(code)) => code,
-        Err(error) => give_up(bootstrap, &error),
+impl Work for Request {
+    fn transport(&self) -> &TransportOptions {
+        &self.transport
+    }
+
+    fn stall_limit(&self) -> Option<Duration> {
+        let budget = self.plan.budget.unwrap_or(Duration::from_secs(10));
+        self.transport.stall_limit.or(match self.command {
+            // A rank without partners waits for as long as the others load.
+            Command::Congest => None,
+            _ => Some(Duration::from_secs(60) + 4 * budget),
+        })
+    }
+
+    fn quiet(&self) -> bool {
+        self.output.quiet
+    }
+
+    fn local(&self) -> Result<Local, String> {
+        let plan = self.resolve(Preset::Quick)?;
+        let mut arguments = Vec::new();
+        if plan.ranks_per_node.is_none() {
+            arguments.extend(["--ranks-per-node".into(), "1".into()]);
+        }
+        if self.plan.preset.is_none() {
+            arguments.extend(["--preset".into(), plan.preset.to_string().into()]);
+        }
+        let per_node = plan.ranks_per_node.unwrap_or(1);
+        Ok(Local { ranks: LOCAL_RANKS, per_node, arguments, what: format!("{} plan", plan.preset) })
+    }
+
+    fn run<B: Bootstrap, T: Transport>(&self, bootstrap: &mut B, transport: &mut T, monitor: &Arc<Monitor>) -> u8 {
+        match Session::prepare(self, bootstrap, transport) {
+            Ok(Prepared::Ready(session)) => session.run(self, bootstrap, transport, monitor),
+            Ok(Prepared::Told(code)) => code,
+            Err(error) => give_up(bootstrap, &error),
+        }
     }
 }
 
@@ -241,6 +250,7 @@ impl Session {
             plan: self.decision.plan,
             system,
             runs: vec![run],
+            models: None,
             notes,
             interrupted,
         };
@@ -266,6 +276,7 @@ impl Session {
             Command::Run => engine::load_test(&mut job)?,
             Command::Network => engine::network_test(&mut job)?,
             Command::Congest => engine::congest(&mut job, Nanos((duration_s * 1e9) as u64))?,
+            study => return Err(tailback_transport::Error::Setup(format!("{study:?} is a study and has no plan"))),
         };
         job.finish()?;
         Ok(measured)
@@ -293,7 +304,8 @@ fn layout(decision: &Decision, nodes: Nodes) -> Result<Layout, crate::layout::La
     let (plan, seed) = (&decision.plan, decision.seed);
     match decision.command {
         Command::Run => Layout::load_test(nodes, seed, plan.canary_fraction, &plan.weights(), plan.split),
-        Command::Network => Layout::canaries_only(nodes),
+        // A study never gets here: it has no plan.
+        Command::Network | Command::Maxrate | Command::Contention | Command::Beff => Layout::canaries_only(nodes),
         Command::Congest => Layout::congestors_only(nodes, seed, &plan.weights()),
     }
 }
@@ -307,6 +319,7 @@ fn check_operations<T: Transport>(decision: &Decision, transport: &T) -> Result<
         Command::Run => canaries.chain(congestors).collect(),
         Command::Network => canaries.collect(),
         Command::Congest => congestors.collect(),
+        Command::Maxrate | Command::Contention | Command::Beff => Vec::new(),
     };
     for info in used {
         for &operation in info.needs {

@@ -4,6 +4,7 @@
 
 mod info;
 mod launch;
+mod models;
 mod options;
 
 use clap::{Parser, Subcommand};
@@ -36,6 +37,12 @@ enum Command {
     Network(NetworkOptions),
     /// Load the network with congestors only, for a time or until interrupted
     Congest(CongestOptions),
+    /// How many ranks of a node should talk at once: the max-rate model, measured and fitted
+    Maxrate(models::MaxRateOptions),
+    /// Messages that compete for ports: predicted by a model, and measured
+    Contention(models::ContentionOptions),
+    /// HPC Challenge's latency and bandwidth: ping-pong, natural ring, random rings
+    Beff(models::BeffOptions),
     /// Start a command as ranks on this machine
     Launch(launch::LaunchArguments),
     /// Show what this machine and this binary can do
@@ -52,6 +59,9 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Run(options) => backend::start(&Request::run(options)?),
         Command::Network(options) => backend::start(&Request::network(options)?),
         Command::Congest(options) => backend::start(&Request::congest(options)?),
+        Command::Maxrate(options) => options.execute(),
+        Command::Contention(options) => options.execute(),
+        Command::Beff(options) => options.execute(),
         Command::Launch(arguments) => arguments.execute(),
         Command::Info => print(&info::text()),
         Command::Schema => print(&format!("{:#}\n", result::schema())),

@@ -4,6 +4,7 @@
 
 mod csv;
 mod gpcnet;
+mod models;
 mod number;
 mod progress;
 mod summary;
@@ -11,6 +12,7 @@ mod table;
 
 use crate::result::ResultFile;
 
+pub use models::{contention, draw, study};
 pub use progress::Progress;
 pub use summary::placement_lines;
 

@@ -8,6 +8,7 @@ mod build;
 mod facts;
 mod file;
 mod histogram;
+mod models;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,10 +18,13 @@ use crate::kernel::{Canary, Congestor};
 use crate::plan::Plan;
 use crate::stats::{Direction, Impact, Summary};
 
-pub use build::{RunBuilder, placement};
+pub use build::{RunBuilder, placement, plain_placement};
 pub use facts::{Build, HostFacts, environment, now_rfc3339};
 pub use file::{ResultError, check_writable, read, schema, write, write_text};
 pub use histogram::EncodedHistogram;
+pub use models::{
+    ContentionResult, EdgeResult, Estimate, FitResult, GraphResult, MaxRateResult, ModelResults, RegimeResult,
+};
 
 /// Changes when a reader of the old form would misread the new one.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -33,7 +37,7 @@ pub struct ResultFile {
     pub schema_version: u32,
     /// The program that wrote it.
     pub build: Build,
-    /// What was asked for: `run`, `network` or `congest`.
+    /// What was asked for: `run`, `network`, `congest`, or a study: `maxrate`, `contention`, `beff`.
     pub command: Command,
     /// When the run started, UTC, RFC 3339.
     pub started: String,
@@ -41,12 +45,15 @@ pub struct ResultFile {
     pub duration_s: f64,
     /// The seed of placement and rings; the same seed on the same nodes gives the same of both.
     pub seed: u64,
-    /// What was run.
+    /// What was run; without tests for a study.
     pub plan: Plan,
     /// Where it was run.
     pub system: System,
     /// One entry for each transport the plan was run over.
     pub runs: Vec<Run>,
+    /// What a study found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub models: Option<ModelResults>,
     /// What the user was told while it ran: choices made, limits met.
     pub notes: Vec<String>,
     /// Whether the user ended it before its plan was complete.
@@ -61,6 +68,9 @@ pub enum Command {
     Run,
     Network,
     Congest,
+    Maxrate,
+    Contention,
+    Beff,
 }
 
 /// The machine and how the job was placed on it.

@@ -71,7 +71,14 @@ fn curve(out: &mut String, from: (f64, f64), to: (f64, f64), parallel: usize, (p
         "<path d=\"M{:.1} {:.1}Q{:.1} {:.1} {:.1} {:.1}\" fill=\"none\" stroke=\"hsl({hue:.0} 70% 40%)\" \
          stroke-width=\"2\" marker-end=\"url(#head)\"/><text x=\"{:.1}\" y=\"{:.1}\" stroke=\"#fff\" stroke-width=\"4\" \
          paint-order=\"stroke\">{penalty:.2}</text>",
-        start.0, start.1, middle.0, middle.1, end.0, end.1, label.0, label.1 + 5.0
+        start.0,
+        start.1,
+        middle.0,
+        middle.1,
+        end.0,
+        end.1,
+        label.0,
+        label.1 + 5.0
     );
 }
 

@@ -7,6 +7,7 @@
 
 mod draw;
 mod graph;
+mod measure;
 mod parse;
 mod penalty;
 mod predict;
@@ -15,6 +16,7 @@ mod solve;
 
 pub use draw::{dot, svg};
 pub use graph::{Edge, Graph};
+pub use measure::{Bench, Measured, ranks_needed};
 pub use penalty::{Model, penalties, port_shares};
 pub use predict::{Prediction, Step, predict};
 pub use shapes::Shape;

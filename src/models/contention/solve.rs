@@ -7,7 +7,7 @@
 use super::Graph;
 
 /// Arrivals closer than this part of the contention-free time are one.
-const TOGETHER: f64 = 0.02;
+pub(super) const TOGETHER: f64 = 0.02;
 
 /// Penalties of the first step from `times`, in multiples of the contention-free time. `later` gives the penalties of
 /// a smaller graph. None for an edge whose measured times leave it no data to move in the first step.
