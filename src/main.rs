@@ -5,10 +5,14 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use tailback::cli::{Cli, execute};
+use tailback::cli::{Cli, execute, refuse};
 
 fn main() -> ExitCode {
-    match execute(Cli::parse()) {
+    let done = match Cli::try_parse() {
+        Ok(cli) => execute(cli),
+        Err(error) => refuse(&error),
+    };
+    match done {
         Ok(code) => ExitCode::from(code),
         Err(message) => {
             eprintln!("tailback: error: {message}");

@@ -5,6 +5,7 @@
 
 mod dry_run;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,11 +14,12 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use tailback_transport::{Bootstrap, Monitor, Nanos, Rank, Support, Transport};
 
-use crate::backend::{Local, Work};
-use crate::cli::{self, CongestOptions, NetworkOptions, RunOptions, TransportOptions};
-use crate::engine::{self, Control, Job};
+use crate::backend::Work;
+use crate::cli::{self, CongestOptions, LocalOptions, NetworkOptions, RunOptions, TransportOptions};
+use crate::engine::{self, Control, Job, OnPhase};
 use crate::kernel::Info;
 use crate::layout::{Layout, Nodes};
+use crate::local::PhaseReporter;
 use crate::output::{Format, Progress};
 use crate::plan::{Patch, Plan, Preset};
 use crate::result::{self, Build, Command, HostFacts, ResultFile, RunBuilder, System};
@@ -25,16 +27,16 @@ use crate::result::{self, Build, Command, HostFacts, ResultFile, RunBuilder, Sys
 /// Congestion without an end: a day is longer than any allocation that would not be interrupted.
 const ENDLESS: Duration = Duration::from_secs(86_400);
 
-/// Ranks that are started on this machine when there is no launcher.
-const LOCAL_RANKS: usize = 10;
-
 /// What the user asked for, before anything is decided.
 pub struct Request {
     command: Command,
     plan: cli::PlanOptions,
     patch: Patch,
     duration: Option<Duration>,
-    transport: TransportOptions,
+    /// What to do when there is no launcher.
+    pub local: LocalOptions,
+    /// How the network under test is reached.
+    pub transport: TransportOptions,
     output: cli::OutputOptions,
 }
 
@@ -55,13 +57,14 @@ impl Request {
             || (options.common.output.verbose && options.common.output.format == Format::Gpcnet);
         let patch = Patch {
             canaries: options.canaries.canaries,
-            congestors: options.congestors.congestors,
+            congestors: options.congestors.mix()?,
             canary_fraction: options.roles.canary_fraction,
             split: options.roles.split,
             congestors_alone: alone.then_some(true),
             ..Patch::default()
         };
         Self::new(Command::Run, options.plan, patch, None, options.common)
+            .map(|request| Request { local: options.local, ..request })
     }
 
     /// `tailback network`.
@@ -73,7 +76,7 @@ impl Request {
 
     /// `tailback congest`.
     pub fn congest(options: CongestOptions) -> Result<Self, String> {
-        let patch = Patch { congestors: options.congestors.congestors, ..Patch::default() };
+        let patch = Patch { congestors: options.congestors.mix()?, ..Patch::default() };
         let duration = options.duration.unwrap_or(ENDLESS);
         Self::new(Command::Congest, options.plan, patch, Some(duration), options.common)
     }
@@ -85,11 +88,12 @@ impl Request {
         duration: Option<Duration>,
         common: cli::CommonOptions,
     ) -> Result<Self, String> {
-        Ok(Request { command, plan, patch, duration, transport: common.transport, output: common.output })
+        let local = LocalOptions::default();
+        Ok(Request { command, plan, patch, duration, local, transport: common.transport, output: common.output })
     }
 
     /// The plan, with every mistake in it found, and a look at whether its results could be kept.
-    fn resolve(&self, preset: Preset) -> Result<Plan, String> {
+    pub fn resolve(&self, preset: Preset) -> Result<Plan, String> {
         let patches = self.plan.patches(self.patch.clone())?;
         let plan = Plan::resolve(preset, &patches).map_err(|error| error.to_string())?;
         for path in self.files() {
@@ -98,8 +102,40 @@ impl Request {
         Ok(plan)
     }
 
+    /// What must be added to the command line so that ranks decide as this process did.
+    pub fn fixed(&self, plan: &Plan, seed: u64) -> Vec<OsString> {
+        let mut words: Vec<OsString> = Vec::new();
+        if self.plan.preset.is_none() {
+            words.extend(["--preset".into(), plan.preset.to_string().into()]);
+        }
+        if self.plan.seed.is_none() {
+            words.extend(["--seed".into(), seed.to_string().into()]);
+        }
+        words
+    }
+
+    /// The seed asked for, or a new one. 32 bits: easy to read out and to type.
+    pub fn seed(&self) -> u64 {
+        self.plan.seed.unwrap_or_else(|| rand::random::<u32>().into())
+    }
+
+    /// Whether the plan is only to be shown.
+    pub fn is_dry_run(&self) -> bool {
+        self.plan.dry_run
+    }
+
+    /// What was asked for.
+    pub fn command(&self) -> Command {
+        self.command
+    }
+
+    /// Whether the user wants results only.
+    pub fn quiet(&self) -> bool {
+        self.output.quiet
+    }
+
     /// Tells the user something, on stderr.
-    fn say(&self, text: &str) {
+    pub fn say(&self, text: &str) {
         if !self.output.quiet {
             eprintln!("tailback: {text}");
         }
@@ -113,7 +149,7 @@ impl Request {
         Ok(Decision {
             command: self.command,
             plan: self.resolve(Preset::Gpcnet)?,
-            seed: self.plan.seed.unwrap_or_else(|| u64::from(rand::random::<u32>())),
+            seed: self.seed(),
             duration_s: self.duration.unwrap_or_default().as_secs_f64(),
             dry_run: self.plan.dry_run,
         })
@@ -132,23 +168,6 @@ impl Work for Request {
             Command::Congest => None,
             _ => Some(Duration::from_secs(60) + 4 * budget),
         })
-    }
-
-    fn quiet(&self) -> bool {
-        self.output.quiet
-    }
-
-    fn local(&self) -> Result<Local, String> {
-        let plan = self.resolve(Preset::Quick)?;
-        let mut arguments = Vec::new();
-        if plan.ranks_per_node.is_none() {
-            arguments.extend(["--ranks-per-node".into(), "1".into()]);
-        }
-        if self.plan.preset.is_none() {
-            arguments.extend(["--preset".into(), plan.preset.to_string().into()]);
-        }
-        let per_node = plan.ranks_per_node.unwrap_or(1);
-        Ok(Local { ranks: LOCAL_RANKS, per_node, arguments, what: format!("{} plan", plan.preset) })
     }
 
     fn run<B: Bootstrap, T: Transport>(&self, bootstrap: &mut B, transport: &mut T, monitor: &Arc<Monitor>) -> u8 {
@@ -229,16 +248,18 @@ impl Session {
             notes.iter().for_each(|note| request.say(note));
         }
         let system = root.then(|| self.system(bootstrap));
-        let progress = Arc::new(Progress::of_rank(root, request.quiet()));
-        let measured = match self.measure(bootstrap, transport, monitor, &progress) {
+        let measured = match self.measure(bootstrap, transport, monitor, phase_observer(request, root)) {
             Ok(measured) => measured,
             Err(error) => give_up(bootstrap, &error),
         };
-        progress.finish();
         let Some(system) = system else { return 0 };
         let (phases, interrupted) = measured;
         let mut builder = RunBuilder::new(&self.decision.plan, self.decision.seed, description);
-        phases.into_iter().for_each(|phase| builder.add(phase));
+        for phase in phases {
+            // Resampling takes its time, while the others wait for this rank.
+            monitor.tick();
+            builder.add(phase);
+        }
         let run = builder.finish();
         let file = ResultFile {
             schema_version: result::SCHEMA_VERSION,
@@ -250,6 +271,7 @@ impl Session {
             plan: self.decision.plan,
             system,
             runs: vec![run],
+            lab: None,
             models: None,
             notes,
             interrupted,
@@ -262,14 +284,9 @@ impl Session {
         bootstrap: &mut B,
         transport: &mut T,
         monitor: &Arc<Monitor>,
-        progress: &Arc<Progress>,
+        on_phase: OnPhase,
     ) -> tailback_transport::Result<(Vec<engine::Measured>, bool)> {
-        let shown = Arc::clone(progress);
-        let control = Control {
-            monitor: Arc::clone(monitor),
-            interrupt: interrupt_flag(),
-            on_phase: Arc::new(move |name, budget| shown.phase(name, budget)),
-        };
+        let control = Control { monitor: Arc::clone(monitor), interrupt: interrupt_flag(), on_phase };
         let Decision { command, plan, seed, duration_s, .. } = &self.decision;
         let mut job = Job::new(bootstrap, transport, plan, &self.layout, *seed, control)?;
         let measured = match command {
@@ -331,6 +348,18 @@ fn check_operations<T: Transport>(decision: &Decision, transport: &T) -> Result<
     Ok(())
 }
 
+/// Who hears of phases: on rank 0 the process that started the ranks, if it wants to, else the user.
+fn phase_observer(request: &Request, root: bool) -> OnPhase {
+    if !root {
+        return Arc::new(|_, _| {});
+    }
+    if let Some(listener) = PhaseReporter::from_env() {
+        return Arc::new(move |name, budget| listener.tell(name, budget));
+    }
+    let progress = Progress::new(!request.quiet());
+    Arc::new(move |name, budget| progress.phase(name, budget))
+}
+
 /// Raised by the first Ctrl-C or SIGTERM; the second ends the process at once.
 fn interrupt_flag() -> Arc<AtomicBool> {
     use signal_hook::consts::{SIGINT, SIGTERM};
@@ -343,8 +372,18 @@ fn interrupt_flag() -> Arc<AtomicBool> {
     flag
 }
 
-/// Prints the results, then keeps them: what cannot be written has at least been seen.
-fn show(request: &Request, file: &ResultFile) -> u8 {
+/// Prints the results, then keeps them: what cannot be written has at least been seen. A rank that was started by
+/// [`crate::local`] hands them over instead.
+pub fn show(request: &Request, file: &ResultFile) -> u8 {
+    if let Some(path) = std::env::var_os(crate::local::RESULT_VARIABLE) {
+        return match result::write(path.as_ref(), file) {
+            Ok(()) => 0,
+            Err(error) => {
+                eprintln!("tailback: error: {error}");
+                2
+            }
+        };
+    }
     let output = &request.output;
     let printed = cli::print(&output.format.render(file, output.verbose));
     let kept =

@@ -30,6 +30,9 @@ impl LaunchArguments {
         if self.ranks == 0 {
             return Err("a job has at least 1 rank: give -n N".into());
         }
+        if self.ranks_per_node == Some(0) {
+            return Err("a node has at least 1 rank: give --ranks-per-node N".into());
+        }
         let mut options = LaunchOptions::new(self.ranks, self.command);
         options.output = if self.prefix { Output::Prefix } else { Output::Merge };
         options.ranks_per_node = self.ranks_per_node;

@@ -10,11 +10,13 @@ mod options;
 use clap::{Parser, Subcommand};
 
 use crate::backend;
+use crate::lab::{self, LabCommand, LabSpec};
 use crate::result;
 use crate::session::Request;
 
 pub use options::{
-    CommonOptions, CongestOptions, NetworkOptions, OutputOptions, PlanOptions, RunOptions, TransportOptions,
+    CommonOptions, CongestOptions, LocalOptions, NetworkOptions, OutputOptions, PlanOptions, RunOptions,
+    TransportOptions,
 };
 
 /// Measures what congestion does to HPC and data-centre networks.
@@ -23,11 +25,14 @@ pub use options::{
 /// impact. Start it under a launcher (mpirun, srun, `tailback launch`), or alone: then it starts ranks on this machine
 /// by itself.
 #[derive(Debug, Parser)]
-#[command(name = "tailback", version, max_term_width = 110)]
+#[command(name = "tailback", version, max_term_width = 110, after_help = EXIT_CODES)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
 }
+
+const EXIT_CODES: &str =
+    "Exit codes: 0 = ran and passed its thresholds, 1 = a threshold failed, 2 = it could not run or was interrupted";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -40,11 +45,14 @@ enum Command {
     /// How many ranks of a node should talk at once: the max-rate model, measured and fitted
     Maxrate(models::MaxRateOptions),
     /// Messages that compete for ports: predicted by a model, and measured
-    Contention(models::ContentionOptions),
+    Contention(Box<models::ContentionOptions>),
     /// HPC Challenge's latency and bandwidth: ping-pong, natural ring, random rings
     Beff(models::BeffOptions),
     /// Start a command as ranks on this machine
     Launch(launch::LaunchArguments),
+    /// An emulated cluster on this machine
+    #[command(subcommand)]
+    Lab(Lab),
     /// Show what this machine and this binary can do
     Info,
     /// Print the JSON schema of result files
@@ -53,20 +61,83 @@ enum Command {
     Secret,
 }
 
+#[derive(Debug, Subcommand)]
+enum Lab {
+    /// Bring a lab up, run the load test with a rank on each host, bring it down
+    Run(Box<LabRunOptions>),
+    #[command(flatten)]
+    Other(LabCommand),
+}
+
+#[derive(Debug, clap::Args)]
+struct LabRunOptions {
+    #[command(flatten)]
+    lab: LabSpec,
+    #[command(flatten)]
+    run: RunOptions,
+}
+
 /// Does what was asked and gives the exit code; an error is one line for stderr.
 pub fn execute(cli: Cli) -> Result<u8, String> {
     match cli.command {
-        Command::Run(options) => backend::start(&Request::run(options)?),
-        Command::Network(options) => backend::start(&Request::network(options)?),
-        Command::Congest(options) => backend::start(&Request::congest(options)?),
-        Command::Maxrate(options) => options.execute(),
-        Command::Contention(options) => options.execute(),
-        Command::Beff(options) => options.execute(),
+        Command::Run(options) => start(Request::run(options)),
+        Command::Network(options) => start(Request::network(options)),
+        Command::Congest(options) => start(Request::congest(options)),
+        Command::Maxrate(options) => once(options.execute()),
+        Command::Contention(options) => once(options.execute()),
+        Command::Beff(options) => once(options.execute()),
         Command::Launch(arguments) => arguments.execute(),
+        Command::Lab(Lab::Run(options)) => {
+            start_with(Request::run(options.run), |request| backend::start_in_lab(request, &options.lab))
+        }
+        Command::Lab(Lab::Other(command)) => lab::execute(command).map_err(|error| error.to_string()),
         Command::Info => print(&info::text()),
         Command::Schema => print(&format!("{:#}\n", result::schema())),
         Command::Secret => print(&format!("{}\n", tailback_tcp::Secret::random().map_err(|e| e.to_string())?.to_hex())),
     }
+}
+
+fn start(request: Result<Request, String>) -> Result<u8, String> {
+    start_with(request, backend::start)
+}
+
+fn start_with(
+    request: Result<Request, String>,
+    how: impl FnOnce(&Request) -> Result<u8, String>,
+) -> Result<u8, String> {
+    match request {
+        Ok(request) => how(&request),
+        Err(_) if !backend::speaks_for_all() => Ok(2),
+        Err(message) => Err(message),
+    }
+}
+
+/// A mistake that every rank finds alike is one rank's to tell.
+fn once(outcome: Result<u8, String>) -> Result<u8, String> {
+    outcome.or_else(|message| if backend::speaks_for_all() { Err(message) } else { Ok(2) })
+}
+
+/// What clap says instead of a command line: help and the version as they are, a mistake as one line from one rank.
+pub fn refuse(error: &clap::Error) -> Result<u8, String> {
+    use clap::error::ErrorKind;
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => print(&error.render().to_string()),
+        _ if !backend::speaks_for_all() => Ok(2),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            eprint!("{}", error.render());
+            Ok(2)
+        }
+        _ => Err(one_line(&error.render().to_string())),
+    }
+}
+
+/// Clap's first paragraph and its tips; usage and pointers to the help are left out.
+fn one_line(text: &str) -> String {
+    let paragraphs =
+        text.trim().split("\n\n").map(|paragraph| paragraph.lines().map(str::trim).collect::<Vec<_>>().join(" "));
+    let kept = paragraphs.enumerate().filter(|(at, paragraph)| *at == 0 || paragraph.starts_with("tip:"));
+    let kept: Vec<String> = kept.map(|(_, paragraph)| paragraph).collect();
+    kept.join("; ").trim_start_matches("error: ").to_owned()
 }
 
 /// To stdout; a reader that has gone away (`| head`) is no error.
@@ -75,5 +146,39 @@ pub fn print(text: &str) -> Result<u8, String> {
     match std::io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(format!("cannot write to stdout: {error}")),
         _ => Ok(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mistake(arguments: &[&str]) -> String {
+        let error = Cli::try_parse_from([&["tailback"], arguments].concat()).expect_err("a mistake");
+        one_line(&error.render().to_string())
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory as _;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn mistakes_are_one_line() {
+        for (arguments, expected) in [
+            (
+                &["run", "--bugdet", "2s"][..],
+                "unexpected argument '--bugdet' found; tip: a similar argument exists: '--budget'",
+            ),
+            (
+                &["run", "--format", "xml"],
+                "invalid value 'xml' for '--format <FORMAT>' [possible values: table, gpcnet, csv, json]",
+            ),
+            (&["launch", "-n", "2"], "the following required arguments were not provided: <COMMAND>..."),
+            (&["rum"], "unrecognized subcommand 'rum'; tip: a similar subcommand exists: 'run'"),
+        ] {
+            assert_eq!(mistake(arguments), expected);
+        }
     }
 }

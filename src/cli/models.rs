@@ -40,7 +40,7 @@ impl StudyOptions {
             return Err("a node has at least 1 rank: give --ranks-per-node N".into());
         }
         let StudyOptions { ranks_per_node, seed, out, quiet, transport } = self;
-        backend::start(&StudyRequest { study, seed, ranks_per_node, transport, out, draw, quiet })
+        backend::start_study(&StudyRequest { study, seed, ranks_per_node, transport, out, draw, quiet })
     }
 }
 

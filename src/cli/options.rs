@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use tailback_tcp::WaitMode;
 
+use crate::backend::Backend;
 use crate::kernel::{Canary, Congestor};
 use crate::layout::Split;
 use crate::output::Format;
@@ -24,6 +25,8 @@ pub struct RunOptions {
     pub congestors: CongestorOptions,
     #[command(flatten)]
     pub roles: RoleOptions,
+    #[command(flatten)]
+    pub local: LocalOptions,
     #[command(flatten)]
     pub common: CommonOptions,
 }
@@ -68,7 +71,7 @@ pub struct PlanOptions {
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
 
-    /// Wall time that each test may take, e.g. 10s or 500ms
+    /// Wall time that each test may take, e.g. 10s or 500ms [default: 10s in gpcnet, 2s in quick]
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub budget: Option<Duration>,
 
@@ -76,7 +79,8 @@ pub struct PlanOptions {
     #[arg(long)]
     pub seed: Option<u64>,
 
-    /// Change one count of one kernel: bytes, window, iterations, warmup, rings or measurements; repeatable
+    /// Change one count of one kernel: bytes, window, iterations, warmup, rings or measurements; repeatable, e.g.
+    /// lat.bytes=64, or congestor.a2a.bytes=64KiB where a canary has the same name
     #[arg(long, value_name = "KERNEL.SETTING=VALUE")]
     pub set: Vec<Set>,
 
@@ -94,7 +98,7 @@ pub struct PlanOptions {
 #[command(next_help_heading = "Plan")]
 #[allow(missing_docs)]
 pub struct CanaryOptions {
-    /// What is measured, in this order: lat, get-lat, bw, put-bw, bw-sync, nat-bw, allreduce, a2a
+    /// What is measured, in the order given: lat, get-lat, bw, put-bw, bw-sync, nat-bw, allreduce, a2a
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub canaries: Option<Vec<Canary>>,
 }
@@ -104,9 +108,31 @@ pub struct CanaryOptions {
 #[command(next_help_heading = "Plan")]
 #[allow(missing_docs)]
 pub struct CongestorOptions {
-    /// What loads the network, with weights: a2a, incast, put-incast, get-bcast, bcast, allreduce; e.g. incast=40,a2a=60
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = weighted)]
-    pub congestors: Option<Vec<(Congestor, f64)>>,
+    /// What loads the network: a2a, incast, put-incast, get-bcast, bcast, allreduce; with weights if the shares are
+    /// not to be equal, e.g. incast=40,a2a=60 [default: a2a,incast,put-incast,get-bcast]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub congestors: Option<Vec<Share>>,
+}
+
+/// A congestor and its share of the congestor nodes.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    kernel: Congestor,
+    weight: f64,
+    /// Written with a percent sign, so that all of them are to make 100 at most.
+    percent: bool,
+}
+
+impl CongestorOptions {
+    /// The kinds with their weights.
+    pub fn mix(&self) -> Result<Option<Vec<(Congestor, f64)>>, String> {
+        let Some(shares) = &self.congestors else { return Ok(None) };
+        let sum: f64 = shares.iter().map(|share| share.weight).sum();
+        if shares.iter().any(|share| share.percent) && sum > 100.0 + 1e-6 {
+            return Err(format!("the congestors' shares make {sum}%: more than all congestor nodes"));
+        }
+        Ok(Some(shares.iter().map(|share| (share.kernel, share.weight)).collect()))
+    }
 }
 
 /// Who measures and who loads.
@@ -114,17 +140,27 @@ pub struct CongestorOptions {
 #[command(next_help_heading = "Plan")]
 #[allow(missing_docs)]
 pub struct RoleOptions {
-    /// Fraction of the nodes that measure, e.g. 0.2 or 20%
+    /// Fraction of the nodes that measure, e.g. 0.25 or 25% [default: 20%]
     #[arg(long, value_name = "FRACTION", value_parser = units::fraction)]
     pub canary_fraction: Option<f64>,
 
-    /// How roles are dealt out
+    /// How roles are dealt out [default: auto]
     #[arg(long, value_enum)]
     pub split: Option<Split>,
 
     /// Also measure every congestor alone
     #[arg(long)]
     pub congestors_alone: bool,
+}
+
+/// Without a launcher.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Without a launcher")]
+#[allow(missing_docs)]
+pub struct LocalOptions {
+    /// Do not repeat the plan with unshaped links (the repetition tells the network's impact from the processor's)
+    #[arg(long)]
+    pub no_control: bool,
 }
 
 /// How it is run and shown.
@@ -142,23 +178,37 @@ pub struct CommonOptions {
 #[command(next_help_heading = "Transport")]
 #[allow(missing_docs)]
 pub struct TransportOptions {
-    /// Without a launcher: how many ranks to start on this machine [default: 10]
+    /// Without a launcher: how many ranks to start on this machine [default: one per host of the lab, else 10]
     #[arg(short = 'n', long, value_name = "N")]
     pub ranks: Option<usize>,
 
+    /// Without a launcher: plain ranks on this machine rather than the emulated cluster
+    #[arg(long, env = "TAILBACK_NO_LAB", hide_env = true, value_parser = clap::builder::FalseyValueParser::new())]
+    pub no_lab: bool,
+
+    /// The network under test [default: mpi under an MPI launcher, else tcp]
+    #[arg(long, value_enum)]
+    pub transport: Option<Backend>,
+
     /// How a rank waits: spin, yield or block [default: block when ranks outnumber cores, else spin]
-    #[arg(long, value_name = "MODE", env = "TAILBACK_WAIT")]
+    #[arg(long, value_name = "MODE", env = "TAILBACK_WAIT", hide_env_values = true)]
     pub wait: Option<WaitMode>,
 
     /// Interface for measured traffic
-    #[arg(long, value_name = "NAME", env = "TAILBACK_DATA_IF", conflicts_with = "data_address")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "TAILBACK_DATA_IF",
+        hide_env_values = true,
+        conflicts_with = "data_address"
+    )]
     pub data_interface: Option<String>,
 
     /// Local address for measured traffic
-    #[arg(long, value_name = "ADDRESS", env = "TAILBACK_DATA_ADDR")]
+    #[arg(long, value_name = "ADDRESS", env = "TAILBACK_DATA_ADDR", hide_env_values = true)]
     pub data_address: Option<IpAddr>,
 
-    /// End the job when a rank makes no progress for this long [default: 60s and four budgets]
+    /// End the job when a rank makes no progress for this long [default: 60s plus four budgets; none for congest]
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub stall_limit: Option<Duration>,
 }
@@ -176,11 +226,11 @@ pub struct OutputOptions {
     #[arg(short, long)]
     pub verbose: bool,
 
-    /// Write the result file here
+    /// Write the result file (JSON, see `tailback schema`) here, whole or not at all
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 
-    /// Write the results as CSV here
+    /// Write the results as CSV here, whole or not at all
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
 
@@ -204,8 +254,13 @@ impl PlanOptions {
     }
 }
 
-fn weighted(text: &str) -> Result<(Congestor, f64), String> {
-    let (name, weight) = text.split_once('=').unwrap_or((text, "1"));
-    let weight = weight.trim_end_matches('%');
-    Ok((name.trim().parse()?, weight.parse().map_err(|_| format!("'{text}': '{weight}' is no weight"))?))
+impl std::str::FromStr for Share {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, weight) = text.split_once('=').unwrap_or((text, "1"));
+        let (weight, percent) = weight.strip_suffix('%').map_or((weight, false), |weight| (weight, true));
+        let number = weight.trim().parse().map_err(|_| format!("'{text}': '{weight}' is no weight"))?;
+        Ok(Share { kernel: name.trim().parse()?, weight: number, percent })
+    }
 }

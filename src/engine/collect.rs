@@ -54,28 +54,43 @@ pub struct Tally {
     pub loads: Vec<Option<Load>>,
 }
 
+/// A whole phase's tally in a few kilobytes.
+#[derive(Clone, Debug)]
+pub struct EncodedTally {
+    bytes: Vec<u8>,
+    kinds: usize,
+}
+
+impl EncodedTally {
+    /// The tally.
+    pub fn decode(&self) -> Tally {
+        Tally::decode(&self.bytes, self.kinds).expect("rank 0 wrote these bytes itself")
+    }
+}
+
 impl Tally {
     /// An empty tally for a plan with `kinds` congestors.
     pub(super) fn new(kinds: usize) -> Self {
         Tally { canary: None, wall_ns: 0, loads: vec![None; kinds] }
     }
 
-    /// Everyone's tally, on rank 0.
-    pub(super) fn collect<B: Bootstrap>(self, bootstrap: &mut B) -> Result<Option<Tally>> {
+    /// Everyone's tally, on rank 0, which keeps those of many phases and so keeps them small.
+    pub(super) fn collect<B: Bootstrap>(self, bootstrap: &mut B) -> Result<Option<EncodedTally>> {
         let kinds = self.loads.len();
         let damaged = |error: SamplesError| Error::Protocol {
             operation: "collecting results",
             peer: None,
             detail: error.to_string(),
         };
-        let mut sum = self.clone();
-        let root = bootstrap.reduce(self.encode(), &mut |mine, theirs| {
+        let encoded = self.encode();
+        let mut sum = self;
+        let root = bootstrap.reduce(encoded, &mut |mine, theirs| {
             // What comes in as `mine` is what this closure put there last, so `sum` need not be decoded again.
             sum.merge(Tally::decode(theirs, kinds).map_err(damaged)?).map_err(damaged)?;
             *mine = sum.encode();
             Ok(())
         })?;
-        root.map(|bytes| Tally::decode(&bytes, kinds).map_err(damaged)).transpose()
+        Ok(root.map(|bytes| EncodedTally { bytes, kinds }))
     }
 
     fn merge(&mut self, other: Tally) -> std::result::Result<(), SamplesError> {

@@ -103,8 +103,11 @@ impl<'a, B: Bootstrap, T: Transport> Job<'a, B, T> {
     /// Everyone meets; true when anyone was interrupted.
     pub(super) fn meet(&mut self, interrupted: bool) -> Result<bool> {
         let interrupted = u64::from(interrupted || self.control.interrupted());
+        self.control.monitor.wait();
         self.world.start_agreement([0, interrupted, 0, 0])?;
-        Ok(self.world.wait_agreement()?[1] != 0)
+        let agreed = self.world.wait_agreement()?;
+        self.control.monitor.tick();
+        Ok(agreed[1] != 0)
     }
 
     /// Ends the job in order: nobody leaves while another may still need an answer.

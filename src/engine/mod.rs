@@ -10,6 +10,6 @@ mod job;
 mod lockstep;
 mod sequence;
 
-pub use collect::{Load, Phase, Tally};
-pub use job::{Control, Job};
+pub use collect::{EncodedTally, Load, Phase, Tally};
+pub use job::{Control, Job, OnPhase};
 pub use sequence::{Measured, congest, load_test, network_test};

@@ -4,7 +4,7 @@ use tailback_transport::{Bootstrap, Group, Nanos, Result, Transport};
 
 use super::canary::CanaryRun;
 use super::congestor::{CongestorRun, Until};
-use super::{Job, Phase, Tally};
+use super::{EncodedTally, Job, Phase, Tally};
 use crate::layout::Role;
 
 /// One phase's results on rank 0.
@@ -17,7 +17,7 @@ pub struct Measured {
     /// The congestor of the plan that ran alone, by index.
     pub congestor: Option<usize>,
     /// What was measured.
-    pub tally: Tally,
+    pub tally: EncodedTally,
 }
 
 /// What a sequence gives on rank 0: the phases that were completed, and whether the user cut it short.

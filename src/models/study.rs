@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use tailback_transport::{Bootstrap, Error, Monitor, Operation, Rank, Support, Transport};
 
-use crate::backend::{Local, Work};
+use crate::backend::Work;
 use crate::cli::{self, TransportOptions};
 use crate::layout::Nodes;
 use crate::models::{beff, contention, maxrate};
@@ -88,37 +88,6 @@ impl Work for StudyRequest {
         self.transport.stall_limit.or(Some(Duration::from_secs(120)))
     }
 
-    fn quiet(&self) -> bool {
-        self.quiet
-    }
-
-    fn local(&self) -> Result<Local, String> {
-        for path in self.out.iter().chain(&self.draw) {
-            result::check_writable(path).map_err(|error| error.to_string())?;
-        }
-        let (ranks, per_node) = match &self.study {
-            Study::MaxRate(settings) => {
-                let per_node = self.ranks_per_node.unwrap_or(settings.most_pairs.unwrap_or(4).max(1));
-                (2 * per_node, per_node)
-            }
-            Study::Contention(study) => {
-                let graphs = study.graphs();
-                let need = graphs.iter().map(|(_, graph)| contention::ranks_needed(graph));
-                let (nodes, ends) = need.fold((2, 1), |(nodes, ends), need| {
-                    (nodes.max(need.len()), need.into_iter().fold(ends, usize::max))
-                });
-                let per_node = self.ranks_per_node.unwrap_or(ends);
-                (nodes * per_node, per_node)
-            }
-            Study::Beff(_) => (4, self.ranks_per_node.unwrap_or(1)),
-        };
-        let mut arguments = Vec::new();
-        if self.ranks_per_node.is_none() {
-            arguments.extend(["--ranks-per-node".into(), per_node.to_string().into()]);
-        }
-        Ok(Local { ranks, per_node, arguments, what: "study".into() })
-    }
-
     fn run<B: Bootstrap, T: Transport>(&self, bootstrap: &mut B, transport: &mut T, monitor: &Arc<Monitor>) -> u8 {
         match self.measure(bootstrap, transport, monitor) {
             Ok(code) => code,
@@ -135,6 +104,36 @@ impl Work for StudyRequest {
 }
 
 impl StudyRequest {
+    /// Ranks to start on this machine and how many of them make a node, with every mistake in the request found.
+    pub fn local_ranks(&self) -> Result<(usize, usize), String> {
+        for path in self.out.iter().chain(&self.draw) {
+            result::check_writable(path).map_err(|error| error.to_string())?;
+        }
+        Ok(match &self.study {
+            Study::MaxRate(settings) => {
+                let per_node = self.ranks_per_node.unwrap_or(settings.most_pairs.unwrap_or(4).max(1));
+                (2 * per_node, per_node)
+            }
+            Study::Contention(study) => {
+                let graphs = study.graphs();
+                let need = graphs.iter().map(|(_, graph)| contention::ranks_needed(graph));
+                let (nodes, ends) = need.fold((2, 1), |(nodes, ends), need| {
+                    (nodes.max(need.len()), need.into_iter().fold(ends, usize::max))
+                });
+                let per_node = self.ranks_per_node.unwrap_or(ends);
+                (nodes * per_node, per_node)
+            }
+            Study::Beff(_) => (4, self.ranks_per_node.unwrap_or(1)),
+        })
+    }
+
+    /// Tells the user something, on stderr.
+    pub fn say(&self, text: &str) {
+        if !self.quiet {
+            eprintln!("tailback: {text}");
+        }
+    }
+
     fn measure<B: Bootstrap, T: Transport>(
         &self,
         bootstrap: &mut B,
@@ -193,6 +192,7 @@ impl StudyRequest {
                 environment: result::environment(),
             },
             runs: vec![run],
+            lab: None,
             models: Some(models),
             notes: Vec::new(),
             interrupted: false,

@@ -7,7 +7,8 @@ use tailback_transport::Bytes;
 use super::number::{factor, figure};
 use super::table::Table;
 use crate::engine::Phase;
-use crate::result::{Command, CongestorLoad, Node, NodeRole, ResultFile, Run, Test};
+use crate::lab::PortCounters;
+use crate::result::{Command, CongestorLoad, ControlRecord, LabRecord, Node, NodeRole, ResultFile, Run, Test};
 use crate::stats::{Factor, Statistic};
 
 pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
@@ -21,6 +22,16 @@ pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
         section(&mut out, alone, &loads(run.congestors.iter().map(|load| ("-", load))));
         let under = run.tests.iter().flat_map(|test| test.load.iter().map(|load| (test.kernel.info().key, load)));
         section(&mut out, "Load delivered while the canary measured", &loads(under));
+    }
+    if let Some(lab) = &result.lab {
+        section(&mut out, "Drops and full queues of the emulated network", &busiest_ports(lab));
+        if let Some(control) = &lab.control {
+            section(
+                &mut out,
+                "Control: the same plan with unshaped links, where only the processor is the limit",
+                &verdicts(control),
+            );
+        }
     }
     if result.interrupted {
         out += "Interrupted: phases that were not complete are left out.\n";
@@ -151,6 +162,31 @@ fn loads<'a>(rows: impl Iterator<Item = (&'a str, &'a CongestorLoad)>) -> Table 
             figure(load.delivered_mib_per_s),
             load.summary.as_ref().map_or_else(|| "-".into(), |summary| figure(summary.p50)),
         ]);
+    }
+    table
+}
+
+/// The ports that dropped most, under load: where the congestion was.
+fn busiest_ports(lab: &LabRecord) -> Table {
+    const SHOWN: usize = 4;
+    let mut ports: Vec<(&str, &PortCounters, u64)> = Vec::new();
+    for phase in lab.phases.iter().filter(|phase| phase.phase.starts_with(Phase::Loaded.word())) {
+        for port in &phase.ports {
+            ports.extend(port.queue.as_ref().filter(|q| q.drops > 0).map(|q| (phase.phase.as_str(), port, q.drops)));
+        }
+    }
+    ports.sort_by_key(|&(_, _, drops)| std::cmp::Reverse(drops));
+    let mut table = Table::new(["port", "phase", "sent", "packets dropped"]);
+    for (phase, port, drops) in ports.into_iter().take(SHOWN) {
+        table.row([format!("{} to {}", port.from, port.to), phase.to_owned(), amount(port.bytes), drops.to_string()]);
+    }
+    table
+}
+
+fn verdicts(control: &ControlRecord) -> Table {
+    let mut table = Table::new(["test", "impact", "unshaped", "comes from"]);
+    for verdict in &control.verdicts {
+        table.row([verdict.title.clone(), factor(verdict.shaped), factor(verdict.unshaped), verdict.cause.to_string()]);
     }
     table
 }

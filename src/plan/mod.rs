@@ -146,6 +146,13 @@ impl Plan {
         if self.canaries.is_empty() || self.congestors.is_empty() {
             return invalid("a plan needs at least one canary and one congestor".into());
         }
+        // A name stands for one test in settings and in results.
+        let canaries = self.canaries.iter().map(|test| ("canary", test.kernel.info().key));
+        let congestors = self.congestors.iter().map(|test| ("congestor", test.kernel.info().key));
+        let mut named = std::collections::HashSet::new();
+        if let Some((role, key)) = canaries.chain(congestors).find(|test| !named.insert(*test)) {
+            return invalid(format!("{role} '{key}' is named twice"));
+        }
         for test in &self.canaries {
             check_counts(test.kernel.info().key, &test.counts)?;
         }
@@ -222,6 +229,7 @@ mod tests {
             ("[congestors]\nincast = 0", "must be above 0"),
             ("ranks_per_node = 0", "--ranks-per-node must be at least 1"),
             ("canaries = []", "at least one canary"),
+            ("canaries = ['bw', 'lat', 'bw']", "canary 'bw' is named twice"),
             ("budget = '0s'", "budget 0 s"),
         ] {
             let message = resolve(toml).expect_err(toml).to_string();

@@ -79,8 +79,12 @@ impl Patch {
     /// The patch in a plan file.
     pub fn read(path: &Path) -> Result<Self, PlanError> {
         let name = path.display().to_string();
-        let text =
-            std::fs::read_to_string(path).map_err(|source| PlanError::Unreadable { path: name.clone(), source })?;
+        let unreadable = |source| PlanError::Unreadable { path: name.clone(), source };
+        // The launcher reads it, then rank 0: the second would find a pipe empty and run another plan.
+        if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+            return Err(unreadable(std::io::Error::other("it is no regular file")));
+        }
+        let text = std::fs::read_to_string(path).map_err(unreadable)?;
         Self::parse(&text, &name)
     }
 
@@ -88,7 +92,7 @@ impl Patch {
     pub fn parse(text: &str, path: &str) -> Result<Self, PlanError> {
         let malformed = |detail: String| PlanError::Malformed { path: path.into(), detail };
         let file: File = toml::from_str(text).map_err(|error| {
-            let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count().max(1));
+            let line = error.span().map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
             let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
             malformed(format!("{place}{}", error.message().replace('\n', " ")))
         })?;

@@ -13,8 +13,8 @@ pub struct RunBuilder<'a> {
     plan: &'a Plan,
     seed: u64,
     run: Run,
-    /// Samples of isolated tests, until their loaded half comes.
-    isolated: Vec<(usize, Samples)>,
+    /// Samples of isolated tests, encoded because that is a hundredth of their size, until their loaded half comes.
+    isolated: Vec<(usize, Vec<u8>)>,
 }
 
 impl<'a> RunBuilder<'a> {
@@ -30,12 +30,13 @@ impl<'a> RunBuilder<'a> {
     /// Adds a phase.
     pub fn add(&mut self, measured: Measured) {
         let Measured { phase, canary, tally, .. } = measured;
+        let tally = tally.decode();
         let load = self.loads(&tally.loads);
         match (phase, canary, tally.canary) {
             (Phase::Isolated | Phase::Loaded, Some(test), Some(samples)) => {
                 self.run.tests.push(self.test(phase, test, &samples, tally.wall_ns, load));
                 if phase == Phase::Isolated {
-                    self.isolated.push((test, samples));
+                    self.isolated.push((test, samples.encode()));
                 } else {
                     self.add_impact(test, &samples);
                 }
@@ -91,8 +92,7 @@ impl<'a> RunBuilder<'a> {
 
     fn add_impact(&mut self, test: usize, loaded: &Samples) {
         let Some(at) = self.isolated.iter().position(|(index, _)| *index == test) else { return };
-        // Its memory is not needed again.
-        let (_, isolated) = self.isolated.swap_remove(at);
+        let isolated = Samples::decode(&self.isolated.swap_remove(at).1).expect("encoded by this builder");
         let test = &self.plan.canaries[test];
         if let Some(impact) = impact(&isolated, loaded, test.kernel.info().direction, self.seed) {
             self.run.impacts.push(TestImpact { kernel: test.kernel, title: test.title(), impact });

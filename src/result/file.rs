@@ -1,7 +1,7 @@
 //! Reading and writing result files. A file is written whole or not at all.
 
-use std::fs::File;
-use std::io::Write;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::{ResultFile, SCHEMA_VERSION};
@@ -11,9 +11,9 @@ use super::{ResultFile, SCHEMA_VERSION};
 #[allow(missing_docs)]
 pub enum ResultError {
     #[error("cannot write {path}: {source}")]
-    Write { path: String, source: std::io::Error },
+    Write { path: String, source: io::Error },
     #[error("cannot read {path}: {source}")]
-    Read { path: String, source: std::io::Error },
+    Read { path: String, source: io::Error },
     #[error("{path} is no Tailback result: {detail}")]
     Malformed { path: String, detail: String },
     #[error(
@@ -27,9 +27,53 @@ pub fn write(path: &Path, result: &ResultFile) -> Result<(), ResultError> {
     write_text(path, &(serde_json::to_string_pretty(result).expect("a result is plain data") + "\n"))
 }
 
-/// Writes next to the target, syncs, and renames: a reader sees the old file or the new one, never a part.
+/// Writes a text whole or not at all: a reader sees the old file or the new one, never a part.
 pub fn write_text(path: &Path, text: &str) -> Result<(), ResultError> {
-    let failed = |source| ResultError::Write { path: path.display().to_string(), source };
+    Target::of(path)
+        .and_then(|target| match target {
+            Target::Replace(path) => replace(&path, text),
+            Target::Stream(path) => OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes()),
+        })
+        .map_err(|source| ResultError::Write { path: path.display().to_string(), source })
+}
+
+/// Fails now if `path` could not be written later: nobody runs for an hour to learn of a missing folder.
+pub fn check_writable(path: &Path) -> Result<(), ResultError> {
+    Target::of(path)
+        .and_then(|target| match target {
+            Target::Replace(path) => {
+                let partial = partial_path(&path);
+                File::create(&partial)?;
+                std::fs::remove_file(&partial)
+            }
+            // Opening a pipe would wait for its reader.
+            Target::Stream(_) => Ok(()),
+        })
+        .map_err(|source| ResultError::Write { path: path.display().to_string(), source })
+}
+
+/// What a path stands for.
+enum Target {
+    /// A file, or nothing yet: a new file takes its place. Links are followed, so that they stay links.
+    Replace(PathBuf),
+    /// A device or a pipe, which is written to and never replaced.
+    Stream(PathBuf),
+}
+
+impl Target {
+    fn of(path: &Path) -> io::Result<Self> {
+        match std::fs::metadata(path) {
+            Ok(facts) if facts.is_dir() => Err(io::Error::other("it is a folder")),
+            Ok(facts) if facts.is_file() => Ok(Target::Replace(std::fs::canonicalize(path)?)),
+            Ok(_) => Ok(Target::Stream(path.into())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Target::Replace(path.into())),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Writes next to the target, syncs, and renames.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
     let partial = partial_path(path);
     let written = (|| {
         let mut out = File::create(&partial)?;
@@ -37,22 +81,11 @@ pub fn write_text(path: &Path, text: &str) -> Result<(), ResultError> {
         out.sync_all()?;
         std::fs::rename(&partial, path)
     })();
-    written.map_err(|source| {
-        // The rename took it away, or it is ours to remove.
+    if written.is_err() {
+        // The rename did not take it away, so it is ours to remove.
         let _ = std::fs::remove_file(&partial);
-        failed(source)
-    })
-}
-
-/// Fails now if `path` could not be written later: nobody runs for an hour to learn of a missing folder.
-pub fn check_writable(path: &Path) -> Result<(), ResultError> {
-    let failed = |source| ResultError::Write { path: path.display().to_string(), source };
-    if path.is_dir() {
-        return Err(failed(std::io::Error::other("it is a folder")));
     }
-    let partial = partial_path(path);
-    File::create(&partial).map_err(failed)?;
-    std::fs::remove_file(&partial).map_err(failed)
+    written
 }
 
 fn partial_path(path: &Path) -> PathBuf {
@@ -91,4 +124,36 @@ pub fn schema() -> serde_json::Value {
     let mut schema = schemars::schema_for!(ResultFile).to_value();
     schema["$id"] = format!("urn:tailback:result:{SCHEMA_VERSION}").into();
     schema
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_and_a_link_to_it_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        write_text(&file, "one").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        check_writable(&link).unwrap();
+        write_text(&link, "two").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "two");
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2, "nothing partial is left");
+    }
+
+    #[test]
+    fn a_device_is_written_to_and_not_replaced() {
+        use std::os::unix::fs::FileTypeExt as _;
+        // A link to it, so that a failing test replaces the link and not the machine's own device.
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("full");
+        std::os::unix::fs::symlink("/dev/full", &link).unwrap();
+        check_writable(&link).unwrap();
+        let error = write_text(&link, "text").unwrap_err().to_string();
+        assert!(error.starts_with("cannot write") && error.contains("No space left on device"), "{error}");
+        assert!(link.is_symlink() && std::fs::metadata(&link).unwrap().file_type().is_char_device());
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "nothing partial is left");
+    }
 }

@@ -8,6 +8,7 @@ mod build;
 mod facts;
 mod file;
 mod histogram;
+mod lab;
 mod models;
 
 use schemars::JsonSchema;
@@ -22,6 +23,7 @@ pub use build::{RunBuilder, placement, plain_placement};
 pub use facts::{Build, HostFacts, environment, now_rfc3339};
 pub use file::{ResultError, check_writable, read, schema, write, write_text};
 pub use histogram::EncodedHistogram;
+pub use lab::{Cause, ControlRecord, LabRecord, PhaseCounters, Verdict};
 pub use models::{
     ContentionResult, EdgeResult, Estimate, FitResult, GraphResult, MaxRateResult, ModelResults, RegimeResult,
 };
@@ -51,6 +53,8 @@ pub struct ResultFile {
     pub system: System,
     /// One entry for each transport the plan was run over.
     pub runs: Vec<Run>,
+    /// The emulated cluster it ran on, if it did.
+    pub lab: Option<LabRecord>,
     /// What a study found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub models: Option<ModelResults>,

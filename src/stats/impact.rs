@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bootstrap::{Batched, Interval, interval};
+use super::bootstrap::{Batched, Interval, intervals};
 use super::{Direction, Samples, Statistic, Summary};
 
 /// One figure's impact factor.
@@ -44,11 +44,11 @@ impl Impact {
 pub fn impact(isolated: &Samples, loaded: &Samples, direction: Direction, seed: u64) -> Option<Impact> {
     let (before, after) = (Summary::of(isolated, direction)?, Summary::of(loaded, direction)?);
     let (calm, busy) = (Batched::of(isolated), Batched::of(loaded));
-    let factor = |statistic: Statistic| Factor {
-        factor: direction.factor(before.get(statistic), after.get(statistic)),
-        interval: interval(&calm, &busy, direction, statistic, seed),
-    };
-    let [avg, p50, p90, p99, p999] = Statistic::ALL.map(factor);
+    let intervals = intervals(&calm, &busy, direction, seed);
+    let [avg, p50, p90, p99, p999] = std::array::from_fn(|at| {
+        let statistic = Statistic::ALL[at];
+        Factor { factor: direction.factor(before.get(statistic), after.get(statistic)), interval: intervals[at] }
+    });
     Some(Impact { avg, p50, p90, p99, p999 })
 }
 

@@ -43,10 +43,7 @@ impl Batch {
     }
 
     fn clear(&mut self) {
-        // Untouched memory stays untouched.
-        if !self.histogram.is_empty() {
-            self.histogram.reset();
-        }
+        self.histogram.reset();
         (self.sum_ns, self.extremes_ns, self.passes) = (0.0, None, (0.0, 0));
     }
 
@@ -88,9 +85,12 @@ impl Default for Samples {
 }
 
 impl Samples {
-    /// Empty, with all memory it will ever need.
+    /// Empty, with all memory that recording will ever need.
     pub fn new() -> Self {
-        Samples { batches: (0..MAX_BATCHES).map(|_| Batch::new()).collect(), width: 1, passes: 0 }
+        let mut batches: Vec<Batch> = (0..MAX_BATCHES).map(|_| Batch::new()).collect();
+        // Writing to it makes the memory real, so that no sample has to wait for that and no rank grows as it records.
+        batches.iter_mut().for_each(Batch::clear);
+        Samples { batches, width: 1, passes: 0 }
     }
 
     /// Records one sample in the current pass. No allocation.
@@ -120,9 +120,10 @@ impl Samples {
 
     fn widen(&mut self) {
         for at in 0..MAX_BATCHES / 2 {
-            let (left, right) = (self.batches[2 * at].clone(), self.batches[2 * at + 1].clone());
-            self.batches[at] = left;
-            self.batches[at].absorb(&right);
+            // In place: what stood at `at` was absorbed by an earlier one.
+            self.batches.swap(at, 2 * at);
+            let (joined, rest) = self.batches.split_at_mut(2 * at + 1);
+            joined[at].absorb(&rest[0]);
         }
         self.batches[MAX_BATCHES / 2..].iter_mut().for_each(Batch::clear);
         self.width *= 2;
@@ -137,9 +138,7 @@ impl Samples {
     /// The same samples as one batch of one pass, for teams that do not pass in step with each other.
     #[must_use]
     pub fn flatten(mut self) -> Self {
-        let total = self.total();
-        self.batches.iter_mut().for_each(Batch::clear);
-        self.batches[0] = total;
+        self.batches = vec![self.total()];
         (self.width, self.passes) = (1, 1);
         self
     }
@@ -166,6 +165,7 @@ impl Samples {
         if (self.width, self.passes) != (other.width, other.passes) {
             return Err(SamplesError(format!("{} passes on one rank, {} on another", self.passes, other.passes)));
         }
+        self.batches.resize_with(self.batches.len().max(other.batches.len()), Batch::new);
         for (mine, theirs) in self.batches.iter_mut().zip(&other.batches) {
             if !theirs.histogram.is_empty() || theirs.passes.1 > 0 {
                 mine.absorb(theirs);
@@ -198,17 +198,17 @@ impl Samples {
         out
     }
 
-    /// The inverse of [`Samples::encode`].
+    /// The inverse of [`Samples::encode`], to look at and to merge: it has no room for new samples.
     pub fn decode(mut bytes: &[u8]) -> Result<Self, SamplesError> {
-        let mut samples = Samples::new();
-        samples.width = word(&mut bytes)?;
-        samples.passes = word(&mut bytes)?;
+        let (width, passes) = (word(&mut bytes)?, word(&mut bytes)?);
+        let mut samples = Samples { batches: Vec::new(), width, passes };
         let used = word(&mut bytes)? as usize;
         if used > MAX_BATCHES || samples.width == 0 {
             return Err(SamplesError(format!("{used} batches of {} passes", samples.width)));
         }
         let mut deserializer = Deserializer::new();
-        for batch in &mut samples.batches[..used] {
+        for _ in 0..used {
+            let mut batch = Batch::new();
             let length = word(&mut bytes)? as usize;
             let mut histogram = take(&mut bytes, length)?;
             let decoded: Histogram<u64> =
@@ -218,6 +218,7 @@ impl Samples {
             batch.extremes_ns = (low <= high).then_some((low, high));
             batch.sum_ns = f64::from_bits(word(&mut bytes)?);
             batch.passes = (f64::from_bits(word(&mut bytes)?), word(&mut bytes)?);
+            samples.batches.push(batch);
         }
         if bytes.is_empty() { Ok(samples) } else { Err(SamplesError(format!("{} bytes too many", bytes.len()))) }
     }
@@ -257,6 +258,13 @@ mod tests {
         assert_eq!(total.pass_mean(), Some(499.5));
         assert_eq!(total.extremes_ns(), Some((1000, 1000 + 9990 + 2)));
         assert!((total.mean_ns() - (1000.0 + 4995.0 + 1.0)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn joined_batches_keep_their_order() {
+        let samples = filled(MAX_BATCHES as u64, 1);
+        let means: Vec<f64> = samples.batches().map(|batch| batch.pass_mean().unwrap()).collect();
+        assert_eq!(means, (0..8).map(|at| f64::from(at) * 2.0 + 0.5).collect::<Vec<_>>());
     }
 
     #[test]

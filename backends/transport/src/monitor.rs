@@ -1,9 +1,9 @@
 //! Where a rank is, for those who must say so when something goes wrong.
 //!
 //! The benchmark writes (phase, ticks); the bootstrap's watcher thread reads, tells the job, and names the rank that
-//! made no progress. A tick is one relaxed atomic add and may sit between timed iterations, never inside one.
+//! made no progress. A tick is a relaxed atomic add and a store and may sit between timed iterations, never inside one.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// A rank's current phase and a counter that moves while it makes progress.
@@ -11,13 +11,14 @@ use std::sync::{Mutex, PoisonError};
 pub struct Monitor {
     phase: Mutex<String>,
     ticks: AtomicU64,
+    waiting: AtomicBool,
 }
 
 impl Monitor {
     /// A monitor in phase "start-up".
     #[must_use]
     pub fn new() -> Self {
-        Monitor { phase: Mutex::new("start-up".into()), ticks: AtomicU64::new(0) }
+        Monitor { phase: Mutex::new("start-up".into()), ticks: AtomicU64::new(0), waiting: AtomicBool::new(false) }
     }
 
     /// Enters a phase; entering counts as progress.
@@ -29,6 +30,19 @@ impl Monitor {
     /// Says that progress was made.
     pub fn tick(&self) {
         self.ticks.fetch_add(1, Ordering::Relaxed);
+        self.waiting.store(false, Ordering::Relaxed);
+    }
+
+    /// Says that from now until the next tick this rank has nothing to do but wait for others, so that it is not the
+    /// one to blame when nothing moves.
+    pub fn wait(&self) {
+        self.waiting.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the rank waits for others.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed)
     }
 
     /// The phase entered last.

@@ -27,12 +27,7 @@ pub fn measure<B: Bootstrap, T: Transport>(
     let rings = random_rings(seed, 0, size, me, settings.rings);
     let natural = natural_ring(size, me);
 
-    let mut kinds = [
-        (settings.latency_bytes, settings.latency_iterations),
-        (settings.bandwidth_bytes, settings.bandwidth_iterations),
-    ]
-    .into_iter()
-    .map(|(bytes, iterations)| {
+    let mut measured = |bytes: usize, iterations: usize| {
         monitor.enter(&format!("ping-pong, {bytes} B"));
         let one_way = all_pairs(bootstrap, &mut group, &pairs, (bytes, largest), iterations, monitor)?;
         monitor.enter(&format!("rings, {bytes} B"));
@@ -44,11 +39,11 @@ pub fn measure<B: Bootstrap, T: Transport>(
         };
         let natural = ring(natural)?;
         let random: Vec<f64> = rings.iter().map(|&neighbours| ring(neighbours)).collect::<Result<_>>()?;
-        Ok((bytes, one_way, natural, random))
-    });
-    let (Some(latency), Some(bandwidth)) = (kinds.next(), kinds.next()) else { unreachable!("two kinds") };
-    let (_, one_way, natural_time, random_times) = latency?;
-    let (bytes, transfers, natural_transfer, random_transfers) = bandwidth?;
+        Ok::<_, Error>((one_way, natural, random))
+    };
+    let (one_way, natural_time, random_times) = measured(settings.latency_bytes, settings.latency_iterations)?;
+    let bytes = settings.bandwidth_bytes;
+    let (transfers, natural_transfer, random_transfers) = measured(bytes, settings.bandwidth_iterations)?;
     let rate = |seconds: f64| bytes as f64 / seconds * 1e-9;
     Ok(Beff {
         settings: settings.clone(),

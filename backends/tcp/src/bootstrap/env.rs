@@ -36,8 +36,6 @@ pub mod variables {
     pub const ROOT_RESERVED: &str = "TAILBACK_ROOT_RESERVED";
     /// Set by the launcher: the inherited pipe that breaks when the launcher is gone, as `descriptor:inode`.
     pub const LIFELINE: &str = "TAILBACK_LIFELINE";
-    /// Set to 1 by a launcher that wants to be told about phases.
-    pub const PHASES: &str = "TAILBACK_PHASES";
     /// How the ranks were started, for the result file.
     pub const LAUNCHER: &str = "TAILBACK_LAUNCHER";
 }

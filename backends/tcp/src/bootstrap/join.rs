@@ -15,6 +15,7 @@ use super::config::JoinConfig;
 use super::failure::Ranks;
 use super::gate::Gate;
 use super::handshake::{Obstacle, connect, framed, read_framed};
+use super::judge::lost_message;
 use super::message::{Answer, Attach, Join};
 use super::polling::poll_until;
 use super::roster::Roster;
@@ -207,7 +208,9 @@ fn root_lost(config: &JoinConfig) -> Setback {
     if config.rank.0 != 1 {
         return Setback::Theirs;
     }
-    Setback::Mine(Error::Setup(format!("rank 0 at {} was lost while ranks joined: connection closed", config.root)))
+    // Its name was not told yet; its address is known to everybody.
+    let host = config.root.ip().to_string();
+    Setback::Mine(Error::Setup(lost_message(Rank(0), &host, "start-up", "connection closed")))
 }
 
 fn still_wanted(config: &JoinConfig, root: &TcpStream) -> JoinResult<()> {

@@ -41,7 +41,7 @@ use self::peer::Peer;
 use self::shared::{Command, Shared};
 use self::tree::Tree;
 use self::watch::Watcher;
-pub(crate) use self::{failure::say, polling::poll_until};
+pub(crate) use self::{config::hostname, failure::say, polling::poll_until};
 
 /// How long a failed call waits for the watcher to end the job before it returns.
 const END_LIMIT: Duration = Duration::from_secs(8);

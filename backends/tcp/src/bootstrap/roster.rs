@@ -12,6 +12,7 @@ use super::failure::Ranks;
 use super::gate::{Admitted, Gate};
 use super::handshake::framed;
 use super::join::{CHECK_INTERVAL, JoinResult, Setback};
+use super::judge::lost_message;
 use super::message::{Answer, Join};
 use super::polling::poll_until;
 use super::tree;
@@ -127,7 +128,7 @@ impl<'a> Roster<'a> {
             None => Ok(()),
             Some(at) => {
                 let (rank, entry) = here[at];
-                let text = format!("rank {rank} (host {}) was lost while joining: connection closed", entry.host);
+                let text = lost_message(Rank::from(rank), &entry.host, "start-up", "connection closed");
                 Err(Setback::Mine(Error::Setup(text)))
             }
         }

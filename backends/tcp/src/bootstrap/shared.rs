@@ -57,7 +57,8 @@ impl Shared {
 
     /// This rank's sign of life, without its phase.
     pub(super) fn beat(&self, rank: Rank) -> Beat {
-        let state = if self.waiting.load(Ordering::Relaxed) { State::Waiting } else { State::Busy };
+        let waiting = self.waiting.load(Ordering::Relaxed) || self.monitor.is_waiting();
+        let state = if waiting { State::Waiting } else { State::Busy };
         let collectives = self.collectives.load(Ordering::Relaxed);
         Beat { rank, ticks: self.monitor.ticks(), collectives, state, phase: None }
     }

@@ -18,7 +18,7 @@ use tailback_transport::{Error, Rank, Result};
 use super::output::Stream;
 use super::signals::Signals;
 use super::{LaunchOptions, Output};
-use crate::bootstrap::{EXIT_CODE, Lifeline, poll_until, say, variables};
+use crate::bootstrap::{EXIT_CODE, Lifeline, hostname, poll_until, say, variables};
 use crate::secret::Secret;
 
 /// How long ranks have to end by themselves, and to say why, after one has failed.
@@ -54,8 +54,8 @@ pub(super) struct Crew {
     /// Whether ranks had to be told to end.
     pushed: bool,
     reported: bool,
-    /// Phases that ranks told, for the options\' hook.
-    phases: Vec<String>,
+    /// Why results did not reach the user. No reason to end the job: its result file may be what counts.
+    lost: Option<io::Error>,
     /// Breaks when the launcher is gone.
     _lifeline: OwnedFd,
     /// Keeps rank 0's port from everybody else.
@@ -89,7 +89,7 @@ impl Crew {
             interrupted: None,
             pushed: false,
             reported: false,
-            phases: Vec::new(),
+            lost: None,
             _lifeline: lifeline,
             _reservation: reservation,
         };
@@ -118,9 +118,6 @@ impl Crew {
         if let Some(count) = options.ranks_per_node {
             command.env(variables::HOST, format!("node{}", rank.index() / count.max(1)));
         }
-        if options.on_phase.is_some() {
-            command.env(variables::PHASES, "1");
-        }
         command.envs(options.env.iter().chain(&setup.env).map(|(name, value)| (name, value)));
         let mut child = command.spawn().map_err(|e| {
             let program = words[0].to_string_lossy();
@@ -138,7 +135,7 @@ impl Crew {
     }
 
     /// Waits for the end of all ranks and gives the job's exit code.
-    pub(super) fn supervise(&mut self, signals: &Signals, on_phase: Option<&dyn Fn(&str)>) -> Result<i32> {
+    pub(super) fn supervise(&mut self, signals: &Signals) -> Result<i32> {
         let mut drained = None;
         loop {
             let next = match self.pressure {
@@ -146,9 +143,6 @@ impl Crew {
                 Pressure::None | Pressure::Killed => Instant::now() + IDLE,
             };
             self.wait(signals, drained.unwrap_or(next))?;
-            for phase in std::mem::take(&mut self.phases) {
-                on_phase.inspect(|tell| tell(&phase));
-            }
             for signal in signals.arrived() {
                 self.pass_on(signal);
             }
@@ -174,11 +168,11 @@ impl Crew {
         let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         drop(fds);
         let mut ready = ready.into_iter();
-        let (reported, phases) = (&mut self.reported, &mut self.phases);
+        let (reported, lost) = (&mut self.reported, &mut self.lost);
         self.streams.retain_mut(|stream| {
             let open = !ready.next().unwrap_or(false) || stream.pump();
             *reported |= stream.reported;
-            phases.append(&mut stream.phases);
+            *lost = lost.take().or(stream.lost.take());
             open
         });
         Ok(())
@@ -250,7 +244,11 @@ impl Crew {
 
     fn conclude(&self) -> i32 {
         if let Some(signal) = self.interrupted {
-            return 128 + signal.as_raw();
+            return self.interrupted_code(signal);
+        }
+        if let Some(error) = &self.lost {
+            say("error", &format!("cannot write to stdout: {error}"));
+            return EXIT_CODE;
         }
         let Some((rank, status)) = self.first_failure else { return 0 };
         match (status.code(), status.signal()) {
@@ -263,10 +261,22 @@ impl Crew {
             }
             (None, Some(_)) if self.reported => EXIT_CODE,
             (None, Some(signal)) => {
-                say("error", &format!("rank {rank} was ended by signal {signal}"));
-                128 + signal
+                // A rank that is part of a job has neighbours who notice, so this one was not, or no longer.
+                let when = "in phase \"start-up\", or after its last phase";
+                say("error", &format!("rank {rank} (host {}) was ended by signal {signal} {when}", hostname()));
+                EXIT_CODE
             }
             (None, None) => EXIT_CODE,
+        }
+    }
+
+    /// Ranks that take a signal as a wish and end in order have a code of their own, which then is the job's.
+    fn interrupted_code(&self, signal: Signal) -> i32 {
+        let orderly = self.members.iter().all(|m| m.status.is_some_and(|s| s.code().is_some()));
+        match self.first_failure {
+            _ if !orderly => 128 + signal.as_raw(),
+            None => 0,
+            Some((_, status)) => status.code().unwrap_or(EXIT_CODE),
         }
     }
 }

@@ -38,9 +38,6 @@ pub struct RankSetup {
     pub env: Vec<(OsString, OsString)>,
 }
 
-/// Hears of phases that ranks tell the launcher about.
-pub type OnPhase = Box<dyn Fn(&str)>;
-
 /// What to start.
 pub struct LaunchOptions {
     /// How many ranks.
@@ -62,9 +59,6 @@ pub struct LaunchOptions {
     pub setup: Box<dyn Fn(Rank) -> RankSetup>,
     /// How long ranks have to end after a signal before they are killed.
     pub grace: Duration,
-    /// Called with what follows `tailback: phase: ` on a line of a rank's stderr; such lines are not shown. Ranks are
-    /// asked for them by `TAILBACK_PHASES=1`.
-    pub on_phase: Option<OnPhase>,
 }
 
 impl LaunchOptions {
@@ -81,7 +75,6 @@ impl LaunchOptions {
             env: Vec::new(),
             setup: Box::new(|_| RankSetup::default()),
             grace: Duration::from_secs(3),
-            on_phase: None,
         }
     }
 }
@@ -95,12 +88,12 @@ impl fmt::Debug for LaunchOptions {
     }
 }
 
-/// Runs the job and gives its exit code: 0, the first failing rank's own, 2 when ranks reported that one was killed,
-/// 128 + signal when a rank was killed and nobody could tell, or when the launcher itself was told to end.
+/// Runs the job and gives its exit code: 0, the first failing rank's own, or 2 when a rank was killed. When the launcher
+/// was told to end: the ranks' own code if they all ended in order, else 128 + signal.
 pub fn run(options: &LaunchOptions) -> Result<i32> {
     let signals = Signals::install()?;
     let mut crew = Crew::start(options)?;
-    let code = crew.supervise(&signals, options.on_phase.as_deref());
+    let code = crew.supervise(&signals);
     signals.uninstall();
     code
 }

@@ -10,8 +10,6 @@ use tailback_transport::Rank;
 const LINE_LIMIT: usize = 1 << 20;
 /// How every message that ends a job begins.
 const ERROR_MARK: &[u8] = b"tailback: error:";
-/// How a line begins that tells the launcher about a phase, rather than the user.
-pub(super) const PHASE_MARK: &[u8] = b"tailback: phase: ";
 
 /// One rank's stdout or stderr.
 #[derive(Debug)]
@@ -22,14 +20,14 @@ pub(super) struct Stream {
     buffer: Vec<u8>,
     /// Whether a line said why the job ends.
     pub(super) reported: bool,
-    /// Phases told since they were last taken.
-    pub(super) phases: Vec<String>,
+    /// Why the user did not get to see all of it.
+    pub(super) lost: Option<io::Error>,
 }
 
 impl Stream {
     pub(super) fn new(source: OwnedFd, rank: Rank, prefixed: bool, is_stderr: bool) -> Self {
         let prefix = prefixed.then(|| format!("[{rank}] ").into_bytes());
-        Stream { source: source.into(), prefix, is_stderr, buffer: Vec::new(), reported: false, phases: Vec::new() }
+        Stream { source: source.into(), prefix, is_stderr, buffer: Vec::new(), reported: false, lost: None }
     }
 
     /// Reads once, when poll said that this does not wait, and passes whole lines on. `false` at the end.
@@ -58,21 +56,20 @@ impl Stream {
     fn pass_on(&mut self, lines: &[u8]) {
         let mut shown = Vec::with_capacity(lines.len());
         for line in lines.split_inclusive(|b| *b == b'\n') {
-            if let Some(phase) = line.strip_prefix(PHASE_MARK).filter(|_| self.is_stderr) {
-                self.phases.push(String::from_utf8_lossy(phase).trim_end().to_owned());
-                continue;
-            }
             self.reported |= self.is_stderr && line.starts_with(ERROR_MARK);
             shown.extend_from_slice(self.prefix.as_deref().unwrap_or_default());
             shown.extend_from_slice(line);
         }
-        // A reader that went away is no reason to end the job: its result file may be what counts.
-        let _ = if self.is_stderr {
-            io::stderr().lock().write_all(&shown)
-        } else {
-            let mut stdout = io::stdout().lock();
-            stdout.write_all(&shown).and_then(|()| stdout.flush())
-        };
+        if self.is_stderr {
+            let _ = io::stderr().lock().write_all(&shown);
+            return;
+        }
+        let mut stdout = io::stdout().lock();
+        match stdout.write_all(&shown).and_then(|()| stdout.flush()) {
+            // A reader that went away knows what it did not read.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => self.lost = Some(error),
+            _ => {}
+        }
     }
 }
 

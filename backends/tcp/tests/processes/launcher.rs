@@ -22,6 +22,7 @@ pub const TESTS: &[Test] = &[
     ("a_stopped_rank_is_ended_too", a_stopped_rank_is_ended_too),
     ("a_silent_signal_death_is_told", a_silent_signal_death_is_told),
     ("signals_reach_ranks", signals_reach_ranks),
+    ("ranks_that_end_in_order_have_the_last_word", ranks_that_end_in_order_have_the_last_word),
     ("a_second_interrupt_kills", a_second_interrupt_kills),
     ("ranks_do_not_outlive_the_launcher", ranks_do_not_outlive_the_launcher),
     ("an_unknown_command_is_said", an_unknown_command_is_said),
@@ -156,9 +157,9 @@ fn a_stopped_rank_is_ended_too() {
 
 fn a_silent_signal_death_is_told() {
     let out = launch(&["2", "merge", "sh", "-c", "kill -9 $$"]);
-    assert_eq!(out.status.code(), Some(137));
+    assert_eq!(out.status.code(), Some(2));
     let said = text(&out.stderr);
-    assert!(said == "tailback: error: rank 0 was ended by signal 9\n" || said.contains("rank 1 was ended"), "{said}");
+    assert!(said.starts_with("tailback: error: rank ") && said.contains(") was ended by signal 9 in phase"), "{said}");
     assert_eq!(said.lines().count(), 1);
 }
 
@@ -169,6 +170,20 @@ fn signals_reach_ranks() {
         let out = child.wait_with_output().unwrap();
         assert_eq!((out.status.code(), text(&out.stderr)), (Some(code), String::new()));
         wait_gone(&pids);
+    }
+}
+
+fn ranks_that_end_in_order_have_the_last_word() {
+    for (last, code) in [("exit 0", 0), ("exit 7", 7)] {
+        let script = format!("trap '{last}' INT; echo ready; while true; do sleep 0.05; done");
+        let mut child = command(&["2", "merge", "sh", "-c", &script]).spawn().unwrap();
+        let pid = Pid::from_child(&child);
+        let mut lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
+        (0..2).for_each(|_| assert_eq!(lines.next().unwrap().unwrap(), "ready"));
+        kill_process(pid, Signal::INT).unwrap();
+        drop(lines);
+        let out = child.wait_with_output().unwrap();
+        assert_eq!((out.status.code(), text(&out.stderr)), (Some(code), String::new()));
     }
 }
 

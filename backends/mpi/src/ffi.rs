@@ -1,0 +1,269 @@
+//! Every call into the MPI library on the hot path, for windows and for collectives, as safe functions.
+//!
+//! rsmpi drops MPI's return codes and has no windows, so set-up beyond `MPI_Init_thread` goes through `mpi::ffi` too.
+//! Invariants that the SAFETY arguments below rely on:
+//! - *Live*: a [`Comm`] or [`Port`] exists only between `MPI_Init_thread` and `MPI_Finalize`, on the thread that
+//!   initialised MPI (both are `!Send`); its handles are freed by [`Remains::free`] alone, which consumes them.
+//! - *Inside*: an address handed to MPI comes from `Segment::place`, which checks the span against the segment.
+//! - *Alive*: the segment is MPI's own memory and is freed only when no request of its port is pending.
+//! - Memory that peers may write is copied through raw pointers and never lent as a slice.
+//!
+//! This file has the communicators, `ffi/segment.rs` a group's memory, `ffi/port.rs` its messages. Out of scope: what the
+//! calls are for; see `group.rs`, `bootstrap.rs` and `session.rs`.
+
+mod port;
+mod segment;
+
+use std::ffi::{c_int, c_void};
+use std::marker::PhantomData;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use mpi::ffi;
+use mpi::ffi::{MPI_Comm, MPI_Datatype, MPI_Request};
+use tailback_transport::{Error, Rank, Result};
+
+pub(crate) use port::{Port, Remains};
+pub(crate) use segment::Model;
+
+// SAFETY: `shim.c` defines exactly these names with these types, all constant and initialised at load time.
+unsafe extern "C" {
+    safe static tailback_mpi_in_place: *mut c_void;
+    safe static tailback_mpi_byte: MPI_Datatype;
+    safe static tailback_mpi_double: MPI_Datatype;
+    safe static tailback_mpi_uint64: MPI_Datatype;
+    safe static tailback_mpi_max_error_string: c_int;
+    safe static tailback_mpi_mode_nocheck: c_int;
+    safe static tailback_mpi_tag_ub: c_int;
+    safe static tailback_mpi_win_model: c_int;
+    safe static tailback_mpi_win_unified: c_int;
+    safe static tailback_mpi_err_in_status: c_int;
+    safe static tailback_mpi_err_pending: c_int;
+}
+
+/// Calls an MPI function; its code becomes an error that names the call and, where one is given, the peer.
+macro_rules! mpi {
+    ($function:ident($($argument:expr),*)) => { mpi!($function($($argument),*), None) };
+    ($function:ident($($argument:expr),*), $peer:expr) => {
+        // `ffi::$function` is unsafe: each use of this macro stands in an unsafe block with its own argument.
+        match ffi::$function($($argument),*) {
+            0 => Ok(()),
+            code => Err(failure(stringify!($function), code, $peer)),
+        }
+    };
+}
+
+use mpi;
+
+/// Set by the first error of MPI's: from then on, finalising could wait forever for a peer.
+static FAILED: AtomicBool = AtomicBool::new(false);
+
+/// Whether MPI has returned an error.
+pub(crate) fn failed() -> bool {
+    FAILED.load(Ordering::Relaxed)
+}
+
+/// Forgets an error that was expected and that every rank knows of.
+pub(crate) fn forgive() {
+    FAILED.store(false, Ordering::Relaxed);
+}
+
+#[cold]
+fn failure(call: &'static str, code: c_int, peer: Option<Rank>) -> Error {
+    FAILED.store(true, Ordering::Relaxed);
+    let mut text = vec![0u8; usize::try_from(tailback_mpi_max_error_string).unwrap_or(512) + 1];
+    let mut length = 0;
+    // SAFETY: `text` has room for MPI_MAX_ERROR_STRING bytes and a zero; codes come from MPI itself.
+    let known = unsafe { ffi::MPI_Error_string(code, text.as_mut_ptr().cast(), &mut length) };
+    text.truncate(if known == 0 { usize::try_from(length).unwrap_or(0) } else { 0 });
+    Error::Library { call, peer, code: code.into(), message: String::from_utf8_lossy(&text).trim().to_owned() }
+}
+
+fn count(operation: &'static str, len: usize) -> Result<c_int> {
+    c_int::try_from(len).map_err(|_| Error::Usage {
+        operation,
+        detail: format!("{len} bytes are more than one MPI call can carry (2 GiB - 1)"),
+    })
+}
+
+/// Where `bytes` are. The address of an empty slice is 1 in Rust, which some libraries know as MPI_IN_PLACE.
+fn address(bytes: &[u8]) -> *const c_void {
+    const ELSEWHERE: &[u8] = &[0];
+    if bytes.is_empty() { ELSEWHERE } else { bytes }.as_ptr().cast()
+}
+
+fn null_request() -> MPI_Request {
+    // SAFETY: a constant of rsmpi's shim, initialised at load time.
+    unsafe { ffi::RSMPI_REQUEST_NULL }
+}
+
+/// Sets a variable that MPI reads when it is initialised.
+pub(crate) fn set_before_init(name: &str, value: &str) {
+    // SAFETY: called by `init` alone, which is documented to be called before the process has other threads that could
+    // read or write the environment at the same time.
+    unsafe { std::env::set_var(name, value) };
+}
+
+/// Ends every process of the job. Callable from any thread: MPI may be initialised for its first thread only, but the
+/// watcher calls this when that thread is stuck for good, and both ways this can go (the job is aborted, or this
+/// process crashes in the attempt) end the job, which is what is wanted.
+pub(crate) fn abort(code: i32) -> ! {
+    // SAFETY: MPI is initialised whenever a session exists, which is what this is called on behalf of; MPI_Abort only
+    // talks to the launcher and reads no memory of ours.
+    unsafe { ffi::MPI_Abort(ffi::RSMPI_COMM_WORLD, code) };
+    std::process::exit(code);
+}
+
+/// A communicator whose errors are returned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Comm {
+    raw: MPI_Comm,
+    one_thread: PhantomData<*const ()>,
+}
+
+impl Comm {
+    /// A copy of MPI_COMM_WORLD, with its rank and size. Collective. MPI must be initialised (see *Live*).
+    pub(crate) fn world() -> Result<(Comm, Rank, usize)> {
+        let (mut rank, mut size) = (0, 0);
+        // SAFETY: MPI is initialised; the out-pointers are locals. The world itself must return errors too: it is what
+        // errors without a communicator are raised on.
+        let comm = unsafe {
+            mpi!(MPI_Comm_set_errhandler(ffi::RSMPI_COMM_WORLD, ffi::RSMPI_ERRORS_RETURN))?;
+            mpi!(MPI_Comm_rank(ffi::RSMPI_COMM_WORLD, &mut rank))?;
+            mpi!(MPI_Comm_size(ffi::RSMPI_COMM_WORLD, &mut size))?;
+            Comm::from_raw(ffi::RSMPI_COMM_WORLD).duplicate()?
+        };
+        Ok((comm, Rank(rank.unsigned_abs()), size.unsigned_abs() as usize))
+    }
+
+    fn from_raw(raw: MPI_Comm) -> Comm {
+        Comm { raw, one_thread: PhantomData }
+    }
+
+    fn returning_errors(self) -> Result<Comm> {
+        // SAFETY: *Live*.
+        unsafe { mpi!(MPI_Comm_set_errhandler(self.raw, ffi::RSMPI_ERRORS_RETURN)) }?;
+        Ok(self)
+    }
+
+    /// The same members in a communicator of its own. Collective.
+    pub(crate) fn duplicate(self) -> Result<Comm> {
+        let mut copy = Comm::from_raw(self.raw);
+        // SAFETY: *Live*; the out-pointer is a local.
+        unsafe { mpi!(MPI_Comm_dup(self.raw, &mut copy.raw)) }?;
+        copy.returning_errors()
+    }
+
+    /// The members that can share memory with this one. Collective.
+    pub(crate) fn shared_memory(self, rank: Rank) -> Result<Comm> {
+        let mut part = Comm::from_raw(self.raw);
+        let key = count("MPI_Comm_split_type", rank.index())?;
+        // SAFETY: *Live*; the out-pointer is a local.
+        unsafe {
+            let (kind, info) = (ffi::RSMPI_COMM_TYPE_SHARED, ffi::RSMPI_INFO_NULL);
+            mpi!(MPI_Comm_split_type(self.raw, kind, key, info, &mut part.raw))
+        }?;
+        part.returning_errors()
+    }
+
+    /// `members` in that order, made by them alone; `tag` keeps apart what is made at the same time.
+    pub(crate) fn of_members(self, members: &[Rank], tag: c_int) -> Result<Comm> {
+        let ranks: Vec<c_int> = members.iter().map(|r| r.0.cast_signed()).collect();
+        let size = count("MPI_Group_incl", ranks.len())?;
+        let mut part = Comm::from_raw(self.raw);
+        // SAFETY: *Live*; `ranks` has `size` elements; the groups are freed once, after their last use.
+        unsafe {
+            let (mut all, mut some) = (ffi::RSMPI_GROUP_NULL, ffi::RSMPI_GROUP_NULL);
+            mpi!(MPI_Comm_group(self.raw, &mut all))?;
+            mpi!(MPI_Group_incl(all, size, ranks.as_ptr(), &mut some))?;
+            mpi!(MPI_Comm_create_group(self.raw, some, tag, &mut part.raw))?;
+            mpi!(MPI_Group_free(&mut some))?;
+            mpi!(MPI_Group_free(&mut all))?;
+        }
+        part.returning_errors()
+    }
+
+    /// The largest tag a message may have.
+    pub(crate) fn largest_tag(self) -> Result<u32> {
+        let (mut value, mut found): (*const c_int, c_int) = (ptr::null(), 0);
+        // SAFETY: *Live*; MPI stores a pointer to an int that lives as long as MPI does, if `found` says so.
+        let largest = unsafe {
+            let at: *mut *const c_int = &mut value;
+            mpi!(MPI_Comm_get_attr(self.raw, tailback_mpi_tag_ub, at.cast(), &mut found))?;
+            if found != 0 && !value.is_null() { *value } else { 32767 }
+        };
+        Ok(u32::try_from(largest).unwrap_or(32767))
+    }
+
+    pub(crate) fn barrier(self) -> Result<()> {
+        // SAFETY: *Live*.
+        unsafe { mpi!(MPI_Barrier(self.raw)) }
+    }
+
+    /// Replaces `values` by their elementwise minimum over the members.
+    pub(crate) fn minimum(self, values: &mut [u64]) -> Result<()> {
+        let n = count("MPI_Allreduce", values.len())?;
+        // SAFETY: *Live*; `values` is ours alone for the length of this blocking call.
+        unsafe {
+            let at = values.as_mut_ptr().cast();
+            mpi!(MPI_Allreduce(tailback_mpi_in_place, at, n, tailback_mpi_uint64, ffi::RSMPI_MIN, self.raw))
+        }
+    }
+
+    pub(crate) fn broadcast(self, bytes: &mut [u8]) -> Result<()> {
+        let n = count("MPI_Bcast", bytes.len())?;
+        // SAFETY: *Live*; `bytes` is ours alone for the length of this blocking call.
+        unsafe { mpi!(MPI_Bcast(bytes.as_mut_ptr().cast(), n, tailback_mpi_byte, 0, self.raw)) }
+    }
+
+    /// Every member's bytes, one after the other; `lengths` are theirs, in order, and the same on every member.
+    pub(crate) fn allgather(self, mine: &[u8], lengths: &[usize]) -> Result<Vec<u8>> {
+        let mut all = vec![0u8; lengths.iter().sum()];
+        count("MPI_Allgatherv", all.len())?;
+        if all.is_empty() {
+            return Ok(all);
+        }
+        let counts: Vec<c_int> = lengths.iter().map(|&l| count("MPI_Allgatherv", l)).collect::<Result<_>>()?;
+        let starts: Vec<c_int> = counts.iter().scan(0, |at, n| Some(std::mem::replace(at, *at + n))).collect();
+        let n = count("MPI_Allgatherv", mine.len())?;
+        // SAFETY: *Live*; counts and starts partition `all`, one of each per member (the caller passed as many lengths
+        // as there are members; MPI reads no more), and all buffers outlive this blocking call.
+        unsafe {
+            let (from, into, byte) = (address(mine), all.as_mut_ptr().cast(), tailback_mpi_byte);
+            mpi!(MPI_Allgatherv(from, n, byte, into, counts.as_ptr(), starts.as_ptr(), byte, self.raw))
+        }?;
+        Ok(all)
+    }
+
+    /// Every member's number, in order; `size` is the number of members.
+    pub(crate) fn allgather_number(self, mine: u64, size: usize) -> Result<Vec<u64>> {
+        let mut all = vec![0u64; size];
+        // SAFETY: *Live*; `all` has room for one number per member, and both buffers outlive this blocking call.
+        unsafe {
+            let (from, into) = (ptr::from_ref(&mine).cast(), all.as_mut_ptr().cast());
+            mpi!(MPI_Allgather(from, 1, tailback_mpi_uint64, into, 1, tailback_mpi_uint64, self.raw))
+        }?;
+        Ok(all)
+    }
+
+    pub(crate) fn send(self, bytes: &[u8], to: Rank) -> Result<()> {
+        let n = count("MPI_Send", bytes.len())?;
+        // SAFETY: *Live*; `bytes` outlives this blocking call.
+        unsafe { mpi!(MPI_Send(address(bytes), n, tailback_mpi_byte, to.0.cast_signed(), 0, self.raw), Some(to)) }
+    }
+
+    pub(crate) fn receive(self, bytes: &mut [u8], from: Rank) -> Result<()> {
+        let n = count("MPI_Recv", bytes.len())?;
+        // SAFETY: *Live*; `bytes` is ours alone for the length of this blocking call.
+        unsafe {
+            let (at, ignore) = (bytes.as_mut_ptr().cast(), ffi::RSMPI_STATUS_IGNORE);
+            mpi!(MPI_Recv(at, n, tailback_mpi_byte, from.0.cast_signed(), 0, self.raw, ignore), Some(from))
+        }
+    }
+
+    /// Frees the communicator. Collective.
+    pub(crate) fn free(mut self) -> Result<()> {
+        // SAFETY: *Live*; consumed here, and callers keep no copy in use.
+        unsafe { mpi!(MPI_Comm_free(&mut self.raw)) }
+    }
+}

@@ -1,0 +1,311 @@
+//! The memory and the messages of one group. Invariants as in `ffi.rs`.
+
+use std::ffi::c_int;
+
+use mpi::ffi;
+use mpi::ffi::{MPI_Request, MPI_Status};
+use tailback_transport::{Error, Proposal, Rank, Result, Span, Tag};
+
+use super::segment::{Model, Segment};
+use super::{
+    Comm, count, failure, mpi, null_request, tailback_mpi_byte, tailback_mpi_double, tailback_mpi_err_in_status,
+    tailback_mpi_err_pending, tailback_mpi_in_place,
+};
+
+/// Room for the messages of one iteration, so that posting does not allocate in a timed loop. It grows if it must.
+const REQUESTS: usize = 256;
+
+/// MPI's handles behind one group: communicators, the segment and what is posted on it.
+#[derive(Debug)]
+pub(crate) struct Port {
+    comm: Comm,
+    /// For the barrier and the agreement in the background, so that MPI need not order them with blocking collectives.
+    background: [Comm; 2],
+    members: Box<[Rank]>,
+    largest_tag: u32,
+    segment: Segment,
+    requests: Vec<MPI_Request>,
+    peers: Vec<c_int>,
+    statuses: Vec<MPI_Status>,
+    barrier: MPI_Request,
+    agreement: MPI_Request,
+    /// Proposed and agreed values, on the heap: they stay in place when the port moves while MPI uses them.
+    proposals: Box<[[i64; 4]; 2]>,
+}
+
+/// A port whose group was dropped: what is left to free, together with the other members.
+#[derive(Debug)]
+pub(crate) struct Remains {
+    comms: [Comm; 3],
+    segment: Segment,
+    /// Nothing was pending: MPI refers to no memory of the port's.
+    pub(crate) idle: bool,
+}
+
+impl Port {
+    /// Collective over `comm`, whose members are `members` of the job; `comm` belongs to the port from here on.
+    pub(crate) fn open(comm: Comm, members: &[Rank], len: usize, windows: bool, largest_tag: u32) -> Result<Port> {
+        let background = [comm.duplicate()?, comm.duplicate()?];
+        let segment = if windows { Segment::window(comm, len)? } else { Segment::plain(len)? };
+        // A put must not reach memory that its owner has yet to zero.
+        comm.barrier()?;
+        Ok(Port {
+            comm,
+            background,
+            members: members.into(),
+            largest_tag,
+            segment,
+            requests: Vec::with_capacity(REQUESTS),
+            peers: Vec::with_capacity(REQUESTS),
+            statuses: Vec::with_capacity(REQUESTS),
+            barrier: null_request(),
+            agreement: null_request(),
+            proposals: Box::new([[0; 4]; 2]),
+        })
+    }
+
+    pub(crate) fn comm(&self) -> Comm {
+        self.comm
+    }
+
+    pub(crate) fn model(&self) -> Option<Model> {
+        self.segment.model()
+    }
+
+    /// Hands over what must be freed. If something is pending, what MPI still refers to is leaked.
+    pub(crate) fn retire(&mut self) -> Remains {
+        let idle = self.requests.is_empty() && self.barrier == null_request() && self.agreement == null_request();
+        if !idle {
+            Box::leak(std::mem::take(&mut self.proposals));
+        }
+        Remains { comms: [self.comm, self.background[0], self.background[1]], segment: self.segment, idle }
+    }
+
+    #[inline]
+    fn peer(&self, operation: &'static str, rank: Rank) -> Result<c_int> {
+        if rank.index() < self.members.len() {
+            return Ok(rank.0.cast_signed());
+        }
+        Err(Error::Usage { operation, detail: format!("no member {rank} in a group of {}", self.members.len()) })
+    }
+
+    #[inline]
+    fn tag(&self, operation: &'static str, tag: Tag) -> Result<c_int> {
+        if tag.0 <= self.largest_tag {
+            return Ok(tag.0.cast_signed());
+        }
+        let detail = format!("tag {} is larger than this MPI's largest, {}", tag.0, self.largest_tag);
+        Err(Error::Usage { operation, detail })
+    }
+
+    #[inline]
+    fn posted(&mut self, request: MPI_Request, peer: c_int) {
+        self.requests.push(request);
+        self.peers.push(peer);
+    }
+
+    #[inline]
+    pub(crate) fn isend(&mut self, to: Rank, tag: Tag, span: Span) -> Result<()> {
+        let (peer, tag) = (self.peer("post_send", to)?, self.tag("post_send", tag)?);
+        let (at, n) = self.segment.place("post_send", span)?;
+        let mut request = null_request();
+        // SAFETY: *Live*, *Inside*, *Alive*.
+        unsafe {
+            let at = at.cast_const().cast();
+            mpi!(MPI_Isend(at, n, tailback_mpi_byte, peer, tag, self.comm.raw, &mut request), self.job_rank(peer))
+        }?;
+        self.posted(request, peer);
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn irecv(&mut self, from: Rank, tag: Tag, span: Span) -> Result<()> {
+        let (peer, tag) = (self.peer("post_recv", from)?, self.tag("post_recv", tag)?);
+        let (at, n) = self.segment.place("post_recv", span)?;
+        let mut request = null_request();
+        // SAFETY: *Live*, *Inside*, *Alive*.
+        unsafe {
+            let at = at.cast();
+            mpi!(MPI_Irecv(at, n, tailback_mpi_byte, peer, tag, self.comm.raw, &mut request), self.job_rank(peer))
+        }?;
+        self.posted(request, peer);
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn wait_all(&mut self) -> Result<()> {
+        // One post may have grown the requests: the statuses follow before MPI writes one for each.
+        self.statuses.reserve(self.requests.len());
+        let n = count("wait_all", self.requests.len())?;
+        // SAFETY: *Live*; `requests` has `n` active requests of ours and `statuses` room for as many.
+        let code = unsafe { ffi::MPI_Waitall(n, self.requests.as_mut_ptr(), self.statuses.as_mut_ptr()) };
+        if code != 0 {
+            return Err(self.wait_failure(code));
+        }
+        self.requests.clear();
+        self.peers.clear();
+        Ok(())
+    }
+
+    /// Which message failed, where MPI says so in its status.
+    #[cold]
+    fn wait_failure(&self, code: c_int) -> Error {
+        if code == tailback_mpi_err_in_status {
+            for (i, &peer) in self.peers.iter().enumerate() {
+                // SAFETY: with this code MPI has set the error field of all `n` statuses, which are plain numbers.
+                let error = unsafe { (&raw const (*self.statuses.as_ptr().add(i)).MPI_ERROR).read() };
+                if error != 0 && error != tailback_mpi_err_pending {
+                    return failure("MPI_Waitall", error, self.job_rank(peer));
+                }
+            }
+        }
+        failure("MPI_Waitall", code, None)
+    }
+
+    #[cold]
+    fn job_rank(&self, peer: c_int) -> Option<Rank> {
+        self.members.get(usize::try_from(peer).ok()?).copied()
+    }
+
+    #[inline]
+    pub(crate) fn put(&mut self, to: Rank, local: Span, remote: usize) -> Result<()> {
+        let (peer, window) = (self.peer("put", to)?, self.segment.rma("put")?);
+        let (at, n) = self.segment.place("put", local)?;
+        let there = self.segment.remote("put", remote, local.len)?;
+        // SAFETY: *Live*, *Inside* here and (every member's segment has the same length) at the target, *Alive*: the
+        // window stays locked and allocated until all members have dropped the group.
+        unsafe {
+            let (at, byte) = (at.cast_const().cast(), tailback_mpi_byte);
+            mpi!(MPI_Put(at, n, byte, peer, there, n, byte, window), self.job_rank(peer))
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(&mut self, from: Rank, local: Span, remote: usize) -> Result<()> {
+        let (peer, window) = (self.peer("get", from)?, self.segment.rma("get")?);
+        let (at, n) = self.segment.place("get", local)?;
+        let there = self.segment.remote("get", remote, local.len)?;
+        // SAFETY: as for `put`.
+        unsafe {
+            let byte = tailback_mpi_byte;
+            mpi!(MPI_Get(at.cast(), n, byte, peer, there, n, byte, window), self.job_rank(peer))
+        }
+    }
+
+    #[inline]
+    pub(crate) fn flush(&mut self, peer: Rank) -> Result<()> {
+        let (peer, window) = (self.peer("flush", peer)?, self.segment.rma("flush")?);
+        // SAFETY: *Live*; the window is locked for all members since it was made.
+        unsafe { mpi!(MPI_Win_flush(peer, window), self.job_rank(peer)) }
+    }
+
+    #[inline]
+    pub(crate) fn barrier(&mut self) -> Result<()> {
+        self.comm.barrier()?;
+        if self.segment.model() == Some(Model::Separate) {
+            // What peers put before the barrier may be sent on after it, by calls that read the private copy.
+            self.segment.sync();
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn allreduce(&mut self, span: Span) -> Result<()> {
+        let (at, n) = self.segment.place("allreduce", span)?;
+        if !span.len.is_multiple_of(8) || !span.offset.is_multiple_of(8) {
+            let detail = format!("{} bytes at offset {} are not doubles in their place", span.len, span.offset);
+            return Err(Error::Usage { operation: "allreduce", detail });
+        }
+        // SAFETY: *Live*, *Inside*; the base is aligned for any type and the offset for doubles.
+        unsafe {
+            let (all, sum) = (tailback_mpi_in_place, ffi::RSMPI_SUM);
+            mpi!(MPI_Allreduce(all, at.cast(), n / 8, tailback_mpi_double, sum, self.comm.raw))
+        }
+    }
+
+    pub(crate) fn start_barrier(&mut self) -> Result<()> {
+        idle("start_barrier", self.barrier)?;
+        // SAFETY: *Live*; no other barrier is under way on this communicator.
+        unsafe { mpi!(MPI_Ibarrier(self.background[0].raw, &mut self.barrier)) }
+    }
+
+    pub(crate) fn test_barrier(&mut self) -> Result<bool> {
+        under_way("poll_barrier", self.barrier)?;
+        test(&mut self.barrier)
+    }
+
+    pub(crate) fn start_agreement(&mut self, mine: Proposal) -> Result<()> {
+        idle("start_agreement", self.agreement)?;
+        self.proposals[0] = mine.map(signed);
+        let base = self.proposals.as_mut_ptr();
+        // SAFETY: *Live*; both rows are on the heap, untouched until the request is complete, and leaked by `retire`
+        // if it never is.
+        unsafe {
+            let (from, into) = (base.cast_const().cast(), base.add(1).cast());
+            let (kind, max) = (ffi::RSMPI_INT64_T, ffi::RSMPI_MAX);
+            mpi!(MPI_Iallreduce(from, into, 4, kind, max, self.background[1].raw, &mut self.agreement))
+        }
+    }
+
+    pub(crate) fn test_agreement(&mut self) -> Result<Option<Proposal>> {
+        under_way("poll_agreement", self.agreement)?;
+        Ok(if test(&mut self.agreement)? { Some(self.proposals[1].map(unsigned)) } else { None })
+    }
+
+    pub(crate) fn wait_agreement(&mut self) -> Result<Proposal> {
+        under_way("wait_agreement", self.agreement)?;
+        // SAFETY: *Live*; a request of ours.
+        unsafe { mpi!(MPI_Wait(&mut self.agreement, ffi::RSMPI_STATUS_IGNORE)) }?;
+        Ok(self.proposals[1].map(unsigned))
+    }
+
+    /// # Panics
+    /// If the range is outside the segment.
+    pub(crate) fn read(&self, offset: usize, into: &mut [u8]) {
+        self.segment.read(offset, into);
+    }
+
+    /// # Panics
+    /// If the range is outside the segment.
+    pub(crate) fn write(&mut self, offset: usize, from: &[u8]) {
+        self.segment.write(offset, from);
+    }
+}
+
+/// The order of unsigned numbers in signed ones, since MPICH 4.0 compares MPI_UINT64_T as if it were signed.
+fn signed(number: u64) -> i64 {
+    (number ^ (1 << 63)).cast_signed()
+}
+
+fn unsigned(number: i64) -> u64 {
+    number.cast_unsigned() ^ (1 << 63)
+}
+
+fn idle(operation: &'static str, request: MPI_Request) -> Result<()> {
+    if request == null_request() {
+        return Ok(());
+    }
+    Err(Error::Usage { operation, detail: "one is already under way on this group".into() })
+}
+
+fn under_way(operation: &'static str, request: MPI_Request) -> Result<()> {
+    if request != null_request() {
+        return Ok(());
+    }
+    Err(Error::Usage { operation, detail: "none is under way on this group".into() })
+}
+
+fn test(request: &mut MPI_Request) -> Result<bool> {
+    let mut done = 0;
+    // SAFETY: *Live*; a request of ours, pending.
+    unsafe { mpi!(MPI_Test(request, &mut done, ffi::RSMPI_STATUS_IGNORE)) }?;
+    Ok(done != 0)
+}
+
+impl Remains {
+    /// Gives everything back to MPI. Collective; only when every member's part is idle.
+    pub(crate) fn free(self) -> Result<()> {
+        self.segment.free()?;
+        self.comms.into_iter().try_for_each(Comm::free)
+    }
+}

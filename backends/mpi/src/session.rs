@@ -1,0 +1,224 @@
+//! MPI between `MPI_Init_thread` and `MPI_Finalize`, shared by the bootstrap, the transport and their groups.
+//!
+//! - MPI is initialised with `MPI_THREAD_FUNNELED`: one thread calls it, and a level above would put locks on the
+//!   measured path. The watcher thread's `MPI_Abort` is the one exception.
+//! - Dropping a group is local, because ranks that fail drop theirs when the others do not, and freeing a window waits
+//!   for all its members. What was dropped is freed at the next [`Session::reap`] (each bootstrap barrier), by the
+//!   groups' members together, in the order of creation, which is the same on all of them.
+//! - The session ends when the last of its users is dropped: with `MPI_Finalize` after a clean run, with `MPI_Abort`
+//!   after a panic or an error of MPI's, when finalising could wait forever.
+
+use std::cell::RefCell;
+use std::env;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use mpi::Threading;
+use mpi::environment::{self, Universe};
+use tailback_transport::{Error, Monitor, Rank, Result};
+
+use crate::ffi::{self, Comm, Model, Port, Remains};
+use crate::launcher::{self, Launcher};
+use crate::watch::{Identity, Watch};
+
+/// A group's state as told to its members when they ask whether it can be freed. The smallest one counts.
+const LIVE: u64 = 0;
+const BUSY: u64 = 1;
+const IDLE: u64 = 2;
+
+#[derive(Debug)]
+struct Entry {
+    id: u64,
+    comm: Comm,
+    remains: Option<Remains>,
+}
+
+/// MPI, initialised.
+pub(crate) struct Session {
+    pub(crate) world: Comm,
+    pub(crate) rank: Rank,
+    pub(crate) size: usize,
+    /// Equal on ranks that share memory: the host's name and the lowest such rank.
+    pub(crate) node: String,
+    pub(crate) identity: Identity,
+    pub(crate) launcher: Option<Launcher>,
+    pub(crate) library: String,
+    pub(crate) threading: Threading,
+    pub(crate) largest_tag: u32,
+    /// The windows' memory model, or why there are none.
+    pub(crate) windows: std::result::Result<Model, String>,
+    groups: RefCell<Vec<Entry>>,
+    universe: Option<Universe>,
+    watch: Option<Watch>,
+}
+
+impl Session {
+    /// Initialises MPI. Collective over the job.
+    pub(crate) fn start(monitor: Arc<Monitor>, stall: Option<Duration>) -> Result<Session> {
+        let launcher = launcher::launcher();
+        let library = library();
+        avoid_known_faults(&library);
+        if let Some(note) = launcher::foreign(launcher.as_ref(), &library) {
+            eprintln!("tailback: note: {note}");
+        }
+        let Some((universe, threading)) = environment::initialize_with_threading(Threading::Funneled) else {
+            return Err(Error::Setup("MPI is already initialised: one session per process".into()));
+        };
+        let (world, rank, size) = Comm::world()?;
+        if let Some(reason) = launcher::mismatch(launcher.as_ref(), size, &library) {
+            return Err(Error::Setup(reason));
+        }
+        if threading < Threading::Funneled {
+            return Err(Error::Setup(format!("{library} gives {threading:?} threading; Funneled is needed")));
+        }
+        let host = environment::processor_name().unwrap_or_else(|_| "unknown".into());
+        let identity = Identity { rank: rank.0, host: host.clone(), monitor };
+        let watch = stall.map(|limit| Watch::start(identity.clone(), limit)).transpose()?;
+        let node = format!("{host}/{}", lowest_on_node(world, rank)?);
+        let largest_tag = world.largest_tag()?;
+        let windows = probe_windows(world, size)?;
+        let groups = RefCell::default();
+        let universe = Some(universe);
+        Ok(Session {
+            world,
+            rank,
+            size,
+            node,
+            identity,
+            launcher,
+            library,
+            threading,
+            largest_tag,
+            windows,
+            groups,
+            universe,
+            watch,
+        })
+    }
+
+    /// Keeps track of a group that was just made.
+    pub(crate) fn enrol(&self, port: &Port) -> u64 {
+        let mut groups = self.groups.borrow_mut();
+        let id = groups.last().map_or(0, |last| last.id + 1);
+        groups.push(Entry { id, comm: port.comm(), remains: None });
+        id
+    }
+
+    /// Takes over what a dropped group leaves.
+    pub(crate) fn retire(&self, id: u64, remains: Remains) {
+        if let Some(entry) = self.groups.borrow_mut().iter_mut().find(|entry| entry.id == id) {
+            entry.remains = Some(remains);
+        }
+    }
+
+    /// Frees the groups that all their members have dropped. Collective over the job. One with something pending is
+    /// left to MPI: its memory may still be written.
+    pub(crate) fn reap(&self) -> Result<()> {
+        let mut kept = Vec::new();
+        for entry in self.groups.take() {
+            let mut state = [match &entry.remains {
+                None => LIVE,
+                Some(remains) if remains.idle => IDLE,
+                Some(_) => BUSY,
+            }];
+            entry.comm.minimum(&mut state)?;
+            match (state, entry.remains) {
+                ([IDLE], Some(remains)) => remains.free()?,
+                ([LIVE], remains) => kept.push(Entry { remains, ..entry }),
+                _ => {}
+            }
+        }
+        self.groups.replace(kept);
+        Ok(())
+    }
+
+    fn finish(&self) -> Result<()> {
+        self.identity.monitor.enter("finalize");
+        self.reap()?;
+        self.world.barrier()?;
+        self.world.free()
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.identity.abort("ended by the panic above");
+        }
+        if ffi::failed() {
+            self.identity.abort("ended by an error of MPI's");
+        }
+        if let Err(error) = self.finish() {
+            self.identity.abort(&error.to_string());
+        }
+        // MPI_Finalize; the watcher stays until it returned.
+        drop(self.universe.take());
+        drop(self.watch.take());
+    }
+}
+
+/// Open MPI before 5 names the files behind osc/rdma's windows after the host and the communicator's number, which
+/// groups without common members share: such groups, made at the same time on one host, get each other's memory. Its
+/// other components do not have this fault. A user's own choice stands, and either shows among the settings.
+fn avoid_known_faults(library: &str) {
+    let major = library.strip_prefix("Open MPI ").and_then(|version| version.split('.').next()?.parse::<u32>().ok());
+    if major.is_some_and(|major| major < 5) && env::var_os("OMPI_MCA_osc").is_none() {
+        ffi::set_before_init("OMPI_MCA_osc", "^rdma");
+    }
+}
+
+/// The job's lowest rank on this rank's node.
+fn lowest_on_node(world: Comm, rank: Rank) -> Result<u64> {
+    let node = world.shared_memory(rank)?;
+    let mut lowest = [u64::from(rank.0)];
+    node.minimum(&mut lowest)?;
+    node.free()?;
+    Ok(lowest[0])
+}
+
+/// Makes a window over the whole job and frees it: some networks and settings have none, and it is better to know
+/// before the run. All ranks come to the same answer.
+fn probe_windows(world: Comm, size: usize) -> Result<std::result::Result<Model, String>> {
+    let everyone: Vec<Rank> = (0..size).map(Rank::from).collect();
+    let (model, reason) = match Port::open(world.duplicate()?, &everyone, 8, true, 0) {
+        Ok(mut port) => (port.model(), port.retire().free().err().map(|error| error.to_string())),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    let mut works = [u64::from(reason.is_none())];
+    world.minimum(&mut works)?;
+    ffi::forgive();
+    Ok(match (works, model) {
+        ([1], Some(model)) => Ok(model),
+        _ => Err(reason.unwrap_or_else(|| "another rank of the job could not make a window".into())),
+    })
+}
+
+/// Name and version of the MPI library in one line.
+fn library() -> String {
+    let full = environment::library_version().unwrap_or_default();
+    short_name(&full)
+}
+
+fn short_name(full: &str) -> String {
+    let line = full.lines().next().unwrap_or_default();
+    let line = line.split(',').next().unwrap_or_default().replace("Version:", " ").replace("Open MPI v", "Open MPI ");
+    let words: Vec<&str> = line.split_whitespace().collect();
+    if words.is_empty() { "an MPI library that does not name itself".into() } else { words.join(" ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_are_named_in_one_line() {
+        let open = "Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4, repo rev: v4.1.4, May 26, 2022";
+        assert_eq!(short_name(open), "Open MPI 4.1.4");
+        assert_eq!(short_name("MPICH Version:      4.0.2\nMPICH Release date: Thu Apr  7"), "MPICH 4.0.2");
+        assert_eq!(
+            short_name("Intel(R) MPI Library 2021.13 for Linux* OS\n"),
+            "Intel(R) MPI Library 2021.13 for Linux* OS"
+        );
+    }
+}

@@ -1,0 +1,79 @@
+# Shell functions about the MPIs that Tailback is tested with; sourced by the ci/mpi-* scripts. Needs bash.
+#
+# A flavour is one MPI: openmpi4 and mpich4 are the distribution's packages, openmpi5 and mpich5 come from PyPI and live
+# in a cache folder outside the repository.
+
+MPI_FLAVOURS="openmpi4 mpich4 openmpi5 mpich5"
+MPI_CACHE="${XDG_CACHE_HOME:-$HOME/.cache}/tailback/mpi"
+# mpirun refuses to start as root unless told twice; in a container there is often nobody else.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+die() {
+    echo "$(basename "$0"): $*" >&2
+    exit 2
+}
+
+# The flavour's compiler wrapper.
+mpi_cc() {
+    case $1 in
+    openmpi4) echo mpicc.openmpi ;;
+    mpich4) echo mpicc.mpich ;;
+    openmpi5 | mpich5) echo "$MPI_CACHE/$1/bin/mpicc" ;;
+    *) die "unknown MPI flavour '$1' (one of: $MPI_FLAVOURS)" ;;
+    esac
+}
+
+# The flavour's launcher.
+mpi_launcher() {
+    case $1 in
+    openmpi4) echo mpirun.openmpi ;;
+    mpich4) echo mpirun.mpich ;;
+    *) echo "$MPI_CACHE/$1/bin/mpirun" ;;
+    esac
+}
+
+# Sets the environment in which cargo and cc build for a flavour: one target folder each, since a change of MPICC in a
+# used one goes unnoticed.
+mpi_select() {
+    MPICC=$(mpi_cc "$1")
+    export MPICC
+    command -v "$MPICC" >/dev/null || die "$1 is not installed ($MPICC not found): run ci/mpi-setup $1"
+    export CARGO_TARGET_DIR="${MPI_TARGET_ROOT:-$PWD/target}/mpi-$1"
+    case $1 in
+    openmpi5 | mpich5) export LD_LIBRARY_PATH="$MPI_CACHE/$1/lib" ;;
+    *) unset LD_LIBRARY_PATH ;;
+    esac
+}
+
+# mpi_run FLAVOUR RANKS SECONDS COMMAND...: several ranks a core, where MPI can make them yield, under a limit.
+mpi_run() {
+    local flavour=$1 ranks=$2 limit=$3
+    shift 3
+    case $flavour in
+    openmpi4) timeout "$limit" "$(mpi_launcher "$flavour")" --oversubscribe --bind-to none \
+        --mca mpi_yield_when_idle 1 -n "$ranks" "$@" ;;
+    # PyPI's build has a UCX component that complains on every window of a machine without UCX.
+    openmpi5) timeout "$limit" "$(mpi_launcher "$flavour")" --map-by :OVERSUBSCRIBE --bind-to none \
+        --mca mpi_yield_when_idle 1 --mca osc ^ucx -n "$ranks" "$@" ;;
+    *) timeout "$limit" "$(mpi_launcher "$flavour")" -bind-to none -n "$ranks" "$@" ;;
+    esac
+}
+
+# mpi_run_bound FLAVOUR RANKS SECONDS COMMAND...: a core per rank, spinning, for measurements.
+mpi_run_bound() {
+    local flavour=$1 ranks=$2 limit=$3
+    shift 3
+    case $flavour in
+    openmpi4) timeout "$limit" "$(mpi_launcher "$flavour")" --bind-to core -n "$ranks" "$@" ;;
+    openmpi5) timeout "$limit" "$(mpi_launcher "$flavour")" --bind-to core --mca osc ^ucx -n "$ranks" "$@" ;;
+    *) timeout "$limit" "$(mpi_launcher "$flavour")" -bind-to core -n "$ranks" "$@" ;;
+    esac
+}
+
+# mpi_build KIND NAME CARGO-ARGUMENTS...: builds one test or bench of the crate and prints the path of its executable.
+mpi_build() {
+    local kind=$1 name=$2
+    shift 2
+    cargo "$kind" -q --no-run -p tailback-mpi "--$kind" "$name" --message-format=json "$@" |
+        sed -n 's|.*"executable":"\([^"]*/'"$name"'-[^"]*\)".*|\1|p' | tail -n 1
+}

@@ -1,0 +1,313 @@
+//! A lab that is up: made, entered, shaped, and taken down.
+//!
+//! [`Lab::up`] gives a lab that ends with this process, however it ends; [`Lab::stay`] lets it outlive the process.
+//! Everything a lab consists of lives in namespaces of its own, so ending its processes removes it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use super::error::{Error, Result};
+use super::holder::{Holder, Setup};
+use super::process::{ProcessId, end_all};
+use super::spec::{LabSpec, validate_name};
+use super::state::{Registry, State};
+use super::system::{Mode, System, check_congestion_control};
+use super::topology::{Host, Place, Topology};
+
+/// Goes to the directory of the caller and says which lab and host this is, then becomes the command. `nsenter` itself
+/// would leave it in the root directory.
+const ENTER: &str = r#"cd "$1" || exit 126
+export TAILBACK_LAB="$2" TAILBACK_LAB_ID="$3" TAILBACK_LAB_HOST="$4" TAILBACK_LAB_DIR="$5" TAILBACK_LAB_SSH="$6"
+shift 6; exec "$@""#;
+
+/// A lab that is up.
+#[derive(Debug)]
+pub struct Lab {
+    pub(super) state: State,
+    pub(super) system: System,
+    pub(super) registry: Registry,
+    pub(super) topology: Topology,
+    /// Holders that end with this process; none in a lab that stays or was opened.
+    attached: Vec<Holder>,
+    /// Whether dropping this ends the lab.
+    owned: bool,
+}
+
+impl Lab {
+    /// Makes a lab that ends with this process.
+    ///
+    /// # Errors
+    /// If the description makes no sense, the system does not allow it, or a lab of this name is up.
+    pub fn up(spec: &LabSpec) -> Result<Self> {
+        spec.validate()?;
+        check_congestion_control(&spec.congestion_control)?;
+        let system = System::find(spec.user_namespace.then_some(Mode::UserNamespace))?;
+        let registry = Registry::open()?;
+        let state = claim(&registry, spec, system.mode)?;
+        let mut lab = Lab { state, system, registry, topology: Topology::new(spec), attached: Vec::new(), owned: true };
+        // From here on, dropping `lab` undoes whatever was done.
+        lab.make()?;
+        Ok(lab)
+    }
+
+    /// The lab of this name that is up.
+    ///
+    /// # Errors
+    /// If there is none, or some of its processes are gone.
+    pub fn open(name: &str) -> Result<Self> {
+        validate_name(name)?;
+        let registry = Registry::open()?;
+        let state = registry.load(name)?.ok_or_else(|| Error::NotUp { name: name.to_owned() })?;
+        if state.holders.is_empty() && state.parent.is_alive() {
+            return Err(Error::Damaged { name: name.to_owned(), detail: "it is still being made".to_owned() });
+        }
+        let gone = state.holders.iter().filter(|holder| !holder.is_alive()).count();
+        if gone > 0 || state.holders.is_empty() {
+            let detail = format!("{gone} of its {} processes are gone", state.holders.len());
+            return Err(Error::Damaged { name: name.to_owned(), detail });
+        }
+        let (system, topology) = (System::of(state.mode), Topology::new(&state.spec));
+        Ok(Lab { state, system, registry, topology, attached: Vec::new(), owned: false })
+    }
+
+    /// Lets the lab outlive this process, until [`down`].
+    ///
+    /// # Errors
+    /// If it cannot be written down, or a holder is gone.
+    pub fn stay(mut self) -> Result<()> {
+        self.state.stays = true;
+        self.registry.save(&self.state)?;
+        for holder in &mut self.attached {
+            holder.tell("stay")?;
+        }
+        self.attached.clear();
+        self.owned = false;
+        Ok(())
+    }
+
+    /// Ends the lab and removes all of it.
+    ///
+    /// # Errors
+    /// If a process does not end, or a file cannot be removed.
+    pub fn down(mut self) -> Result<()> {
+        self.end()
+    }
+
+    /// The description it was made from.
+    #[must_use]
+    pub fn spec(&self) -> &LabSpec {
+        &self.state.spec
+    }
+
+    /// How its namespaces were allowed.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.state.mode
+    }
+
+    /// Its hosts, in order.
+    #[must_use]
+    pub fn hosts(&self) -> &[Host] {
+        self.topology.hosts()
+    }
+
+    /// What this lab lacks on this machine, one line each.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.state.notes
+    }
+
+    /// Whether its links are shaped now.
+    #[must_use]
+    pub fn is_shaped(&self) -> bool {
+        self.state.shaped
+    }
+
+    /// The host of this name or address.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn host(&self, name: &str) -> Result<&Host> {
+        let is_it = |host: &&Host| host.name == name || [host.data, host.control].iter().any(|a| a.to_string() == name);
+        self.hosts().iter().find(is_it).ok_or_else(|| {
+            let known = self.hosts().iter().map(|host| host.name.as_str()).collect::<Vec<_>>();
+            let known = match known.as_slice() {
+                [first, .., last] => format!("{first} to {last}"),
+                other => other.concat(),
+            };
+            Error::UnknownHost { lab: self.state.spec.name.clone(), host: name.to_owned(), known }
+        })
+    }
+
+    /// The words that, put before a command, run it on `host` in this process's directory. They become the command, so
+    /// its process number, signals and exit status are the command's own.
+    #[must_use]
+    pub fn command_on(&self, host: &Host) -> Vec<OsString> {
+        let index = self.hosts().iter().position(|other| other == host).expect("a host of this lab");
+        let mut words = self.system.enter(self.holder(Place::Host(index)).pid);
+        let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+        let name = &self.state.spec.name;
+        words.extend(["sh", "-c", ENTER, "tailback-lab"].map(OsString::from));
+        words.extend([cwd.into(), name.into(), self.state.id.as_str().into(), host.name.as_str().into()]);
+        words.extend([self.registry.dir().into(), self.registry.file(name, ".ssh").into()]);
+        words
+    }
+
+    /// Shapes the links, or removes the shaping, without touching anything else.
+    ///
+    /// # Errors
+    /// If `tc` fails.
+    pub fn set_shaping(&mut self, on: bool) -> Result<()> {
+        if self.state.shaped == on {
+            return Ok(());
+        }
+        let jobs: Vec<_> = self
+            .places()
+            .into_iter()
+            .map(|place| {
+                let batch = self.topology.shaping_batch(place, on);
+                (self.holder(place).pid, &["tc", "-batch", "-"][..], batch)
+            })
+            .collect();
+        self.system.run_in(&jobs)?;
+        self.state.shaped = on;
+        self.registry.save(&self.state)
+    }
+
+    /// The namespaces of the lab: the switches', then each host's.
+    pub(super) fn places(&self) -> Vec<Place> {
+        std::iter::once(Place::Switch).chain((0..self.hosts().len()).map(Place::Host)).collect()
+    }
+
+    pub(super) fn holder(&self, place: Place) -> ProcessId {
+        self.state.holders[match place {
+            Place::Switch => 0,
+            Place::Host(index) => index + 1,
+        }]
+    }
+
+    fn make(&mut self) -> Result<()> {
+        let name = self.state.spec.name.clone();
+        let hosts_file = self.registry.file(&name, ".hosts");
+        fs::write(&hosts_file, self.topology.hosts_file()).map_err(Error::file(&hosts_file))?;
+        let names: String = self.hosts().iter().map(|host| format!("{}\n", host.name)).collect();
+        let names_file = self.registry.file(&name, ".names");
+        fs::write(&names_file, names).map_err(Error::file(&names_file))?;
+        self.write_ssh()?;
+        let hosts_file = hosts_file.to_str().ok_or_else(|| Error::Usage(format!("{hosts_file:?} is no UTF-8 path")))?;
+        let switch = Setup { name: "switch", hosts_file: None, ip_batch: "", tc_batch: "" };
+        self.hold(None, &switch)?;
+        self.attached[0].wait_for("made")?;
+        let first = self.attached[0].process.pid;
+        for (index, host) in self.hosts().to_vec().iter().enumerate() {
+            let ip_batch = self.topology.host_batch(index);
+            let tc_batch = self.shaping(Place::Host(index));
+            let setup =
+                Setup { name: &host.name, hosts_file: Some(hosts_file), ip_batch: &ip_batch, tc_batch: &tc_batch };
+            self.hold(Some(first), &setup)?;
+        }
+        self.attached[1..].iter_mut().try_for_each(|holder| holder.wait_for("made"))?;
+        let holders: Vec<u32> = self.attached[1..].iter().map(|holder| holder.process.pid).collect();
+        let batch = self.topology.switch_batch(&holders);
+        self.system.run_in(&[(first, &["ip", "-batch", "-"], batch)])?;
+        self.system.run_in(&[(first, &["tc", "-batch", "-"], self.shaping(Place::Switch))])?;
+        self.attached.iter_mut().try_for_each(|holder| holder.tell("go"))?;
+        self.attached.iter_mut().try_for_each(|holder| holder.wait_for("ready"))?;
+        self.state.holders = self.attached.iter().map(|holder| holder.process).collect();
+        self.state.notes = self.attached.get(1).map(|holder| holder.notes.clone()).unwrap_or_default();
+        self.registry.save(&self.state)
+    }
+
+    fn hold(&mut self, within: Option<u32>, setup: &Setup<'_>) -> Result<()> {
+        let holder = Holder::start(&self.system, &self.state.id, within, setup)?;
+        self.attached.push(holder);
+        Ok(())
+    }
+
+    fn shaping(&self, place: Place) -> String {
+        if self.state.shaped { self.topology.shaping_batch(place, true) } else { String::new() }
+    }
+
+    /// A program that launchers take for `ssh`: hydra wants one path, without arguments.
+    fn write_ssh(&self) -> Result<()> {
+        let name = &self.state.spec.name;
+        let path = self.registry.file(name, ".ssh");
+        let program = std::env::current_exe().map_err(Error::command("finding this program's path"))?;
+        let program = program.to_string_lossy().replace('\'', r"'\''");
+        let text = format!("#!/bin/sh\nexec '{program}' lab exec --name {name} --ssh -- \"$@\"\n");
+        fs::write(&path, text).map_err(Error::file(&path))?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).map_err(Error::file(&path))
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.owned = false;
+        let _lock = self.registry.lock()?;
+        let mut holders = self.state.holders.clone();
+        holders.extend(self.attached.iter().map(|holder| holder.process));
+        let ended = end_all(&self.state.id, &holders);
+        self.attached.iter_mut().for_each(Holder::reap);
+        self.attached.clear();
+        ended?;
+        // A lab of the same name may have come since this one was ended by another command.
+        match self.registry.load(&self.state.spec.name)? {
+            Some(other) if other.id != self.state.id => Ok(()),
+            _ => self.registry.remove(&self.state.spec.name),
+        }
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if self.owned {
+            let _ = self.end();
+        }
+    }
+}
+
+/// Ends the lab of this name and removes all of it, also what a crash left; says whether there was anything.
+///
+/// # Errors
+/// If a process does not end, or a file cannot be removed.
+pub fn down(name: &str) -> Result<bool> {
+    validate_name(name)?;
+    let registry = Registry::open()?;
+    let Some(state) = registry.load(name)? else { return Ok(false) };
+    if std::env::var(super::process::ID_VARIABLE).is_ok_and(|id| id == state.id) {
+        return Err(Error::Usage(format!("lab {name} cannot be ended from inside: leave its hosts first")));
+    }
+    let (system, topology) = (System::of(state.mode), Topology::new(&state.spec));
+    Lab { state, system, registry, topology, attached: Vec::new(), owned: false }.end()?;
+    Ok(true)
+}
+
+/// Takes the name of a new lab, or finds that it is taken.
+fn claim(registry: &Registry, spec: &LabSpec, mode: Mode) -> Result<State> {
+    let _lock = registry.lock()?;
+    if let Some(state) = registry.load(&spec.name)? {
+        if state.is_alive() {
+            let detail = format!("{} hosts, {}", state.spec.hosts, state.mode);
+            return Err(Error::AlreadyUp { name: spec.name.clone(), detail });
+        }
+        // Its processes are gone, except perhaps commands that were run on its hosts.
+        end_all(&state.id, &state.holders)?;
+        registry.clear(&spec.name)?;
+    }
+    let parent = ProcessId::of(std::process::id())
+        .ok_or_else(|| Error::Usage("/proc is not mounted, or belongs to other processes".to_owned()))?;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let state = State {
+        id: format!("{}.{}.{}", spec.name, parent.pid, now.map_or(0, |since| since.as_nanos())),
+        mode,
+        spec: spec.clone(),
+        shaped: spec.shaped,
+        parent,
+        stays: false,
+        holders: Vec::new(),
+        notes: Vec::new(),
+    };
+    registry.save(&state)?;
+    Ok(state)
+}

@@ -1,0 +1,198 @@
+//! What crossed each port of the data network, and what its queue did: read outside timed phases, kept per phase.
+
+use std::collections::HashMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::cluster::Lab;
+use super::error::{Error, Result};
+use super::topology::{Place, Port};
+
+/// One port's counters since the lab came up. Take the difference of two readings with [`PortCounters::since`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PortCounters {
+    /// Who sends through the port: a host or a switch.
+    pub from: String,
+    /// Who receives from it.
+    pub to: String,
+    /// Bytes sent, from the device: counted with and without shaping.
+    pub bytes: u64,
+    /// Packets sent, from the device. The kernel may hand several wire packets over as one.
+    pub packets: u64,
+    /// The queue of a shaped port; `None` without shaping, where there is no queue.
+    pub queue: Option<QueueCounters>,
+}
+
+/// What a port's queue did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct QueueCounters {
+    /// Bytes that left the queue.
+    pub bytes: u64,
+    /// Wire packets that left the queue.
+    pub packets: u64,
+    /// Packets dropped because it was full.
+    pub drops: u64,
+    /// How often it had to wait for its rate.
+    pub overlimits: u64,
+    /// Bytes in it at the time of reading.
+    pub backlog_bytes: u64,
+    /// Packets in it at the time of reading.
+    pub backlog_packets: u64,
+}
+
+impl PortCounters {
+    /// What happened from `earlier` to this reading; backlogs are this reading's. A queue that was taken away and put
+    /// back in between counts from its return.
+    #[must_use]
+    pub fn since(&self, earlier: &PortCounters) -> PortCounters {
+        let queue = self.queue.as_ref().map(|now| match &earlier.queue {
+            Some(then) if now.bytes >= then.bytes && now.overlimits >= then.overlimits => QueueCounters {
+                bytes: now.bytes - then.bytes,
+                packets: now.packets.saturating_sub(then.packets),
+                drops: now.drops.saturating_sub(then.drops),
+                overlimits: now.overlimits - then.overlimits,
+                ..now.clone()
+            },
+            _ => now.clone(),
+        });
+        PortCounters {
+            bytes: self.bytes.saturating_sub(earlier.bytes),
+            packets: self.packets.saturating_sub(earlier.packets),
+            queue,
+            ..self.clone()
+        }
+    }
+}
+
+impl Lab {
+    /// Reads every port's counters, in an order that does not change while the lab is up.
+    ///
+    /// # Errors
+    /// If `tc` or `ip` fails or says something unexpected.
+    pub fn counters(&self) -> Result<Vec<PortCounters>> {
+        const READ: [&str; 3] = ["sh", "-c", "tc -s -j qdisc show && echo && ip -s -j link show"];
+        let places = self.places();
+        let jobs: Vec<_> = places.iter().map(|&place| (self.holder(place).pid, &READ[..], String::new())).collect();
+        let outputs = self.system.run_in(&jobs)?;
+        let mut readings = Vec::new();
+        for (place, output) in places.iter().zip(&outputs) {
+            readings.push((*place, Reading::parse(output)?));
+        }
+        self.topology.ports().iter().map(|port| find(&readings, port)).collect()
+    }
+}
+
+fn find(readings: &[(Place, Reading)], port: &Port) -> Result<PortCounters> {
+    let reading = readings.iter().find(|(place, _)| *place == port.place).map(|(_, reading)| reading);
+    let sent = reading.and_then(|reading| reading.sent.get(&port.device)).ok_or_else(|| Error::Command {
+        what: "reading counters".to_owned(),
+        detail: format!("no device {} on the way from {} to {}", port.device, port.from, port.to),
+    })?;
+    let queue = reading.and_then(|reading| reading.queues.get(&port.device)).cloned();
+    let (from, to) = (port.from.clone(), port.to.clone());
+    Ok(PortCounters { from, to, bytes: sent.bytes, packets: sent.packets, queue })
+}
+
+/// The devices of one namespace.
+#[derive(Debug, Default, PartialEq)]
+struct Reading {
+    queues: HashMap<String, QueueCounters>,
+    sent: HashMap<String, Sent>,
+}
+
+impl Reading {
+    /// Reads the output of `tc`, an empty line, and the output of `ip`.
+    fn parse(output: &str) -> Result<Self> {
+        let wrong = |detail: String| Error::Command { what: "reading counters".to_owned(), detail };
+        let (tc, ip) = output.split_once("\n\n").ok_or_else(|| wrong(format!("unexpected output {output:?}")))?;
+        let qdiscs: Vec<Qdisc> = serde_json::from_str(tc).map_err(|error| wrong(format!("tc: {error}")))?;
+        let links: Vec<Link> = serde_json::from_str(ip).map_err(|error| wrong(format!("ip: {error}")))?;
+        let queues = qdiscs.into_iter().filter(|qdisc| qdisc.kind == "tbf").map(|qdisc| {
+            let Qdisc { dev, bytes, packets, drops, overlimits, backlog, qlen, .. } = qdisc;
+            (dev, QueueCounters { bytes, packets, drops, overlimits, backlog_bytes: backlog, backlog_packets: qlen })
+        });
+        let sent = links.into_iter().map(|link| (link.ifname, link.stats64.tx));
+        Ok(Reading { queues: queues.collect(), sent: sent.collect() })
+    }
+}
+
+#[derive(Deserialize)]
+struct Qdisc {
+    kind: String,
+    dev: String,
+    bytes: u64,
+    packets: u64,
+    drops: u64,
+    overlimits: u64,
+    backlog: u64,
+    qlen: u64,
+}
+
+#[derive(Deserialize)]
+struct Link {
+    ifname: String,
+    stats64: Stats,
+}
+
+#[derive(Deserialize)]
+struct Stats {
+    tx: Sent,
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+struct Sent {
+    bytes: u64,
+    packets: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TC: &str = r#"[{"kind":"noqueue","handle":"0:","dev":"lo","root":true,"refcnt":2,"options":{},"bytes":0,"packets":0,
+        "drops":0,"overlimits":0,"requeues":0,"backlog":0,"qlen":0},{"kind":"tbf","handle":"8001:","dev":"d0","root":true,
+        "refcnt":3,"options":{"rate":25000000,"burst":16375,"lat":4587},"bytes":1500,"packets":2,"drops":3,"overlimits":4,
+        "requeues":0,"backlog":5000,"qlen":6}]"#;
+    const IP: &str = r#"[{"ifname":"lo","flags":[],"stats64":{"rx":{"bytes":1,"packets":1},"tx":{"bytes":1,"packets":1}}},
+        {"ifname":"d0","mtu":1500,"stats64":{"rx":{"bytes":9,"packets":9},"tx":{"bytes":1400,"packets":1}}}]"#;
+
+    #[test]
+    fn the_tools_words_are_understood() {
+        let reading = Reading::parse(&format!("{TC}\n\n{IP}\n")).expect("parses");
+        let queue =
+            QueueCounters { bytes: 1500, packets: 2, drops: 3, overlimits: 4, backlog_bytes: 5000, backlog_packets: 6 };
+        assert_eq!(reading.queues, HashMap::from([("d0".to_owned(), queue)]));
+        assert_eq!(reading.sent["d0"], Sent { bytes: 1400, packets: 1 });
+    }
+
+    #[test]
+    fn other_words_are_an_error() {
+        for output in ["", "[]", "[]\n\n{}", "no\n\n[]"] {
+            assert!(Reading::parse(output).is_err(), "{output:?}");
+        }
+    }
+
+    #[test]
+    fn differences_count_what_happened_between() {
+        let port = |bytes, queue: Option<[u64; 4]>| PortCounters {
+            from: "h0".into(),
+            to: "leaf0".into(),
+            bytes,
+            packets: bytes / 10,
+            queue: queue.map(|[bytes, drops, overlimits, backlog_bytes]| QueueCounters {
+                bytes,
+                packets: bytes / 10,
+                drops,
+                overlimits,
+                backlog_bytes,
+                backlog_packets: 1,
+            }),
+        };
+        let difference = port(1000, Some([900, 8, 7, 60])).since(&port(400, Some([300, 5, 2, 50])));
+        assert_eq!(difference, port(600, Some([600, 3, 5, 60])));
+        let renewed = port(1000, Some([90, 1, 1, 0])).since(&port(400, Some([300, 5, 2, 50])));
+        assert_eq!(renewed.queue, port(0, Some([90, 1, 1, 0])).queue);
+        assert_eq!(port(10, None).since(&port(4, Some([1, 1, 1, 1]))).queue, None);
+    }
+}

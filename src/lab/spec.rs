@@ -1,0 +1,228 @@
+//! What a lab is to look like, as the user asks for it and as the result file keeps it.
+//!
+//! A [`LabSpec`] is a wish until [`LabSpec::validate`] passed; [`Topology`](super::Topology) is built from valid ones
+//! only.
+
+use clap::Args;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::{Error, Result};
+use super::units::{Rate, parse_bytes};
+
+/// Addresses end in 1 to 250: one network of 256 for data, one for control.
+pub const MAX_HOSTS: usize = 250;
+const MIN_RATE: Rate = Rate::bits_per_second(1_000_000);
+const MAX_RATE: Rate = Rate::bits_per_second(100_000_000_000);
+/// What a shaped port sends at once. Smaller buckets lose tokens to late timers on a busy machine, larger ones blur the
+/// queue; a kernel packet of up to this size crosses the port whole.
+const MIN_BURST: u64 = 16 << 10;
+
+/// A lab: hosts on leaf switches, joined by a spine, every data link shaped in rate and queue length.
+#[derive(Clone, Debug, PartialEq, Eq, Args, Serialize, Deserialize, JsonSchema)]
+#[command(next_help_heading = "Lab")]
+#[serde(deny_unknown_fields)]
+pub struct LabSpec {
+    /// Name of the lab, when there is more than one [default: $TAILBACK_LAB, else "default"]
+    #[arg(long = "name", value_name = "NAME", default_value_t = default_name(), hide_default_value = true)]
+    pub name: String,
+    /// Number of hosts
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    pub hosts: usize,
+    /// Number of leaf switches the hosts are spread over
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub leaves: usize,
+    /// Rate of each host's link, in each direction
+    #[arg(long, value_name = "RATE", default_value = "200mbit")]
+    #[serde(rename = "link_rate_bits_per_second")]
+    pub link_rate: Rate,
+    /// Rate of each link between leaf switches [default: half the link rate, so that the spine congests first]
+    #[arg(long, value_name = "RATE")]
+    #[serde(rename = "spine_rate_bits_per_second")]
+    pub spine_rate: Option<Rate>,
+    /// Length of the queue at each port
+    #[arg(long = "queue", value_name = "SIZE", default_value = "128KiB", value_parser = parse_bytes)]
+    pub queue_bytes: u64,
+    /// TCP congestion control of the data network
+    #[arg(long, value_name = "NAME", default_value = "cubic")]
+    pub congestion_control: String,
+    /// Leave the links unshaped: then only the processor is the limit
+    #[arg(long = "unshaped", action = clap::ArgAction::SetFalse)]
+    pub shaped: bool,
+    /// Use a user namespace even where root does not need one
+    #[arg(long)]
+    pub user_namespace: bool,
+}
+
+impl Default for LabSpec {
+    fn default() -> Self {
+        LabSpec {
+            name: default_name(),
+            hosts: 16,
+            leaves: 2,
+            link_rate: Rate::bits_per_second(200_000_000),
+            spine_rate: None,
+            queue_bytes: 128 << 10,
+            congestion_control: "cubic".to_owned(),
+            shaped: true,
+            user_namespace: false,
+        }
+    }
+}
+
+impl LabSpec {
+    /// The rate of the links between switches: what was asked for, or half the link rate. At the full rate an incast
+    /// onto one host queues at that host's port alone, which no canary of another host shares.
+    #[must_use]
+    pub fn spine_rate(&self) -> Rate {
+        self.spine_rate.unwrap_or_else(|| Rate::bits_per_second(self.link_rate.bits() / 2).max(MIN_RATE))
+    }
+
+    /// How long a packet waits behind a full queue of a host's port: the delay that congestion on it tends to.
+    #[must_use]
+    pub fn full_queue_seconds(&self) -> f64 {
+        self.link_rate.seconds(self.queue_bytes)
+    }
+
+    /// Bytes that a port of this rate may send at once.
+    #[must_use]
+    pub(super) fn burst(rate: Rate) -> u64 {
+        (rate.bits() / 8 / 10_000).max(MIN_BURST)
+    }
+
+    /// Checks what can be checked without touching the system.
+    ///
+    /// # Errors
+    /// Names the first option that makes no sense, and the values that do.
+    pub fn validate(&self) -> Result<()> {
+        validate_name(&self.name)?;
+        let wrong = |text: String| Err(Error::Spec(text));
+        if !(1..=MAX_HOSTS).contains(&self.hosts) {
+            return wrong(format!("--hosts {}: a lab has 1 to {MAX_HOSTS} hosts", self.hosts));
+        }
+        if !(1..=self.hosts).contains(&self.leaves) {
+            return wrong(format!("--leaves {}: {} hosts take 1 to {} leaves", self.leaves, self.hosts, self.hosts));
+        }
+        for (option, rate) in [("--link-rate", self.link_rate), ("--spine-rate", self.spine_rate())] {
+            if !(MIN_RATE..=MAX_RATE).contains(&rate) {
+                return wrong(format!("{option} {rate}: rates from {MIN_RATE} to {MAX_RATE} can be shaped"));
+            }
+        }
+        let least = 2 * Self::burst(self.link_rate.max(self.spine_rate()));
+        if !(least..=1 << 30).contains(&self.queue_bytes) {
+            return wrong(format!(
+                "--queue {}: at this rate a queue has {least} bytes (two bursts) to 1 GiB",
+                self.queue_bytes
+            ));
+        }
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+        if self.congestion_control.is_empty() || !self.congestion_control.chars().all(plain) {
+            return wrong(format!("--congestion-control `{}` is no name", self.congestion_control));
+        }
+        Ok(())
+    }
+}
+
+/// The lab that a command without `--name` means: the one it runs in, or `default`.
+pub(super) fn default_name() -> String {
+    std::env::var("TAILBACK_LAB")
+        .ok()
+        .filter(|name| validate_name(name).is_ok())
+        .unwrap_or_else(|| "default".to_owned())
+}
+
+/// Names become file names, so they are kept to what is safe in one.
+pub(super) fn validate_name(name: &str) -> Result<()> {
+    let good = (1..=32).contains(&name.len())
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+    if good {
+        return Ok(());
+    }
+    Err(Error::Spec(format!(
+        "--name `{name}`: a lab's name has 1 to 32 letters, digits, - and _, a letter or digit first"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        spec: LabSpec,
+    }
+
+    fn parse(arguments: &[&str]) -> std::result::Result<LabSpec, clap::Error> {
+        Cli::try_parse_from(["lab"].iter().chain(arguments)).map(|cli| cli.spec)
+    }
+
+    #[test]
+    fn no_option_gives_the_default() {
+        let spec = parse(&[]).expect("defaults parse");
+        assert_eq!(spec, LabSpec::default());
+        spec.validate().expect("defaults are valid");
+        assert_eq!(spec.spine_rate().bits() * 2, spec.link_rate.bits());
+        LabSpec { link_rate: MIN_RATE, ..spec }.validate().expect("the slowest link has a spine too");
+    }
+
+    #[test]
+    fn options_are_taken() {
+        let spec = parse(&[
+            "--name=b",
+            "--hosts=5",
+            "--leaves=1",
+            "--link-rate=1gbit",
+            "--spine-rate=2gbit",
+            "--queue=512KiB",
+            "--congestion-control=reno",
+            "--unshaped",
+            "--user-namespace",
+        ])
+        .expect("options parse");
+        let expected = LabSpec {
+            name: "b".into(),
+            hosts: 5,
+            leaves: 1,
+            link_rate: Rate::bits_per_second(1_000_000_000),
+            spine_rate: Some(Rate::bits_per_second(2_000_000_000)),
+            queue_bytes: 512 << 10,
+            congestion_control: "reno".into(),
+            shaped: false,
+            user_namespace: true,
+        };
+        assert_eq!(spec, expected);
+        expected.validate().expect("valid");
+    }
+
+    #[test]
+    fn each_nonsense_is_named() {
+        for (arguments, named) in [
+            (&["--hosts=0"][..], "--hosts 0"),
+            (&["--hosts=251"], "--hosts 251"),
+            (&["--leaves=0"], "--leaves 0"),
+            (&["--hosts=3", "--leaves=4"], "--leaves 4"),
+            (&["--link-rate=10kbit"], "--link-rate"),
+            (&["--spine-rate=200gbit"], "--spine-rate"),
+            (&["--queue=1KiB"], "--queue 1024"),
+            (&["--queue=32KiB", "--link-rate=10gbit"], "--queue"),
+            (&["--congestion-control=a b"], "--congestion-control"),
+            (&["--name=../x"], "--name"),
+            (&["--name="], "--name"),
+        ] {
+            let message = parse(arguments).expect("parses").validate().expect_err("makes no sense").to_string();
+            assert!(message.contains(named) && !message.contains('\n'), "{arguments:?}: {message}");
+        }
+    }
+
+    #[test]
+    fn the_result_file_reads_back() {
+        let spec = LabSpec { spine_rate: Some(Rate::bits_per_second(5_000_000)), ..LabSpec::default() };
+        let json = serde_json::to_string(&spec).expect("serialises");
+        assert!(json.contains("\"link_rate_bits_per_second\":200000000"), "{json}");
+        assert_eq!(serde_json::from_str::<LabSpec>(&json).expect("reads back"), spec);
+    }
+}

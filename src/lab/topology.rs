@@ -1,0 +1,276 @@
+//! The lab's network as data: who has which name and address, which ports are shaped, and the batches that make it.
+//!
+//! Nothing here touches the system. Names and addresses are unique within a lab by construction, and need be no more
+//! than that: all of them live in the lab's own network namespaces, so a second lab uses the same ones.
+
+use std::fmt::Write;
+use std::net::Ipv4Addr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::spec::LabSpec;
+use super::units::Rate;
+
+const DATA: [u8; 3] = [10, 77, 0];
+const CONTROL: [u8; 3] = [10, 78, 0];
+/// A bridge forgets an address after this many hundredths of a second (a day): a forgotten address is flooded, which
+/// would put one host's traffic on another's port.
+const AGEING: u32 = 8_640_000;
+
+/// A host of the lab.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Host {
+    /// Its name: `h0`, `h1`, ...
+    pub name: String,
+    /// The leaf switch it hangs on.
+    pub leaf: usize,
+    /// Its address on the data network, the one that is measured (interface `d0`).
+    pub data: Ipv4Addr,
+    /// Its address on the control network, for launching and bootstrap (interface `c0`).
+    pub control: Ipv4Addr,
+}
+
+/// Where a port's device is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In the namespace of the switches.
+    Switch,
+    /// In the namespace of the host with this index.
+    Host(usize),
+}
+
+/// A device that sends onto a data link, and so has a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Port {
+    pub place: Place,
+    pub device: String,
+    /// Who sends through it: a host or a switch.
+    pub from: String,
+    /// Who receives from it.
+    pub to: String,
+    pub rate: Rate,
+}
+
+/// The network of one valid [`LabSpec`].
+#[derive(Clone, Debug)]
+pub struct Topology {
+    spec: LabSpec,
+    hosts: Vec<Host>,
+}
+
+impl Topology {
+    /// The network that `spec`, which must be valid, describes.
+    #[must_use]
+    pub fn new(spec: &LabSpec) -> Self {
+        let address = |net: [u8; 3], index: usize| {
+            Ipv4Addr::new(net[0], net[1], net[2], u8::try_from(index + 1).expect("at most 250 hosts"))
+        };
+        let hosts = (0..spec.hosts)
+            .map(|index| Host {
+                name: format!("h{index}"),
+                leaf: index * spec.leaves / spec.hosts,
+                data: address(DATA, index),
+                control: address(CONTROL, index),
+            })
+            .collect();
+        Topology { spec: spec.clone(), hosts }
+    }
+
+    /// The hosts, in order.
+    #[must_use]
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    /// The pairs of switches with a link between them. Two leaves are joined directly, more through a spine switch: the
+    /// direct link saves a two-core machine a hop.
+    fn trunks(&self) -> Vec<[String; 2]> {
+        let leaf = |number: usize| format!("leaf{number}");
+        match self.spec.leaves {
+            1 => Vec::new(),
+            2 => vec![[leaf(0), leaf(1)]],
+            leaves => (0..leaves).map(|number| [leaf(number), "spine".to_owned()]).collect(),
+        }
+    }
+
+    fn switches(&self) -> Vec<String> {
+        let leaves = (0..self.spec.leaves).map(|leaf| format!("leaf{leaf}"));
+        leaves.chain((self.spec.leaves > 2).then(|| "spine".to_owned())).collect()
+    }
+
+    /// Every port of the data network.
+    pub(super) fn ports(&self) -> Vec<Port> {
+        let mut ports = Vec::new();
+        for (index, host) in self.hosts.iter().enumerate() {
+            let (leaf, rate) = (format!("leaf{}", host.leaf), self.spec.link_rate);
+            let (name, device) = (host.name.clone(), format!("d-{}", host.name));
+            ports.push(Port { place: Place::Switch, device, from: leaf.clone(), to: name.clone(), rate });
+            ports.push(Port { place: Place::Host(index), device: "d0".to_owned(), from: name, to: leaf, rate });
+        }
+        for [a, b] in self.trunks() {
+            for (from, to) in [(&a, &b), (&b, &a)] {
+                let (device, from, to) = (format!("{from}-{to}"), from.clone(), to.clone());
+                ports.push(Port { place: Place::Switch, device, from, to, rate: self.spec.spine_rate() });
+            }
+        }
+        ports
+    }
+
+    /// `ip -batch` lines for the namespace of the switches; `holders` are the processes that hold the hosts.
+    pub(super) fn switch_batch(&self, holders: &[u32]) -> String {
+        let mut batch = String::new();
+        let bridge = format!("type bridge stp_state 0 forward_delay 0 mcast_snooping 0 ageing_time {AGEING}");
+        for switch in self.switches().iter().map(String::as_str).chain(["control"]) {
+            line(&mut batch, format_args!("link add {switch} {bridge}"));
+            line(&mut batch, format_args!("link set {switch} addrgenmode none up"));
+        }
+        for (index, (host, holder)) in self.hosts.iter().zip(holders).enumerate() {
+            for (port, far, net, switch) in
+                [("d", "d0", DATA, format!("leaf{}", host.leaf)), ("c", "c0", CONTROL, "control".to_owned())]
+            {
+                let (name, mac) = (&host.name, mac(net, index));
+                let peer = format!("peer name {far} address {mac} netns {holder}");
+                line(&mut batch, format_args!("link add {port}-{name} type veth {peer}"));
+                line(&mut batch, format_args!("link set {port}-{name} addrgenmode none master {switch} up"));
+            }
+        }
+        for [a, b] in self.trunks() {
+            line(&mut batch, format_args!("link add {a}-{b} type veth peer name {b}-{a}"));
+            line(&mut batch, format_args!("link set {a}-{b} addrgenmode none master {a} up"));
+            line(&mut batch, format_args!("link set {b}-{a} addrgenmode none master {b} up"));
+        }
+        batch
+    }
+
+    /// `ip -batch` lines for the namespace of host `index`.
+    ///
+    /// Neighbours are fixed: a request for an address would itself wait, or be lost, in a full queue.
+    pub(super) fn host_batch(&self, index: usize) -> String {
+        let mut batch = String::from("link set lo up\n");
+        let host = &self.hosts[index];
+        let nets = [("d0", DATA, host.data), ("c0", CONTROL, host.control)];
+        for (device, net, address) in nets {
+            line(&mut batch, format_args!("link set {device} addrgenmode none"));
+            line(&mut batch, format_args!("addr add {address}/24 brd + dev {device}"));
+            line(&mut batch, format_args!("link set {device} up"));
+            for (peer, other) in self.hosts.iter().enumerate().filter(|(peer, _)| *peer != index) {
+                let to = if device == "d0" { other.data } else { other.control };
+                line(&mut batch, format_args!("neigh add {to} lladdr {} nud permanent dev {device}", mac(net, peer)));
+            }
+        }
+        let [a, b, c] = DATA;
+        let control = &self.spec.congestion_control;
+        line(&mut batch, format_args!("route replace {a}.{b}.{c}.0/24 dev d0 src {} congctl {control}", host.data));
+        batch
+    }
+
+    /// `tc -batch` lines that shape (or unshape) the ports of one namespace.
+    pub(super) fn shaping_batch(&self, place: Place, shaped: bool) -> String {
+        let mut batch = String::new();
+        for port in self.ports().iter().filter(|port| port.place == place) {
+            let (device, rate, burst) = (&port.device, port.rate.bits(), LabSpec::burst(port.rate));
+            let limit = self.spec.queue_bytes;
+            if shaped {
+                let tbf = format!("tbf rate {rate}bit burst {burst} limit {limit}");
+                line(&mut batch, format_args!("qdisc replace dev {device} root {tbf}"));
+            } else {
+                line(&mut batch, format_args!("qdisc del dev {device} root"));
+            }
+        }
+        batch
+    }
+
+    /// The hosts' own `/etc/hosts`. Names mean control addresses: launchers use names, measurements use addresses.
+    pub(super) fn hosts_file(&self) -> String {
+        let mut text = String::from("127.0.0.1 localhost\n");
+        for host in &self.hosts {
+            line(&mut text, format_args!("{} {}", host.control, host.name));
+            line(&mut text, format_args!("{} {}-data", host.data, host.name));
+        }
+        text
+    }
+}
+
+/// A hardware address that says which network and host it belongs to.
+fn mac(net: [u8; 3], index: usize) -> String {
+    format!("02:{:02x}:{:02x}:00:00:{:02x}", net[0], net[1], index + 1)
+}
+
+fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    writeln!(text, "{arguments}").expect("writing to a string does not fail");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn topology(hosts: usize, leaves: usize) -> Topology {
+        let spec = LabSpec { hosts, leaves, ..LabSpec::default() };
+        spec.validate().expect("valid");
+        Topology::new(&spec)
+    }
+
+    fn all_unique<T: Eq + std::hash::Hash>(items: impl IntoIterator<Item = T>) -> bool {
+        let mut seen = HashSet::new();
+        items.into_iter().all(|item| seen.insert(item))
+    }
+
+    #[test]
+    fn two_leaves_share_one_link_and_more_have_a_spine() {
+        let trunks = |leaves| {
+            let ports = topology(9, leaves).ports();
+            ports.into_iter().map(|port| port.device).filter(|device| !device.starts_with('d')).collect::<Vec<_>>()
+        };
+        assert_eq!(trunks(1), [""; 0]);
+        assert_eq!(trunks(2), ["leaf0-leaf1", "leaf1-leaf0"]);
+        let three = ["leaf0-spine", "spine-leaf0", "leaf1-spine", "spine-leaf1", "leaf2-spine", "spine-leaf2"];
+        assert_eq!(trunks(3), three);
+    }
+
+    #[test]
+    fn shaping_is_what_tc_takes() {
+        let topology = topology(2, 1);
+        let on = "qdisc replace dev d0 root tbf rate 200000000bit burst 16384 limit 131072\n";
+        assert_eq!(topology.shaping_batch(Place::Host(1), true), on);
+        let off = "qdisc del dev d-h0 root\nqdisc del dev d-h1 root\n";
+        assert_eq!(topology.shaping_batch(Place::Switch, false), off);
+    }
+
+    proptest! {
+        #[test]
+        fn names_and_addresses_are_unique((hosts, leaves) in (1usize..=250).prop_flat_map(|h| (Just(h), 1..=h))) {
+            let topology = topology(hosts, leaves);
+            prop_assert_eq!(topology.hosts().len(), hosts);
+            prop_assert!(all_unique(topology.hosts().iter().map(|host| host.name.as_str())));
+            prop_assert!(all_unique(topology.hosts().iter().flat_map(|host| [host.data, host.control])));
+            prop_assert!(all_unique((0..hosts).flat_map(|index| [mac(DATA, index), mac(CONTROL, index)])));
+            let ports = topology.ports();
+            prop_assert!(ports.iter().all(|port| port.device.len() <= 15));
+            let switch = ports.iter().filter(|port| port.place == Place::Switch).map(|port| port.device.as_str());
+            prop_assert!(all_unique(switch.chain(topology.switches().iter().map(String::as_str)).chain(["control"])));
+        }
+
+        #[test]
+        fn leaves_differ_by_at_most_one_host((hosts, leaves) in (1usize..=250).prop_flat_map(|h| (Just(h), 1..=h))) {
+            let topology = topology(hosts, leaves);
+            let mut counts = vec![0usize; leaves];
+            topology.hosts().iter().for_each(|host| counts[host.leaf] += 1);
+            let (least, most) = (counts.iter().min(), counts.iter().max());
+            prop_assert!(most.zip(least).is_some_and(|(most, least)| most - least <= 1), "{counts:?}");
+        }
+
+        #[test]
+        fn every_host_knows_every_other(hosts in 1usize..40) {
+            let topology = topology(hosts, 1);
+            for index in 0..hosts {
+                let batch = topology.host_batch(index);
+                prop_assert_eq!(batch.matches("neigh add").count(), 2 * (hosts - 1));
+            }
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The load test in the emulated cluster, with the unshaped control.
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tailback_tcp::launch::{self, LaunchOptions, RankSetup};
+
+use super::phases::{self, PhaseListener};
+use super::scratch::Scratch;
+use super::{GRACE, RESULT_VARIABLE, this_command};
+use crate::lab::{Lab, LabSpec, PortCounters};
+use crate::output::Progress;
+use crate::plan::{Plan, Preset};
+use crate::result::{self, Command, ControlRecord, LabRecord, PhaseCounters, ResultFile, Verdict};
+use crate::session::{self, Request};
+
+/// Any port does: rank 0 has a network namespace of its own.
+const PORT: u16 = 4777;
+const SHAPED: &str = "shaped";
+const UNSHAPED: &str = "unshaped";
+
+/// Brings a lab up, runs the request with a rank on each host, brings it down.
+pub fn run_in_lab(request: &Request, spec: &LabSpec) -> Result<u8, String> {
+    let plan = request.resolve(Preset::Lab)?;
+    let text = |error: crate::lab::Error| error.to_string();
+    let control =
+        request.command() == Command::Run && spec.shaped && !request.local.no_control && !request.is_dry_run();
+    request.say(&format!(
+        "no launcher: an emulated cluster of {} hosts on {} leaf switches ({} links, {} KiB queues) on this machine, {} plan{}",
+        spec.hosts,
+        spec.leaves,
+        spec.link_rate,
+        spec.queue_bytes >> 10,
+        plan.preset,
+        if control { "; then the same with unshaped links, as a control" } else { "" }
+    ));
+    let lab = Lab::up(spec).map_err(text)?;
+    let mut bench =
+        LabBench { request, plan, seed: request.seed(), lab: Arc::new(Mutex::new(lab)), scratch: Scratch::new()? };
+    let outcome = bench.run(control);
+    let LabBench { lab, .. } = bench;
+    // The phase listener's thread has served its last request by now.
+    let down = match Arc::try_unwrap(lab) {
+        Ok(lab) => lab.into_inner().unwrap_or_else(PoisonError::into_inner).down().map_err(text),
+        Err(_) => Err("the lab is still in use".to_owned()),
+    };
+    let code = outcome?;
+    down.map(|()| code)
+}
+
+struct LabBench<'a> {
+    request: &'a Request,
+    plan: Plan,
+    seed: u64,
+    lab: Arc<Mutex<Lab>>,
+    scratch: Scratch,
+}
+
+/// What one run of the ranks left.
+enum Ran {
+    Result(Box<ResultFile>, Vec<PhaseCounters>),
+    /// No result: the ranks said why, or there was none to give.
+    Code(u8),
+}
+
+impl LabBench<'_> {
+    fn run(&mut self, control: bool) -> Result<u8, String> {
+        let (mut file, phases) = match self.once(SHAPED)? {
+            Ran::Result(file, phases) => (file, phases),
+            Ran::Code(code) => return Ok(code),
+        };
+        let control = if control && !file.interrupted { self.control(&mut file)? } else { None };
+        let lab = self.lab.lock().unwrap_or_else(PoisonError::into_inner);
+        file.notes.extend(lab.notes().iter().cloned());
+        file.lab = Some(LabRecord {
+            spec: lab.spec().clone(),
+            mode: lab.mode().to_string(),
+            hosts: lab.hosts().to_vec(),
+            phases,
+            control,
+        });
+        drop(lab);
+        Ok(session::show(self.request, &file))
+    }
+
+    fn control(&mut self, file: &mut ResultFile) -> Result<Option<ControlRecord>, String> {
+        self.request.say("control: the same plan and placement with unshaped links");
+        let text = |error: crate::lab::Error| error.to_string();
+        self.lab.lock().unwrap_or_else(PoisonError::into_inner).set_shaping(false).map_err(text)?;
+        let (unshaped, phases) = match self.once(UNSHAPED)? {
+            Ran::Result(unshaped, phases) => (unshaped, phases),
+            Ran::Code(_) => return Ok(None),
+        };
+        file.interrupted |= unshaped.interrupted;
+        let (Some(shaped), Some(run)) = (file.runs.first(), unshaped.runs.into_iter().next()) else { return Ok(None) };
+        let verdicts = shaped.impacts.iter().filter_map(|impact| Verdict::of(shaped, &run, impact)).collect();
+        Ok(Some(ControlRecord { run, phases, verdicts }))
+    }
+
+    /// Runs the ranks once, over links as they are.
+    fn once(&self, name: &str) -> Result<Ran, String> {
+        let mut command = this_command()?;
+        command.extend(self.request.fixed(&self.plan, self.seed));
+        if name == UNSHAPED && !self.request.quiet() {
+            // The user has read its notes before.
+            command.push("--quiet".into());
+        }
+        let socket = self.scratch.path(&format!("{name}.phases"));
+        let record = self.listen(&socket)?;
+        let result = self.scratch.path(&format!("{name}.json"));
+
+        let lab = self.lab.lock().unwrap_or_else(PoisonError::into_inner);
+        let setups: Vec<RankSetup> = lab
+            .hosts()
+            .iter()
+            .map(|host| RankSetup {
+                prefix: lab.command_on(host),
+                env: vec![("TAILBACK_HOST".into(), host.name.clone().into())],
+            })
+            .collect();
+        let mut options = LaunchOptions::new(setups.len(), command);
+        options.bind = IpAddr::V4(lab.hosts()[0].control);
+        options.port = Some(PORT);
+        options.grace = GRACE;
+        options.env = [
+            // All hosts share this machine's cores: spinning ranks would measure those.
+            ("TAILBACK_WAIT", "block".into()),
+            ("TAILBACK_DATA_IF", "d0".into()),
+            ("TAILBACK_BOOTSTRAP_IF", "c0".into()),
+            (phases::VARIABLE, socket.into_os_string()),
+            (RESULT_VARIABLE, result.clone().into_os_string()),
+        ]
+        .map(|(name, value)| (name.into(), value))
+        .into();
+        options.setup = Box::new(move |rank| setups[rank.index()].clone());
+        drop(lab);
+
+        let code = super::exit_code(launch::run(&options))?;
+        let file = match result::read(&result) {
+            Ok(file) if code == 0 || file.interrupted => file,
+            _ => return Ok(Ran::Code(code)),
+        };
+        Ok(Ran::Result(Box::new(file), record.finish(&self.lab)?))
+    }
+
+    /// Shows phases and reads the lab's counters between them.
+    fn listen(&self, socket: &std::path::Path) -> Result<Recorder, String> {
+        let recorder = Recorder(Arc::new(Mutex::new(Recording::default())));
+        let (recording, lab) = (Arc::clone(&recorder.0), Arc::downgrade(&self.lab));
+        let progress = Progress::new(!self.request.quiet());
+        PhaseListener::start(socket, move |name, budget| {
+            progress.phase(name, budget);
+            if let Some(lab) = lab.upgrade() {
+                let counters = lab.lock().unwrap_or_else(PoisonError::into_inner).counters();
+                recording
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .begin(name, counters.map_err(|e| e.to_string()));
+            }
+        })?;
+        Ok(recorder)
+    }
+}
+
+/// Counters at the beginning of each phase.
+#[derive(Default)]
+struct Recording {
+    begun: Vec<(String, Vec<PortCounters>)>,
+    problem: Option<String>,
+}
+
+impl Recording {
+    fn begin(&mut self, phase: &str, counters: Result<Vec<PortCounters>, String>) {
+        match counters {
+            Ok(counters) => self.begun.push((phase.to_owned(), counters)),
+            Err(problem) => self.problem = Some(problem),
+        }
+    }
+}
+
+struct Recorder(Arc<Mutex<Recording>>);
+
+impl Recorder {
+    /// What happened from each phase's beginning to the next one's, or to now.
+    fn finish(self, lab: &Mutex<Lab>) -> Result<Vec<PhaseCounters>, String> {
+        let last = lab.lock().unwrap_or_else(PoisonError::into_inner).counters().map_err(|error| error.to_string())?;
+        let mut recording = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(problem) = recording.problem.take() {
+            return Err(problem);
+        }
+        let begun = std::mem::take(&mut recording.begun);
+        let ends: Vec<Vec<PortCounters>> =
+            begun.iter().skip(1).map(|(_, counters)| counters.clone()).chain([last]).collect();
+        Ok(begun
+            .into_iter()
+            .zip(ends)
+            .map(|((phase, before), after)| PhaseCounters {
+                phase,
+                ports: after.iter().zip(&before).map(|(after, before)| after.since(before)).collect(),
+            })
+            .collect())
+    }
+}

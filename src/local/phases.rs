@@ -1,0 +1,88 @@
+//! How rank 0 tells the process that started it about phases: a line over a local socket, answered before the phase
+//! begins. What the listener does in between (reading counters, drawing a bar) therefore never overlaps a measurement.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use tailback_transport::Nanos;
+
+use super::Heard;
+
+/// Where the listener listens.
+pub(super) const VARIABLE: &str = "TAILBACK_PHASES";
+/// A listener that does not answer must not hold up the job.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Rank 0's side.
+pub struct PhaseReporter(Mutex<UnixStream>);
+
+impl PhaseReporter {
+    /// A connection to whoever started this rank, if it wants to hear.
+    pub fn from_env() -> Option<Self> {
+        let stream = UnixStream::connect(std::env::var_os(VARIABLE)?).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+        Some(PhaseReporter(Mutex::new(stream)))
+    }
+
+    /// Tells, and waits for the answer. A listener that is gone is not missed: its end ends the ranks anyway.
+    pub fn tell(&self, name: &str, budget: Nanos) {
+        let mut stream = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if writeln!(stream, "{} {name}", budget.0).is_ok() {
+            let _ = stream.read(&mut [0]);
+        }
+    }
+}
+
+/// The listening side. Its thread ends with the process.
+pub(super) struct PhaseListener;
+
+impl PhaseListener {
+    pub(super) fn start(path: &Path, mut heard: impl FnMut(&str, Nanos) + Send + 'static) -> Result<Self, String> {
+        let listener =
+            UnixListener::bind(path).map_err(|error| format!("cannot listen at {}: {error}", path.display()))?;
+        std::thread::spawn(move || {
+            while let Ok((stream, _)) = listener.accept() {
+                serve(&stream, &mut heard);
+            }
+        });
+        Ok(PhaseListener)
+    }
+}
+
+fn serve(stream: &UnixStream, heard: &mut Heard) {
+    let mut answer = stream;
+    for line in BufReader::new(stream).lines() {
+        let Ok(line) = line else { return };
+        if let Some((budget, name)) = line.split_once(' ') {
+            heard(name, Nanos(budget.parse().unwrap_or(0)));
+        }
+        if answer.write_all(b"\n").is_err() {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn a_phase_is_heard_before_it_begins() {
+        let scratch = super::super::scratch::Scratch::new().unwrap();
+        let (sender, heard) = mpsc::channel();
+        PhaseListener::start(&scratch.path("phases"), move |name, budget| {
+            std::thread::sleep(Duration::from_millis(50));
+            sender.send((name.to_owned(), budget)).unwrap();
+        })
+        .unwrap();
+        let stream = UnixStream::connect(scratch.path("phases")).unwrap();
+        let reporter = PhaseReporter(Mutex::new(stream));
+        reporter.tell("isolated lat", Nanos(7));
+        assert_eq!(heard.try_recv().unwrap(), ("isolated lat".to_owned(), Nanos(7)));
+    }
+}

@@ -1,0 +1,79 @@
+//! The time budget holds, whatever runs, on however many ranks, and however loaded the machine is.
+
+mod common;
+
+use common::succeed;
+use serde_json::Value;
+
+/// A quarter over budget, and what a busy machine may take to wake ranks once more at the end.
+fn assert_in_budget(result: &Value, budget: f64) {
+    for test in result["runs"][0]["tests"].as_array().unwrap() {
+        let wall = test["wall_s"].as_f64().unwrap();
+        let name = format!("{} {}", test["phase"], test["title"]);
+        eprintln!("{name}: {wall:.3} s of {budget} s, {} samples", test["summary"]["samples"]);
+        assert!(wall <= 1.25 * budget + 0.25, "{name} took {wall} s of {budget} s");
+        assert!(test["summary"]["samples"].as_u64().unwrap() > 0, "{name} measured nothing");
+    }
+}
+
+fn measured(line: &str) -> Value {
+    succeed(&format!("{line} --format json --quiet")).json()
+}
+
+fn titles(result: &Value, phase: &str) -> usize {
+    let tests = result["runs"][0]["tests"].as_array().unwrap();
+    tests.iter().filter(|test| test["phase"] == phase).count()
+}
+
+#[test]
+fn all_canaries_under_all_congestors_on_too_few_cores() {
+    let result = measured(
+        "run -n 16 --budget 1s --canaries lat,get-lat,bw,put-bw,bw-sync,nat-bw,allreduce,a2a \
+         --congestors a2a,incast,put-incast,get-bcast,bcast,allreduce",
+    );
+    assert_in_budget(&result, 1.0);
+    assert_eq!((titles(&result, "isolated"), titles(&result, "loaded")), (8, 8));
+    assert_eq!(result["runs"][0]["tests"][15]["load"].as_array().unwrap().len(), 6, "all congestors were there");
+}
+
+#[test]
+fn all_canaries_on_any_number_of_ranks() {
+    for ranks in [2, 3, 5, 7] {
+        let result = measured(&format!("network -n {ranks} --budget 300ms"));
+        assert_in_budget(&result, 0.3);
+        assert_eq!(titles(&result, "isolated"), 8);
+    }
+}
+
+#[test]
+fn load_tests_on_few_and_odd_numbers_of_ranks() {
+    for (line, canaries) in [("-n 4", 2), ("-n 5", 2), ("-n 7", 2), ("-n 4 --ranks-per-node 2", 2)] {
+        let result = measured(&format!("run {line} --budget 300ms"));
+        assert_in_budget(&result, 0.3);
+        let nodes = result["system"]["nodes"].as_array().unwrap();
+        let measuring = nodes.iter().filter(|node| node["roles"].as_array().unwrap().contains(&"canary".into()));
+        assert_eq!(measuring.count(), canaries, "{line}");
+        if !line.ends_with('7') {
+            assert!(!result["notes"].as_array().unwrap().is_empty(), "{line}: what is missing is said");
+        }
+    }
+}
+
+#[test]
+fn uneven_nodes() {
+    // 3, 3, 3 and 1: the upper slices lack the last node.
+    let result = measured("run -n 10 --ranks-per-node 3 --budget 300ms");
+    assert_in_budget(&result, 0.3);
+    let sizes: Vec<usize> =
+        result["system"]["nodes"].as_array().unwrap().iter().map(|n| n["ranks"].as_array().unwrap().len()).collect();
+    assert_eq!(sizes, [3, 3, 3, 1]);
+    let result = measured("network -n 10 --ranks-per-node 3 --budget 300ms");
+    assert_in_budget(&result, 0.3);
+}
+
+#[test]
+fn gpcnets_own_counts_are_cut_to_the_budget() {
+    let result = measured("run -n 10 --preset gpcnet --budget 500ms");
+    assert_in_budget(&result, 0.5);
+    assert_eq!(result["plan"]["canaries"][0]["iterations"], 200);
+}

@@ -1,0 +1,142 @@
+//! Ranks that are killed or stopped, in any phase: the others end soon, and one line says who, where and when.
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use common::{Job, Outcome, cpu_ticks, eventually, is_gone, roles, succeed, tailback, words};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// What the product promises.
+const LIMIT: Duration = Duration::from_secs(5);
+/// Signs of life, which carry the phase, come once a second.
+const BEAT: Duration = Duration::from_millis(1500);
+const RUN: &str = "run -n 10 --seed 5 --canaries lat --budget";
+
+/// Kills a rank and waits for the end of all others.
+fn kill(job: Job, ranks: &[Pid], victim: usize) -> Outcome {
+    let start = Instant::now();
+    kill_process(ranks[victim], Signal::KILL).expect("the rank is there");
+    let outcome = job.end_within(LIMIT);
+    eventually("all ranks ended", || ranks.iter().all(|pid| is_gone(*pid)).then_some(()));
+    assert!(start.elapsed() < LIMIT, "ranks outlived the launcher: {:?}", start.elapsed());
+    eprintln!("rank {victim} killed, all ended after {:?}: {}", start.elapsed(), outcome.stderr.trim());
+    outcome
+}
+
+fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+fn assert_names(outcome: &Outcome, victim: usize, phase: &str) {
+    let line = outcome.refusal();
+    let start = format!("tailback: error: rank {victim} (host {}) was lost in phase \"{phase}", host());
+    assert!(line.starts_with(&start), "{line}");
+}
+
+/// Waits until ranks that only wait in one phase have begun to work.
+fn wait_until_busy(rank: Pid) {
+    let before = cpu_ticks(rank);
+    eventually("the phase has begun", || (cpu_ticks(rank) > before + 3).then_some(()));
+    std::thread::sleep(BEAT);
+}
+
+/// Rank 0, a canary, a congestor and the last rank, each once.
+fn victims(roles: &BTreeMap<String, Vec<usize>>) -> BTreeSet<usize> {
+    BTreeSet::from([0, roles["canary"][0], roles["incast"][0], 9])
+}
+
+#[test]
+fn a_rank_killed_while_canaries_measure_alone_is_named() {
+    let line = format!("{RUN} 60s");
+    let roles = roles(&line);
+    for victim in victims(&roles) {
+        let mut job = Job::start(tailback(words(&line)));
+        let ranks = job.ranks(10);
+        wait_until_busy(ranks[roles["canary"][0]]);
+        assert_names(&kill(job, &ranks, victim), victim, "isolated RR Two-sided Lat (8 B)\"");
+    }
+}
+
+#[test]
+fn a_rank_killed_under_load_is_named() {
+    let line = format!("{RUN} 6s");
+    let roles = roles(&line);
+    for victim in victims(&roles) {
+        let mut job = Job::start(tailback(words(&line)));
+        let ranks = job.ranks(10);
+        // Past its start-up a congestor has nothing to do until the load begins.
+        std::thread::sleep(BEAT);
+        wait_until_busy(ranks[roles["incast"][0]]);
+        assert_names(&kill(job, &ranks, victim), victim, "loaded RR Two-sided Lat (8 B)\"");
+    }
+}
+
+#[test]
+fn a_rank_killed_at_any_moment_ends_the_job() {
+    // Every moment from the first process to after the last barrier, ranks in turn.
+    let line = "run -n 6 --canaries lat,allreduce --budget 100ms";
+    let start = Instant::now();
+    succeed(line);
+    let whole = start.elapsed();
+    let mut ended_by_us = 0;
+    for step in 0..16u32 {
+        let mut job = Job::start(tailback(words(line)));
+        let ranks = job.ranks(6);
+        std::thread::sleep(whole * step / 12);
+        let victim = ranks[step as usize % 6];
+        let start = Instant::now();
+        // It may be over already, and waited for.
+        let _ = kill_process(victim, Signal::KILL);
+        let outcome = job.end_within(LIMIT + whole);
+        eventually("all ranks ended", || ranks.iter().all(|pid| is_gone(*pid)).then_some(()));
+        if outcome.code() == Some(0) {
+            assert!(outcome.errors().is_empty(), "{outcome:?}");
+            continue;
+        }
+        ended_by_us += 1;
+        assert!(start.elapsed() < LIMIT, "{:?} {outcome:?}", start.elapsed());
+        let said = outcome.refusal();
+        // Rank 0 is known by its address until it has told its name.
+        let names = [host(), "127.0.0.1".to_owned()].map(|host| format!("rank {} (host {host})", step % 6));
+        assert!(names.iter().any(|name| said.contains(name)) && said.contains(" in phase \""), "step {step}: {said}");
+    }
+    assert!(ended_by_us >= 6, "most of the moments lie inside the job: {ended_by_us}");
+}
+
+#[test]
+fn a_stopped_rank_is_named_by_the_watchdog() {
+    let line = "run -n 4 --seed 5 --canaries lat --budget 60s --stall-limit 3s";
+    let canary = roles(line)["canary"][0];
+    for victim in [0, 3] {
+        let mut job = Job::start(tailback(words(line)));
+        let ranks = job.ranks(4);
+        wait_until_busy(ranks[canary]);
+        let start = Instant::now();
+        kill_process(ranks[victim], Signal::STOP).expect("the rank is there");
+        let outcome = job.end_within(Duration::from_secs(30));
+        eventually("all ranks ended", || ranks.iter().all(|pid| is_gone(*pid)).then_some(()));
+        eprintln!("rank {victim} stopped, all ended after {:?}", start.elapsed());
+        let line = outcome.refusal();
+        let name = format!("rank {victim} (host {})", host());
+        assert!(line.contains(&name) && line.contains("no sign of life for"), "{line}");
+    }
+}
+
+#[test]
+fn waiting_for_a_long_test_is_no_stall() {
+    // Congestors have nothing to do for longer than the limit while the canaries measure alone.
+    let outcome = succeed("run -n 4 --canaries lat --budget 4s --stall-limit 2s");
+    assert!(outcome.errors().is_empty());
+}
+
+#[test]
+fn a_killed_launcher_takes_its_ranks_along() {
+    let mut job = Job::start(tailback(words("congest -n 4")));
+    let ranks = job.ranks(4);
+    job.signal(Signal::KILL);
+    let start = Instant::now();
+    eventually("all ranks ended", || ranks.iter().all(|pid| is_gone(*pid)).then_some(()));
+    assert!(start.elapsed() < LIMIT, "{:?}", start.elapsed());
+}

@@ -1,0 +1,98 @@
+//! Ctrl-C and friends: a job ends in order, shows what it has, and its exit code tells.
+
+mod common;
+
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+use std::time::Duration;
+
+use common::{Job, Outcome, cpu_ticks, eventually, is_gone, tailback, words};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// A first phase that is over at once, a second that would take a minute.
+const LONG: &str = "run -n 6 --canaries lat,allreduce --budget 60s \
+                    --set lat.rings=1 --set lat.measurements=1 --set lat.iterations=3 --set lat.warmup=0";
+
+fn start(line: &str, ranks: usize) -> (Job, Vec<Pid>) {
+    let mut command: Command = tailback(words(line));
+    command.process_group(0);
+    let mut job = Job::start(command);
+    let ranks = job.ranks(ranks);
+    eventually("work has begun", || ranks.iter().any(|pid| cpu_ticks(*pid) > 40).then_some(()));
+    (job, ranks)
+}
+
+fn end(job: Job, ranks: &[Pid]) -> Outcome {
+    let outcome = job.end_within(LIMIT);
+    eventually("all ranks ended", || ranks.iter().all(|pid| is_gone(*pid)).then_some(()));
+    outcome
+}
+
+#[test]
+fn an_interrupted_run_shows_its_complete_phases_and_fails() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let (job, ranks) = start(LONG, 6);
+        job.signal(signal);
+        let outcome = end(job, &ranks);
+        assert_eq!(outcome.code(), Some(2), "{outcome:?}");
+        assert!(outcome.stdout.contains("Isolated\n") && outcome.stdout.contains("RR Two-sided Lat"), "{outcome:?}");
+        assert!(!outcome.stdout.contains("Multiple Allreduce"), "it was cut short: {}", outcome.stdout);
+        assert!(outcome.stdout.ends_with("Interrupted: phases that were not complete are left out.\n"), "{outcome:?}");
+        assert!(outcome.errors().is_empty(), "the user knows why: {}", outcome.stderr);
+    }
+}
+
+#[test]
+fn an_interrupt_of_the_whole_process_group_is_one_interrupt() {
+    let (job, ranks) = start(LONG, 6);
+    kill_process_group(job.pid(), Signal::INT).unwrap();
+    let outcome = end(job, &ranks);
+    assert_eq!(outcome.code(), Some(2), "{outcome:?}");
+    assert!(outcome.stdout.contains("Interrupted:"), "{outcome:?}");
+}
+
+#[test]
+fn an_interrupted_run_keeps_a_valid_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("result.json");
+    let (job, ranks) = start(&format!("{LONG} --out {}", file.display()), 6);
+    job.signal(Signal::INT);
+    assert_eq!(end(job, &ranks).code(), Some(2));
+    let result: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(result["interrupted"], true);
+    assert_eq!(result["runs"][0]["tests"].as_array().unwrap().len(), 1);
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+}
+
+#[test]
+fn congestion_ends_well_when_interrupted() {
+    let (job, ranks) = start("congest -n 6", 6);
+    job.signal(Signal::INT);
+    let outcome = end(job, &ranks);
+    assert_eq!(outcome.code(), Some(0), "{outcome:?}");
+    assert!(outcome.stdout.contains("\nCongestors\n") && outcome.errors().is_empty(), "{outcome:?}");
+}
+
+#[test]
+fn a_second_interrupt_ends_at_once() {
+    let (job, ranks) = start(LONG, 6);
+    job.signal(Signal::INT);
+    std::thread::sleep(Duration::from_millis(5));
+    job.signal(Signal::INT);
+    assert_eq!(end(job, &ranks).code(), Some(2));
+}
+
+#[test]
+fn an_interrupt_at_any_early_moment_ends_the_job_without_blame() {
+    for step in 0..8u64 {
+        let mut job = Job::start(tailback(words("run -n 6 --canaries lat --budget 30s")));
+        let ranks = job.ranks(6);
+        std::thread::sleep(Duration::from_millis(40 * step));
+        job.signal(Signal::INT);
+        let outcome = end(job, &ranks);
+        assert_eq!(outcome.code(), Some(2), "{outcome:?}");
+        assert!(outcome.errors().is_empty(), "step {step}: no rank is to blame: {}", outcome.stderr);
+    }
+}

@@ -1,0 +1,237 @@
+//! Wrong input of every kind: one clear line on stderr, exit code 2, no backtrace, no half-written file.
+
+mod common;
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
+
+use common::{Job, Outcome, run, tailback, words};
+
+fn refused(line: &str, expected: &str) {
+    let outcome = run(line);
+    let said = outcome.refusal();
+    assert!(said.contains(expected), "tailback {line}: {said}");
+    assert_eq!(outcome.stderr.lines().count(), 1, "tailback {line}: {}", outcome.stderr);
+    assert_eq!(outcome.stdout, "", "tailback {line}");
+}
+
+#[test]
+fn unknown_names() {
+    refused("run --canaries latency", "unknown canary 'latency'");
+    refused("run --canaries lat,lat", "canary 'lat' is named twice");
+    refused("network --canaries lat,bandwith", "unknown canary 'bandwith'");
+    refused("run --congestors incast,jam", "unknown congestor 'jam'");
+    refused("congest --congestors incast=40,incast=60", "congestor 'incast' is named twice");
+    refused("run --preset fast", "invalid value 'fast' for '--preset <PRESET>'");
+    refused("run --format xml", "invalid value 'xml' for '--format <FORMAT>'");
+    refused("run --bugdet 2s", "unexpected argument '--bugdet' found");
+    refused("rum", "unrecognized subcommand 'rum'");
+    refused("run --wait nap", "nap");
+}
+
+#[test]
+fn numbers_out_of_range() {
+    refused("run --canary-fraction 120%", "canary fraction 1.2 is not between 0 and 1");
+    refused("run --canary-fraction 1.5", "canary fraction 1.5 is not between 0 and 1");
+    refused("run --canary-fraction 0", "canary fraction 0 is not between 0 and 1");
+    refused("run --congestors incast=-3", "must be above 0");
+    refused("run --congestors incast=80%,a2a=60%", "140%");
+    refused("run --congestors incast=lots", "'lots' is no weight");
+    refused("run --budget 0s", "budget 0 s is not between");
+    refused("run --budget soon", "'soon' is no duration");
+    refused("run --ranks-per-node 0", "--ranks-per-node must be at least 1");
+    refused("run --seed=-1", "invalid value '-1' for '--seed <SEED>'");
+    refused("launch -n 0 -- true", "at least 1 rank");
+    refused("launch -n 2 --ranks-per-node 0 -- true", "at least 1 rank");
+    refused("launch -n 2", "<COMMAND>");
+    refused("run -n 0", "at least 1 rank");
+}
+
+/// These are found out by the job itself, which has said before what it starts.
+#[test]
+fn too_few_ranks_and_unknown_interfaces() {
+    for (line, expected) in [
+        ("run -n 1", "1 node(s): at least 2 are needed"),
+        ("network -n 1", "1 node(s): at least 2 are needed"),
+        ("network -n 4 --ranks-per-node 4", "1 node(s): at least 2 are needed"),
+        ("run -n 2", "2 nodes with 1 rank(s) each cannot hold canaries and congestors"),
+        ("run -n 3", "3 nodes with 1 rank(s) each cannot hold canaries and congestors"),
+        ("run -n 4 --split slice", "--split slice needs at least 2 ranks on every node"),
+        ("run -n 6 --ranks-per-node 2 --split node", "--split node needs at least 4 nodes"),
+        ("run -n 4 --data-interface nosuch0", "no interface \"nosuch0\""),
+        ("run -n 4 --data-address 198.51.100.77", "198.51.100.77"),
+    ] {
+        let outcome = run(line);
+        assert!(outcome.refusal().contains(expected), "tailback {line}: {}", outcome.stderr);
+        assert_eq!(outcome.stdout, "", "tailback {line}");
+    }
+}
+
+#[test]
+fn settings() {
+    refused("run --set nonsense", "'nonsense' is no setting: write KERNEL.SETTING=VALUE");
+    refused("run --set lat=8", "'lat' is no setting");
+    refused("run --set lat.bites=8", "unknown setting 'bites'");
+    refused("run --set jam.bytes=8", "the plan has no kernel 'jam'");
+    refused("run --set put-bw.bytes=8", "the plan has no kernel 'put-bw'");
+    refused("run --set lat.bytes=0", "at least one byte");
+    refused("run --set lat.bytes=many", "'many' is no size");
+    refused("run --set lat.rings=-1", "'-1' is no count");
+    refused("run --set allreduce.bytes=12", "no whole number of doubles");
+    refused("run --set lat.bytes=2GiB", "above 1 GiB");
+}
+
+#[test]
+fn plan_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.toml");
+    let line = format!("run --plan {}", plan.display());
+    refused(&line, "cannot read plan");
+    refused(&format!("run --plan {}", folder.path().display()), "it is no regular file");
+    refused("run --plan /dev/null", "it is no regular file");
+    for (text, expected) in [
+        ("budget = ", "line 1"),
+        ("budget = '2s'\nbugdet = '2s'", "line 2: unknown field `bugdet`"),
+        ("canaries = ['latency']", "unknown canary 'latency'"),
+        ("budget = true", "line 1"),
+        ("canary_fraction = '150%'", "canary fraction 1.5 is not between"),
+        ("[congestors]\njam = 1", "unknown congestor 'jam'"),
+        ("[set]\n'lat.bytes' = 'x'", "'x' is no size"),
+    ] {
+        std::fs::write(&plan, text).unwrap();
+        refused(&line, expected);
+    }
+    std::fs::write(&plan, [0xff, 0xfe, 0x00]).unwrap();
+    refused(&line, "cannot read plan");
+}
+
+#[test]
+fn places_for_results() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("file"), "precious").unwrap();
+    for option in ["--out", "--csv"] {
+        refused(&format!("run {option} {}", path("missing/result")), "No such file or directory");
+        refused(&format!("run {option} {}", folder.path().display()), "it is a folder");
+        refused(&format!("run {option} {}", path("file/result")), "Not a directory");
+    }
+    // A run that cannot start leaves an older result alone.
+    refused(&format!("run --canary-fraction 2 --out {}", path("file")), "canary fraction 2");
+    assert_eq!(std::fs::read_to_string(path("file")).unwrap(), "precious");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+}
+
+#[test]
+fn a_full_disk_is_said_after_the_results_are_shown() {
+    use std::os::unix::fs::FileTypeExt as _;
+    // Through a link, so that a broken product replaces the link and not the machine's device.
+    let folder = tempfile::tempdir().unwrap();
+    let full = folder.path().join("full");
+    std::os::unix::fs::symlink("/dev/full", &full).unwrap();
+    for option in ["--out", "--csv"] {
+        let outcome = run(&format!("network -n 2 --canaries lat --budget 100ms {option} {}", full.display()));
+        assert!(outcome.refusal().contains("No space left on device"), "{outcome:?}");
+        assert!(outcome.stdout.contains("RR Two-sided Lat"), "{outcome:?}");
+        assert!(std::fs::metadata(&full).unwrap().file_type().is_char_device());
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+    }
+}
+
+#[test]
+fn results_that_cannot_be_printed() {
+    // The launcher's own stdout is full: the result file is kept all the same.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("result.json");
+    let _turn = common::turn();
+    let line = format!("network -n 2 --canaries lat --budget 100ms --out {}", file.display());
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = tailback(words(&line)).stdout(full).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("tailback: error: cannot write to stdout: No space left on device"), "{said}");
+    assert!(file.exists());
+}
+
+/// A rank by hand, in a job of two on this host.
+fn rank(number: usize, port: u16, secret: &str) -> Command {
+    let mut command = tailback(words("network --ranks-per-node 1 --canaries lat --budget 200ms"));
+    command.env("TAILBACK_RANK", number.to_string()).env("TAILBACK_SIZE", "2");
+    command.env("TAILBACK_ROOT", format!("127.0.0.1:{port}")).env("TAILBACK_SECRET", secret);
+    command
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+#[test]
+fn a_port_in_use() {
+    let occupied = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = occupied.local_addr().unwrap().port();
+    let outcome = Job::start(rank(0, port, &"ab".repeat(32))).end();
+    let said = outcome.refusal();
+    assert!(said.contains(&format!("127.0.0.1:{port}")) && said.contains("in use"), "{said}");
+    assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
+}
+
+#[test]
+fn a_wrong_secret() {
+    let _turn = common::turn();
+    let port = free_port();
+    let root = Job::start_beside(rank(0, port, &"ab".repeat(32)));
+    let stranger = Job::start_beside(rank(1, port, &"cd".repeat(32))).end();
+    let said = stranger.refusal();
+    assert!(said.contains("refused the job secret: check TAILBACK_SECRET is the same for all ranks"), "{said}");
+    // Refused, not harmed: the job goes on once the right rank comes.
+    let right = Job::start_beside(rank(1, port, &"ab".repeat(32)));
+    let outcome: Outcome = root.end();
+    assert_eq!((outcome.code(), right.end().code()), (Some(0), Some(0)), "{outcome:?}");
+    assert!(outcome.stdout.contains("RR Two-sided Lat"), "{outcome:?}");
+    assert!(outcome.errors().is_empty() && outcome.stderr.contains("another job secret"), "{outcome:?}");
+}
+
+#[test]
+fn garbage_in_the_environment() {
+    let good = || rank(0, 1, &"ab".repeat(32));
+    for (name, value, expected) in [
+        ("TAILBACK_RANK", "first", "TAILBACK_RANK=first is not a number"),
+        ("TAILBACK_RANK", "7", "rank 7 is out of range"),
+        ("TAILBACK_RANK", "", "TAILBACK_RANK is not set"),
+        ("TAILBACK_SIZE", "0", "out of range"),
+        ("TAILBACK_SIZE", "99999999999999999999", "TAILBACK_SIZE=99999999999999999999 is not a number that fits"),
+        ("TAILBACK_ROOT", "nowhere", "rank 0's address nowhere"),
+        ("TAILBACK_ROOT", "127.0.0.1:0", "port 0 is not a port"),
+        ("TAILBACK_SECRET", "abc", "TAILBACK_SECRET"),
+        ("TAILBACK_SECRET", "", "TAILBACK_SECRET is not set"),
+        ("TAILBACK_SECRET_FILE", "/nonexistent", "both set"),
+        ("TAILBACK_BOOTSTRAP_ADDR", "here", "TAILBACK_BOOTSTRAP_ADDR=here is not an IP address"),
+        ("TAILBACK_WAIT", "nap", "nap"),
+        ("TAILBACK_DATA_ADDR", "here", "here"),
+    ] {
+        let outcome = Job::start({
+            let mut command = good();
+            command.env(name, value);
+            command
+        })
+        .end();
+        let said = outcome.refusal();
+        assert!(said.contains(expected), "{name}={value}: {said}");
+        assert_eq!(outcome.stderr.lines().count(), 1, "{name}={value}: {}", outcome.stderr);
+        assert!(!said.contains(&"ab".repeat(32)), "the secret stays secret: {said}");
+    }
+}
+
+#[test]
+fn a_mistake_that_all_ranks_make_is_said_once() {
+    let program = Path::new(env!("CARGO_BIN_EXE_tailback")).display();
+    for arguments in ["run --canaries latency", "network --set lat.bites=8", "run --plan /nonexistent", "run --no-such"]
+    {
+        let outcome = run(&format!("launch -n 4 -- {program} {arguments}"));
+        let said = outcome.refusal();
+        assert_eq!(outcome.stderr.lines().count(), 1, "{said}");
+    }
+    let mut forgotten = tailback(words(&format!("launch -n 4 -- env -u TAILBACK_SECRET {program} network")));
+    forgotten.env("TAILBACK_UNUSED", "1");
+    assert!(Job::start(forgotten).end().refusal().contains("TAILBACK_SECRET is not set"));
+}

@@ -1,0 +1,167 @@
+//! The happy path: tables, the result file and its schema, repeatability, CSV and JSON, and who writes where.
+
+mod common;
+
+use std::path::Path;
+
+use common::{run, succeed};
+use serde_json::Value;
+
+const QUICK: &str = "run --budget 150ms";
+
+fn read_json(path: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+#[test]
+fn a_run_without_a_launcher_prints_its_tables() {
+    let outcome = succeed(QUICK);
+    let titles = ["Isolated\n", "Under load\n", "Congestion impact (times worse under load, 95% interval)\n"];
+    for title in titles {
+        assert!(outcome.stdout.contains(&format!("\n{title}")), "{title}: {}", outcome.stdout);
+    }
+    for row in ["RR Two-sided Lat (8 B)", "RR Two-sided BW+Sync (131072 B)", "Multiple Allreduce (8 B)"] {
+        assert_eq!(outcome.stdout.matches(row).count(), 3, "{row} has a row in each table: {}", outcome.stdout);
+    }
+    assert!(outcome.stdout.contains("10 ranks on 10 nodes"), "{}", outcome.stdout);
+    assert!(outcome.stderr.contains("no launcher: starting 10 ranks"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("\ntailback: seed "), "{}", outcome.stderr);
+    assert!(!outcome.stdout.contains("no launcher"), "notes are not results: {}", outcome.stdout);
+}
+
+#[test]
+fn the_schema_is_the_published_one() {
+    let printed = succeed("schema").stdout;
+    let published = include_str!("../docs/result.schema.json");
+    assert_eq!(
+        printed, published,
+        "the schema changed: if that is meant, `tailback schema > docs/result.schema.json`, and raise SCHEMA_VERSION \
+         when a reader of the old form would misread the new one"
+    );
+}
+
+#[test]
+fn result_files_fit_the_schema() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("result.json");
+    let schema = serde_json::from_str(include_str!("../docs/result.schema.json")).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    for line in [
+        "run --budget 100ms --congestors-alone",
+        "run --budget 100ms -n 8 --ranks-per-node 2 --split slice",
+        "network --budget 100ms -n 3",
+        "congest --duration 200ms -n 4 --congestors bcast",
+    ] {
+        succeed(&format!("{line} --out {}", file.display()));
+        let result = read_json(&file);
+        let problems: Vec<String> =
+            validator.iter_errors(&result).map(|e| format!("{}: {e}", e.instance_path())).collect();
+        assert!(problems.is_empty(), "{line}: {problems:?}");
+    }
+    let names: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["result.json"], "nothing else is left");
+}
+
+#[test]
+fn the_schema_refuses_what_is_no_result() {
+    let schema = serde_json::from_str(include_str!("../docs/result.schema.json")).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let mut result = succeed(&format!("{QUICK} --format json")).json();
+    assert!(validator.is_valid(&result));
+    result["runs"][0]["tests"][0]["wall_s"] = "soon".into();
+    assert!(!validator.is_valid(&result));
+}
+
+#[test]
+fn the_printed_seed_repeats_the_placement() {
+    let line = "run --budget 100ms --canaries lat -n 12 --format json";
+    let first = succeed(line);
+    let seed =
+        first.stderr.lines().find_map(|line| line.strip_prefix("tailback: seed ")).expect("a printed seed").to_owned();
+    let second = succeed(&format!("{line} --seed {seed}"));
+    let (first, second) = (first.json(), second.json());
+    assert_eq!(first["seed"].to_string(), seed);
+    assert_eq!(first["system"]["nodes"], second["system"]["nodes"]);
+    assert_eq!(first["plan"], second["plan"]);
+
+    let shown = |seed: &str| succeed(&format!("run -n 12 --dry-run --seed {seed}")).stdout;
+    assert_eq!(shown(&seed), shown(&seed));
+    let canaries: Vec<String> = nodes_with(&second, "canary");
+    let line = format!("  canary     {:>3} nodes: {}\n", canaries.len(), canaries.join(" "));
+    assert!(shown(&seed).contains(&line), "{line}: {}", shown(&seed));
+    let differs = (0..8).any(|other| {
+        let placement = |text: String| text.split("Placement").nth(1).map(str::to_owned);
+        placement(shown(&other.to_string())) != placement(shown(&seed))
+    });
+    assert!(differs, "other seeds give other placements");
+}
+
+fn nodes_with(result: &Value, role: &str) -> Vec<String> {
+    let nodes = result["system"]["nodes"].as_array().unwrap();
+    let named = nodes.iter().filter(|node| node["roles"].as_array().unwrap().contains(&role.into()));
+    named.map(|node| node["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn csv_has_as_many_fields_in_every_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("result.csv");
+    let outcome = succeed(&format!("run --budget 100ms --congestors-alone --format csv --csv {}", file.display()));
+    assert_eq!(outcome.stdout, std::fs::read_to_string(&file).unwrap(), "one form, wherever it goes");
+    let lines: Vec<Vec<&str>> = outcome.stdout.lines().map(|line| line.split(',').collect()).collect();
+    let header = &lines[0];
+    assert!(lines.iter().all(|line| line.len() == header.len()), "{}", outcome.stdout);
+    let column = |name: &str| header.iter().position(|field| *field == name).unwrap();
+    // 3 canaries twice, 4 congestors alone and beside each of 3 canaries.
+    assert_eq!(lines.len() - 1, 6 + 4 + 12, "{}", outcome.stdout);
+    for line in &lines[1..] {
+        let text = |name: &str| line[column(name)];
+        let number = |name: &str| text(name).parse::<f64>().unwrap_or_else(|e| panic!("{name}: {e}: {line:?}"));
+        let loaded = text("phase") == "loaded";
+        if text("role") == "canary" {
+            assert!(number("avg") > 0.0 && number("samples") >= 1.0 && number("wall_s") > 0.0, "{line:?}");
+            assert_eq!(text("impact_avg").is_empty(), !loaded, "{line:?}");
+        } else {
+            assert!(number("delivered_bytes") >= 0.0, "{line:?}");
+            assert_eq!(text("while").is_empty(), !loaded, "{line:?}");
+        }
+    }
+}
+
+#[test]
+fn json_on_stdout_is_the_result_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("result.json");
+    let outcome = succeed(&format!("network --budget 100ms -n 4 --format json --out {}", file.display()));
+    assert_eq!(outcome.json(), read_json(&file));
+    assert_eq!(outcome.json()["runs"][0]["tests"].as_array().unwrap().len(), 8, "all canaries");
+}
+
+#[test]
+fn the_load_is_measured_while_the_canary_is() {
+    let result = succeed("run --budget 400ms --canaries lat --format json").json();
+    let tests = result["runs"][0]["tests"].as_array().unwrap();
+    assert_eq!(tests.iter().map(|test| test["phase"].as_str().unwrap()).collect::<Vec<_>>(), ["isolated", "loaded"]);
+    let load = tests[1]["load"].as_array().unwrap();
+    let kinds: Vec<&str> = load.iter().map(|load| load["kernel"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["a2a", "incast", "put-incast", "get-bcast"]);
+    for kind in load {
+        assert!(kind["delivered_bytes"].as_u64().unwrap() > 0, "{kind}");
+        assert_eq!(kind["ranks"], 2, "{kind}");
+    }
+}
+
+#[test]
+fn quiet_leaves_stderr_empty() {
+    let outcome = succeed("run --budget 100ms --canaries lat --quiet");
+    assert_eq!(outcome.stderr, "");
+    let outcome = run("run --quiet --canaries latency");
+    assert!(outcome.refusal().contains("unknown canary 'latency'"), "errors are no notes: {outcome:?}");
+}
+
+#[test]
+fn congest_runs_for_its_time() {
+    let outcome = succeed("congest --duration 500ms -n 6");
+    assert!(outcome.stdout.contains("\nCongestors\n"), "{}", outcome.stdout);
+    assert!(outcome.stderr.contains("left out"), "six nodes hold three kinds, which is said: {}", outcome.stderr);
+}
