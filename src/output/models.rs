@@ -165,6 +165,8 @@ fn row(fit: &FitResult) -> Vec<String> {
 fn estimate(estimate: &Estimate, scale: f64) -> String {
     let value = figure(estimate.value * scale);
     match (estimate.low, estimate.high) {
+        // A rate or a time that may as well be negative is not known.
+        (Some(low), Some(_)) if estimate.value > 0.0 && low <= 0.0 => format!("{value} [undetermined]"),
         (Some(low), Some(high)) => format!("{value} [{}, {}]", figure(low * scale), figure(high * scale)),
         _ => value,
     }

@@ -1,13 +1,17 @@
 //! Measures the edges of a graph on any transport.
 //!
-//! Node i of the graph is node i of the job. Every end of an edge has a rank of its own, which only sends or only
-//! receives, so that each edge is timed by itself: by its receiver, from a barrier of all to the message's arrival.
+//! Node i of the graph is node i of the job. Every end of an edge has a rank of its own, so that each edge is timed by
+//! itself: by its sender, from the end of a barrier of all until the receiver's one-byte answer. A receiver's own clock
+//! would start when it leaves the barrier, which may be after the message came; and clocks of two nodes do not compare.
 
 use tailback_transport::{Bootstrap, Error, Group, Monitor, Rank, Result, Span, Tag, Transport};
 
 use super::{Graph, first_step};
 use crate::layout::Nodes;
 use crate::models::measure::{check, everyone, forget, median, share};
+
+const DATA: Tag = Tag(3);
+const ANSWER: Tag = Tag(4);
 
 /// What was measured of a graph, in seconds where not said otherwise.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,38 +118,48 @@ impl<'a, B: Bootstrap, T: Transport> Bench<'a, B, T> {
     /// The median time of every live edge in seconds, on every rank.
     fn times(&mut self, ends: &[(Rank, Rank)], live: &[bool]) -> Result<Vec<Option<f64>>> {
         let me = self.group.rank();
-        let mine = (0..ends.len()).find(|&edge| live[edge] && (ends[edge].0 == me || ends[edge].1 == me));
+        let sends = (0..ends.len()).find(|&edge| live[edge] && ends[edge].0 == me);
+        let receives = (0..ends.len()).find(|&edge| live[edge] && ends[edge].1 == me);
         let mut times = Vec::with_capacity(self.repetitions);
-        let (sent, received) = (Span::new(0, self.bytes), Span::new(self.bytes, self.bytes));
         // The first round is a warm-up.
         for round in 0..=self.repetitions {
-            let receives = mine.filter(|&edge| ends[edge].1 == me);
-            if let Some(edge) = receives {
-                forget(&mut self.group, self.bytes, self.bytes);
-                self.group.post_recv(ends[edge].0, Tag(3), received)?;
-            }
-            self.group.barrier()?;
-            let begin = self.group.now();
-            if let Some(edge) = mine.filter(|&edge| ends[edge].0 == me) {
-                self.group.post_send(ends[edge].1, Tag(3), sent)?;
-            }
-            self.group.wait_all()?;
-            let time = self.group.now().since(begin);
             self.monitor.tick();
             if let Some(edge) = receives {
-                check(&self.group, ends[edge].0, self.bytes, self.bytes)?;
-                if round > 0 {
-                    times.push(time.as_secs_f64());
-                }
+                self.receive(ends[edge].0)?;
+            } else {
+                self.group.barrier()?;
+            }
+            if let Some(edge) = sends {
+                let seconds = self.send(ends[edge].1)?;
+                times.extend((round > 0).then_some(seconds));
             }
         }
-        let own: Option<(usize, f64)> =
-            mine.filter(|&edge| ends[edge].1 == me).and_then(|edge| Some((edge, median(&mut times)?)));
+        let own: Option<(usize, f64)> = sends.and_then(|edge| Some((edge, median(&mut times)?)));
         let mut all = vec![None; ends.len()];
         for (edge, seconds) in share(self.bootstrap, &own)?.into_iter().flatten() {
             all[edge] = Some(seconds);
         }
         Ok(all)
+    }
+
+    /// The receive is posted before the barrier, so that no message finds its receiver unready.
+    fn receive(&mut self, from: Rank) -> Result<()> {
+        forget(&mut self.group, self.bytes, self.bytes);
+        self.group.post_recv(from, DATA, Span::new(self.bytes, self.bytes))?;
+        self.group.barrier()?;
+        self.group.wait_all()?;
+        self.group.post_send(from, ANSWER, Span::new(0, 1))?;
+        self.group.wait_all()?;
+        check(&self.group, from, self.bytes, self.bytes)
+    }
+
+    /// Seconds until the answer is here. A sender receives nothing else: the answer may lie where data would.
+    fn send(&mut self, to: Rank) -> Result<f64> {
+        let begin = self.group.now();
+        self.group.post_recv(to, ANSWER, Span::new(self.bytes, 1))?;
+        self.group.post_send(to, DATA, Span::new(0, self.bytes))?;
+        self.group.wait_all()?;
+        Ok(self.group.now().since(begin).as_secs_f64())
     }
 }
 
@@ -199,7 +213,7 @@ mod tests {
     impl Fault for Corrupts {
         fn corrupt(&self, transfer: Transfer, payload: &mut [u8]) {
             if transfer.from == Rank(0) && transfer.label.is_some_and(|(lane, _)| lane == Lane::Data) {
-                payload[9_999] ^= 1;
+                payload.iter_mut().skip(9_999).for_each(|byte| *byte ^= 1);
             }
         }
     }
