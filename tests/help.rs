@@ -6,7 +6,9 @@ use common::{run, succeed};
 
 #[test]
 fn help_texts() {
-    for command in ["", "run", "network", "congest", "launch", "info", "schema", "secret"] {
+    for command in
+        ["", "run", "network", "congest", "maxrate", "contention", "beff", "launch", "info", "schema", "secret"]
+    {
         let name = if command.is_empty() { "tailback" } else { command };
         insta::assert_snapshot!(name, succeed(&format!("{command} --help")).stdout);
     }

@@ -101,7 +101,7 @@ fn worst(model: Model, regime: Regime, weighting: Weighting) -> f64 {
         });
         worst = errors.into_iter().fold(worst, f64::max);
     }
-    println!("{} / {regime:?} / {weighting:?}: worst {:.2}%", model.name(), 100.0 * worst);
+    eprintln!("{} / {regime:?} / {weighting:?}: worst {:.2}%", model.name(), 100.0 * worst);
     worst
 }
 
@@ -152,7 +152,7 @@ fn intervals_hold_the_truth_about_as_often_as_they_say() {
         }
     }
     let part = f64::from(held) / f64::from(count);
-    println!("intervals hold the truth in {:.1}%", 100.0 * part);
+    eprintln!("intervals hold the truth in {:.1}%", 100.0 * part);
     assert!((0.90..=0.99).contains(&part), "{part}");
 }
 
