@@ -7,6 +7,7 @@
 mod in_lab;
 mod phases;
 mod scratch;
+mod study;
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -14,9 +15,7 @@ use std::time::Duration;
 use tailback_tcp::launch::{self, LaunchOptions};
 use tailback_transport::Nanos;
 
-use crate::backend::Work;
 use crate::lab::{self, LabSpec};
-use crate::models::study::StudyRequest;
 use crate::output::Progress;
 use crate::plan::Preset;
 use crate::session::Request;
@@ -25,6 +24,7 @@ pub use in_lab::run_in_lab;
 use phases::PhaseListener;
 pub use phases::PhaseReporter;
 use scratch::Scratch;
+pub use study::run_study;
 
 /// Where rank 0 leaves the result, for the process that started it.
 pub const RESULT_VARIABLE: &str = "TAILBACK_RESULT";
@@ -73,27 +73,6 @@ fn plain(request: &Request, why: &str) -> Result<u8, String> {
     let mut options = LaunchOptions::new(ranks, command);
     options.grace = GRACE;
     options.env = vec![(phases::VARIABLE.into(), scratch.path("phases").into())];
-    exit_code(launch::run(&options))
-}
-
-/// A study as plain local ranks, on as many virtual nodes as it needs.
-pub fn run_study(request: &StudyRequest) -> Result<u8, String> {
-    let (ranks, per_node) = request.local_ranks()?;
-    let ranks = request.transport().ranks.unwrap_or(ranks);
-    if ranks == 0 {
-        return Err("a job has at least 1 rank: give -n N".into());
-    }
-    let mut command = this_command()?;
-    if request.ranks_per_node.is_none() {
-        command.extend(["--ranks-per-node".into(), per_node.to_string().into()]);
-    }
-    request.say(&format!(
-        "no launcher: starting {ranks} ranks on this machine as {} virtual nodes. They share this machine's cores, so \
-         what follows is the cores' congestion as much as a network's.",
-        ranks.div_ceil(per_node)
-    ));
-    let mut options = LaunchOptions::new(ranks, command);
-    options.grace = GRACE;
     exit_code(launch::run(&options))
 }
 
