@@ -1,6 +1,8 @@
 //! The same work a given number of times, for counting instructions: `ci/bench instructions` runs it under callgrind
 //! with two counts and prints the difference per operation, which no other load on the machine can change.
 
+#![allow(clippy::print_stdout)]
+
 use std::hint::black_box;
 
 use tailback::layout::random_rings;

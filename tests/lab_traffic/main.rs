@@ -4,6 +4,7 @@
 //! This binary is also the traffic: it starts itself on the lab's hosts, so it has a `main` of its own and takes a part
 //! of a test's name to run only some.
 
+#[allow(clippy::print_stdout)] // Its output is read by the test that starts it.
 mod program;
 mod scenario;
 
@@ -198,7 +199,10 @@ fn report(repetition: usize, queue: u64, full_us: f64, shared: &Canary, apart: &
     let line = |canary: &Canary| {
         let Canary { isolated, loaded } = canary;
         let (mean, median) = (canary.impact(), canary.median_impact());
-        format!("{:.0} -> {:.0} us (impact {mean:.2}, by medians {median:.2})", isolated.mean_us, loaded.mean_us)
+        let (before, after, count, lost) = (isolated.mean_us, loaded.mean_us, loaded.count, loaded.lost);
+        format!(
+            "{before:.0} -> {after:.0} us (impact {mean:.2}, by medians {median:.2}; {count} answered, {lost} lost)"
+        )
     };
     eprintln!("  run {repetition}, queue {queue} B, {full_us:.0} us when full");
     eprintln!("    sharing: {}, {of_full:.0}% of full", line(shared));

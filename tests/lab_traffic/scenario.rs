@@ -27,11 +27,12 @@ impl Canary {
     }
 }
 
-/// One run of `ping`: round trips.
+/// One run of `ping`: round trips, and those that were not answered.
 pub struct Ping {
     pub count: u64,
     pub mean_us: f64,
     pub median_us: f64,
+    pub lost: u64,
 }
 
 /// Programs on a lab's hosts; ended when dropped.
@@ -57,7 +58,7 @@ impl<'a> Traffic<'a> {
 
     pub fn ping(&self, from: usize, to: usize, seconds: f64) -> Ping {
         let words = self.finish(from, &["ping", &self.address(to), &seconds.to_string()]);
-        Ping { count: words[0] as u64, mean_us: words[1], median_us: words[2] }
+        Ping { count: words[0] as u64, mean_us: words[1], median_us: words[2], lost: words[3] as u64 }
     }
 
     /// Seconds that `bytes` took.
