@@ -51,12 +51,25 @@ pub(super) enum Side {
 /// Data is checked after the loop.
 pub(super) fn ping_pong<G: Group>(
     group: &mut G,
-    (peer, side): (Rank, Side),
+    partner: (Rank, Side),
     (bytes, received): (usize, usize),
     iterations: usize,
 ) -> Result<Nanos> {
-    let (sent, got) = (Span::new(0, bytes), Span::new(received, bytes));
-    forget(group, received, bytes);
+    let round_trip = round_trips(group, partner, (bytes, bytes), received, iterations)?;
+    Ok(Nanos(round_trip.0 / 2))
+}
+
+/// The time of a round trip of `ping` bytes there and `pong` bytes back. Data is checked after the loop.
+pub(super) fn round_trips<G: Group>(
+    group: &mut G,
+    (peer, side): (Rank, Side),
+    (ping, pong): (usize, usize),
+    received: usize,
+    iterations: usize,
+) -> Result<Nanos> {
+    let (outward, inward) = if side == Side::Serves { (ping, pong) } else { (pong, ping) };
+    let (sent, got) = (Span::new(0, outward), Span::new(received, inward));
+    forget(group, received, inward);
     let mut begin = group.now();
     for round in 0..WARM_UP + iterations {
         if round == WARM_UP {
@@ -74,8 +87,8 @@ pub(super) fn ping_pong<G: Group>(
         }
     }
     let time = group.now().since(begin);
-    check(group, peer, received, bytes)?;
-    Ok(Nanos(time.0 / (2 * iterations as u64).max(1)))
+    check(group, peer, received, inward)?;
+    Ok(Nanos(time.0 / (iterations as u64).max(1)))
 }
 
 /// Every rank's value, on every rank.

@@ -260,15 +260,17 @@ fn measure<B: Bootstrap, T: Transport>(
 }
 
 fn fitted(settings: &maxrate::Settings, observations: Vec<maxrate::Observation>) -> MaxRateResult {
+    // A lost packet's timeout is no property of a rate: medians keep it out of the fits.
+    let medians = maxrate::medians(&observations);
     let regime = |sizes: Vec<usize>| {
         let within = |seen: &&maxrate::Observation| sizes.binary_search(&seen.bytes).is_ok();
-        let seen: Vec<maxrate::Observation> = observations.iter().filter(within).copied().collect();
+        let seen: Vec<maxrate::Observation> = medians.iter().filter(within).copied().collect();
         let fits = maxrate::Model::ALL.iter().filter_map(|&model| maxrate::fit(model, settings.weighting, &seen));
         let fits: Vec<FitResult> = fits.map(|fit| FitResult::from(&fit)).collect();
         let (smallest_bytes, largest_bytes) = (sizes[0], sizes[sizes.len() - 1]);
         RegimeResult { smallest_bytes, largest_bytes, fits }
     };
-    let regimes = maxrate::regimes(&observations).into_iter().map(regime).collect();
+    let regimes = maxrate::regimes(&medians).into_iter().map(regime).collect();
     MaxRateResult { settings: settings.clone(), observations, regimes }
 }
 

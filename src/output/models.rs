@@ -179,7 +179,8 @@ fn answer(result: &MaxRateResult) -> String {
         None => "How many ranks per node should talk at once: the data do not determine the model.\n".into(),
         Some(FitResult { saturating_pairs: Some(pairs), .. }) => format!(
             "How many ranks per node should talk at once, for large messages: {:.0} (R_N / R_C = {pairs:.2}); more share the same rate.\n",
-            pairs.ceil()
+            // 4.05 is 4 with some noise, not 5.
+            (pairs - 0.1).ceil().max(1.0)
         ),
         Some(_) => format!(
             "How many ranks per node should talk at once, for large messages: all {most} measured; they did not fill the node.\n"

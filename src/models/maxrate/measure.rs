@@ -6,7 +6,7 @@ use tailback_transport::{Bootstrap, Error, Group, Monitor, Result, Transport};
 
 use super::Observation;
 use crate::layout::Nodes;
-use crate::models::measure::{Side, everyone, ping_pong, share};
+use crate::models::measure::{Side, everyone, median, round_trips, share};
 
 /// What is measured, how often.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::Args)]
@@ -24,6 +24,10 @@ pub struct Settings {
     /// Round trips in a measurement; fewer for messages above 64 KiB
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub iterations: usize,
+    /// Answer with one byte rather than the whole message: all pairs then load the same direction of a link, which the
+    /// paper's ping-pongs do only as long as they stay in step
+    #[arg(long)]
+    pub one_way: bool,
     /// How much each measurement counts in the fits
     #[arg(long, value_enum, default_value_t)]
     pub weighting: super::Weighting,
@@ -75,7 +79,8 @@ pub fn measure<B: Bootstrap, T: Transport>(
                 group.barrier()?;
                 let time = match partner {
                     Some((pair, peer, side)) if pair < pairs => {
-                        ping_pong(&mut group, (peer, side), (bytes, largest), settings.round_trips(bytes))?.0
+                        let answer = if settings.one_way { 1 } else { bytes };
+                        round_trips(&mut group, (peer, side), (bytes, answer), largest, settings.round_trips(bytes))?.0
                     }
                     _ => 0,
                 };
@@ -91,12 +96,38 @@ pub fn measure<B: Bootstrap, T: Transport>(
     for times in share(bootstrap, &mine)? {
         slowest.iter_mut().zip(times).for_each(|(slowest, time)| *slowest = time.max(*slowest));
     }
-    let observation = |((pairs, bytes), nanos): ((usize, usize), u64)| Observation {
-        pairs,
-        bytes,
-        seconds: nanos.max(1) as f64 * 1e-9,
+    Ok(one_way_times(&cells, &slowest, settings.one_way))
+}
+
+/// The median of every (k, n), in the order measured.
+pub fn medians(observations: &[Observation]) -> Vec<Observation> {
+    let same = |a: &Observation, b: &Observation| (a.pairs, a.bytes) == (b.pairs, b.bytes);
+    let middle = |cell: &[Observation]| {
+        let seconds = median(&mut cell.iter().map(|seen| seen.seconds).collect::<Vec<f64>>()).unwrap_or_default();
+        Observation { seconds, ..cell[0] }
     };
-    Ok(cells.into_iter().zip(slowest).map(observation).collect())
+    observations.chunk_by(same).map(middle).collect()
+}
+
+/// One-way times from those of round trips: half of them, or the rest after a one-byte answer's part, which is half of
+/// a round trip of one byte with as many pairs.
+fn one_way_times(cells: &[(usize, usize)], nanos: &[u64], answered: bool) -> Vec<Observation> {
+    let all = || cells.iter().zip(nanos);
+    let answer = |pairs: usize| {
+        let single = all().filter(|&(&cell, _)| cell == (pairs, 1)).map(|(_, &nanos)| nanos as f64 / 2.0);
+        median(&mut single.collect::<Vec<f64>>()).unwrap_or(0.0)
+    };
+    let one_way = |pairs: usize, nanos: f64| {
+        // An answer that took longer than usual must not make the rest vanish.
+        if answered { (nanos - answer(pairs)).max(nanos / 2.0) } else { nanos / 2.0 }
+    };
+    all()
+        .map(|(&(pairs, bytes), &nanos)| Observation {
+            pairs,
+            bytes,
+            seconds: one_way(pairs, nanos.max(2) as f64) * 1e-9,
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -106,9 +137,9 @@ mod tests {
 
     use super::*;
 
-    fn run(job: Job, per_node: usize) -> Result<Vec<Vec<Observation>>> {
+    fn run(job: Job, per_node: usize, one_way: bool) -> Result<Vec<Vec<Observation>>> {
         let weighting = super::super::Weighting::InverseSize;
-        let settings = Settings { largest: 64, most_pairs: None, repetitions: 2, iterations: 2, weighting };
+        let settings = Settings { largest: 64, most_pairs: None, repetitions: 2, iterations: 2, one_way, weighting };
         let nodes = Nodes::virtual_nodes(5, per_node);
         job.run(|mut bootstrap, raw| {
             measure(&mut bootstrap, &mut Collective::new(raw), &nodes, &settings, &Monitor::new())
@@ -117,16 +148,26 @@ mod tests {
 
     #[test]
     fn every_cell_is_measured() {
-        let found = run(Job::new(5), 2).unwrap();
-        assert!(found.windows(2).all(|pair| pair[0] == pair[1]));
-        // 2 numbers of pairs, 7 sizes, 2 repetitions.
-        assert_eq!(found[0].len(), 28);
-        assert!(found[0].iter().all(|seen| seen.seconds > 0.0));
+        for one_way in [false, true] {
+            let found = run(Job::new(5), 2, one_way).unwrap();
+            assert!(found.windows(2).all(|pair| pair[0] == pair[1]));
+            // 2 numbers of pairs, 7 sizes, 2 repetitions.
+            assert_eq!((found[0].len(), medians(&found[0]).len()), (28, 14));
+            assert!(found[0].iter().all(|seen| seen.seconds > 0.0));
+        }
+    }
+
+    #[test]
+    fn a_one_byte_answer_is_taken_off() {
+        let found = one_way_times(&[(1, 1), (1, 1000)], &[2_000, 51_000], true);
+        assert!(found.iter().zip([1e-6, 50e-6]).all(|(seen, expected)| (seen.seconds / expected - 1.0).abs() < 1e-9));
+        let found = one_way_times(&[(1, 1000)], &[50_000], false);
+        assert!((found[0].seconds / 25e-6 - 1.0).abs() < 1e-9);
     }
 
     #[test]
     fn one_node_is_refused() {
-        assert!(run(Job::new(5), 5).unwrap_err().to_string().contains("two nodes"));
+        assert!(run(Job::new(5), 5, false).unwrap_err().to_string().contains("two nodes"));
     }
 
     struct Corrupts;
@@ -141,7 +182,7 @@ mod tests {
 
     #[test]
     fn corruption_is_detected_and_its_sender_named() {
-        let message = run(Job::new(5).fault(Corrupts), 2).unwrap_err().to_string();
+        let message = run(Job::new(5).fault(Corrupts), 2, false).unwrap_err().to_string();
         assert!(message.contains("with rank 3") && message.contains("byte 0 of"), "{message}");
     }
 }

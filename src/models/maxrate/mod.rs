@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use fit::{Fit, Parameter, fit};
-pub use measure::{Settings, measure, most_pairs};
+pub use measure::{Settings, measure, medians, most_pairs};
 pub use regime::regimes;
 
 /// One measurement: the slowest pair's one-way time.
