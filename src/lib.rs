@@ -13,6 +13,7 @@ pub mod kernel;
 pub mod lab;
 pub mod layout;
 pub mod local;
+pub mod models;
 pub mod output;
 pub mod plan;
 pub mod report;

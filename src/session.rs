@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use tailback_transport::{Bootstrap, Monitor, Nanos, Rank, Support, Transport};
 
+use crate::backend::Work;
 use crate::cli::{self, CheckOptions, CongestOptions, LocalOptions, NetworkOptions, RunOptions, TransportOptions};
 use crate::engine::{self, Control, Job, OnPhase};
 use crate::kernel::Info;
@@ -152,16 +153,6 @@ impl Request {
         self.command
     }
 
-    /// How long a rank may make no progress.
-    pub fn stall_limit(&self) -> Option<Duration> {
-        let budget = self.plan.budget.unwrap_or(Duration::from_secs(10));
-        self.transport.stall_limit.or(match self.command {
-            // A rank without partners waits for as long as the others load.
-            Command::Congest => None,
-            _ => Some(Duration::from_secs(60) + 4 * budget),
-        })
-    }
-
     /// Whether the user wants results only.
     pub fn quiet(&self) -> bool {
         self.output.quiet
@@ -189,17 +180,26 @@ impl Request {
     }
 }
 
-/// Runs the request on this rank of a job and gives its exit code. Errors end the whole job.
-pub fn run<B: Bootstrap, T: Transport>(
-    request: &Request,
-    bootstrap: &mut B,
-    transport: &mut T,
-    monitor: &Arc<Monitor>,
-) -> u8 {
-    match Session::prepare(request, bootstrap, transport) {
-        Ok(Prepared::Ready(session)) => session.run(request, bootstrap, transport, monitor),
-        Ok(Prepared::Told(code)) => code,
-        Err(error) => give_up(bootstrap, &error),
+impl Work for Request {
+    fn transport(&self) -> &TransportOptions {
+        &self.transport
+    }
+
+    fn stall_limit(&self) -> Option<Duration> {
+        let budget = self.plan.budget.unwrap_or(Duration::from_secs(10));
+        self.transport.stall_limit.or(match self.command {
+            // A rank without partners waits for as long as the others load.
+            Command::Congest => None,
+            _ => Some(Duration::from_secs(60) + 4 * budget),
+        })
+    }
+
+    fn run<B: Bootstrap, T: Transport>(&self, bootstrap: &mut B, transport: &mut T, monitor: &Arc<Monitor>) -> u8 {
+        match Session::prepare(self, bootstrap, transport) {
+            Ok(Prepared::Ready(session)) => session.run(self, bootstrap, transport, monitor),
+            Ok(Prepared::Told(code)) => code,
+            Err(error) => give_up(bootstrap, &error),
+        }
     }
 }
 
@@ -296,6 +296,7 @@ impl Session {
             system,
             runs: vec![run],
             lab: None,
+            models: None,
             notes,
             interrupted,
             imported: None,
@@ -317,6 +318,7 @@ impl Session {
             Command::Run => engine::load_test(&mut job)?,
             Command::Network => engine::network_test(&mut job)?,
             Command::Congest => engine::congest(&mut job, Nanos((duration_s * 1e9) as u64))?,
+            study => return Err(tailback_transport::Error::Setup(format!("{study:?} is a study and has no plan"))),
         };
         job.finish()?;
         Ok(measured)
@@ -344,7 +346,8 @@ fn layout(decision: &Decision, nodes: Nodes) -> Result<Layout, crate::layout::La
     let (plan, seed) = (&decision.plan, decision.seed);
     match decision.command {
         Command::Run => Layout::load_test(nodes, seed, plan.canary_fraction, &plan.weights(), plan.split),
-        Command::Network => Layout::canaries_only(nodes),
+        // A study never gets here: it has no plan.
+        Command::Network | Command::Maxrate | Command::Contention | Command::Beff => Layout::canaries_only(nodes),
         Command::Congest => Layout::congestors_only(nodes, seed, &plan.weights()),
     }
 }
@@ -358,6 +361,7 @@ fn check_operations<T: Transport>(decision: &Decision, transport: &T) -> Result<
         Command::Run => canaries.chain(congestors).collect(),
         Command::Network => canaries.collect(),
         Command::Congest => congestors.collect(),
+        Command::Maxrate | Command::Contention | Command::Beff => Vec::new(),
     };
     for info in used {
         for &operation in info.needs {

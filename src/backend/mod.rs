@@ -9,12 +9,30 @@ mod mpi;
 #[path = "mpi_absent.rs"]
 mod mpi;
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use tailback_tcp::JoinConfig;
 use tailback_tcp::bootstrap::variables;
+use tailback_transport::{Bootstrap, Monitor, Transport};
 
+use crate::cli::TransportOptions;
 use crate::lab::LabSpec;
 use crate::local;
+use crate::models::study::StudyRequest;
 use crate::session::Request;
+
+/// What a command asks of a backend, and does with the job it is given.
+pub trait Work {
+    /// How the network under test is reached.
+    fn transport(&self) -> &TransportOptions;
+
+    /// How long a rank may make no progress.
+    fn stall_limit(&self) -> Option<Duration>;
+
+    /// Does the work as one rank of a job and gives the exit code. Errors end the whole job.
+    fn run<B: Bootstrap, T: Transport>(&self, bootstrap: &mut B, transport: &mut T, monitor: &Arc<Monitor>) -> u8;
+}
 
 /// A network under test, as the user names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -36,7 +54,7 @@ pub fn job_seen() -> String {
         Ok(Job::Tailback(config)) => format!("rank {} of {}, started by {}", config.rank, config.size, config.launcher),
         Ok(Job::Mpi(launcher)) => format!("started by {launcher}"),
         Ok(Job::Refused) => "unusable: there is no job secret".into(),
-        Ok(Job::None) => "no launcher: `run`, `network` and `congest` start ranks on this machine".into(),
+        Ok(Job::None) => "no launcher: commands that measure start ranks on this machine".into(),
         Err(error) => format!("unusable: {error}"),
     }
 }
@@ -49,6 +67,11 @@ pub fn start(request: &Request) -> Result<u8, String> {
 /// The same in an emulated cluster of this shape; in a rank of it, the request itself.
 pub fn start_in_lab(request: &Request, spec: &LabSpec) -> Result<u8, String> {
     in_job(request, || local::run_in_lab(request, spec))
+}
+
+/// A study in the job this process belongs to, or as plain ranks on this machine.
+pub fn start_study(request: &StudyRequest) -> Result<u8, String> {
+    in_job(request, || local::run_study(request))
 }
 
 enum Job {
@@ -77,8 +100,8 @@ fn find_job() -> Result<Job, String> {
     Ok(config.map_or(Job::None, |config| Job::Tailback(Box::new(config))))
 }
 
-fn in_job(request: &Request, alone: impl FnOnce() -> Result<u8, String>) -> Result<u8, String> {
-    match (find_job()?, request.transport.transport) {
+fn in_job<W: Work>(request: &W, alone: impl FnOnce() -> Result<u8, String>) -> Result<u8, String> {
+    match (find_job()?, request.transport().transport) {
         (Job::Refused, _) => Ok(2),
         (Job::Tailback(config), None | Some(Backend::Tcp)) => tcp::over_own_bootstrap(request, *config),
         (Job::Tailback(_), Some(Backend::Mpi)) | (Job::None, Some(Backend::Mpi)) => {

@@ -6,8 +6,8 @@ use tailback_mpi::{MpiBootstrap, MpiTransport};
 use tailback_tcp::Secret;
 use tailback_transport::{Bootstrap, Monitor, Rank};
 
-use super::tcp;
-use crate::session::{self, Request};
+use super::{Work, tcp};
+use crate::session;
 
 const COULD_NOT_RUN: u8 = 2;
 
@@ -20,25 +20,25 @@ pub(super) fn launcher() -> Option<String> {
     tailback_mpi::launcher().map(|launcher| launcher.to_string())
 }
 
-pub(super) fn over_mpi(request: &Request, _launcher: &str) -> Result<u8, String> {
+pub(super) fn over_mpi<W: Work>(request: &W, _launcher: &str) -> Result<u8, String> {
     let monitor = Arc::new(Monitor::new());
     let Some((mut bootstrap, mut transport)) = init(request, &monitor)? else { return Ok(COULD_NOT_RUN) };
-    Ok(session::run(request, &mut bootstrap, &mut transport, &monitor))
+    Ok(request.run(&mut bootstrap, &mut transport, &monitor))
 }
 
 /// Sockets between ranks that MPI brought together.
-pub(super) fn tcp_over_mpi_bootstrap(request: &Request, _launcher: &str) -> Result<u8, String> {
+pub(super) fn tcp_over_mpi_bootstrap<W: Work>(request: &W, _launcher: &str) -> Result<u8, String> {
     let monitor = Arc::new(Monitor::new());
     let Some((mut bootstrap, _mpi)) = init(request, &monitor)? else { return Ok(COULD_NOT_RUN) };
     let opened = shared_secret(&mut bootstrap).and_then(|secret| tcp::open(request, &mut bootstrap, &secret));
     match opened {
-        Ok(mut transport) => Ok(session::run(request, &mut bootstrap, &mut transport, &monitor)),
+        Ok(mut transport) => Ok(request.run(&mut bootstrap, &mut transport, &monitor)),
         Err(error) => session::give_up(&bootstrap, &error),
     }
 }
 
 /// Initialises MPI. A failure is every process's, so only the first of them says so.
-fn init(request: &Request, monitor: &Arc<Monitor>) -> Result<Option<(MpiBootstrap, MpiTransport)>, String> {
+fn init<W: Work>(request: &W, monitor: &Arc<Monitor>) -> Result<Option<(MpiBootstrap, MpiTransport)>, String> {
     match tailback_mpi::init(Arc::clone(monitor), request.stall_limit()) {
         Ok(both) => Ok(Some(both)),
         Err(_) if tailback_mpi::launcher().and_then(|launcher| launcher.rank).is_some_and(|rank| rank > 0) => Ok(None),

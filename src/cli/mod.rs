@@ -7,6 +7,7 @@ mod compare;
 mod import;
 mod info;
 mod launch;
+mod models;
 mod options;
 mod report;
 
@@ -52,6 +53,12 @@ enum Command {
     Report(report::ReportOptions),
     /// Turn another program's results into a result file
     Import(import::ImportOptions),
+    /// How many ranks of a node should talk at once: the max-rate model, measured and fitted
+    Maxrate(models::MaxRateOptions),
+    /// Messages that compete for ports: predicted by a model, and measured
+    Contention(Box<models::ContentionOptions>),
+    /// HPC Challenge's latency and bandwidth: ping-pong, natural ring, random rings
+    Beff(models::BeffOptions),
     /// Start a command as ranks on this machine
     Launch(launch::LaunchArguments),
     /// An emulated cluster on this machine
@@ -90,6 +97,9 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Compare(options) => options.execute(),
         Command::Report(options) => options.execute(),
         Command::Import(options) => options.execute(),
+        Command::Maxrate(options) => once(options.execute()),
+        Command::Contention(options) => once(options.execute()),
+        Command::Beff(options) => once(options.execute()),
         Command::Launch(arguments) => arguments.execute(),
         Command::Lab(Lab::Run(options)) => {
             start_with(Request::run(options.run), |request| backend::start_in_lab(request, &options.lab))
@@ -114,6 +124,11 @@ fn start_with(
         Err(_) if !backend::speaks_for_all() => Ok(2),
         Err(message) => Err(message),
     }
+}
+
+/// A mistake that every rank finds alike is one rank's to tell.
+fn once(outcome: Result<u8, String>) -> Result<u8, String> {
+    outcome.or_else(|message| if backend::speaks_for_all() { Err(message) } else { Ok(2) })
 }
 
 /// What clap says instead of a command line: help and the version as they are, a mistake as one line from one rank.

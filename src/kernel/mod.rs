@@ -60,7 +60,7 @@ fn pattern(sender: Rank, index: usize) -> u8 {
 const STEP: usize = 4096;
 
 /// Writes the pattern of this member over `len` bytes at `offset`.
-fn fill_pattern<G: Group>(group: &mut G, offset: usize, len: usize) {
+pub(crate) fn fill_pattern<G: Group>(group: &mut G, offset: usize, len: usize) {
     let me = group.rank();
     let mut block = [0u8; STEP];
     for start in (0..len).step_by(STEP) {
@@ -73,7 +73,7 @@ fn fill_pattern<G: Group>(group: &mut G, offset: usize, len: usize) {
 }
 
 /// Compares `len` bytes at `offset` with what `sender` sends.
-fn check_pattern<G: Group>(group: &G, sender: Rank, offset: usize, len: usize) -> Result<()> {
+pub(crate) fn check_pattern<G: Group>(group: &G, sender: Rank, offset: usize, len: usize) -> Result<()> {
     let mut block = [0u8; STEP];
     for start in (0..len).step_by(STEP) {
         let block = &mut block[..STEP.min(len - start)];

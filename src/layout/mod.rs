@@ -5,10 +5,12 @@
 //! derives the same layout from the same host list and seed.
 
 mod nodes;
+mod pairs;
 mod ring;
 mod roles;
 mod shuffle;
 
 pub use nodes::Nodes;
+pub use pairs::sample_pairs;
 pub use ring::{Neighbours, natural_ring, random_rings};
 pub use roles::{Layout, LayoutError, Role, Split};

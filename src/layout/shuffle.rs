@@ -9,6 +9,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stream {
     Roles,
+    Pairs,
     Ring { slice: u32, ring: u32 },
 }
 
@@ -16,6 +17,7 @@ pub(super) fn stream(seed: u64, stream: Stream) -> ChaCha8Rng {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(match stream {
         Stream::Roles => 0,
+        Stream::Pairs => 1,
         Stream::Ring { slice, ring } => (1 << 63) | (u64::from(slice) << 31) | u64::from(ring),
     });
     rng

@@ -16,7 +16,7 @@ use crate::result::{self, Command, ControlRecord, LabRecord, PhaseCounters, Resu
 use crate::session::{self, Request};
 
 /// Any port does: rank 0 has a network namespace of its own.
-const PORT: u16 = 4777;
+pub(super) const PORT: u16 = 4777;
 const SHAPED: &str = "shaped";
 const UNSHAPED: &str = "unshaped";
 

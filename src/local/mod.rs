@@ -7,6 +7,7 @@
 mod in_lab;
 mod phases;
 mod scratch;
+mod study;
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -23,6 +24,7 @@ pub use in_lab::run_in_lab;
 use phases::PhaseListener;
 pub use phases::PhaseReporter;
 use scratch::Scratch;
+pub use study::run_study;
 
 /// Where rank 0 leaves the result, for the process that started it.
 pub const RESULT_VARIABLE: &str = "TAILBACK_RESULT";

@@ -5,6 +5,7 @@
 mod csv;
 mod gpcnet;
 mod markup;
+mod models;
 mod number;
 mod progress;
 mod summary;
@@ -13,6 +14,7 @@ mod table;
 use crate::result::ResultFile;
 
 pub use markup::escape;
+pub use models::{contention, draw, study};
 pub use number::{factor, figure};
 pub use progress::Progress;
 pub use summary::{placement_lines, with_interval};

@@ -4,7 +4,7 @@ use tailback_transport::Description;
 
 use super::{BatchRecord, CongestorLoad, EncodedHistogram, Node, NodeRole, Run, Test, TestImpact, TransportFacts};
 use crate::engine::{Load, Measured, Phase};
-use crate::layout::{Layout, Role};
+use crate::layout::{Layout, Nodes, Role};
 use crate::plan::Plan;
 use crate::stats::{Direction, Samples, Side, Summary, impact};
 
@@ -124,6 +124,17 @@ pub fn placement(layout: &Layout, plan: &Plan) -> Vec<Node> {
             name: nodes.name(node).into(),
             ranks: nodes.ranks(node).iter().map(|rank| rank.0).collect(),
             roles: layout.roles_on(node).into_iter().map(role).collect(),
+        })
+        .collect()
+}
+
+/// The placement of a job without roles.
+pub fn plain_placement(nodes: &Nodes) -> Vec<Node> {
+    (0..nodes.len())
+        .map(|node| Node {
+            name: nodes.name(node).into(),
+            ranks: nodes.ranks(node).iter().map(|rank| rank.0).collect(),
+            roles: Vec::new(),
         })
         .collect()
 }

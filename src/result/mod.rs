@@ -9,6 +9,7 @@ mod facts;
 mod file;
 mod histogram;
 mod lab;
+mod models;
 mod query;
 mod read;
 #[cfg(test)]
@@ -22,11 +23,14 @@ use crate::kernel::{Canary, Congestor};
 use crate::plan::Plan;
 use crate::stats::{Direction, Impact, Summary};
 
-pub use build::{RunBuilder, placement};
+pub use build::{RunBuilder, placement, plain_placement};
 pub use facts::{Build, HostFacts, environment, now_rfc3339};
 pub use file::{ResultError, check_writable, schema, write, write_text};
 pub use histogram::EncodedHistogram;
 pub use lab::{Cause, ControlRecord, LabRecord, PhaseCounters, Verdict};
+pub use models::{
+    ContentionResult, EdgeResult, Estimate, FitResult, GraphResult, MaxRateResult, ModelResults, RegimeResult,
+};
 pub use read::{parse, read};
 
 /// Changes when a reader of the old form would misread the new one.
@@ -40,7 +44,7 @@ pub struct ResultFile {
     pub schema_version: u32,
     /// The program that wrote it.
     pub build: Build,
-    /// What was asked for: `run`, `network` or `congest`.
+    /// What was asked for: `run`, `network`, `congest`, or a study: `maxrate`, `contention`, `beff`.
     pub command: Command,
     /// When the run started, UTC, RFC 3339.
     pub started: String,
@@ -48,7 +52,7 @@ pub struct ResultFile {
     pub duration_s: f64,
     /// The seed of placement and rings; the same seed on the same nodes gives the same of both.
     pub seed: u64,
-    /// What was run.
+    /// What was run; without tests for a study.
     pub plan: Plan,
     /// Where it was run.
     pub system: System,
@@ -56,6 +60,9 @@ pub struct ResultFile {
     pub runs: Vec<Run>,
     /// The emulated cluster it ran on, if it did.
     pub lab: Option<LabRecord>,
+    /// What a study found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub models: Option<ModelResults>,
     /// What the user was told while it ran: choices made, limits met.
     pub notes: Vec<String>,
     /// Whether the user ended it before its plan was complete.
@@ -73,6 +80,9 @@ pub enum Command {
     Run,
     Network,
     Congest,
+    Maxrate,
+    Contention,
+    Beff,
 }
 
 /// The machine and how the job was placed on it.

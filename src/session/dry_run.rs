@@ -60,5 +60,6 @@ fn duration(decision: &Decision) -> f64 {
             Command::Run => plan.budget_s * (2.0 * canaries + alone),
             Command::Network => plan.budget_s * canaries,
             Command::Congest => decision.duration_s,
+            Command::Maxrate | Command::Contention | Command::Beff => 0.0,
         }
 }

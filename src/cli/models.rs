@@ -1,0 +1,175 @@
+//! Options of the studies: `tailback maxrate`, `contention` and `beff`.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::TransportOptions;
+use crate::backend;
+use crate::models::contention::{Graph, Model, PAPER_BYTES, PAPER_T_REF, Shape};
+use crate::models::study::{ContentionStudy, Study, StudyRequest};
+use crate::models::{beff, maxrate};
+use crate::output;
+
+/// What all studies take.
+#[derive(Clone, Debug, Args)]
+pub struct StudyOptions {
+    /// Treat every N consecutive ranks as a node, whatever hosts they are on
+    #[arg(long, value_name = "N")]
+    ranks_per_node: Option<usize>,
+
+    /// Seed of what is drawn: graphs, pairs and rings
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+
+    /// Write the result file here
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+
+    /// No notes on stderr
+    #[arg(short, long)]
+    quiet: bool,
+
+    #[command(flatten)]
+    transport: TransportOptions,
+}
+
+impl StudyOptions {
+    fn start(self, study: Study, draw: Option<PathBuf>) -> Result<u8, String> {
+        if self.ranks_per_node == Some(0) {
+            return Err("a node has at least 1 rank: give --ranks-per-node N".into());
+        }
+        let StudyOptions { ranks_per_node, seed, out, quiet, transport } = self;
+        backend::start_study(&StudyRequest { study, seed, ranks_per_node, transport, out, draw, quiet })
+    }
+}
+
+/// Options of `tailback maxrate`.
+#[derive(Clone, Debug, Args)]
+pub struct MaxRateOptions {
+    #[command(flatten)]
+    settings: maxrate::Settings,
+    #[command(flatten)]
+    study: StudyOptions,
+}
+
+impl MaxRateOptions {
+    pub(super) fn execute(self) -> Result<u8, String> {
+        self.study.start(Study::MaxRate(self.settings), None)
+    }
+}
+
+/// Options of `tailback beff`.
+#[derive(Clone, Debug, Args)]
+pub struct BeffOptions {
+    #[command(flatten)]
+    settings: beff::Settings,
+    #[command(flatten)]
+    study: StudyOptions,
+}
+
+impl BeffOptions {
+    pub(super) fn execute(self) -> Result<u8, String> {
+        self.study.start(Study::Beff(self.settings), None)
+    }
+}
+
+/// Options of `tailback contention`.
+#[derive(Clone, Debug, Args)]
+#[command(group(clap::ArgGroup::new("source").required(true).args(["graph", "shape", "random"])))]
+pub struct ContentionOptions {
+    /// A graph file: `source destination` a line, or DOT
+    #[arg(long, value_name = "FILE")]
+    graph: Option<PathBuf>,
+
+    /// Named graphs: out-N, in-N, ring-N, pairs-N, fig2.1, fig2.2, fig2.3, fig2.4, fig3, graph-a, graph-b
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    shape: Vec<Shape>,
+
+    /// Random graphs with so many edges
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    random: Vec<usize>,
+
+    /// How many random graphs of each number of edges
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    count: u64,
+
+    /// How many nodes random graphs draw from
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    nodes: usize,
+
+    /// Which reading of the penalty rules predicts
+    #[arg(long, value_enum, default_value_t)]
+    model: Model,
+
+    /// Message size in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = PAPER_BYTES)]
+    bytes: u64,
+
+    /// Measurements of every edge; the median counts
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    repetitions: usize,
+
+    /// Predict and measure nothing
+    #[arg(long)]
+    predict_only: bool,
+
+    /// With --predict-only: time of one message without contention, in seconds [default: the paper's 0.010706 s for
+    /// 20 MB, scaled to --bytes]
+    #[arg(long, value_name = "SECONDS")]
+    t_ref: Option<f64>,
+
+    /// Draw the first graph with its penalties here: SVG, or DOT when the name ends in .dot or .gv
+    #[arg(long, value_name = "FILE")]
+    draw: Option<PathBuf>,
+
+    #[command(flatten)]
+    study: StudyOptions,
+}
+
+impl ContentionOptions {
+    pub(super) fn execute(self) -> Result<u8, String> {
+        let study = self.contention()?;
+        if !self.predict_only {
+            return self.study.start(Study::Contention(study), self.draw);
+        }
+        let t_ref = self.t_ref.unwrap_or(PAPER_T_REF / PAPER_BYTES as f64 * self.bytes as f64);
+        if !(t_ref.is_finite() && t_ref > 0.0) {
+            return Err("--t-ref is a time above 0 s".into());
+        }
+        let result = study.predicted(t_ref);
+        if let Some(path) = &self.draw {
+            output::draw(path, &result.graphs[0])?;
+        }
+        super::print(&output::contention(&result))
+    }
+
+    fn contention(&self) -> Result<ContentionStudy, String> {
+        if self.bytes == 0 {
+            return Err("a message has at least 1 byte: give --bytes N".into());
+        }
+        let mut graphs: Vec<(String, Graph)> = Vec::new();
+        if let Some(path) = &self.graph {
+            graphs.push((path.display().to_string(), read(path)?));
+        }
+        graphs.extend(self.shape.iter().map(|shape| (shape.name().to_owned(), shape.graph())));
+        for &edges in &self.random {
+            for at in 0..self.count.max(1) {
+                let seed = self.study.seed.wrapping_add(at);
+                let graph = Graph::random(edges, self.nodes, seed).map_err(|error| format!("--random: {error}"))?;
+                graphs.push((format!("random, {edges} edges, seed {seed}"), graph));
+            }
+        }
+        let pairs = |graph: &Graph| {
+            let name = |node| graph.node(node).to_owned();
+            graph.edges().iter().map(|edge| (name(edge.source), name(edge.destination))).collect()
+        };
+        let graphs = graphs.into_iter().map(|(name, graph)| (name, pairs(&graph))).collect();
+        Ok(ContentionStudy { graphs, model: self.model, bytes: self.bytes, repetitions: self.repetitions })
+    }
+}
+
+fn read(path: &Path) -> Result<Graph, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    text.parse().map_err(|error| format!("{}: {error}", path.display()))
+}

@@ -1,0 +1,128 @@
+//! A contention graph: directed edges between named nodes. Parallel edges are allowed, self loops are not.
+
+use std::collections::HashMap;
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+use super::GraphError;
+
+/// A message: from a node to another, by their positions among the graph's nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub struct Edge {
+    pub source: usize,
+    pub destination: usize,
+}
+
+/// Messages that start together and have the same size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Graph {
+    nodes: Vec<String>,
+    edges: Vec<Edge>,
+}
+
+impl Graph {
+    /// The graph of these messages; nodes in the order in which they are first named.
+    pub fn new<S: AsRef<str>>(pairs: &[(S, S)]) -> Result<Self, GraphError> {
+        let mut index: HashMap<&str, usize> = HashMap::new();
+        let mut nodes = Vec::new();
+        let mut edges = Vec::with_capacity(pairs.len());
+        for (source, destination) in pairs {
+            let (source, destination) = (source.as_ref(), destination.as_ref());
+            if source == destination {
+                return Err(GraphError::SelfLoop(source.to_owned()));
+            }
+            let mut node = |name| {
+                *index.entry(name).or_insert_with(|| {
+                    nodes.push(str::to_owned(name));
+                    nodes.len() - 1
+                })
+            };
+            edges.push(Edge { source: node(source), destination: node(destination) });
+        }
+        if edges.is_empty() { Err(GraphError::Empty) } else { Ok(Graph { nodes, edges }) }
+    }
+
+    /// `edges` messages between `nodes` nodes, drawn uniformly from all ordered pairs; the same for the same seed.
+    /// Nodes that no edge touches are left out.
+    pub fn random(edges: usize, nodes: usize, seed: u64) -> Result<Self, GraphError> {
+        if nodes < 2 {
+            return Err(GraphError::TooFewNodes { edges, nodes });
+        }
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        // The bias of a 64-bit modulo is below one in 10^17 for any number of nodes in use.
+        let mut below = |bound: usize| (rng.next_u64() % bound as u64) as usize;
+        let pairs: Vec<(String, String)> = (0..edges)
+            .map(|_| {
+                let (source, other) = (below(nodes), below(nodes - 1));
+                let destination = if other < source { other } else { other + 1 };
+                (source.to_string(), destination.to_string())
+            })
+            .collect();
+        Graph::new(&pairs)
+    }
+
+    /// The edges, in the order given.
+    pub fn edges(&self) -> &[Edge] {
+        &self.edges
+    }
+
+    /// How many nodes have an edge.
+    pub fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// A node's name.
+    pub fn node(&self, node: usize) -> &str {
+        &self.nodes[node]
+    }
+
+    /// An edge in words: `a>b`.
+    pub fn label(&self, edge: Edge) -> String {
+        format!("{}>{}", self.nodes[edge.source], self.nodes[edge.destination])
+    }
+
+    /// The same nodes with only those edges whose position `keep` accepts.
+    pub(super) fn live(&self, keep: &[bool]) -> Graph {
+        let edges = self.edges.iter().zip(keep).filter(|(_, keep)| **keep).map(|(&edge, _)| edge).collect();
+        Graph { nodes: self.nodes.clone(), edges }
+    }
+
+    /// How many edges leave each node, and how many enter it.
+    pub(super) fn degrees(&self) -> (Vec<usize>, Vec<usize>) {
+        let (mut out, mut into) = (vec![0; self.nodes.len()], vec![0; self.nodes.len()]);
+        for edge in &self.edges {
+            out[edge.source] += 1;
+            into[edge.destination] += 1;
+        }
+        (out, into)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_keep_the_order_of_their_first_edge_and_parallel_edges_stay() {
+        let graph = Graph::new(&[("x", "b"), ("b", "a"), ("x", "b")]).unwrap();
+        assert_eq!((graph.node_count(), graph.node(0), graph.node(2)), (3, "x", "a"));
+        assert_eq!(graph.edges()[0], graph.edges()[2]);
+        assert_eq!(graph.degrees(), (vec![2, 1, 0], vec![0, 2, 1]));
+    }
+
+    #[test]
+    fn self_loops_and_emptiness_are_refused() {
+        assert_eq!(Graph::new(&[("a", "b"), ("c", "c")]), Err(GraphError::SelfLoop("c".into())));
+        assert_eq!(Graph::new::<&str>(&[]), Err(GraphError::Empty));
+        assert_eq!(Graph::random(3, 1, 0), Err(GraphError::TooFewNodes { edges: 3, nodes: 1 }));
+    }
+
+    #[test]
+    fn a_seed_is_a_graph() {
+        assert_eq!(Graph::random(9, 5, 7), Graph::random(9, 5, 7));
+        assert_ne!(Graph::random(9, 5, 7), Graph::random(9, 5, 8));
+        assert_eq!(Graph::random(9, 5, 7).unwrap().edges().len(), 9);
+    }
+}

@@ -1,0 +1,47 @@
+//! Contention graphs: messages that compete for the ports of nodes, what a model says of them, and how to draw them.
+//!
+//! A [`Graph`] is a set of messages that start together with the same size. [`penalties`] gives the factor by which the
+//! model slows each of them while all are under way; [`predict`] follows them step by step until the last has arrived;
+//! [`first_step`] goes the other way, from measured times to penalties. After M. Martinasso and J.-F. Méhaut, "A
+//! Contention-Aware Performance Model for HPC-Based Networks: A Case Study of the InfiniBand Network", Euro-Par 2011.
+
+mod draw;
+mod graph;
+mod measure;
+mod parse;
+mod penalty;
+mod predict;
+mod shapes;
+mod solve;
+
+pub use draw::{dot, svg};
+pub use graph::{Edge, Graph};
+pub use measure::{Bench, Measured, ranks_needed};
+pub use penalty::{Model, penalties, port_shares};
+pub use predict::{Prediction, Step, predict};
+pub use shapes::Shape;
+pub use solve::first_step;
+
+/// Message size of the paper, in bytes: 20 MB.
+pub const PAPER_BYTES: u64 = 20_971_520;
+
+/// Time of one such message without contention on the paper's machine, in seconds.
+pub const PAPER_T_REF: f64 = 0.010_706;
+
+/// Why a graph cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum GraphError {
+    #[error("line {line}: expected `source destination`, found '{text}'")]
+    Line { line: usize, text: String },
+    #[error("byte {at} of the DOT graph: {expected} expected, found {found}")]
+    Dot { at: usize, expected: &'static str, found: String },
+    #[error("an undirected DOT graph has no senders: write `digraph` and `->`")]
+    Undirected,
+    #[error("'{0}' sends to itself: messages inside a node use no port")]
+    SelfLoop(String),
+    #[error("the graph has no edge")]
+    Empty,
+    #[error("{edges} edges need at least 2 nodes; there are {nodes}")]
+    TooFewNodes { edges: usize, nodes: usize },
+}

@@ -1,0 +1,277 @@
+//! Weighted least squares for the three models.
+//!
+//! The models have a min() in them, on which iterative solvers stop at kinks. They are linear, though, in the latency
+//! and the inverse rates once it is known for how many pairs the node binds and, for the extended model, the ratio
+//! q = R_Ci / R_Cb. So every number of pairs at which the node may begin to bind is tried, q is searched on a line, and
+//! each trial is an exact linear solution from per-k sums: the global minimum, in a time that does not depend on the
+//! number of observations. Intervals come from a sandwich covariance, which holds for noise of any size by cell.
+
+use super::linear::{invert, solve};
+use super::{Model, Observation, Values, Weighting};
+
+/// A parameter with its 95% interval; none when the data cannot tell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Parameter {
+    pub value: f64,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+}
+
+/// A model fitted to observations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fit {
+    /// Which formula.
+    pub model: Model,
+    /// Its parameters as numbers.
+    pub values: Values,
+    /// Latency in seconds.
+    pub latency: Parameter,
+    /// R_C or R_Cb in bytes per second.
+    pub first: Parameter,
+    /// R_Ci in bytes per second, of the extended model.
+    pub further: Option<Parameter>,
+    /// R_N in bytes per second; none when it never binds (infinite), and in the postal model.
+    pub node: Option<Parameter>,
+    /// Sum over the cells (k, n) of the relative error of the modelled time.
+    pub error_sum: f64,
+}
+
+/// How many standard errors the node's limit must be below what the pairs could do, to count as binding.
+const BINDING_SIGMAS: f64 = 4.0;
+/// Two-sided 95% of a normal distribution.
+const INTERVAL_SIGMAS: f64 = 1.96;
+
+/// Fits `model`; none when the observations do not determine it (too few sizes or numbers of pairs).
+pub fn fit(model: Model, weighting: Weighting, observations: &[Observation]) -> Option<Fit> {
+    let cells = Cells::new(weighting, observations);
+    let unlimited = search(model, &cells, None)?;
+    if model == Model::Postal {
+        return Some(finish(model, unlimited, &cells, observations));
+    }
+    let kinds: Vec<usize> = cells.rows.iter().map(|row| row.pairs).collect();
+    let limited = kinds.iter().skip(1).filter_map(|&from| search(model, &cells, Some(from)));
+    let best = limited.min_by(|a, b| cells.cost(model, a).total_cmp(&cells.cost(model, b)));
+    let chosen = best.filter(|values| binds(model, values, &cells, observations)).unwrap_or(unlimited);
+    Some(finish(model, chosen, &cells, observations))
+}
+
+/// Whether the node's rate is surely below what the largest number of pairs could do without it.
+fn binds(model: Model, values: &Values, cells: &Cells, observations: &[Observation]) -> bool {
+    let (Some(node), Some(most)) = (values.node, cells.rows.last().map(|row| row.pairs)) else { return false };
+    let free = Values { node: None, ..*values }.rate(model, most);
+    let Some(covariance) = covariance(model, values, cells, observations) else { return false };
+    // In relative parameters: ln(free) - ln(node), with the gradient of ln(free).
+    let share = values.first / free;
+    let gradient = match model {
+        Model::Extended => [0.0, share, 1.0 - share, -1.0],
+        _ => [0.0, 1.0, 0.0, -1.0],
+    };
+    let mut variance = 0.0;
+    for row in 0..4 {
+        for column in 0..4 {
+            variance += gradient[row] * covariance[row][column] * gradient[column];
+        }
+    }
+    (free / node).ln() > BINDING_SIGMAS * variance.max(0.0).sqrt() && node < free
+}
+
+fn finish(model: Model, values: Values, cells: &Cells, observations: &[Observation]) -> Fit {
+    let covariance = covariance(model, &values, cells, observations);
+    let parameter = |at: usize, value: f64| {
+        let spread = covariance.map(|matrix| INTERVAL_SIGMAS * matrix[at][at].max(0.0).sqrt() * value.abs());
+        Parameter { value, low: spread.map(|spread| value - spread), high: spread.map(|spread| value + spread) }
+    };
+    let error = |observation: &Observation| {
+        (values.seconds(model, observation.pairs, observation.bytes) / observation.seconds - 1.0).abs()
+    };
+    let repeats = cells.repeats.max(1) as f64;
+    Fit {
+        model,
+        values,
+        latency: parameter(0, values.latency),
+        first: parameter(1, values.first),
+        further: (model == Model::Extended).then(|| parameter(2, values.further)),
+        node: values.node.map(|node| parameter(3, node)),
+        error_sum: observations.iter().map(error).sum::<f64>() / repeats,
+    }
+}
+
+/// What the observations of one number of pairs add to the normal equations.
+#[derive(Clone, Copy, Debug, Default)]
+struct Row {
+    pairs: usize,
+    w: f64,
+    wn: f64,
+    wnn: f64,
+    wy: f64,
+    wny: f64,
+    wyy: f64,
+}
+
+/// The observations, as sums by number of pairs.
+struct Cells {
+    weighting: Weighting,
+    rows: Vec<Row>,
+    /// Observations per (k, n), on average.
+    repeats: usize,
+}
+
+impl Cells {
+    fn new(weighting: Weighting, observations: &[Observation]) -> Self {
+        let mut rows: Vec<Row> = Vec::new();
+        let mut sizes: Vec<(usize, usize)> = observations.iter().map(|seen| (seen.pairs, seen.bytes)).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        for seen in observations {
+            let at = rows.binary_search_by_key(&seen.pairs, |row| row.pairs).unwrap_or_else(|at| {
+                rows.insert(at, Row { pairs: seen.pairs, ..Row::default() });
+                at
+            });
+            let (weight, n, y) = (weight(weighting, seen), seen.bytes as f64, seen.seconds);
+            let row = &mut rows[at];
+            row.w += weight;
+            row.wn += weight * n;
+            row.wnn += weight * n * n;
+            row.wy += weight * y;
+            row.wny += weight * n * y;
+            row.wyy += weight * y * y;
+        }
+        Cells { weighting, rows, repeats: observations.len() / sizes.len().max(1) }
+    }
+
+    /// The weighted sum of squares that `values` leave.
+    fn cost(&self, model: Model, values: &Values) -> f64 {
+        let cost = |row: &Row| {
+            let (a, slope) = (values.latency, row.pairs as f64 / values.rate(model, row.pairs));
+            row.wyy + a * a * row.w + slope * slope * row.wnn - 2.0 * a * row.wy - 2.0 * slope * row.wny
+                + 2.0 * a * slope * row.wn
+        };
+        self.rows.iter().map(cost).sum()
+    }
+}
+
+fn weight(weighting: Weighting, seen: &Observation) -> f64 {
+    match weighting {
+        Weighting::InverseSize => 1.0 / seen.bytes.max(1) as f64,
+        Weighting::Relative => 1.0 / (seen.seconds * seen.seconds),
+    }
+}
+
+/// The best values when the node binds from `from` pairs on (never, if none).
+fn search(model: Model, cells: &Cells, from: Option<usize>) -> Option<Values> {
+    if model != Model::Extended {
+        return linear(model, cells, from, 1.0);
+    }
+    // Below -1 / (k - 1) the pairs together would have no rate left.
+    let free = cells.rows.iter().map(|row| row.pairs).filter(|&pairs| from.is_none_or(|from| pairs < from));
+    let most = free.max().filter(|&most| most > 1)?;
+    let lowest = -0.98 / (most - 1) as f64;
+    let cost =
+        |q: f64| linear(model, cells, from, q).map_or(f64::INFINITY, |values| partition_cost(cells, from, q, &values));
+    // A grid that is fine near zero, where the curve bends, then golden sections between the best point's neighbours.
+    let grid: Vec<f64> = (0..=48).map(|at| lowest + (4.0 - lowest) * (f64::from(at) / 48.0).powi(3)).collect();
+    let costs: Vec<f64> = grid.iter().map(|&q| cost(q)).collect();
+    let best = (0..grid.len()).min_by(|&a, &b| costs[a].total_cmp(&costs[b]))?;
+    let (mut low, mut high) = (grid[best.saturating_sub(1)], grid[(best + 1).min(grid.len() - 1)]);
+    for _ in 0..40 {
+        const GOLDEN: f64 = 0.618_033_988_75;
+        let (left, right) = (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
+        if cost(left) < cost(right) { high = right } else { low = left }
+    }
+    linear(model, cells, from, (low + high) / 2.0)
+}
+
+/// The cost with the node binding from `from` on by decree, whatever min() would say.
+fn partition_cost(cells: &Cells, from: Option<usize>, q: f64, values: &Values) -> f64 {
+    let cost = |row: &Row| {
+        let slope = slopes(row.pairs, from, q);
+        let slope = slope[0] / values.first + values.node.map_or(0.0, |node| slope[1] / node);
+        let a = values.latency;
+        row.wyy + a * a * row.w + slope * slope * row.wnn - 2.0 * a * row.wy - 2.0 * slope * row.wny
+            + 2.0 * a * slope * row.wn
+    };
+    cells.rows.iter().map(cost).sum()
+}
+
+/// How often a byte of a message counts against the pairs' inverse rate, and against the node's.
+fn slopes(pairs: usize, from: Option<usize>, q: f64) -> [f64; 2] {
+    let k = pairs as f64;
+    match from {
+        Some(from) if pairs >= from => [0.0, k],
+        _ => [k / (1.0 + (k - 1.0) * q), 0.0],
+    }
+}
+
+/// Latency and inverse rates by linear least squares, q given.
+fn linear(model: Model, cells: &Cells, from: Option<usize>, q: f64) -> Option<Values> {
+    let q = if model == Model::Extended { q } else { 1.0 };
+    let (mut matrix, mut right) = ([[0.0; 3]; 3], [0.0; 3]);
+    for row in &cells.rows {
+        let [pair, node] = slopes(row.pairs, from, q);
+        matrix[0][0] += row.w;
+        right[0] += row.wy;
+        for (at, slope) in [(1, pair), (2, node)] {
+            matrix[0][at] += row.wn * slope;
+            matrix[at][0] += row.wn * slope;
+            matrix[at][at] += row.wnn * slope * slope;
+            right[at] += row.wny * slope;
+        }
+    }
+    let [latency, pair, node] = match from {
+        Some(_) => solve(matrix, right)?,
+        None => {
+            let small = [[matrix[0][0], matrix[0][1]], [matrix[1][0], matrix[1][1]]];
+            let [latency, pair] = solve(small, [right[0], right[1]])?;
+            [latency, pair, 0.0]
+        }
+    };
+    if !(pair > 0.0 && (from.is_none() || node > 0.0)) {
+        return None;
+    }
+    let first = 1.0 / pair;
+    Some(Values { latency, first, further: q * first, node: from.map(|_| 1.0 / node) })
+}
+
+/// Covariance of the parameters (latency, first, further, node), each relative to its value. Parameters that the model
+/// does not have, and a node that never binds, have none.
+fn covariance(model: Model, values: &Values, cells: &Cells, observations: &[Observation]) -> Option<[[f64; 4]; 4]> {
+    let (mut bread, mut meat) = ([[0.0; 4]; 4], [[0.0; 4]; 4]);
+    for seen in observations {
+        let gradient = gradient(model, values, seen);
+        let weight = weight(cells.weighting, seen);
+        let residual = seen.seconds - values.seconds(model, seen.pairs, seen.bytes);
+        for row in 0..4 {
+            for column in 0..4 {
+                let product = gradient[row] * gradient[column];
+                bread[row][column] += weight * product;
+                meat[row][column] += (weight * residual).powi(2) * product;
+            }
+        }
+    }
+    let used = [true, true, model == Model::Extended, values.node.is_some()];
+    for at in (0..4).filter(|&at| !used[at]) {
+        bread[at][at] = 1.0;
+    }
+    let inverse = invert(bread)?;
+    let times = |a: &[[f64; 4]; 4], b: &[[f64; 4]; 4]| -> [[f64; 4]; 4] {
+        std::array::from_fn(|row| std::array::from_fn(|column| (0..4).map(|at| a[row][at] * b[at][column]).sum()))
+    };
+    Some(times(&times(&inverse, &meat), &inverse))
+}
+
+/// Change of the modelled time per relative change of each parameter.
+fn gradient(model: Model, values: &Values, seen: &Observation) -> [f64; 4] {
+    let k = seen.pairs as f64;
+    let rate = values.rate(model, seen.pairs);
+    let transfer = k * seen.bytes as f64 / rate;
+    if values.node == Some(rate) {
+        return [values.latency, 0.0, 0.0, -transfer];
+    }
+    match model {
+        Model::Extended => {
+            [values.latency, -transfer * values.first / rate, -transfer * (k - 1.0) * values.further / rate, 0.0]
+        }
+        Model::Postal | Model::MaxRate => [values.latency, -transfer, 0.0, 0.0],
+    }
+}

@@ -1,0 +1,107 @@
+//! The max-rate model: how fast k ranks of a node talk to k ranks of another, and how many should.
+//!
+//! Three models of the time T of a message of n bytes while k pairs talk (a in seconds, rates in bytes per second):
+//! - postal: T = a + n / R_C
+//! - max-rate: T = a + k n / min(R_N, k R_C)
+//! - extended max-rate: T = a + k n / min(R_N, R_Cb + (k - 1) R_Ci)
+//!
+//! Fitted apart in each protocol regime; [`regimes`] finds the thresholds from the data. After W. Gropp, L. N. Olson and
+//! P. Samfass, "Modeling MPI Communication Performance on SMP Nodes: Is it Time to Retire the Ping Pong Test",
+//! EuroMPI 2016.
+
+mod fit;
+mod linear;
+mod measure;
+mod regime;
+#[cfg(test)]
+mod synthetic;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use fit::{Fit, Parameter, fit};
+pub use measure::{Settings, measure, medians, most_pairs};
+pub use regime::regimes;
+
+/// One measurement: the slowest pair's one-way time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Observation {
+    /// Pairs that talked at once.
+    pub pairs: usize,
+    /// Message size.
+    pub bytes: usize,
+    /// One-way time of the slowest pair.
+    pub seconds: f64,
+}
+
+/// Which formula.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Model {
+    /// Latency and one rate, whatever the number of pairs
+    Postal,
+    /// A rate per pair, limited by the node's
+    MaxRate,
+    /// A rate for the first pair, another for each further one, limited by the node's
+    Extended,
+}
+
+impl Model {
+    /// All of them, from the simplest.
+    pub const ALL: [Model; 3] = [Model::Postal, Model::MaxRate, Model::Extended];
+
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Model::Postal => "postal",
+            Model::MaxRate => "max-rate",
+            Model::Extended => "extended max-rate",
+        }
+    }
+}
+
+/// How much each observation counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Weighting {
+    /// By 1/bytes, as the paper does: large messages decide
+    #[default]
+    InverseSize,
+    /// By 1/time²: relative errors count alike, the better choice when noise grows with the time
+    Relative,
+}
+
+/// What a model says once its parameters are known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Values {
+    /// Latency in seconds.
+    pub latency: f64,
+    /// Rate of the first pair, bytes per second.
+    pub first: f64,
+    /// Rate that each further pair adds, bytes per second; the first's in the plain max-rate model.
+    pub further: f64,
+    /// The node's rate, bytes per second; none when it never binds.
+    pub node: Option<f64>,
+}
+
+impl Values {
+    /// The rate of `pairs` pairs together by `model`.
+    pub fn rate(&self, model: Model, pairs: usize) -> f64 {
+        let (pairs, node) = (pairs as f64, self.node.unwrap_or(f64::INFINITY));
+        match model {
+            Model::Postal => pairs * self.first,
+            Model::MaxRate => node.min(pairs * self.first),
+            Model::Extended => node.min(self.first + (pairs - 1.0) * self.further),
+        }
+    }
+
+    /// The time of a message by `model`.
+    pub fn seconds(&self, model: Model, pairs: usize, bytes: usize) -> f64 {
+        self.latency + pairs as f64 * bytes as f64 / self.rate(model, pairs)
+    }
+
+    /// How many pairs fill the node: more only share what there is. None when the node's rate never binds.
+    pub fn saturating_pairs(&self) -> Option<f64> {
+        Some((1.0 + (self.node? - self.first) / self.further).max(1.0))
+    }
+}

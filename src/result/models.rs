@@ -1,0 +1,133 @@
+//! What the studies of `tailback::models` found, as result files keep it. Absent in files of other commands.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::models::{beff, contention, maxrate};
+
+/// At most one of them is present: the command's own.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub struct ModelResults {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maxrate: Option<MaxRateResult>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contention: Option<ContentionResult>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beff: Option<beff::Beff>,
+}
+
+/// `tailback maxrate`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct MaxRateResult {
+    /// What was asked for.
+    pub settings: maxrate::Settings,
+    /// Everything measured.
+    pub observations: Vec<maxrate::Observation>,
+    /// Protocol regimes, by ascending message size.
+    pub regimes: Vec<RegimeResult>,
+}
+
+/// One protocol regime.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub struct RegimeResult {
+    pub smallest_bytes: usize,
+    pub largest_bytes: usize,
+    /// One for each model that the data determine.
+    pub fits: Vec<FitResult>,
+}
+
+/// A fitted model. Intervals are 95%.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct FitResult {
+    /// Which formula.
+    pub model: maxrate::Model,
+    /// Latency.
+    pub latency_s: Estimate,
+    /// Rate of a pair (R_C), or of the first one (R_Cb).
+    pub pair_bytes_per_s: Estimate,
+    /// Rate that each further pair adds (R_Ci), of the extended model.
+    pub further_pair_bytes_per_s: Option<Estimate>,
+    /// The node's rate (R_N); null when it never binds, that is infinite, and in the postal model.
+    pub node_bytes_per_s: Option<Estimate>,
+    /// Pairs that fill the node; null when none do.
+    pub saturating_pairs: Option<f64>,
+    /// Sum of relative errors over all (k, n).
+    pub error_sum: f64,
+}
+
+/// A value with its 95% interval, null where the data cannot tell.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub struct Estimate {
+    pub value: f64,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+}
+
+impl From<maxrate::Parameter> for Estimate {
+    fn from(parameter: maxrate::Parameter) -> Self {
+        Estimate { value: parameter.value, low: parameter.low, high: parameter.high }
+    }
+}
+
+impl From<&maxrate::Fit> for FitResult {
+    fn from(fit: &maxrate::Fit) -> Self {
+        FitResult {
+            model: fit.model,
+            latency_s: fit.latency.into(),
+            pair_bytes_per_s: fit.first.into(),
+            further_pair_bytes_per_s: fit.further.map(Into::into),
+            node_bytes_per_s: fit.node.map(Into::into),
+            saturating_pairs: fit.values.saturating_pairs(),
+            error_sum: fit.error_sum,
+        }
+    }
+}
+
+/// `tailback contention`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ContentionResult {
+    /// Message size.
+    pub bytes: u64,
+    /// Which reading of the penalty rules made the predictions.
+    pub model: contention::Model,
+    /// The graphs, in the order measured.
+    pub graphs: Vec<GraphResult>,
+}
+
+/// One contention graph.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct GraphResult {
+    /// Where it comes from: a file, a shape or a seed.
+    pub name: String,
+    /// Time of one message without contention.
+    pub reference_s: f64,
+    /// Its messages.
+    pub edges: Vec<EdgeResult>,
+}
+
+/// One message of a graph.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct EdgeResult {
+    /// The sending node.
+    pub source: String,
+    /// The receiving node.
+    pub destination: String,
+    /// Predicted penalties, step by step until it arrives.
+    pub penalties: Vec<f64>,
+    /// Predicted time in multiples of the contention-free time.
+    pub predicted: f64,
+    /// Measured time in seconds; absent when nothing was measured.
+    pub measured_s: Option<f64>,
+    /// Penalty of the first step solved back from measured times; absent where they cannot tell.
+    pub measured_penalty: Option<f64>,
+}
+
+impl EdgeResult {
+    /// Relative error of the prediction: positive when it says longer than measured.
+    pub fn error(&self, reference_s: f64) -> Option<f64> {
+        self.measured_s.map(|measured| self.predicted * reference_s / measured - 1.0)
+    }
+}
