@@ -4,181 +4,26 @@
 //! the plan.
 
 mod dry_run;
+pub mod interrupt;
+mod request;
 
-use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
 use tailback_transport::{Bootstrap, Monitor, Nanos, Rank, Support, Transport};
 
 use crate::backend::Work;
-use crate::cli::{self, CheckOptions, CongestOptions, LocalOptions, NetworkOptions, RunOptions, TransportOptions};
+use crate::cli::{self, TransportOptions};
 use crate::engine::{self, Control, Job, OnPhase};
 use crate::kernel::Info;
 use crate::layout::{Layout, Nodes};
 use crate::local::PhaseReporter;
 use crate::output::{Format, Progress};
-use crate::plan::{Patch, Plan, Preset};
+use crate::plan::Plan;
 use crate::result::{self, Build, Command, HostFacts, ResultFile, RunBuilder, System};
 
-/// Congestion without an end: a day is longer than any allocation that would not be interrupted.
-const ENDLESS: Duration = Duration::from_secs(86_400);
-
-/// What the user asked for, before anything is decided.
-pub struct Request {
-    command: Command,
-    plan: cli::PlanOptions,
-    patch: Patch,
-    duration: Option<Duration>,
-    /// What to do when there is no launcher.
-    pub local: LocalOptions,
-    /// How the network under test is reached.
-    pub transport: TransportOptions,
-    output: cli::OutputOptions,
-    checks: CheckOptions,
-}
-
-/// What rank 0 decided.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Decision {
-    command: Command,
-    plan: Plan,
-    seed: u64,
-    duration_s: f64,
-    dry_run: bool,
-}
-
-impl Request {
-    /// `tailback run`.
-    pub fn run(options: RunOptions) -> Result<Self, String> {
-        let alone = options.roles.congestors_alone
-            || (options.common.output.verbose && options.common.output.format == Format::Gpcnet);
-        let patch = Patch {
-            canaries: options.canaries.canaries,
-            congestors: options.congestors.mix()?,
-            canary_fraction: options.roles.canary_fraction,
-            split: options.roles.split,
-            congestors_alone: alone.then_some(true),
-            ..Patch::default()
-        };
-        Self::new(Command::Run, options.plan, patch, None, options.common).map(|request| Request {
-            local: options.local,
-            checks: options.checks,
-            ..request
-        })
-    }
-
-    /// `tailback network`.
-    pub fn network(options: NetworkOptions) -> Result<Self, String> {
-        let patch = Patch { canaries: options.canaries.canaries, ..Patch::default() };
-        Self::new(Command::Network, options.plan, patch, None, options.common)
-    }
-
-    /// `tailback congest`.
-    pub fn congest(options: CongestOptions) -> Result<Self, String> {
-        let patch = Patch { congestors: options.congestors.mix()?, ..Patch::default() };
-        let duration = options.duration.unwrap_or(ENDLESS);
-        Self::new(Command::Congest, options.plan, patch, Some(duration), options.common)
-    }
-
-    fn new(
-        command: Command,
-        plan: cli::PlanOptions,
-        patch: Patch,
-        duration: Option<Duration>,
-        common: cli::CommonOptions,
-    ) -> Result<Self, String> {
-        let local = LocalOptions::default();
-        let checks = CheckOptions::default();
-        let cli::CommonOptions { transport, output } = common;
-        Ok(Request { command, plan, patch, duration, local, transport, output, checks })
-    }
-
-    /// The plan, with every mistake in it found, and a look at whether its results could be kept.
-    pub fn resolve(&self, preset: Preset) -> Result<Plan, String> {
-        let mut patches = self.plan.patches(self.patch.clone())?;
-        if self.command == Command::Network {
-            // The network test starts from all canaries; a plan file may still choose among them and set their counts.
-            let all = crate::kernel::Canary::ALL.to_vec();
-            patches.insert(0, Patch { canaries: Some(all), ..Patch::default() });
-        }
-        let plan = Plan::resolve(preset, &patches).map_err(|error| error.to_string())?;
-        self.check_thresholds(&plan)?;
-        for path in self.files() {
-            result::check_writable(path).map_err(|error| error.to_string())?;
-        }
-        Ok(plan)
-    }
-
-    /// A threshold that this plan cannot meet or miss is a mistake, better found before the run than after.
-    fn check_thresholds(&self, plan: &Plan) -> Result<(), String> {
-        for threshold in &self.checks.fail_if {
-            if threshold.ratio {
-                return Err(format!("'{threshold}': ratios are for `tailback compare`"));
-            }
-            if !plan.canaries.iter().any(|test| test.kernel == threshold.kernel) {
-                return Err(format!("'{threshold}': the plan does not measure {}", threshold.kernel));
-            }
-        }
-        Ok(())
-    }
-
-    /// What must be added to the command line so that ranks decide as this process did.
-    pub fn fixed(&self, plan: &Plan, seed: u64) -> Vec<OsString> {
-        let mut words: Vec<OsString> = Vec::new();
-        if self.plan.preset.is_none() {
-            words.extend(["--preset".into(), plan.preset.to_string().into()]);
-        }
-        if self.plan.seed.is_none() {
-            words.extend(["--seed".into(), seed.to_string().into()]);
-        }
-        words
-    }
-
-    /// The seed asked for, or a new one. 32 bits: easy to read out and to type.
-    pub fn seed(&self) -> u64 {
-        self.plan.seed.unwrap_or_else(|| rand::random::<u32>().into())
-    }
-
-    /// Whether the plan is only to be shown.
-    pub fn is_dry_run(&self) -> bool {
-        self.plan.dry_run
-    }
-
-    /// What was asked for.
-    pub fn command(&self) -> Command {
-        self.command
-    }
-
-    /// Whether the user wants results only.
-    pub fn quiet(&self) -> bool {
-        self.output.quiet
-    }
-
-    /// Tells the user something, on stderr.
-    pub fn say(&self, text: &str) {
-        if !self.output.quiet {
-            eprintln!("tailback: {text}");
-        }
-    }
-
-    fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        self.output.out.iter().chain(&self.output.csv).chain(&self.checks.junit)
-    }
-
-    fn decide(&self) -> Result<Decision, String> {
-        Ok(Decision {
-            command: self.command,
-            plan: self.resolve(Preset::Gpcnet)?,
-            seed: self.seed(),
-            duration_s: self.duration.unwrap_or_default().as_secs_f64(),
-            dry_run: self.plan.dry_run,
-        })
-    }
-}
+use request::Decision;
+pub use request::Request;
 
 impl Work for Request {
     fn transport(&self) -> &TransportOptions {
@@ -195,6 +40,7 @@ impl Work for Request {
     }
 
     fn run<B: Bootstrap, T: Transport>(&self, bootstrap: &mut B, transport: &mut T, monitor: &Arc<Monitor>) -> u8 {
+        interrupt::flag();
         match Session::prepare(self, bootstrap, transport) {
             Ok(Prepared::Ready(session)) => session.run(self, bootstrap, transport, monitor),
             Ok(Prepared::Told(code)) => code,
@@ -311,7 +157,7 @@ impl Session {
         monitor: &Arc<Monitor>,
         on_phase: OnPhase,
     ) -> tailback_transport::Result<(Vec<engine::Measured>, bool)> {
-        let control = Control { monitor: Arc::clone(monitor), interrupt: interrupt_flag(), on_phase };
+        let control = Control { monitor: Arc::clone(monitor), interrupt: interrupt::flag(), on_phase };
         let Decision { command, plan, seed, duration_s, .. } = &self.decision;
         let mut job = Job::new(bootstrap, transport, plan, &self.layout, *seed, control)?;
         let measured = match command {
@@ -383,18 +229,6 @@ fn phase_observer(request: &Request, root: bool) -> OnPhase {
     }
     let progress = Progress::new(!request.quiet());
     Arc::new(move |name, budget| progress.phase(name, budget))
-}
-
-/// Raised by the first Ctrl-C or SIGTERM; the second ends the process at once.
-fn interrupt_flag() -> Arc<AtomicBool> {
-    use signal_hook::consts::{SIGINT, SIGTERM};
-    let flag = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        // Without a handler the signal ends the process, which is what a second one should do anyway.
-        let _ = signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&flag));
-        let _ = signal_hook::flag::register(signal, Arc::clone(&flag));
-    }
-    flag
 }
 
 /// Prints the results, then keeps them: what cannot be written has at least been seen. A rank that was started by

@@ -1,0 +1,22 @@
+//! Ctrl-C and SIGTERM as a wish: the ranks finish what they measure and end in order.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+/// Raised by the first Ctrl-C or SIGTERM; the second ends the process at once. Signals belong to the process, so the flag
+/// does too. Ranks call this as soon as they have joined: from then on no signal makes the others take them for dead.
+/// Before, a rank that waits for others to appear ends at once.
+pub fn flag() -> Arc<AtomicBool> {
+    static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+    Arc::clone(FLAG.get_or_init(|| {
+        let flag = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            // Without a handler the signal ends the process, which is what a second one should do anyway.
+            let _ = signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&flag));
+            let _ = signal_hook::flag::register(signal, Arc::clone(&flag));
+        }
+        flag
+    }))
+}
