@@ -1,6 +1,8 @@
 //! The same work a given number of times, for counting instructions: `ci/bench instructions` runs it under callgrind
 //! with two counts and prints the difference per operation, which no other load on the machine can change.
 
+#![allow(clippy::print_stdout)]
+
 use std::hint::black_box;
 
 use tailback::layout::random_rings;
@@ -11,7 +13,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().filter(|argument| argument != "--bench").collect();
     let (Some(what), Some(times)) = (arguments.get(1), arguments.get(2).and_then(|text| text.parse::<u64>().ok()))
     else {
-        println!("usage: count record|rings|encode TIMES (ci/bench instructions calls it)");
+        eprintln!("usage: count record|rings|encode TIMES (ci/bench instructions calls it)");
         return;
     };
     match what.as_str() {
@@ -31,6 +33,6 @@ fn main() {
                 black_box(samples.encode());
             });
         }
-        other => println!("unknown work '{other}': record, rings or encode"),
+        other => eprintln!("unknown work '{other}': record, rings or encode"),
     }
 }

@@ -1,6 +1,8 @@
 //! Scale and cost of what runs outside the network: histogram records, rings, layout of a million ranks, merging the
 //! histograms of 100,000 ranks. `cargo bench --bench scale`.
 
+#![allow(clippy::print_stdout)]
+
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 

@@ -72,8 +72,7 @@ impl Request {
 
     /// `tailback network`.
     pub fn network(options: NetworkOptions) -> Result<Self, String> {
-        let all = crate::kernel::Canary::ALL.to_vec();
-        let patch = Patch { canaries: Some(options.canaries.canaries.unwrap_or(all)), ..Patch::default() };
+        let patch = Patch { canaries: options.canaries.canaries, ..Patch::default() };
         Self::new(Command::Network, options.plan, patch, None, options.common)
     }
 
@@ -99,7 +98,12 @@ impl Request {
 
     /// The plan, with every mistake in it found, and a look at whether its results could be kept.
     pub fn resolve(&self, preset: Preset) -> Result<Plan, String> {
-        let patches = self.plan.patches(self.patch.clone())?;
+        let mut patches = self.plan.patches(self.patch.clone())?;
+        if self.command == Command::Network {
+            // The network test starts from all canaries; a plan file may still choose among them and set their counts.
+            let all = crate::kernel::Canary::ALL.to_vec();
+            patches.insert(0, Patch { canaries: Some(all), ..Patch::default() });
+        }
         let plan = Plan::resolve(preset, &patches).map_err(|error| error.to_string())?;
         self.check_thresholds(&plan)?;
         for path in self.files() {

@@ -152,6 +152,24 @@ fn the_load_is_measured_while_the_canary_is() {
 }
 
 #[test]
+fn a_plan_file_is_followed_by_every_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.toml");
+    let kernels = |line: &str| -> Vec<(String, u64)> {
+        let result = succeed(&format!("{line} --plan {} -n 4 --format json", plan.display())).json();
+        let tests = result["runs"][0]["tests"].as_array().unwrap();
+        tests.iter().map(|t| (t["kernel"].as_str().unwrap().to_owned(), t["bytes"].as_u64().unwrap())).collect()
+    };
+    std::fs::write(&plan, "budget = '100ms'\ncanaries = ['put-bw', 'lat']\n[set]\n'put-bw.bytes' = '4KiB'\n").unwrap();
+    let chosen = [("put-bw".to_owned(), 4096), ("lat".to_owned(), 8)];
+    assert_eq!(kernels("network"), chosen);
+    assert_eq!(kernels("run"), [chosen.clone(), chosen.clone()].concat());
+    assert_eq!(kernels("network --canaries put-bw"), chosen[..1], "the command line has the last word");
+    std::fs::write(&plan, "budget = '100ms'\n[set]\n'put-bw.bytes' = '4KiB'\n").unwrap();
+    assert_eq!(kernels("network").len(), 8, "all canaries when the file names none");
+}
+
+#[test]
 fn quiet_leaves_stderr_empty() {
     let outcome = succeed("run --budget 100ms --canaries lat --quiet");
     assert_eq!(outcome.stderr, "");

@@ -92,26 +92,33 @@ impl Tally {
         let mut sum = self;
         let root = bootstrap.reduce(encoded, &mut |mine, theirs| {
             // What comes in as `mine` is what this closure put there last, so `sum` need not be decoded again.
-            sum.merge(Tally::decode(theirs, kinds).map_err(damaged)?).map_err(damaged)?;
+            sum.merge_encoded(theirs).map_err(damaged)?;
             *mine = sum.encode();
             Ok(())
         })?;
         Ok(root.map(|bytes| EncodedTally { bytes, kinds }))
     }
 
-    fn merge(&mut self, other: Tally) -> std::result::Result<(), SamplesError> {
-        self.wall_ns = self.wall_ns.max(other.wall_ns);
-        merge_samples(&mut self.canary, other.canary)?;
-        for (mine, theirs) in self.loads.iter_mut().zip(other.loads) {
-            match (mine.as_mut(), theirs) {
-                (_, None) => {}
-                (None, theirs) => *mine = theirs,
-                (Some(mine), Some(theirs)) => {
-                    mine.ranks += theirs.ranks;
-                    mine.bytes += theirs.bytes;
-                    mine.seconds += theirs.seconds;
-                    mine.samples.merge(&theirs.samples)?;
+    /// Adds another rank's tally as [`Tally::encode`] wrote it.
+    fn merge_encoded(&mut self, mut bytes: &[u8]) -> std::result::Result<(), SamplesError> {
+        self.wall_ns = self.wall_ns.max(word(&mut bytes)?);
+        if let Some(encoded) = take_samples(&mut bytes)? {
+            match &mut self.canary {
+                Some(mine) => mine.merge_encoded(encoded)?,
+                None => self.canary = Some(Samples::decode(encoded)?),
+            }
+        }
+        for load in &mut self.loads {
+            let Some(encoded) = take_samples(&mut bytes)? else { continue };
+            let (ranks, moved, seconds) = (word(&mut bytes)?, word(&mut bytes)?, f64::from_bits(word(&mut bytes)?));
+            match load {
+                Some(mine) => {
+                    mine.ranks += ranks;
+                    mine.bytes += moved;
+                    mine.seconds += seconds;
+                    mine.samples.merge_encoded(encoded)?;
                 }
+                None => *load = Some(Load { ranks, bytes: moved, seconds, samples: Samples::decode(encoded)? }),
             }
         }
         Ok(())
@@ -129,28 +136,10 @@ impl Tally {
         out
     }
 
-    fn decode(mut bytes: &[u8], kinds: usize) -> std::result::Result<Self, SamplesError> {
+    fn decode(bytes: &[u8], kinds: usize) -> std::result::Result<Self, SamplesError> {
         let mut tally = Tally::new(kinds);
-        tally.wall_ns = word(&mut bytes)?;
-        tally.canary = take_samples(&mut bytes)?;
-        for load in &mut tally.loads {
-            if let Some(samples) = take_samples(&mut bytes)? {
-                let (ranks, moved, seconds) = (word(&mut bytes)?, word(&mut bytes)?, word(&mut bytes)?);
-                *load = Some(Load { ranks, bytes: moved, seconds: f64::from_bits(seconds), samples });
-            }
-        }
+        tally.merge_encoded(bytes)?;
         Ok(tally)
-    }
-}
-
-fn merge_samples(mine: &mut Option<Samples>, theirs: Option<Samples>) -> std::result::Result<(), SamplesError> {
-    match (mine.as_mut(), theirs) {
-        (_, None) => Ok(()),
-        (None, theirs) => {
-            *mine = theirs;
-            Ok(())
-        }
-        (Some(mine), Some(theirs)) => mine.merge(&theirs),
     }
 }
 
@@ -161,11 +150,11 @@ fn put_samples(out: &mut Vec<u8>, samples: Option<&Samples>) {
     out.extend(encoded);
 }
 
-fn take_samples(bytes: &mut &[u8]) -> std::result::Result<Option<Samples>, SamplesError> {
+fn take_samples<'a>(bytes: &mut &'a [u8]) -> std::result::Result<Option<&'a [u8]>, SamplesError> {
     let length = word(bytes)? as usize;
     let (encoded, rest) = bytes.split_at_checked(length).ok_or_else(|| SamplesError("cut short".into()))?;
     *bytes = rest;
-    (length > 0).then(|| Samples::decode(encoded)).transpose()
+    Ok((length > 0).then_some(encoded))
 }
 
 fn word(bytes: &mut &[u8]) -> std::result::Result<u64, SamplesError> {

@@ -9,6 +9,7 @@ use super::phases::{self, PhaseListener};
 use super::scratch::Scratch;
 use super::{GRACE, RESULT_VARIABLE, this_command};
 use crate::lab::{Lab, LabSpec, PortCounters};
+use crate::layout::{Layout, Nodes};
 use crate::output::Progress;
 use crate::plan::{Plan, Preset};
 use crate::result::{self, Command, ControlRecord, LabRecord, PhaseCounters, ResultFile, Verdict};
@@ -35,8 +36,8 @@ pub fn run_in_lab(request: &Request, spec: &LabSpec) -> Result<u8, String> {
         if control { "; then the same with unshaped links, as a control" } else { "" }
     ));
     let lab = Lab::up(spec).map_err(text)?;
-    let mut bench =
-        LabBench { request, plan, seed: request.seed(), lab: Arc::new(Mutex::new(lab)), scratch: Scratch::new()? };
+    let seed = seed(request, &plan, &lab);
+    let mut bench = LabBench { request, plan, seed, lab: Arc::new(Mutex::new(lab)), scratch: Scratch::new()? };
     let outcome = bench.run(control);
     let LabBench { lab, .. } = bench;
     // The phase listener's thread has served its last request by now.
@@ -46,6 +47,22 @@ pub fn run_in_lab(request: &Request, spec: &LabSpec) -> Result<u8, String> {
     };
     let code = outcome?;
     down.map(|()| code)
+}
+
+/// The user's seed; or one whose canaries sit on more than one leaf, so that they cross the spine, where the queues are.
+fn seed(request: &Request, plan: &Plan, lab: &Lab) -> u64 {
+    let names: Vec<&str> = lab.hosts().iter().map(|host| host.name.as_str()).collect();
+    let crosses = |seed: u64| {
+        let layout =
+            Layout::load_test(Nodes::from_hosts(&names), seed, plan.canary_fraction, &plan.weights(), plan.split);
+        layout.is_ok_and(|layout| {
+            let mut leaves = layout.canaries().into_iter().map(|rank| lab.hosts()[rank.index()].leaf);
+            leaves.next().is_some_and(|first| leaves.any(|leaf| leaf != first))
+        })
+    };
+    const TRIES: usize = 100;
+    // A user's seed never changes, so the first try is as good as any.
+    (0..TRIES).map(|_| request.seed()).find(|&seed| crosses(seed)).unwrap_or_else(|| request.seed())
 }
 
 struct LabBench<'a> {

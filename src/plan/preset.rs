@@ -15,7 +15,7 @@ pub enum Preset {
     Gpcnet,
     /// The same kernels with short passes and 2 s per test
     Quick,
-    /// quick, with a mix that congests the emulated cluster: a third of the hosts measure, the others are an incast
+    /// quick, with a mix that fills the queues of the emulated cluster: large all-to-all and incast, 25% canaries
     Lab,
 }
 
@@ -33,16 +33,19 @@ impl Preset {
     /// The preset's plan for a load test.
     pub fn plan(self) -> Plan {
         let canaries = [Canary::Lat, Canary::BwSync, Canary::Allreduce];
-        let congestors = [Congestor::AllToAll, Congestor::Incast, Congestor::PutIncast, Congestor::GetBcast];
+        let congestors: &[Congestor] = match self {
+            Preset::Lab => &[Congestor::AllToAll, Congestor::Incast],
+            _ => &[Congestor::AllToAll, Congestor::Incast, Congestor::PutIncast, Congestor::GetBcast],
+        };
         Plan {
             preset: self,
             budget_s: if self == Preset::Gpcnet { 10.0 } else { 2.0 },
-            canary_fraction: 0.2,
+            canary_fraction: if self == Preset::Lab { 0.25 } else { 0.2 },
             split: Split::Auto,
             ranks_per_node: None,
             congestors_alone: false,
             canaries: canaries.map(|kernel| self.canary(kernel)).into(),
-            congestors: congestors.map(|kernel| self.congestor(kernel)).into(),
+            congestors: congestors.iter().map(|&kernel| self.congestor(kernel)).collect(),
         }
     }
 
@@ -64,6 +67,13 @@ impl Preset {
 
     /// A congestor with this preset's counts and an equal share.
     pub fn congestor(self, kernel: Congestor) -> CongestorTest {
-        CongestorTest { kernel, weight: 1.0, counts: Counts::of(&kernel.info()) }
+        let mut counts = Counts::of(&kernel.info());
+        // Small messages wait for each other on a slow network; large ones keep its queues full.
+        match (self, kernel) {
+            (Preset::Lab, Congestor::AllToAll) => counts.bytes = 64 << 10,
+            (Preset::Lab, Congestor::Incast) => counts.bytes = 128 << 10,
+            _ => {}
+        }
+        CongestorTest { kernel, weight: 1.0, counts }
     }
 }

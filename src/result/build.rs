@@ -6,7 +6,7 @@ use super::{BatchRecord, CongestorLoad, EncodedHistogram, Node, NodeRole, Run, T
 use crate::engine::{Load, Measured, Phase};
 use crate::layout::{Layout, Role};
 use crate::plan::Plan;
-use crate::stats::{Direction, Samples, Summary, impact};
+use crate::stats::{Direction, Samples, Side, Summary, impact};
 
 /// Puts together one transport's run.
 pub struct RunBuilder<'a> {
@@ -30,6 +30,8 @@ impl<'a> RunBuilder<'a> {
     /// Adds a phase.
     pub fn add(&mut self, measured: Measured) {
         let Measured { phase, canary, tally, .. } = measured;
+        // Before this phase's samples are unpacked: one test's at a time is enough.
+        let calm = canary.filter(|_| phase == Phase::Loaded).and_then(|test| self.isolated_side(test));
         let tally = tally.decode();
         let load = self.loads(&tally.loads);
         match (phase, canary, tally.canary) {
@@ -38,7 +40,7 @@ impl<'a> RunBuilder<'a> {
                 if phase == Phase::Isolated {
                     self.isolated.push((test, samples.encode()));
                 } else {
-                    self.add_impact(test, &samples);
+                    self.add_impact(test, calm, samples);
                 }
             }
             _ => self.run.congestors.extend(load),
@@ -91,11 +93,19 @@ impl<'a> RunBuilder<'a> {
         loads.iter().enumerate().filter_map(|(kind, load)| load.as_ref().map(|load| record((kind, load)))).collect()
     }
 
-    fn add_impact(&mut self, test: usize, loaded: &Samples) {
-        let Some(at) = self.isolated.iter().position(|(index, _)| *index == test) else { return };
-        let isolated = Samples::decode(&self.isolated.swap_remove(at).1).expect("encoded by this builder");
+    fn isolated_side(&mut self, test: usize) -> Option<Side> {
+        let at = self.isolated.iter().position(|(index, _)| *index == test)?;
+        let samples = Samples::decode(&self.isolated.swap_remove(at).1).expect("encoded by this builder");
+        Side::of(&samples, self.plan.canaries[test].kernel.info().direction)
+    }
+
+    fn add_impact(&mut self, test: usize, calm: Option<Side>, loaded: Samples) {
         let test = &self.plan.canaries[test];
-        if let Some(impact) = impact(&isolated, loaded, test.kernel.info().direction, self.seed) {
+        let direction = test.kernel.info().direction;
+        let busy = Side::of(&loaded, direction);
+        drop(loaded);
+        if let Some((calm, busy)) = calm.zip(busy) {
+            let impact = impact(&calm, &busy, direction, self.seed);
             self.run.impacts.push(TestImpact { kernel: test.kernel, title: test.title(), impact });
         }
     }

@@ -39,22 +39,38 @@ impl Impact {
     }
 }
 
-/// The impact of the load between `isolated` and `loaded`; nothing when either has no samples. `seed` makes the
-/// resampling repeatable.
-pub fn impact(isolated: &Samples, loaded: &Samples, direction: Direction, seed: u64) -> Option<Impact> {
-    let (before, after) = (Summary::of(isolated, direction)?, Summary::of(loaded, direction)?);
-    let (calm, busy) = (Batched::of(isolated), Batched::of(loaded));
+/// What a factor needs of one side, in a tenth of the samples' own memory.
+pub struct Side {
+    summary: Summary,
+    batched: Batched,
+}
+
+impl Side {
+    /// The side that `samples` are; nothing when there is none.
+    pub fn of(samples: &Samples, direction: Direction) -> Option<Self> {
+        Some(Side { summary: Summary::of(samples, direction)?, batched: Batched::of(samples) })
+    }
+}
+
+/// The impact of the load between `isolated` and `loaded`. `seed` makes the resampling repeatable.
+pub fn impact(isolated: &Side, loaded: &Side, direction: Direction, seed: u64) -> Impact {
+    let batches = [&isolated.batched, &loaded.batched];
     let factor = |statistic: Statistic| Factor {
-        factor: direction.factor(before.get(statistic), after.get(statistic)),
-        interval: bootstrap(&[&calm, &busy], direction, statistic, seed, |of| direction.factor(of[0], of[1])),
+        factor: direction.factor(isolated.summary.get(statistic), loaded.summary.get(statistic)),
+        interval: bootstrap(&batches, direction, statistic, seed, |of| direction.factor(of[0], of[1])),
     };
     let [avg, p50, p90, p99, p999] = Statistic::ALL.map(factor);
-    Some(Impact { avg, p50, p90, p99, p999 })
+    Impact { avg, p50, p90, p99, p999 }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn impact_of(isolated: &Samples, loaded: &Samples, direction: Direction, seed: u64) -> Impact {
+        let side = |samples| Side::of(samples, direction).expect("samples");
+        impact(&side(isolated), &side(loaded), direction, seed)
+    }
 
     /// Passes whose samples are `base` times a fixed, uneven pattern.
     fn samples(base: f64, passes: u64) -> Samples {
@@ -69,7 +85,7 @@ mod tests {
 
     #[test]
     fn known_ratio_is_found_and_covered() {
-        let impact = impact(&samples(10_000.0, 15), &samples(50_000.0, 15), Direction::Latency, 1).unwrap();
+        let impact = impact_of(&samples(10_000.0, 15), &samples(50_000.0, 15), Direction::Latency, 1);
         for statistic in Statistic::ALL {
             let factor = impact.get(statistic);
             let interval = factor.interval.expect("fifteen passes are enough");
@@ -82,19 +98,19 @@ mod tests {
     #[test]
     fn bandwidth_factors_are_turned_round() {
         let (fast, slow) = (samples(10_000.0, 15), samples(20_000.0, 15));
-        let impact = impact(&fast, &slow, Direction::Bandwidth, 1).unwrap();
+        let impact = impact_of(&fast, &slow, Direction::Bandwidth, 1);
         assert!((impact.p99.factor - 2.0).abs() < 0.01, "{impact:?}");
     }
 
     #[test]
     fn too_few_passes_give_no_interval() {
-        let impact = impact(&samples(10_000.0, 2), &samples(50_000.0, 15), Direction::Latency, 1).unwrap();
+        let impact = impact_of(&samples(10_000.0, 2), &samples(50_000.0, 15), Direction::Latency, 1);
         assert_eq!(impact.avg.interval, None);
     }
 
     #[test]
     fn the_same_seed_gives_the_same_interval() {
         let (a, b) = (samples(10_000.0, 15), samples(50_000.0, 15));
-        assert_eq!(impact(&a, &b, Direction::Latency, 9), impact(&a, &b, Direction::Latency, 9));
+        assert_eq!(impact_of(&a, &b, Direction::Latency, 9), impact_of(&a, &b, Direction::Latency, 9));
     }
 }

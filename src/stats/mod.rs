@@ -13,6 +13,6 @@ mod samples;
 mod summary;
 
 pub use bootstrap::{Batched, Interval, bootstrap};
-pub use impact::{Factor, Impact, impact};
+pub use impact::{Factor, Impact, Side, impact};
 pub use samples::{Batch, Samples, SamplesError};
 pub use summary::{Direction, Statistic, Summary};
