@@ -34,7 +34,7 @@ pub(super) fn open<W: Work>(
         interface: options.data_interface.clone(),
         address: options.data_address,
         wait: options.wait,
-        secret: secret.bytes(),
+        secret: secret.clone(),
     };
     TcpTransport::open(bootstrap, &config).map(Collective::new)
 }

@@ -14,7 +14,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tailback_tcp::{TcpConfig, TcpGroup, TcpTransport, WaitMode};
+use tailback_tcp::{Secret, TcpConfig, TcpGroup, TcpTransport, WaitMode};
 use tailback_transport::loopback;
 use tailback_transport::{Bootstrap, Lane, Rank, RawGroup, RawTransport, Result, Span, Tag};
 
@@ -166,7 +166,8 @@ fn measure(plan: &Plan) -> Vec<(f64, f64)> {
     let times = Mutex::new(Vec::new());
     let body = |mut bootstrap: loopback::LoopbackBootstrap, _| -> Result<()> {
         let leads = bootstrap.rank() == Rank(0);
-        let config = TcpConfig { interface: None, address: None, wait: Some(plan.wait), secret: [7; 32] };
+        let config =
+            TcpConfig { interface: None, address: None, wait: Some(plan.wait), secret: Secret::from_bytes([7; 32]) };
         let mut transport = TcpTransport::open(&mut bootstrap, &config)?;
         if bootstrap.rank() > Rank(1) {
             return bootstrap.barrier();

@@ -7,47 +7,24 @@
 //! PROOF   proof over both nonces   ->
 //!                                  <-   VERDICT    accept | redirect
 //! ```
-//! A proof is HMAC-SHA256 with the job's secret over the prover's role, both ranks and both nonces, so neither end's
-//! proof can be played back as the other's or on another connection. What follows is not encrypted: the secret keeps
+//! Proofs are those of [`crate::secret`]. What follows is not encrypted: the secret keeps
 //! strangers out of the measurement, it does not hide the benchmark's traffic.
 
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
+use tailback_transport::Rank;
 
-use tailback_transport::{Error, Rank, Result};
+use crate::secret::{Handshake, Plane, Proof, Secret};
+pub use crate::secret::{NONCE_LEN as NONCE, Nonce, PROOF_LEN as PROOF, Role, nonce};
 
 const MAGIC: [u8; 8] = *b"TAILBCK1";
-const NONCE: usize = 32;
 
 /// Length of [`Hello`] on the wire.
 pub const HELLO: usize = 8 + 4 + 4 + NONCE;
 /// Length of the acceptor's nonce and proof.
 pub const CHALLENGE: usize = NONCE + PROOF;
-/// Length of a proof.
-pub const PROOF: usize = 32;
 /// Length of the verdict.
 pub const VERDICT: usize = 1;
 /// The longest of the four.
 pub const LONGEST: usize = CHALLENGE;
-
-/// A number used once.
-pub type Nonce = [u8; NONCE];
-
-/// A fresh nonce from the system.
-pub fn nonce() -> Result<Nonce> {
-    let mut nonce = [0; NONCE];
-    getrandom::fill(&mut nonce).map_err(|e| Error::Setup(format!("no random numbers from the system: {e}")))?;
-    Ok(nonce)
-}
-
-/// Who proves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// The end that connected.
-    Initiator,
-    /// The end that listened.
-    Acceptor,
-}
 
 /// The acceptor's last word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,24 +85,23 @@ impl Hello {
     }
 
     /// The proof by `role` that it knows `secret`, for this hello and the acceptor's nonce.
-    pub fn prove(&self, secret: &[u8; 32], role: Role, theirs: &Nonce) -> [u8; PROOF] {
-        self.mac(secret, role, theirs).finalize().into_bytes().into()
+    pub fn prove(&self, secret: &Secret, role: Role, theirs: &Nonce) -> Proof {
+        self.handshake(theirs).prove(secret, role)
     }
 
-    /// Whether `proof` is that proof; takes the same time whichever byte is wrong.
-    pub fn verify(&self, secret: &[u8; 32], role: Role, theirs: &Nonce, proof: &[u8]) -> bool {
-        self.mac(secret, role, theirs).verify_slice(proof).is_ok()
+    /// Whether `proof` is that proof.
+    pub fn verify(&self, secret: &Secret, role: Role, theirs: &Nonce, proof: &[u8]) -> bool {
+        proof.try_into().is_ok_and(|proof| self.handshake(theirs).verify(secret, role, proof))
     }
 
-    fn mac(&self, secret: &[u8; 32], role: Role, theirs: &Nonce) -> Hmac<Sha256> {
-        let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes keys of any length");
-        mac.update(match role {
-            Role::Initiator => b"tailback data initiator",
-            Role::Acceptor => b"tailback data acceptor.",
-        });
-        mac.update(&self.encode());
-        mac.update(theirs);
-        mac
+    fn handshake(&self, theirs: &Nonce) -> Handshake {
+        Handshake {
+            plane: Plane::Data,
+            initiator: self.from,
+            acceptor: self.to,
+            initiator_nonce: self.nonce,
+            acceptor_nonce: *theirs,
+        }
     }
 }
 
@@ -136,11 +112,11 @@ mod tests {
     #[test]
     fn a_proof_holds_for_one_role_secret_and_pair_of_nonces_only() {
         let hello = Hello { from: Rank(3), to: Rank(1), nonce: [7; NONCE] };
-        let (secret, theirs) = ([1; 32], [9; NONCE]);
+        let (secret, theirs) = (Secret::from_bytes([1; 32]), [9; NONCE]);
         let proof = hello.prove(&secret, Role::Initiator, &theirs);
         assert!(hello.verify(&secret, Role::Initiator, &theirs, &proof));
         assert!(!hello.verify(&secret, Role::Acceptor, &theirs, &proof));
-        assert!(!hello.verify(&[2; 32], Role::Initiator, &theirs, &proof));
+        assert!(!hello.verify(&Secret::from_bytes([2; 32]), Role::Initiator, &theirs, &proof));
         assert!(!hello.verify(&secret, Role::Initiator, &[8; NONCE], &proof));
         assert!(!Hello { from: Rank(2), ..hello }.verify(&secret, Role::Initiator, &theirs, &proof));
         assert!(!hello.verify(&secret, Role::Initiator, &theirs, &proof[..31]));

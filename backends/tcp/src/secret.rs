@@ -56,10 +56,10 @@ impl Secret {
         Ok(Secret(bytes))
     }
 
-    /// The secret itself, for the data plane's handshake.
+    /// A secret that is known by other means, such as a test's.
     #[must_use]
-    pub fn bytes(&self) -> [u8; 32] {
-        self.0
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Secret(bytes)
     }
 
     /// The secret as 64 hexadecimal digits. Goes into an environment or a private file, never on a command line.

@@ -10,6 +10,7 @@ use tailback_transport::{Bootstrap, Capabilities, Clock, Description, Error, Ran
 
 use crate::engine::Engine;
 use crate::group::TcpGroup;
+use crate::secret::Secret;
 use crate::wait::WaitMode;
 use crate::{address, facts};
 
@@ -27,7 +28,7 @@ pub struct TcpConfig {
     /// How to wait. None: block when the ranks of this host outnumber its cores, else spin.
     pub wait: Option<WaitMode>,
     /// What every rank of the job knows and nobody else.
-    pub secret: [u8; 32],
+    pub secret: Secret,
 }
 
 /// Plain sockets between the ranks of a job, one connection per pair that talks.
@@ -60,7 +61,7 @@ impl TcpTransport {
         let (wait, reason) = WaitMode::choose(config.wait, ranks_here, cores);
         let description = facts::describe(&choice, &listener, wait, &reason);
         let addresses: Vec<SocketAddr> = ranks.into_iter().map(|(address, _)| address).collect();
-        let engine = Engine::new(bootstrap.rank(), listener, choice.address, &addresses, config.secret, wait)?;
+        let engine = Engine::new(bootstrap.rank(), listener, choice.address, &addresses, config.secret.clone(), wait)?;
         Ok(TcpTransport { engine: Rc::new(RefCell::new(engine)), clock: Clock::start(), description, local })
     }
 

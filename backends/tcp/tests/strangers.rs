@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use tailback_tcp::{TcpConfig, TcpTransport, WaitMode};
+use tailback_tcp::{Secret, TcpConfig, TcpTransport, WaitMode};
 use tailback_transport::loopback;
 use tailback_transport::{Bootstrap, Error, Lane, Rank, RawGroup, Result, Span, Tag};
 
@@ -147,7 +147,7 @@ fn a_crowd_of_silent_strangers_does_not_keep_a_rank_out() {
 fn a_rank_with_another_secret_is_named() {
     let outcome = loopback::run(2, |mut bootstrap, _| -> Result<()> {
         let me = bootstrap.rank();
-        let config = TcpConfig { secret: [me.0 as u8; 32], ..config(WaitMode::Block) };
+        let config = TcpConfig { secret: Secret::from_bytes([me.0 as u8; 32]), ..config(WaitMode::Block) };
         let mut transport = TcpTransport::open(&mut bootstrap, &config)?;
         let mut group = everyone(&mut transport, 2, 64);
         if me == Rank(0) {

@@ -167,7 +167,7 @@ impl Engine {
 
     /// Acts on a complete message of the handshake.
     fn step(&mut self, slot: usize) -> Result<Next> {
-        let (me, secret) = (self.me, self.secret);
+        let (me, secret) = (self.me, self.secret.clone());
         let Some(half) = self.halves[slot].as_mut() else { return Ok(Next::Wait) };
         let bytes = half.bytes;
         half.got = 0;

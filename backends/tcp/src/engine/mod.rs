@@ -33,6 +33,7 @@ use tailback_transport::{Error, Rank, Result};
 use self::connect::Half;
 use self::groups::Groups;
 use self::peer::{Peer, Route};
+use crate::secret::Secret;
 use crate::wait::WaitMode;
 
 pub use self::groups::Slot;
@@ -47,7 +48,7 @@ const LINGER: Duration = Duration::from_secs(2);
 /// See the module.
 pub struct Engine {
     me: Rank,
-    secret: [u8; 32],
+    secret: Secret,
     wait: WaitMode,
     source: IpAddr,
     listener: Socket,
@@ -81,7 +82,7 @@ impl Engine {
         listener: Socket,
         source: IpAddr,
         addresses: &[SocketAddr],
-        secret: [u8; 32],
+        secret: Secret,
         wait: WaitMode,
     ) -> Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|e| failed("epoll_create", None, e))?;

@@ -7,12 +7,12 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use tailback_tcp::{TcpConfig, TcpTransport, WaitMode};
+use tailback_tcp::{Secret, TcpConfig, TcpTransport, WaitMode};
 use tailback_transport::loopback::{self, LoopbackBootstrap};
 use tailback_transport::{Rank, RawTransport};
 
 /// The secret of every test's job.
-pub const SECRET: [u8; 32] = [42; 32];
+pub const SECRET: Secret = Secret::from_bytes([42; 32]);
 
 /// No test of a healthy backend takes this long, however loaded the machine.
 const LIMIT: Duration = Duration::from_secs(240);
