@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 pub struct Lifeline(File);
 
 impl Lifeline {
-    /// The pipe that `name` (from [`Lifeline::name`]) says was inherited, if it is still the one behind that descriptor.
+    /// The pipe that `name` (from the launcher) says was inherited, if it is still the one behind that descriptor.
     #[must_use]
     pub fn inherited(name: &str) -> Option<Self> {
         let (number, inode) = name.split_once(':')?;
