@@ -74,7 +74,7 @@ fn merge(criterion: &mut Criterion) {
         sum.merge(&Samples::decode(&encoded).expect("own encoding")).expect("same passes");
     }
     println!(
-        "merging {RANKS} ranks' samples ({} bytes each, in 15 batches): {:.1} s",
+        "merging {RANKS} ranks' samples (15 histograms, {} bytes each): {:.1} s",
         encoded.len(),
         started.elapsed().as_secs_f64()
     );
