@@ -160,7 +160,12 @@ pub struct RoleOptions {
 #[command(next_help_heading = "Without a launcher")]
 #[allow(missing_docs)]
 pub struct LocalOptions {
-    /// Do not repeat the plan with unshaped links (the repetition tells the network's impact from the processor's)
+    /// In the emulated cluster, repeat the plan with unshaped links, which tells the network's impact from the
+    /// processor's [default]
+    #[arg(long, conflicts_with = "no_control")]
+    pub control: bool,
+
+    /// Do not repeat it
     #[arg(long)]
     pub no_control: bool,
 }
