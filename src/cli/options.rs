@@ -161,7 +161,7 @@ pub struct RoleOptions {
 #[allow(missing_docs)]
 pub struct LocalOptions {
     /// In the emulated cluster, repeat the plan with unshaped links, which tells the network's impact from the
-    /// processor's [default]
+    /// processor's (this is the default)
     #[arg(long, conflicts_with = "no_control")]
     pub control: bool,
 
