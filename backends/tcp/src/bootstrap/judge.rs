@@ -106,6 +106,11 @@ impl Judge {
     }
 
     fn stuck(&self, limit: Duration, now: Instant) -> Option<String> {
+        // A rank that has fallen silent too explains why others wait: its own limit is about to pass.
+        let quiet = |seat: &Seat| now.saturating_duration_since(seat.heard) > limit / 2;
+        if self.seats.iter().any(|s| s.state != State::Done && quiet(s)) {
+            return None;
+        }
         let idle = |seat: &Seat| now.saturating_duration_since(seat.moved) > limit;
         let mut blamed = self.select(|_, s| s.state == State::Busy && idle(s));
         let everybody = self.seats.iter().all(|s| s.state == State::Done || idle(s));
