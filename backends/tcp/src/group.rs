@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use tailback_transport::{Clock, Lane, Nanos, Rank, RawGroup, Result, Span, Tag};
+use tailback_transport::{Clock, Idle, Lane, Nanos, Rank, RawGroup, Result, Span, Tag};
 
 use crate::engine::{Engine, Slot};
 
@@ -73,8 +73,16 @@ impl RawGroup for TcpGroup {
         self.engine.borrow_mut().wait(self.slot, lane)
     }
 
-    fn test(&mut self, lane: Lane) -> Result<bool> {
-        self.engine.borrow_mut().test(self.slot, lane)
+    fn progress(&mut self, idle: Idle) -> Result<()> {
+        self.engine.borrow_mut().progress(idle)
+    }
+
+    fn is_complete(&mut self, lane: Lane) -> Result<bool> {
+        Ok(self.engine.borrow().is_complete(self.slot, lane))
+    }
+
+    fn is_flushed(&mut self, peer: Rank) -> Result<bool> {
+        self.engine.borrow_mut().is_flushed(self.slot, peer)
     }
 
     fn put(&mut self, to: Rank, local: Span, remote: usize) -> Result<()> {

@@ -108,8 +108,7 @@ impl Header {
 }
 
 fn lane(byte: u8) -> Result<Lane, &'static str> {
-    const LANES: [Lane; Lane::COUNT] = [Lane::Data, Lane::Collective, Lane::Barrier, Lane::Agreement];
-    LANES.get(usize::from(byte)).copied().ok_or("unknown lane")
+    Lane::ALL.get(usize::from(byte)).copied().ok_or("unknown lane")
 }
 
 #[cfg(test)]
@@ -121,7 +120,7 @@ mod tests {
     fn messages() -> impl Strategy<Value = (Message, u64)> {
         let sized = 0..=MAX_LENGTH;
         prop_oneof![
-            (0..4u8, any::<u32>(), sized.clone())
+            (0..Lane::COUNT as u8, any::<u32>(), sized.clone())
                 .prop_map(|(l, tag, n)| (Message::Send { lane: lane(l).expect("a lane"), tag: Tag(tag) }, n)),
             (0..1u64 << 48, sized.clone()).prop_map(|(offset, n)| (Message::Put { offset }, n)),
             (0..1u64 << 48, sized.clone()).prop_map(|(offset, n)| (Message::Get { offset }, n)),

@@ -103,11 +103,25 @@ pub enum Lane {
     Barrier = 2,
     /// The agreement under way in the background.
     Agreement = 3,
+    /// What a rendezvous protocol says about the kernel's messages.
+    Protocol = 4,
 }
 
 impl Lane {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Lane; 5] = [Lane::Data, Lane::Collective, Lane::Barrier, Lane::Agreement, Lane::Protocol];
+
     /// How many lanes there are, for arrays indexed by `lane as usize`.
-    pub const COUNT: usize = 4;
+    pub const COUNT: usize = Lane::ALL.len();
+}
+
+/// What a round of progress does when it finds nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Idle {
+    /// Return.
+    Return,
+    /// Wait as the wait mode says, for a bounded time. It does not sleep through what happens during the round.
+    Wait,
 }
 
 /// A backend without collectives of its own. [`crate::Collective`] makes a [`Transport`] of it.
@@ -140,13 +154,37 @@ pub trait RawGroup {
     /// See [`RawGroup::post_send`].
     fn post_recv(&mut self, lane: Lane, from: Rank, tag: Tag, span: Span) -> Result<()>;
 
-    /// Waits until everything posted on `lane` is complete.
-    fn wait(&mut self, lane: Lane) -> Result<()>;
-
-    /// Makes progress once and says whether everything posted on `lane` is complete.
-    fn test(&mut self, lane: Lane) -> Result<bool>;
-
     fn put(&mut self, to: Rank, local: Span, remote: usize) -> Result<()>;
     fn get(&mut self, from: Rank, local: Span, remote: usize) -> Result<()>;
-    fn flush(&mut self, peer: Rank) -> Result<()>;
+
+    /// One round of progress for every peer and every group of the transport.
+    fn progress(&mut self, idle: Idle) -> Result<()>;
+
+    /// Whether everything posted on `lane` is complete, as of the last round of progress of any group.
+    fn is_complete(&mut self, lane: Lane) -> Result<bool>;
+
+    /// Whether a flush of `peer` would return at once, as of the last round of progress of any group. Asks the peer
+    /// where that takes a message, and does not wait for the answer.
+    fn is_flushed(&mut self, peer: Rank) -> Result<bool>;
+
+    /// Waits until everything posted on `lane` is complete.
+    fn wait(&mut self, lane: Lane) -> Result<()> {
+        while !self.is_complete(lane)? {
+            self.progress(Idle::Wait)?;
+        }
+        Ok(())
+    }
+
+    /// Makes progress once and says whether everything posted on `lane` is complete.
+    fn test(&mut self, lane: Lane) -> Result<bool> {
+        self.progress(Idle::Return)?;
+        self.is_complete(lane)
+    }
+
+    fn flush(&mut self, peer: Rank) -> Result<()> {
+        while !self.is_flushed(peer)? {
+            self.progress(Idle::Wait)?;
+        }
+        Ok(())
+    }
 }

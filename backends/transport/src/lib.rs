@@ -30,6 +30,6 @@ pub use capability::{Capabilities, Description, Operation, Support};
 pub use clock::Clock;
 pub use collective::Collective;
 pub use error::{Error, Result};
-pub use group::{Group, Lane, Proposal, RawGroup, RawTransport, Transport};
+pub use group::{Group, Idle, Lane, Proposal, RawGroup, RawTransport, Transport};
 pub use monitor::Monitor;
 pub use types::{Bytes, Nanos, Rank, Span, Tag};

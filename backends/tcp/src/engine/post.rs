@@ -2,12 +2,11 @@
 
 use std::collections::HashSet;
 
-use tailback_transport::{Lane, Rank, Result, Span, Tag};
+use tailback_transport::{Idle, Lane, Rank, Result, Span, Tag};
 
 use super::arrive::wrong_length;
 use super::groups::{GroupState, Slot};
 use super::peer::{Incoming, Route, Then};
-use super::progress::Idle;
 use super::{Engine, write::SMALL};
 use crate::wire::{HEADER, Header, MAX_LENGTH, Message};
 
@@ -128,11 +127,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes progress and says whether everything posted on `lane` is complete.
-    pub fn test(&mut self, slot: Slot, lane: Lane) -> Result<bool> {
-        self.operation = "test";
-        self.progress(Idle::Return)?;
-        Ok(self.groups.at(slot).pending[lane as usize] == 0)
+    /// Whether everything posted on `lane` is complete.
+    pub fn is_complete(&self, slot: Slot, lane: Lane) -> bool {
+        self.groups.at(slot).pending[lane as usize] == 0
     }
 
     /// Queues a put; a small one may wait for company until progress is made.
@@ -172,13 +169,21 @@ impl Engine {
 
     /// Waits until the puts to `to` are in its segment and the gets from it have arrived.
     pub fn flush(&mut self, slot: Slot, to: Rank) -> Result<()> {
+        if self.is_flushed(slot, to)? {
+            return self.glance();
+        }
+        while !self.is_flushed(slot, to)? {
+            self.progress(Idle::Wait)?;
+        }
+        Ok(())
+    }
+
+    /// Whether they are; asks the peer if nobody has since the last put.
+    pub fn is_flushed(&mut self, slot: Slot, to: Rank) -> Result<bool> {
         self.operation = "flush";
         let peer = self.check(slot, to, Span::default())?;
         let group = self.groups.at_mut(slot);
         let member = &mut group.members[to.index()];
-        if !member.unflushed && member.gets_open == 0 {
-            return self.glance();
-        }
         if member.unflushed {
             member.unflushed = false;
             member.flushes += 1;
@@ -190,13 +195,8 @@ impl Engine {
             }
             self.answer(peer, header)?;
         }
-        loop {
-            let member = &self.groups.at(slot).members[to.index()];
-            if member.gets_open == 0 && member.flushes == member.flushes_acked {
-                return Ok(());
-            }
-            self.progress(Idle::Wait)?;
-        }
+        let member = &self.groups.at(slot).members[to.index()];
+        Ok(member.gets_open == 0 && member.flushes == member.flushes_acked)
     }
 
     /// The member's rank in the job, if it and the span exist.

@@ -9,7 +9,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
 
-use tailback_transport::Result;
+use tailback_transport::{Idle, Result};
 
 use super::peer::Route;
 use super::{Engine, HALF, LISTENER, failed};
@@ -27,18 +27,9 @@ const LOOK_EVERY_BUSY: u32 = 16;
 /// The longest sleep: bounds how late a stranger's time limit is noticed.
 pub(super) const NAP: Duration = Duration::from_millis(100);
 
-/// What to do when a round finds nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Idle {
-    /// Return.
-    Return,
-    /// Wait as the wait mode says.
-    Wait,
-}
-
 impl Engine {
     /// One round: writes what was held back, reads what has arrived, waits if there was nothing and `idle` says so.
-    pub(super) fn progress(&mut self, idle: Idle) -> Result<()> {
+    pub fn progress(&mut self, idle: Idle) -> Result<()> {
         self.kick()?;
         self.rounds = self.rounds.wrapping_add(1);
         let direct = self.wait != WaitMode::Block && !self.up.is_empty() && self.up.len() <= FEW;

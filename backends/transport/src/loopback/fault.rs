@@ -19,7 +19,7 @@ pub struct Transfer {
 
 /// Faults of a job; called from all ranks' threads.
 pub trait Fault: Send + Sync {
-    /// How long `rank` is to sleep before it does `operation` ("send", "recv", "wait", "test", "put", "get", "flush",
+    /// How long `rank` is to sleep before it does `operation` ("send", "recv", "wait", "progress", "put", "get", "flush",
     /// "group").
     fn delay(&self, rank: Rank, operation: &'static str) -> Duration {
         let _ = (rank, operation);

@@ -7,7 +7,7 @@ use std::thread;
 use super::fault::Transfer;
 use super::matching::Matching;
 use super::shared::{Message, Segments, Shared, lock};
-use crate::{Error, Lane, Nanos, Operation, Rank, RawGroup, Result, Span, Tag};
+use crate::{Error, Idle, Lane, Nanos, Operation, Rank, RawGroup, Result, Span, Tag};
 
 /// A group of threads.
 pub struct LoopbackGroup {
@@ -153,13 +153,19 @@ impl RawGroup for LoopbackGroup {
         Ok(())
     }
 
-    fn test(&mut self, lane: Lane) -> Result<bool> {
-        self.enter("test")?;
+    fn progress(&mut self, idle: Idle) -> Result<()> {
+        self.enter("progress")?;
+        match idle {
+            Idle::Wait => self.shared.mailbox(self.me()).nap(),
+            Idle::Return => thread::yield_now(),
+        }
+        Ok(())
+    }
+
+    fn is_complete(&mut self, lane: Lane) -> Result<bool> {
         let key = (self.segments.id, lane);
-        let messages = self.shared.mailbox(self.me()).peek(|mailbox| mailbox.remove(&key));
-        match messages {
-            Some(messages) => self.accept(lane, messages)?,
-            None => thread::yield_now(),
+        if let Some(messages) = self.shared.mailbox(self.me()).peek(|mailbox| mailbox.remove(&key)) {
+            self.accept(lane, messages)?;
         }
         Ok(self.lanes[lane as usize].waiting() == 0)
     }
@@ -172,7 +178,7 @@ impl RawGroup for LoopbackGroup {
         self.access("get", from, Access { operation: Operation::Get, local, remote })
     }
 
-    fn flush(&mut self, peer: Rank) -> Result<()> {
+    fn is_flushed(&mut self, peer: Rank) -> Result<bool> {
         self.enter("flush")?;
         let (me, other) = (self.position, peer.index());
         for Access { operation, local, remote } in std::mem::take(&mut self.pending[other]) {
@@ -184,7 +190,7 @@ impl RawGroup for LoopbackGroup {
             self.shared.corrupt(transfer, &mut payload);
             self.copy_in(to, target.offset, &payload);
         }
-        Ok(())
+        Ok(true)
     }
 }
 

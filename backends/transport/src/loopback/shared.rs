@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 use super::fault::{Fault, Transfer};
 use crate::{Clock, Error, Lane, Rank, Result, Tag};
 
+/// How long a rank with nothing to do sleeps at most.
+const NAP: Duration = Duration::from_millis(1);
+
 /// The common state of a job.
 pub(super) struct Shared {
     pub(super) hosts: Vec<String>,
@@ -42,6 +45,19 @@ impl<S> Waitable<S> {
     /// Looks at the state, and may take from it, without waking anyone.
     pub(super) fn peek<R>(&self, look: impl FnOnce(&mut S) -> R) -> R {
         look(&mut lock(&self.state))
+    }
+}
+
+impl Waitable<Mailbox> {
+    /// Waits a moment for a message, unless one is there already.
+    pub(super) fn nap(&self) {
+        let state = lock(&self.state);
+        if state.is_empty() {
+            drop(self.bell.wait_timeout(state, NAP));
+        } else {
+            drop(state);
+            thread::yield_now();
+        }
     }
 }
 
