@@ -7,7 +7,7 @@ use common::{run, succeed};
 #[test]
 fn help_texts() {
     for command in
-        ["", "run", "network", "congest", "compare", "report", "import", "maxrate", "contention", "beff", "launch"]
+        ["", "run", "network", "congest", "show", "compare", "report", "import", "maxrate", "contention", "beff", "launch"]
             .into_iter()
             .chain(["lab", "lab run", "info", "schema", "secret"])
     {

@@ -85,6 +85,20 @@ pub enum Command {
     Beff,
 }
 
+impl Command {
+    /// As the user types it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Command::Run => "run",
+            Command::Network => "network",
+            Command::Congest => "congest",
+            Command::Maxrate => "maxrate",
+            Command::Contention => "contention",
+            Command::Beff => "beff",
+        }
+    }
+}
+
 /// The machine and how the job was placed on it.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct System {
