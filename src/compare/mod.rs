@@ -6,6 +6,8 @@
 
 mod attribution;
 mod compatible;
+mod congestors;
+mod figures;
 mod render;
 pub mod sides;
 
@@ -13,10 +15,12 @@ use serde::Serialize;
 
 use crate::engine::Phase;
 use crate::kernel::Canary;
+use crate::result::ResultFile;
 use crate::stats::{Batched, Direction, Factor, Statistic, bootstrap};
 
 pub use attribution::{Attribution, attribute};
 pub use compatible::{Difference, differences};
+pub use figures::{FIGURES_TEST, FigureRow};
 pub use render::{render, title};
 pub use sides::{By, Side, sides};
 
@@ -116,8 +120,11 @@ pub struct Comparison {
     pub differences: Vec<Difference>,
     /// The test behind the verdicts.
     pub test: &'static str,
-    /// The figures.
+    /// The figures of canaries.
     pub rows: Vec<Row>,
+    /// Those of studies and congestors.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub figures: Vec<FigureRow>,
     /// What MPI's impact is made of, when MPI and raw runs of like jobs are compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution>,
@@ -216,7 +223,22 @@ pub fn compare(sides: &[Side<'_>], statistics: &[Statistic]) -> Comparison {
     // Blame needs like jobs: where plans or ranks differ, a remainder would be anybody's.
     let attribution = differences.iter().all(|of| !of.fatal).then(|| attribute(sides)).flatten();
     let names = sides.iter().map(|side| side.label.clone()).collect();
-    Comparison { sides: names, differences, test: TEST, rows, attribution }
+    let figures: Vec<_> = sides.iter().map(|side| figures::of_study(side.file)).collect();
+    Comparison { sides: names, differences, test: TEST, rows, figures: figures::rows(&figures), attribution }
+}
+
+/// Compares the congestors of one file with each other; nothing when it has fewer than two.
+pub fn compare_congestors(file: &ResultFile) -> Option<Comparison> {
+    let kinds = congestors::kinds(file);
+    let figures: Vec<_> = kinds.iter().map(|&kernel| congestors::figures(file, kernel)).collect();
+    (kinds.len() > 1).then(|| Comparison {
+        sides: kinds.iter().map(|kernel| kernel.info().key.to_owned()).collect(),
+        differences: Vec::new(),
+        test: FIGURES_TEST,
+        rows: Vec::new(),
+        figures: figures::rows(&figures),
+        attribution: None,
+    })
 }
 
 #[cfg(test)]

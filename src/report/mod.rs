@@ -7,6 +7,7 @@ mod html;
 mod page;
 pub mod plot;
 pub mod published;
+mod studies;
 mod tables;
 
 use std::path::PathBuf;
@@ -44,7 +45,9 @@ impl<'a> Report<'a> {
         plots.extend(self.distributions());
         plots.extend(self.percentiles());
         plots.extend(self.loads());
+        plots.extend(self.ports());
         plots.extend(self.node_maps());
+        plots.extend(self.studies());
         plots
     }
 
@@ -78,10 +81,23 @@ impl<'a> Report<'a> {
         self.sides.iter().filter_map(plot::load).collect()
     }
 
+    /// Every file with its name.
+    fn named(&self) -> impl Iterator<Item = (String, &'a ResultFile)> {
+        file_names(self.files).into_iter().zip(self.files.iter().map(|(_, file)| file))
+    }
+
     /// One map for each file: its runs share the placement.
     fn node_maps(&self) -> Vec<Plot> {
-        let names = file_names(self.files);
-        self.files.iter().zip(names).filter_map(|((_, file), name)| plot::nodes(&name, file)).collect()
+        self.named().filter_map(|(name, file)| plot::nodes(&name, file)).collect()
+    }
+
+    /// What the ports of an emulated network did: the lab counts for a whole file.
+    fn ports(&self) -> Vec<Plot> {
+        self.named().filter_map(|(name, file)| Some(plot::counters(&name, file.lab.as_ref()?))).flatten().collect()
+    }
+
+    fn studies(&self) -> Vec<Plot> {
+        self.named().flat_map(|(name, file)| studies::plots(&name, file)).collect()
     }
 }
 

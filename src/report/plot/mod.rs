@@ -1,19 +1,25 @@
 //! Plots as SVG, one file each. A plot is at most 440 units wide, so that its text stays readable on a phone.
 
 mod axis;
+mod beff;
+pub mod contention;
 mod distribution;
 mod impact;
 mod load;
+pub mod maxrate;
 mod nodes;
 mod percentiles;
+mod violin;
 
 use crate::output::escape;
 
+pub use beff::beff;
 pub use distribution::distribution;
 pub use impact::impact;
 pub use load::load;
 pub use nodes::nodes;
 pub use percentiles::percentiles;
+pub use violin::counters;
 
 /// Width of every plot.
 const WIDTH: f64 = 440.0;
