@@ -85,7 +85,8 @@ pub(crate) fn estimate(estimate: &Estimate, scale: f64) -> String {
         // A rate or a time that may as well be negative is not known.
         (Some(low), Some(_)) if low <= 0.0 => format!("{value} [undetermined]"),
         (Some(low), Some(high)) => format!("{value} [{}, {}]", figure(low * scale), figure(high * scale)),
-        // Held at its limit, or never seen.
+        (Some(low), None) => format!("at least {}", figure(low * scale)),
+        // Held at zero, or never seen.
         _ => "not identifiable".into(),
     }
 }
@@ -96,6 +97,9 @@ pub(crate) fn answer(result: &MaxRateResult) -> String {
     let fit = result.regimes.last().and_then(|regime| regime.fits.iter().find(|fit| fit.model == Model::MaxRate));
     match fit {
         None => "How many ranks per node should talk at once: the data do not determine the model.\n".into(),
+        Some(FitResult { saturating_pairs: Some(pairs), .. }) if *pairs <= 1.0 => {
+            "How many ranks per node should talk at once, for large messages: 1; a single pair fills the node.\n".into()
+        }
         Some(FitResult { saturating_pairs: Some(pairs), .. }) => format!(
             "How many ranks per node should talk at once, for large messages: {:.0} (R_N / R_C = {pairs:.2}); more share the same rate.\n",
             // 4.05 is 4 with some noise, not 5.

@@ -6,6 +6,11 @@
 mod html;
 mod page;
 pub mod plot;
+#[cfg(feature = "png")]
+mod png;
+#[cfg(not(feature = "png"))]
+#[path = "png_absent.rs"]
+mod png;
 pub mod published;
 mod studies;
 mod tables;
@@ -18,6 +23,7 @@ use crate::kernel::Canary;
 use crate::result::ResultFile;
 
 use plot::Plot;
+pub use png::Painter;
 
 /// What a report is made of.
 pub struct Report<'a> {

@@ -25,7 +25,7 @@ use crate::stats::{Direction, Impact, Summary};
 
 pub use build::{RunBuilder, placement, plain_placement};
 pub use facts::{Build, HostFacts, environment, now_rfc3339};
-pub use file::{ResultError, check_writable, schema, write, write_text};
+pub use file::{ResultError, check_writable, schema, write, write_bytes, write_text};
 pub use histogram::EncodedHistogram;
 pub use lab::{Cause, ControlRecord, LabRecord, PhaseCounters, Verdict};
 pub use models::{

@@ -42,6 +42,8 @@ pub struct Fit {
 
 /// How many standard errors the node's limit must be below what the pairs could do, to count as binding.
 const BINDING_SIGMAS: f64 = 4.0;
+/// When all further pairs add less than this part of the first one's rate, the node is full.
+const LITTLE: f64 = 0.1;
 /// Two-sided 95% of a normal distribution.
 const INTERVAL_SIGMAS: f64 = 1.96;
 
@@ -63,8 +65,10 @@ pub fn fit(model: Model, weighting: Weighting, observations: &[Observation]) -> 
         return Some(finish(model, limited, &cells, observations));
     }
     let free = finish(model, unlimited?, &cells, observations);
-    // Further pairs that add nothing to be told from zero mean a node that one or two pairs fill.
-    let stands_still = free.further.is_some_and(|further| further.low.is_none_or(|low| low <= 0.0));
+    // Further pairs that add nothing to be told from zero, or next to nothing all together, mean a node that is full.
+    let most = kinds[kinds.len() - 1];
+    let little = free.values.rate(model, most) < (1.0 + LITTLE) * free.values.first;
+    let stands_still = free.further.is_some_and(|further| little || further.low.is_none_or(|low| low <= 0.0));
     let full = best_from(&kinds[..2]).filter(|values| stands_still && is_known(model, values, &cells, observations));
     Some(full.map_or(free, |values| finish(model, values, &cells, observations)))
 }
@@ -135,11 +139,16 @@ fn finish(model: Model, values: Values, cells: &Cells, observations: &[Observati
         (values.seconds(model, observation.pairs, observation.bytes) / observation.seconds - 1.0).abs()
     };
     let repeats = cells.repeats.max(1) as f64;
+    let mut first = parameter(1, values.first);
+    if !used[1] {
+        // Never seen below the node's rate: that is what it has at least.
+        first.low = values.node;
+    }
     Fit {
         model,
         values,
         latency: parameter(0, values.latency),
-        first: parameter(1, values.first),
+        first,
         further: (model == Model::Extended).then(|| parameter(2, values.further)),
         node: values.node.map(|node| parameter(3, node)),
         error_sum: observations.iter().map(error).sum::<f64>() / repeats,

@@ -34,7 +34,7 @@ pub fn rates(name: &str, result: &MaxRateResult) -> Option<Plot> {
     let axis = LogAxis::new(low / 1.3, high * 1.3, BOTTOM, TOP);
     let x = |k: usize| LEFT + (k - fewest) as f64 / (most - fewest).max(1) as f64 * (RIGHT - LEFT);
     let mut body = frame(&axis, &pairs, x);
-    let mut told = Vec::new();
+    let (mut told, mut labels) = (Vec::new(), Vec::new());
     for (at, &bytes) in sizes.iter().enumerate() {
         let size = Bytes(bytes as u64).to_string();
         let fit = result.regime(bytes).and_then(MaxRateResult::best_fit);
@@ -56,7 +56,7 @@ pub fn rates(name: &str, result: &MaxRateResult) -> Option<Plot> {
             );
         }
         if let (Some(first), Some(last)) = (of_size.first(), of_size.last()) {
-            body += &text(x(last.pairs) + 8.0, axis.at(rate(last)) + 4.0, "start", "value", &size);
+            labels.push((axis.at(rate(last)), format!("value text{at}"), size.clone()));
             told.push(format!(
                 "{size}: {} MB/s with {} pairs, {} with {}",
                 figure(rate(first)),
@@ -65,6 +65,14 @@ pub fn rates(name: &str, result: &MaxRateResult) -> Option<Plot> {
                 last.pairs
             ));
         }
+    }
+    // From the top down, each at least a line below the one before.
+    labels.sort_by(|a: &(f64, String, String), b| a.0.total_cmp(&b.0));
+    let mut free = TOP;
+    for (y, class, size) in labels {
+        let y = y.max(free);
+        body += &text(RIGHT + 8.0, y + 4.0, "start", &class, &size);
+        free = y + 13.0;
     }
     body += &text((LEFT + RIGHT) / 2.0, BOTTOM + 31.0, "middle", "axis-title", "pairs at once, k");
     let title = format!("Aggregate rate in MB/s, measured (dots) and modelled (lines), {name}");
@@ -75,10 +83,9 @@ fn is_drawable(of: &Observation) -> bool {
     of.seconds.is_finite() && of.seconds > 0.0
 }
 
-/// The largest size and others evenly below it: small ones say little about rates, but all regimes are shown.
+/// The largest size and every third below it: where rates are what limits.
 fn chosen(sizes: &[usize]) -> Vec<usize> {
-    let every = sizes.len().div_ceil(MOST_SIZES).max(1);
-    let mut kept: Vec<usize> = sizes.iter().rev().copied().step_by(every).collect();
+    let mut kept: Vec<usize> = sizes.iter().rev().copied().step_by(3).take(MOST_SIZES).collect();
     kept.reverse();
     kept
 }
@@ -144,7 +151,7 @@ fn error_map(name: &str, result: &MaxRateResult, model: Model) -> Option<Plot> {
         bottom + 16.0,
         "start",
         "axis-title",
-        "blue: the model says shorter than measured; orange: longer; full at 50%",
+        "modelled time too short: blue; too long: orange; full colour at 50%",
     );
     let worst = errors.iter().copied().fold(0.0, f64::max);
     let mean = errors.iter().sum::<f64>() / errors.len().max(1) as f64;
