@@ -92,6 +92,11 @@ impl<'a> Report<'a> {
         file_names(self.files).into_iter().zip(self.files.iter().map(|(_, file)| file))
     }
 
+    /// A file's part of what a page can hold of something, within limits: a page on many files stays small.
+    fn each(&self, whole: usize, least: usize, most: usize) -> usize {
+        (whole / self.files.len().max(1)).clamp(least, most)
+    }
+
     /// One map for each file: its runs share the placement.
     fn node_maps(&self) -> Vec<Plot> {
         self.named().filter_map(|(name, file)| plot::nodes(&name, file)).collect()
@@ -99,7 +104,8 @@ impl<'a> Report<'a> {
 
     /// What the ports of an emulated network did: the lab counts for a whole file.
     fn ports(&self) -> Vec<Plot> {
-        self.named().filter_map(|(name, file)| Some(plot::counters(&name, file.lab.as_ref()?))).flatten().collect()
+        let dots = self.each(160, 6, 40);
+        self.named().filter_map(|(name, file)| Some(plot::counters(&name, file.lab.as_ref()?, dots))).flatten().collect()
     }
 
     fn studies(&self) -> Vec<Plot> {

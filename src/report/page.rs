@@ -213,7 +213,7 @@ fn numbers(report: &Report<'_>) -> Content {
     for (name, file) in report.named() {
         fold(&format!("{name}: study"), &studies::tables(&name, file));
         if let Some(lab) = &file.lab {
-            fold(&format!("{name}: ports"), &[studies::ports(&name, lab)]);
+            fold(&format!("{name}: ports"), &[studies::ports(&name, lab, report.each(1000, 40, 400))]);
         }
     }
     (String::new(), out)

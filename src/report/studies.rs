@@ -12,9 +12,6 @@ use crate::result::{ContentionResult, EdgeResult, LabRecord, MaxRateResult, Regi
 
 /// Graphs that are drawn; a sweep over hundreds of random ones is for the tables.
 const MOST_GRAPHS: usize = 12;
-/// Rows of a table of ports, so that a page on many large labs stays small.
-const MOST_PORTS: usize = 400;
-
 /// Every plot of a study.
 pub(super) fn plots(name: &str, file: &ResultFile) -> Vec<Plot> {
     let Some(models) = &file.models else { return Vec::new() };
@@ -164,16 +161,16 @@ fn edges(name: &str, result: &ContentionResult) -> Vec<HtmlTable> {
     result.graphs.iter().map(table).collect()
 }
 
-/// What the ports did, by phase; those that dropped and sent most when there are too many.
-pub(super) fn ports(name: &str, lab: &LabRecord) -> HtmlTable {
+/// What the ports did, by phase; the `most` that dropped and sent most when there are more.
+pub(super) fn ports(name: &str, lab: &LabRecord, most: usize) -> HtmlTable {
     let mut rows: Vec<(&str, &PortCounters)> =
         lab.phases.iter().flat_map(|phase| phase.ports.iter().map(|port| (phase.phase.as_str(), port))).collect();
     let mut caption = format!("{name}: ports of the emulated network");
-    if rows.len() > MOST_PORTS {
-        caption += &format!(", the {MOST_PORTS} of {} with most drops and bytes", rows.len());
+    if rows.len() > most {
+        caption += &format!(", the {most} of {} with most drops and bytes (the result file has all)", rows.len());
         let busy = |port: &PortCounters| (port.queue.as_ref().map_or(0, |queue| queue.drops), port.bytes);
         rows.sort_by_key(|(_, port)| std::cmp::Reverse(busy(port)));
-        rows.truncate(MOST_PORTS);
+        rows.truncate(most);
     }
     let header = ["port", "phase", "sent MiB", "packets", "dropped", "waits for its rate", "bytes left in its queue"];
     let mut table = HtmlTable::new(&caption, header);

@@ -14,9 +14,6 @@ const ROW: f64 = 52.0;
 const HALF: f64 = 15.0;
 /// Points of an outline.
 const POINTS: usize = 72;
-/// Dots of a violin; with more ports, those with the most are drawn.
-const MOST_DOTS: usize = 40;
-
 /// A counter of a port.
 struct Counter {
     key: &'static str,
@@ -51,9 +48,10 @@ const COUNTERS: [Counter; 3] = [
     },
 ];
 
-/// One plot for each counter that counted anything.
-pub fn counters(name: &str, lab: &LabRecord) -> Vec<Plot> {
-    COUNTERS.iter().filter_map(|counter| violins(name, &lab.phases, counter)).collect()
+/// One plot for each counter that counted anything. At most `dots` ports of a phase are drawn as such, those with the
+/// most first; all of them make the violin.
+pub fn counters(name: &str, lab: &LabRecord, dots: usize) -> Vec<Plot> {
+    COUNTERS.iter().filter_map(|counter| violins(name, &lab.phases, counter, dots)).collect()
 }
 
 /// A logarithmic axis that begins at zero.
@@ -80,7 +78,7 @@ impl Axis {
     }
 }
 
-fn violins(name: &str, phases: &[PhaseCounters], counter: &Counter) -> Option<Plot> {
+fn violins(name: &str, phases: &[PhaseCounters], counter: &Counter, dots: usize) -> Option<Plot> {
     let values = |phase: &PhaseCounters| -> Vec<(String, f64)> {
         let port = |port: &PortCounters| Some((format!("{} to {}", port.from, port.to), (counter.value)(port)?));
         phase.ports.iter().filter_map(port).collect()
@@ -100,7 +98,7 @@ fn violins(name: &str, phases: &[PhaseCounters], counter: &Counter) -> Option<Pl
     body += &line((LEFT, bottom), (RIGHT, bottom), "axis");
     let mut told = Vec::new();
     for (at, (phase, ports)) in all.iter().enumerate() {
-        let (drawn, said) = violin(phase, ports, counter, &axis, 6.0 + at as f64 * ROW);
+        let (drawn, said) = violin(phase, ports, (counter, dots), &axis, 6.0 + at as f64 * ROW);
         body += &drawn;
         told.push(said);
     }
@@ -112,7 +110,7 @@ fn violins(name: &str, phases: &[PhaseCounters], counter: &Counter) -> Option<Pl
 fn violin(
     phase: &PhaseCounters,
     ports: &[(String, f64)],
-    counter: &Counter,
+    (counter, dots): (&Counter, usize),
     axis: &Axis,
     top: f64,
 ) -> (String, String) {
@@ -127,7 +125,7 @@ fn violin(
     out += &outline(&sorted.iter().map(|port| axis.part(port.1)).collect::<Vec<_>>(), middle, class);
     let at = axis.at(median);
     out += &line((at, middle - HALF), (at, middle + HALF), &format!("mark {class}"));
-    for (port, value) in sorted.iter().take(MOST_DOTS) {
+    for (port, value) in sorted.iter().take(dots) {
         let title = format!("{port}, {}: {} {}", phase.phase, figure(*value), counter.unit);
         out += &format!(
             "<circle cx=\"{:.1}\" cy=\"{middle:.1}\" r=\"2.5\" class=\"dot {class}\"><title>{}</title></circle>",
