@@ -148,10 +148,13 @@ fn studies_are_compared_and_reported() {
     let line = format!("report {a} {b} {beff} {graph} --out {} --plots {}", page.display(), plots.display());
     succeed(&line);
     let html = std::fs::read_to_string(&page).unwrap();
-    for text in ["How many ranks per node", "Relative error of the max-rate model", "MaxPingPongLatency_usec", "ring-3: "] {
+    for text in
+        ["How many ranks per node", "Relative error of the max-rate model", "MaxPingPongLatency_usec", "ring-3: "]
+    {
         assert!(html.contains(text), "{text}");
     }
-    for name in ["maxrate-rates-a.svg", "contention-graph-2-graph.svg", "contention-errors-graph.svg", "beff-latency-beff.svg"]
+    for name in
+        ["maxrate-rates-a.svg", "contention-graph-2-graph.svg", "contention-errors-graph.svg", "beff-latency-beff.svg"]
     {
         assert!(plots.join(name).is_file(), "{name}");
     }

@@ -123,7 +123,7 @@ fn maxrate(result: &MaxRateResult) -> Vec<Figure> {
     let Some(&bytes) = result.sizes().last() else { return all };
     for pairs in result.pairs() {
         let seen = result.observations.iter().filter(|seen| (seen.pairs, seen.bytes) == (pairs, bytes));
-        let mut rates: Vec<f64> = seen.map(|seen| (pairs * bytes) as f64 / seen.seconds * 1e-6).collect();
+        let mut rates: Vec<f64> = seen.map(|seen| seen.rate() * 1e-6).collect();
         rates.sort_by(f64::total_cmp);
         let Some(&value) = rates.get(rates.len() / 2) else { continue };
         let group = format!("Measured aggregate rate, {}", tailback_transport::Bytes(bytes as u64));
@@ -157,7 +157,8 @@ fn contention(result: &ContentionResult) -> Vec<Figure> {
         figure("time without contention, T_ref".into(), "s", graph.reference_s);
         for (at, edge) in graph.edges.iter().enumerate() {
             let (source, destination) = (&edge.source, &edge.destination);
-            let same = |other: &&crate::result::EdgeResult| (&other.source, &other.destination) == (source, destination);
+            let same =
+                |other: &&crate::result::EdgeResult| (&other.source, &other.destination) == (source, destination);
             let twins = graph.edges[..at].iter().filter(same).count();
             let number = if twins > 0 { format!(" #{}", twins + 1) } else { String::new() };
             if let Some(seconds) = edge.measured_s {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use tailback_transport::Bytes;
 
-use super::number::figure;
+use super::number::{figure, percent};
 use super::table::Table;
 use crate::models::maxrate::{Model, medians};
 use crate::result::{Estimate, FitResult, MaxRateResult};
@@ -49,7 +49,7 @@ fn errors(result: &MaxRateResult) -> String {
         let Some(fit) = result.regime(bytes).and_then(MaxRateResult::best_fit) else { continue };
         let error = |pairs: &usize| {
             let seen = medians.iter().find(|seen| (seen.pairs, seen.bytes) == (*pairs, bytes));
-            seen.map_or_else(|| "-".into(), |seen| format!("{:+.1}", 100.0 * fit.error(seen)))
+            seen.map_or_else(|| "-".into(), |seen| percent(fit.error(seen)))
         };
         let start = [Bytes(bytes as u64).to_string(), fit.model.name().to_owned()];
         table.row(start.into_iter().chain(shown.iter().map(error)));

@@ -17,7 +17,7 @@ use crate::result::ResultFile;
 pub use markup::escape;
 pub(crate) use maxrate::{answer, estimate};
 pub use models::{contention, draw, study};
-pub use number::{factor, figure};
+pub use number::{factor, figure, percent};
 pub use progress::Progress;
 pub use summary::{placement_lines, with_interval};
 pub(crate) use table::Table;

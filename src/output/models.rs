@@ -7,7 +7,7 @@ use std::path::Path;
 use tailback_transport::Bytes;
 
 use super::maxrate::maxrate;
-use super::number::figure;
+use super::number::{figure, percent};
 use super::table::Table;
 use crate::models::beff::Beff;
 use crate::models::contention;
@@ -63,7 +63,7 @@ pub fn contention(result: &ContentionResult) -> String {
             if let (Some(seconds), Some(error)) = (edge.measured_s, edge.error(graph.reference_s)) {
                 let penalty = edge.measured_penalty.map_or_else(|| "-".into(), |penalty| format!("{penalty:.3}"));
                 let multiple = format!("{:.3}", seconds / graph.reference_s);
-                cells.extend([format!("{seconds:.6}"), multiple, penalty, format!("{:+.1}", 100.0 * error)]);
+                cells.extend([format!("{seconds:.6}"), multiple, penalty, percent(error)]);
             }
             table.row(cells);
         }

@@ -105,7 +105,10 @@ impl<'a> Report<'a> {
     /// What the ports of an emulated network did: the lab counts for a whole file.
     fn ports(&self) -> Vec<Plot> {
         let dots = self.each(160, 6, 40);
-        self.named().filter_map(|(name, file)| Some(plot::counters(&name, file.lab.as_ref()?, dots))).flatten().collect()
+        self.named()
+            .filter_map(|(name, file)| Some(plot::counters(&name, file.lab.as_ref()?, dots)))
+            .flatten()
+            .collect()
     }
 
     fn studies(&self) -> Vec<Plot> {

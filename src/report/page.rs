@@ -19,7 +19,11 @@ pub(super) fn render(report: &Report<'_>) -> String {
     let sections = [
         ("key", "Key results", key_results(report)),
         ("run", "What was run", what_was_run(report)),
-        ("studies", "Studies", plots(&report.studies(), "What the studies measured, and what their models make of it.", "")),
+        (
+            "studies",
+            "Studies",
+            plots(&report.studies(), "What the studies measured, and what their models make of it.", ""),
+        ),
         ("impact", "Congestion impact", impact(report)),
         (
             "distributions",

@@ -7,7 +7,7 @@ use super::plot::{self, Plot};
 use crate::lab::PortCounters;
 use crate::models::beff::Beff;
 use crate::models::maxrate::{Model, medians};
-use crate::output::{answer, estimate, figure};
+use crate::output::{answer, estimate, figure, percent};
 use crate::result::{ContentionResult, EdgeResult, LabRecord, MaxRateResult, RegimeResult, ResultFile};
 
 /// Graphs that are drawn; a sweep over hundreds of random ones is for the tables.
@@ -37,7 +37,8 @@ pub(super) fn plots(name: &str, file: &ResultFile) -> Vec<Plot> {
 pub(super) fn finding(file: &ResultFile) -> Option<String> {
     let models = file.models.as_ref()?;
     let graphs = |result: &ContentionResult| {
-        let errors = result.graphs.iter().flat_map(|graph| graph.edges.iter().map(|edge| edge.error(graph.reference_s)));
+        let errors =
+            result.graphs.iter().flat_map(|graph| graph.edges.iter().map(|edge| edge.error(graph.reference_s)));
         let errors: Vec<f64> = errors.flatten().map(f64::abs).collect();
         let mean = 100.0 * errors.iter().sum::<f64>() / errors.len() as f64;
         let count = result.graphs.len();
@@ -113,9 +114,9 @@ fn cells(name: &str, result: &MaxRateResult) -> HtmlTable {
         let regime = result.regime(seen.bytes);
         let error = |model: Model| {
             let fit = regime.and_then(|regime| regime.fits.iter().find(|fit| fit.model == model));
-            fit.map_or_else(|| "–".into(), |fit| format!("{:+.1}", 100.0 * fit.error(&seen)))
+            fit.map_or_else(|| "–".into(), |fit| percent(fit.error(&seen)))
         };
-        let rate = (seen.pairs * seen.bytes) as f64 / seen.seconds * 1e-6;
+        let rate = seen.rate() * 1e-6;
         let start = [format!("{}, k = {}", Bytes(seen.bytes as u64), seen.pairs), figure(seen.seconds * 1e6)];
         table.row(start.into_iter().chain([figure(rate)]).chain(Model::ALL.map(error)));
     }
@@ -123,17 +124,10 @@ fn cells(name: &str, result: &MaxRateResult) -> HtmlTable {
 }
 
 fn edges(name: &str, result: &ContentionResult) -> Vec<HtmlTable> {
-    let header = [
-        "edge",
-        "penalty by step",
-        "predicted s",
-        "in T_ref",
-        "measured s",
-        "in T_ref",
-        "measured penalty",
-        "error %",
-    ];
-    let known = |value: Option<f64>, digits: usize| value.map_or_else(|| "–".into(), |value| format!("{value:.digits$}"));
+    let header =
+        ["edge", "penalty by step", "predicted s", "in T_ref", "measured s", "in T_ref", "measured penalty", "error %"];
+    let known =
+        |value: Option<f64>, digits: usize| value.map_or_else(|| "–".into(), |value| format!("{value:.digits$}"));
     let table = |graph: &crate::result::GraphResult| {
         let caption = format!(
             "{name}: {}, {} a message, contention-free time T_ref {:.6} s",
@@ -153,7 +147,7 @@ fn edges(name: &str, result: &ContentionResult) -> Vec<HtmlTable> {
                 known(*measured_s, 6),
                 known(measured_s.map(|seconds| seconds / graph.reference_s), 3),
                 known(*measured_penalty, 3),
-                edge.error(graph.reference_s).map_or_else(|| "–".into(), |error| format!("{:+.1}", 100.0 * error)),
+                edge.error(graph.reference_s).map_or_else(|| "–".into(), percent),
             ]);
         }
         table

@@ -209,7 +209,8 @@ fn a_node_that_one_pair_fills_has_a_rate_and_nothing_else_is_made_up() {
 #[test]
 fn a_latency_that_the_data_would_have_negative_is_zero_and_has_no_interval() {
     // Longer messages are relatively slower: a straight line through them starts below zero.
-    let seen = |power: u32| Observation { pairs: 1, bytes: 1 << power, seconds: f64::from(1 << power).powf(1.05) * 1e-9 };
+    let seen =
+        |power: u32| Observation { pairs: 1, bytes: 1 << power, seconds: f64::from(1 << power).powf(1.05) * 1e-9 };
     let seen: Vec<Observation> = (10..20).map(seen).collect();
     let found = fit(Model::Postal, Weighting::InverseSize, &seen).unwrap();
     assert_eq!(found.latency, Parameter { value: 0.0, low: None, high: None });

@@ -23,7 +23,7 @@ const MOST_COLUMNS: usize = 48;
 pub fn rates(name: &str, result: &MaxRateResult) -> Option<Plot> {
     let (seen, pairs) = (medians(&result.observations), result.pairs());
     let (&fewest, &most) = (pairs.first()?, pairs.last()?);
-    let rate = |of: &Observation| (of.pairs * of.bytes) as f64 / of.seconds * 1e-6;
+    let rate = |of: &Observation| of.rate() * 1e-6;
     let sizes = chosen(&result.sizes());
     let shown: Vec<&Observation> = seen.iter().filter(|of| sizes.contains(&of.bytes) && is_drawable(of)).collect();
     let values = shown.iter().map(|of| rate(of));
@@ -44,7 +44,7 @@ pub fn rates(name: &str, result: &MaxRateResult) -> Option<Plot> {
         let of_size: Vec<&&Observation> = shown.iter().filter(|of| of.bytes == bytes).collect();
         for of in &of_size {
             let model = fit.map_or_else(String::new, |fit| {
-                let modelled = (of.pairs * bytes) as f64 / fit.values().seconds(fit.model, of.pairs, bytes) * 1e-6;
+                let modelled = of.pairs as f64 * bytes as f64 / fit.values().seconds(fit.model, of.pairs, bytes) * 1e-6;
                 format!("; {} model {} MB/s", fit.model.name(), figure(modelled))
             });
             let title = format!("{size}, {} pairs: {} MB/s measured{model}", of.pairs, figure(rate(of)));
@@ -80,7 +80,7 @@ pub fn rates(name: &str, result: &MaxRateResult) -> Option<Plot> {
 }
 
 fn is_drawable(of: &Observation) -> bool {
-    of.seconds.is_finite() && of.seconds > 0.0
+    of.rate().is_finite() && of.rate() > 0.0
 }
 
 /// The largest size and every third below it: where rates are what limits.
@@ -102,10 +102,17 @@ fn frame(axis: &LogAxis, pairs: &[usize], x: impl Fn(usize) -> f64) -> String {
     out + &line((LEFT, BOTTOM), (RIGHT, BOTTOM), "axis")
 }
 
-fn curve(fit: &FitResult, bytes: usize, pairs: &[usize], axis: &LogAxis, x: impl Fn(usize) -> f64, at: usize) -> String {
+fn curve(
+    fit: &FitResult,
+    bytes: usize,
+    pairs: &[usize],
+    axis: &LogAxis,
+    x: impl Fn(usize) -> f64,
+    at: usize,
+) -> String {
     let values = fit.values();
     let point = |&k: &usize| {
-        let rate = (k * bytes) as f64 / values.seconds(fit.model, k, bytes) * 1e-6;
+        let rate = k as f64 * bytes as f64 / values.seconds(fit.model, k, bytes) * 1e-6;
         (rate.is_finite() && rate > 0.0).then(|| format!("{:.1},{:.1}", x(k), axis.at(rate)))
     };
     let points: Vec<String> = pairs.iter().filter_map(point).collect();

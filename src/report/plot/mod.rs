@@ -65,7 +65,8 @@ impl Plot {
     #[cfg_attr(not(feature = "png"), allow(dead_code, reason = "the painter of PNG files asks for it"))]
     pub(super) fn flat(&self) -> String {
         let (width, height) = (WIDTH, self.height);
-        let head = format!("<style>{}</style><rect class=\"paper\" width=\"{width}\" height=\"{height}\"/>", flat_style());
+        let head =
+            format!("<style>{}</style><rect class=\"paper\" width=\"{width}\" height=\"{height}\"/>", flat_style());
         self.element(&head).replacen("<svg ", &format!("<svg width=\"{width}\" height=\"{height:.0}\" "), 1)
     }
 

@@ -157,8 +157,12 @@ fn outline(parts: &[f64], middle: f64, class: &str) -> String {
     let peak = heights.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     let x = |at: f64| LEFT + at * (RIGHT - LEFT);
     // Where hardly any port is, the outline would only look like a line.
-    let shown: Vec<(f64, f64)> =
-        places.iter().zip(&heights).map(|(&at, height)| (x(at), height / peak * HALF)).filter(|of| of.1 > 0.15).collect();
+    let shown: Vec<(f64, f64)> = places
+        .iter()
+        .zip(&heights)
+        .map(|(&at, height)| (x(at), height / peak * HALF))
+        .filter(|of| of.1 > 0.15)
+        .collect();
     let (Some(first), Some(last)) = (shown.first(), shown.last()) else { return String::new() };
     let mut path = format!("M{:.1} {middle:.1}", first.0);
     for (x, height) in &shown {
