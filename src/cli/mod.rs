@@ -10,6 +10,7 @@ mod launch;
 mod models;
 mod options;
 mod report;
+mod show;
 
 use clap::{Parser, Subcommand};
 
@@ -47,6 +48,8 @@ enum Command {
     Network(NetworkOptions),
     /// Load the network with congestors only, for a time or until interrupted
     Congest(CongestOptions),
+    /// Print a result file again
+    Show(show::ShowOptions),
     /// Compare results: ratios with confidence intervals, and which differences are significant
     Compare(compare::CompareOptions),
     /// Make one self-contained HTML page of results
@@ -94,6 +97,7 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Run(options) => start(Request::run(options)),
         Command::Network(options) => start(Request::network(options)),
         Command::Congest(options) => start(Request::congest(options)),
+        Command::Show(options) => options.execute(),
         Command::Compare(options) => options.execute(),
         Command::Report(options) => options.execute(),
         Command::Import(options) => options.execute(),
