@@ -80,8 +80,12 @@ pub(crate) fn choose(fabric: &Fabric, wishes: &Wishes) -> Result<Choice> {
 
 fn usable(fabric: &Fabric, query: &Query<'_>) -> Result<Vec<Info>> {
     let mut offers = fabric.query(query).map_err(report)?;
-    let class = query.traffic_class;
-    offers.retain(|info| info.offer.obstacle().is_none() && (class == 0 || info.offer.traffic_class == class));
+    // Layered providers look at some hints only.
+    offers.retain(|Info { offer, .. }| {
+        offer.obstacle().is_none()
+            && query.domain.is_none_or(|domain| offer.domain == domain)
+            && (query.traffic_class == 0 || offer.traffic_class == query.traffic_class)
+    });
     Ok(offers)
 }
 

@@ -48,6 +48,10 @@ impl Engine {
         self.endpoint.blocking()
     }
 
+    pub(crate) fn room(&self) -> [usize; 2] {
+        self.endpoint.room()
+    }
+
     /// Position and size of a group.
     pub(crate) fn shape(&self, slot: Slot) -> (Rank, usize) {
         let group = self.groups.at(slot);

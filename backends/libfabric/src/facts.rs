@@ -10,11 +10,13 @@ use crate::ffi::{Blocking, Fabric, Query};
 use crate::offer::Offer;
 use crate::{LibfabricConfig, load};
 
-/// How ranks wait, and why.
+/// How ranks wait, and why, and how much may be under way meanwhile.
 pub(crate) struct Waiting {
     pub mode: WaitMode,
     pub reason: String,
     pub blocking: Blocking,
+    /// How many operations may be in flight: sends and one-sided ones, receives.
+    pub room: [usize; 2],
 }
 
 /// The description of an open transport.
@@ -47,6 +49,7 @@ pub(crate) fn describe(
             ("inject_bytes", offer.inject.to_string()),
             ("largest_message_bytes", offer.largest_message.to_string()),
             ("matching", format!("by the provider: sender and a tag of {} bits", offer.tag_bits)),
+            ("queue_entries", format!("{} to send, {} to receive", waiting.room[0], waiting.room[1])),
             ("wait", how),
             ("wait_reason", waiting.reason.clone()),
         ]

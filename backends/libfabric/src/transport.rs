@@ -64,7 +64,8 @@ impl LibfabricTransport {
             message: failure.message,
         })?;
         let engine = Engine::new(bootstrap.rank(), bootstrap.size(), endpoint, Tags::new(offer.tag_bits), wait);
-        let waiting = facts::Waiting { mode: wait, reason: wait_reason, blocking: engine.blocking() };
+        let waiting =
+            facts::Waiting { mode: wait, reason: wait_reason, blocking: engine.blocking(), room: engine.room() };
         let description = facts::describe(&fabric, &choice, config, &waiting);
         let none = format!("libfabric's provider {} has no one-sided operations", offer.provider);
         let capabilities = if offer.has_rma() {

@@ -8,7 +8,7 @@ use libfabric_sys::calls::{
     fi_trecv, fi_tsend, fi_writemsg,
 };
 use libfabric_sys::{
-    FI_COMPLETION, FI_DELIVERY_COMPLETE, FI_EAGAIN, FI_EAVAIL, FI_EINTR, FI_READ, FI_RECV, FI_REMOTE_READ,
+    FI_COMPLETION, FI_DELIVERY_COMPLETE, FI_EAGAIN, FI_EAVAIL, FI_EINTR, FI_ENOMEM, FI_READ, FI_RECV, FI_REMOTE_READ,
     FI_REMOTE_WRITE, FI_SEND, FI_WRITE, fi_addr_t, fi_cq_err_entry, fi_cq_msg_entry, fi_info, fi_msg_rma, fi_rma_iov,
     fid_av, fid_cq, fid_domain, fid_ep, fid_fabric, iovec,
 };
@@ -85,6 +85,11 @@ impl Endpoint {
     /// Whether a put's completion means that the target has it.
     pub(crate) fn delivers(&self) -> bool {
         self.delivery_complete
+    }
+
+    /// How many operations may be in flight: sends and one-sided ones, receives.
+    pub(crate) fn room(&self) -> [usize; 2] {
+        self.room
     }
 
     /// The longest message or transfer.
@@ -217,7 +222,9 @@ impl Endpoint {
         }
         // SAFETY: taken just now, and refused by the provider.
         unsafe { self.slots.give_back(context) };
-        if is_busy(code) { Ok(Posted::Busy) } else { Err(self.refused(ticket.kind.call(), ticket, code)) }
+        // Some providers say so when they are out of entries, which come back with the operations in flight.
+        let no_entry = code == -(FI_ENOMEM as isize) && self.in_flight[side] > 0;
+        if is_busy(code) || no_entry { Ok(Posted::Busy) } else { Err(self.refused(ticket.kind.call(), ticket, code)) }
     }
 
     /// Makes progress and hands over what completed: how many.

@@ -7,7 +7,7 @@ use libfabric_sys::calls::{
     fi_av_insert, fi_av_open, fi_close, fi_cq_open, fi_domain, fi_enable, fi_endpoint, fi_ep_bind, fi_getname,
 };
 use libfabric_sys::{
-    FI_AV_UNSPEC, FI_CQ_FORMAT_MSG, FI_MR_ENDPOINT, FI_MR_PROV_KEY, FI_MR_VIRT_ADDR, FI_RECV, FI_RM_ENABLED, FI_TRANSMIT,
+    FI_AV_UNSPEC, FI_CQ_FORMAT_MSG, FI_MR_ENDPOINT, FI_MR_PROV_KEY, FI_MR_VIRT_ADDR, FI_RECV, FI_TRANSMIT,
     FI_WAIT_FD, FI_WAIT_NONE, fi_av_attr, fi_cq_attr, fi_info, fid,
 };
 
@@ -79,8 +79,6 @@ impl Endpoint {
         // SAFETY: a copy of an answer, which has all its attributes.
         let (tx, rx, domain, ep) = unsafe { (&*(*info).tx_attr, &*(*info).rx_attr, &*(*info).domain_attr, &*(*info).ep_attr) };
         let mr_mode = domain.mr_mode.cast_unsigned();
-        // A provider that guards its queues says so by turning posts away; for others, posts are counted.
-        let guarded = domain.resource_mgmt == FI_RM_ENABLED;
         Endpoint {
             fabric,
             info,
@@ -101,7 +99,8 @@ impl Endpoint {
             rma: config.rma,
             inject: tx.inject_size,
             largest: ep.max_msg_size,
-            room: if guarded { [usize::MAX; 2] } else { [tx.size.max(1), rx.size.max(1)] },
+            // What is sure to be accepted. Some providers turn away more by other codes than they should.
+            room: [tx.size.max(1), rx.size.max(1)],
             in_flight: [0; 2],
             queue_size: tx.size.saturating_add(rx.size).clamp(256, 1 << 16),
         }
