@@ -8,7 +8,7 @@ use libfabric_sys::calls::{
     fi_trecv, fi_tsend, fi_writemsg,
 };
 use libfabric_sys::{
-    FI_COMPLETION, FI_DELIVERY_COMPLETE, FI_EAGAIN, FI_EAVAIL, FI_EINTR, FI_ENOMEM, FI_READ, FI_RECV, FI_REMOTE_READ,
+    FI_COMPLETION, FI_DELIVERY_COMPLETE, FI_EAGAIN, FI_EAVAIL, FI_EINTR, FI_ENOMEM, FI_ETIMEDOUT, FI_READ, FI_RECV, FI_REMOTE_READ,
     FI_REMOTE_WRITE, FI_SEND, FI_WRITE, fi_addr_t, fi_cq_err_entry, fi_cq_msg_entry, fi_info, fi_msg_rma, fi_rma_iov,
     fid_av, fid_cq, fid_domain, fid_ep, fid_fabric, iovec,
 };
@@ -241,6 +241,8 @@ impl Endpoint {
         let mut entries = [const { MaybeUninit::<fi_cq_msg_entry>::uninit() }; BATCH];
         // SAFETY: as in `poll`.
         let count = unsafe { fi_cq_sread(self.cq, entries.as_mut_ptr().cast(), BATCH, milliseconds) };
+        // Most providers say "try again" when the time is up, some that it is up.
+        let count = if count == -(FI_ETIMEDOUT as isize) { 0 } else { count };
         self.completed("fi_cq_sread", &entries, count, done)
     }
 
