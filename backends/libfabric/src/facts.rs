@@ -45,7 +45,7 @@ pub(crate) fn describe(
             ("domain", offer.domain.clone()),
             ("domain_reason", choice.reason.clone()),
             ("wire_protocol", offer.protocol.clone()),
-            ("memory_registration", offer.mr_mode.clone()),
+            ("memory_registration", if offer.mr_mode.is_empty() { "none needed".into() } else { offer.mr_mode.clone() }),
             ("inject_bytes", offer.inject.to_string()),
             ("largest_message_bytes", offer.largest_message.to_string()),
             ("matching", format!("by the provider: sender and a tag of {} bits", offer.tag_bits)),
@@ -93,28 +93,15 @@ pub struct Provider {
 /// The library's version and its providers, usable ones first.
 pub fn survey(path: Option<&std::path::Path>) -> Result<(String, Vec<Provider>)> {
     let fabric = load(path)?;
-    let offers = fabric.query(&Query::default()).map_err(choose::report)?;
     let mut providers: Vec<Provider> = Vec::new();
-    for offer in offers.iter().map(|info| &info.offer) {
-        let obstacle = offer.obstacle();
-        let at = providers.iter().position(|provider| provider.name == offer.provider).unwrap_or_else(|| {
-            providers.push(Provider { name: offer.provider.clone(), domains: Vec::new(), remark: String::new() });
-            providers.len() - 1
-        });
-        let provider = &mut providers[at];
-        match obstacle {
-            // Some providers offer the same domain several times, once with everything that is needed.
-            Some(obstacle) if provider.domains.is_empty() => provider.remark = obstacle,
-            Some(_) => {}
-            None => {
-                if provider.domains.is_empty() {
-                    let rma = if offer.has_rma() { "messages, put, get" } else { "messages; no put, no get" };
-                    provider.remark = format!("{rma}; {}", offer.protocol);
-                }
-                if !provider.domains.contains(&offer.domain) {
-                    provider.domains.push(offer.domain.clone());
-                }
-            }
+    // What is asked for in full first: some capabilities are only mentioned by providers that were asked for them.
+    for query in [
+        Query { usable: true, rma: true, ..Query::default() },
+        Query { usable: true, ..Query::default() },
+        Query::default(),
+    ] {
+        for info in fabric.query(&query).map_err(choose::report)? {
+            note(&mut providers, &info.offer, query.usable);
         }
     }
     for (name, _) in fabric.providers().map_err(choose::report)? {
@@ -126,4 +113,23 @@ pub fn survey(path: Option<&std::path::Path>) -> Result<(String, Vec<Provider>)>
     }
     providers.sort_by_key(|provider| provider.domains.is_empty());
     Ok((fabric.version(), providers))
+}
+
+/// Adds an offer to what is known of its provider.
+fn note(providers: &mut Vec<Provider>, offer: &Offer, asked_in_full: bool) {
+    let at = providers.iter().position(|provider| provider.name == offer.provider);
+    if asked_in_full && offer.obstacle().is_none() {
+        let at = at.unwrap_or_else(|| {
+            let rma = if offer.has_rma() { "messages, put, get" } else { "messages; no put, no get" };
+            let remark = format!("{rma}; {}", offer.protocol);
+            providers.push(Provider { name: offer.provider.clone(), domains: Vec::new(), remark });
+            providers.len() - 1
+        });
+        if !providers[at].domains.contains(&offer.domain) {
+            providers[at].domains.push(offer.domain.clone());
+        }
+    } else if at.is_none() {
+        let remark = offer.obstacle().unwrap_or_else(|| "refuses what is asked for together".into());
+        providers.push(Provider { name: offer.provider.clone(), domains: Vec::new(), remark });
+    }
 }
