@@ -57,5 +57,6 @@ pub(super) fn open<B: Bootstrap, V: Visitor>(
 
 fn wishes(options: &FabricOptions, source: Option<Source>) -> TransportResult<Wishes> {
     let traffic_class = options.traffic_class.as_deref().map(str::parse).transpose()?;
-    Ok(Wishes { provider: options.provider.clone(), domain: options.domain.clone(), traffic_class, source })
+    let (provider, domain) = (options.provider.clone(), options.domain.clone());
+    Ok(Wishes { provider, domain, traffic_class, source, undirected: false })
 }

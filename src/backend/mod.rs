@@ -4,16 +4,16 @@ mod tcp;
 mod variant;
 
 // The one place of src that asks for features: an absent backend is a module that says so.
-#[cfg(feature = "mpi")]
-mod mpi;
-#[cfg(not(feature = "mpi"))]
-#[path = "mpi_absent.rs"]
-mod mpi;
 #[cfg(feature = "libfabric")]
 mod libfabric;
 #[cfg(not(feature = "libfabric"))]
 #[path = "libfabric_absent.rs"]
 mod libfabric;
+#[cfg(feature = "mpi")]
+mod mpi;
+#[cfg(not(feature = "mpi"))]
+#[path = "mpi_absent.rs"]
+mod mpi;
 
 use std::fmt;
 use std::path::Path;

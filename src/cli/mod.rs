@@ -20,8 +20,8 @@ use crate::session::Request;
 
 pub use checks::CheckOptions;
 pub use options::{
-    CommonOptions, CongestOptions, FabricOptions, LibfabricPath, LocalOptions, NetworkOptions, OutputOptions, PlanOptions, RunOptions,
-    TransportOptions,
+    CommonOptions, CongestOptions, FabricOptions, LibfabricPath, LocalOptions, NetworkOptions, OutputOptions,
+    PlanOptions, RunOptions, TransportOptions,
 };
 
 /// Measures what congestion does to HPC and data-centre networks.

@@ -69,7 +69,10 @@ fn report(plan: &Plan, runs: usize) {
     let (ours, theirs) = (median(pairs.iter().map(|p| p.0)), median(pairs.iter().map(|p| p.1)));
     if plan.bytes < 1024 {
         let ratio = median(pairs.iter().map(|p| p.0 / p.1));
-        println!("{} latency ratio {ratio:.3} (ours {ours:.2} us, fi_pingpong {theirs:.2} us, {runs} runs)", plan.name());
+        println!(
+            "{} latency ratio {ratio:.3} (ours {ours:.2} us, fi_pingpong {theirs:.2} us, {runs} runs)",
+            plan.name()
+        );
     } else {
         let ratio = median(pairs.iter().map(|p| p.1 / p.0));
         let rate = |micros: f64| plan.bytes as f64 / micros * 1e-3;

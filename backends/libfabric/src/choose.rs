@@ -33,13 +33,21 @@ pub struct Wishes {
     pub traffic_class: Option<TrafficClass>,
     /// The local address, for providers that use the Internet's.
     pub source: Option<Source>,
+    /// As if receives could not name their sender, for tests of what is done then.
+    pub undirected: bool,
 }
+
+/// One-sided operations and directed receives, in order of preference. Without the former a provider serves all kernels
+/// but those that need them; without the latter the sender goes into the tag.
+pub(crate) const WANTED: [(bool, bool); 4] = [(true, true), (true, false), (false, true), (false, false)];
 
 /// The offer taken.
 pub(crate) struct Choice {
     pub info: Info,
     /// Whether puts can complete when the target has them.
     pub delivery_complete: bool,
+    /// Whether receives name their sender.
+    pub directed: bool,
     /// Why this domain.
     pub reason: String,
 }
@@ -50,32 +58,30 @@ pub(crate) fn choose(fabric: &Fabric, wishes: &Wishes) -> Result<Choice> {
         provider: wishes.provider.as_deref(),
         domain: wishes.domain.as_deref(),
         usable: true,
-        rma: true,
         traffic_class: wishes.traffic_class.map_or(0, TrafficClass::number),
         ..Query::default()
     };
-    // A provider without one-sided operations serves all kernels but those that need them.
-    let (query, offers) = match usable(fabric, &query)? {
-        offers if offers.is_empty() => {
-            let query = Query { rma: false, ..query };
-            let offers = usable(fabric, &query)?;
-            (query, offers)
+    let mut found = None;
+    for (rma, directed) in WANTED.into_iter().filter(|(_, directed)| !(wishes.undirected && *directed)) {
+        let query = Query { rma, directed, ..query.clone() };
+        let offers = usable(fabric, &query)?;
+        if !offers.is_empty() {
+            found = Some((query, offers));
+            break;
         }
-        offers => (query, offers),
-    };
-    if offers.is_empty() {
-        return Err(Error::Setup(why_none(fabric, wishes)?));
     }
+    let Some((query, offers)) = found else { return Err(Error::Setup(why_none(fabric, wishes)?)) };
     let (at, reason) = pick(&offers, wishes)?;
     let info = offers.into_iter().nth(at).expect("picked from the list");
     let (provider, domain) = (info.offer.provider.clone(), info.offer.domain.clone());
     let exact = Query { provider: Some(&provider), domain: Some(&domain), ..query };
     let info = address(fabric, &exact, info, wishes)?;
+    let directed = exact.directed && info.offer.is_directed();
     let delivering = usable(fabric, &Query { delivery_complete: true, ..exact })?;
     let delivery_complete = delivering.iter().any(|other| {
         other.offer.fabric == info.offer.fabric && other.offer.address == info.offer.address || other.offer.is_named()
     });
-    Ok(Choice { info, delivery_complete, reason })
+    Ok(Choice { info, delivery_complete, directed, reason })
 }
 
 fn usable(fabric: &Fabric, query: &Query<'_>) -> Result<Vec<Info>> {
@@ -148,15 +154,12 @@ fn no_address(provider: &str, address: IpAddr, offers: &[Info]) -> String {
 fn why_none(fabric: &Fabric, wishes: &Wishes) -> Result<String> {
     let provider = wishes.provider.as_deref();
     let any = fabric.query(&Query { provider, ..Query::default() }).map_err(report)?;
-    let mut obstacles: Vec<String> = any
-        .iter()
-        .filter_map(|info| Some(format!("{} {}", info.offer.provider, info.offer.obstacle()?)))
-        .collect();
+    let mut obstacles: Vec<String> =
+        any.iter().filter_map(|info| Some(format!("{} {}", info.offer.provider, info.offer.obstacle()?))).collect();
     obstacles.dedup();
     let served: Vec<&Info> = any.iter().filter(|info| info.offer.obstacle().is_none()).collect();
-    let of = |what: &str, name: &Option<String>| {
-        name.as_ref().map(|name| format!(" {what} {name}")).unwrap_or_default()
-    };
+    let of =
+        |what: &str, name: &Option<String>| name.as_ref().map(|name| format!(" {what} {name}")).unwrap_or_default();
     let asked = of("of provider", &wishes.provider) + &of("on domain", &wishes.domain);
     let class = wishes.traffic_class.map(|class| format!(" with traffic class {class}")).unwrap_or_default();
     let mut text = format!("libfabric has no usable endpoint{asked}{class}");

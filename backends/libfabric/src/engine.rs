@@ -89,7 +89,9 @@ impl Engine {
     fn message(&mut self, slot: Slot, kind: Kind, lane: u8, member: Rank, tag: Tag, span: Span) -> Result<()> {
         let group = self.groups.at_mut(slot);
         let ticket = group.ticket(slot, kind, lane, member, span.len)?;
-        let whole = tag::of_message(group.members[member.index()].tags, lane, tag);
+        let partner = &group.members[member.index()];
+        let of_group = if kind == Kind::Send { partner.outgoing } else { partner.incoming };
+        let whole = tag::of_message(of_group, lane, tag);
         if span.len > self.endpoint.largest() {
             return Err(too_long(kind, span.len, self.endpoint.largest()));
         }

@@ -20,12 +20,7 @@ pub(crate) struct Waiting {
 }
 
 /// The description of an open transport.
-pub(crate) fn describe(
-    fabric: &Fabric,
-    choice: &Choice,
-    config: &LibfabricConfig,
-    waiting: &Waiting,
-) -> Description {
+pub(crate) fn describe(fabric: &Fabric, choice: &Choice, config: &LibfabricConfig, waiting: &Waiting) -> Description {
     let offer = &choice.info.offer;
     let how = match (waiting.mode, waiting.blocking) {
         (WaitMode::Block, Blocking::Queue) => "block (asleep in the completion queue)".into(),
@@ -37,6 +32,7 @@ pub(crate) fn describe(
     } else {
         "a byte is read back after the puts"
     };
+    let by = if choice.directed { "sender and a tag" } else { "a tag with the sender in it" };
     let mut details = BTreeMap::from(
         [
             ("provider", offer.provider.clone()),
@@ -45,10 +41,13 @@ pub(crate) fn describe(
             ("domain", offer.domain.clone()),
             ("domain_reason", choice.reason.clone()),
             ("wire_protocol", offer.protocol.clone()),
-            ("memory_registration", if offer.mr_mode.is_empty() { "none needed".into() } else { offer.mr_mode.clone() }),
+            (
+                "memory_registration",
+                if offer.mr_mode.is_empty() { "none needed".into() } else { offer.mr_mode.clone() },
+            ),
             ("inject_bytes", offer.inject.to_string()),
             ("largest_message_bytes", offer.largest_message.to_string()),
-            ("matching", format!("by the provider: sender and a tag of {} bits", offer.tag_bits)),
+            ("matching", format!("by the provider: {by} of {} bits", offer.tag_bits)),
             ("queue_entries", format!("{} to send, {} to receive", waiting.room[0], waiting.room[1])),
             ("wait", how),
             ("wait_reason", waiting.reason.clone()),
@@ -95,11 +94,8 @@ pub fn survey(path: Option<&std::path::Path>) -> Result<(String, Vec<Provider>)>
     let fabric = load(path)?;
     let mut providers: Vec<Provider> = Vec::new();
     // What is asked for in full first: some capabilities are only mentioned by providers that were asked for them.
-    for query in [
-        Query { usable: true, rma: true, ..Query::default() },
-        Query { usable: true, ..Query::default() },
-        Query::default(),
-    ] {
+    let in_full = choose::WANTED.map(|(rma, directed)| Query { usable: true, rma, directed, ..Query::default() });
+    for query in in_full.into_iter().chain([Query::default()]) {
         for info in fabric.query(&query).map_err(choose::report)? {
             note(&mut providers, &info.offer, query.usable);
         }

@@ -96,6 +96,11 @@ impl Offer {
         self.caps & all == all
     }
 
+    /// Whether a receive can name its sender.
+    pub(crate) fn is_directed(&self) -> bool {
+        self.caps & FI_DIRECTED_RECV != 0
+    }
+
     /// Whether its addresses are names of this process's choice, as shared memory's are.
     pub(crate) fn is_named(&self) -> bool {
         self.address_format == FI_ADDR_STR
@@ -114,7 +119,6 @@ impl Offer {
         }
         let missing: Vec<&str> = [
             (self.caps & u64::from(FI_TAGGED) == 0, "tagged messages"),
-            (self.caps & FI_DIRECTED_RECV == 0, "receives from one sender (FI_DIRECTED_RECV)"),
             (!self.ordered, "messages in order (FI_ORDER_SAS)"),
             (self.tag_bits < tag::LEAST_BITS, "tags of 40 bits or more"),
         ]

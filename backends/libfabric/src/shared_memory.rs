@@ -58,8 +58,11 @@ mod tests {
             fs::write(folder.join(file), b"").expect("a file");
         }
         sweep_folder(&folder, &prefix());
-        let mut left: Vec<String> =
-            fs::read_dir(&folder).expect("the folder").flatten().map(|e| e.file_name().to_string_lossy().into()).collect();
+        let mut left: Vec<String> = fs::read_dir(&folder)
+            .expect("the folder")
+            .flatten()
+            .map(|e| e.file_name().to_string_lossy().into())
+            .collect();
         left.sort();
         let mut expected = vec!["something else".to_owned(), foreign.to_owned(), own];
         expected.sort();

@@ -53,7 +53,9 @@ impl LibfabricTransport {
             ranks: bootstrap.size(),
             delivery_complete: choice.delivery_complete,
             rma: offer.has_rma(),
+            directed: choice.directed,
         };
+        let tags = Tags::new(offer.tag_bits, (!choice.directed).then_some(bootstrap.size()))?;
         let mut endpoint = Endpoint::open(fabric, &choice.info, open).map_err(choose::report)?;
         let name = endpoint.name().map_err(choose::report)?;
         let names = bootstrap.allgather(&name)?;
@@ -63,7 +65,7 @@ impl LibfabricTransport {
             code: failure.code,
             message: failure.message,
         })?;
-        let engine = Engine::new(bootstrap.rank(), bootstrap.size(), endpoint, Tags::new(offer.tag_bits), wait);
+        let engine = Engine::new(bootstrap.rank(), bootstrap.size(), endpoint, tags, wait);
         let waiting =
             facts::Waiting { mode: wait, reason: wait_reason, blocking: engine.blocking(), room: engine.room() };
         let description = facts::describe(&fabric, &choice, config, &waiting);

@@ -10,7 +10,7 @@
 pub mod calls;
 mod library;
 
-pub use library::{LoadError, Library};
+pub use library::{Library, LoadError};
 
 #[allow(missing_docs, non_camel_case_types, non_upper_case_globals, non_snake_case, unused_qualifications)]
 #[allow(clippy::all, clippy::pedantic, clippy::undocumented_unsafe_blocks)]

@@ -17,8 +17,9 @@ impl Engine {
         let (confirm, cards) = GroupState::layout(segment, members.len());
         let (slot, card) = self.endpoint.region(cards.end()).map_err(|failure| self.error(failure))?;
         let member = |&rank: &Rank| {
-            let tags = self.tags.of_group(self.groups.number_with(rank));
-            Member { rank, tags, card, open: 0, unconfirmed: false }
+            let number = self.groups.number_with(rank);
+            let (outgoing, incoming) = (self.tags.of_group(number, self.me), self.tags.of_group(number, rank));
+            Member { rank, outgoing, incoming, card, open: 0, unconfirmed: false }
         };
         let members = members.iter().map(member).collect();
         let rank = Rank::from(position);

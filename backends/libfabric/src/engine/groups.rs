@@ -11,8 +11,9 @@ use crate::tag::LANES;
 pub(super) struct Member {
     /// Its rank in the job.
     pub rank: Rank,
-    /// The group's part of the tags of messages with it.
-    pub tags: u64,
+    /// The group's part of the tags of messages to it, and of those from it.
+    pub outgoing: u64,
+    pub incoming: u64,
     /// How its segment is accessed.
     pub card: Card,
     /// Puts and gets that are not complete.

@@ -8,9 +8,9 @@ use libfabric_sys::calls::{
     fi_trecv, fi_tsend, fi_writemsg,
 };
 use libfabric_sys::{
-    FI_COMPLETION, FI_DELIVERY_COMPLETE, FI_EAGAIN, FI_EAVAIL, FI_EINTR, FI_ENOMEM, FI_ETIMEDOUT, FI_READ, FI_RECV, FI_REMOTE_READ,
-    FI_REMOTE_WRITE, FI_SEND, FI_WRITE, fi_addr_t, fi_cq_err_entry, fi_cq_msg_entry, fi_info, fi_msg_rma, fi_rma_iov,
-    fid_av, fid_cq, fid_domain, fid_ep, fid_fabric, iovec,
+    FI_COMPLETION, FI_DELIVERY_COMPLETE, FI_EAGAIN, FI_EAVAIL, FI_EINTR, FI_ENOMEM, FI_ETIMEDOUT, FI_READ, FI_RECV,
+    FI_REMOTE_READ, FI_REMOTE_WRITE, FI_SEND, FI_WRITE, fi_addr_t, fi_cq_err_entry, fi_cq_msg_entry, fi_info,
+    fi_msg_rma, fi_rma_iov, fid_av, fid_cq, fid_domain, fid_ep, fid_fabric, iovec,
 };
 
 use tailback_transport::Span;
@@ -18,6 +18,9 @@ use tailback_transport::Span;
 use super::region::{Card, Region, RegionId, Regions};
 use super::slots::{Kind, Slots, Ticket};
 use super::{Blocking, Fabric, Failure, text};
+
+/// FI_ADDR_UNSPEC, which bindgen cannot read.
+const ANYONE: fi_addr_t = fi_addr_t::MAX;
 
 /// Completions read at a time.
 const BATCH: usize = 16;
@@ -68,6 +71,7 @@ pub(crate) struct Endpoint {
     pub(super) bound_regions: bool,
     pub(super) delivery_complete: bool,
     pub(super) rma: bool,
+    pub(super) directed: bool,
     /// Messages up to this length are copied when posted.
     pub(super) inject: usize,
     pub(super) largest: usize,
@@ -159,11 +163,11 @@ impl Endpoint {
         self.post(ticket, |ep, context| unsafe { fi_tsend(ep, from.cast(), span.len, desc, to, tag, context) })
     }
 
-    /// Posts a receive of a message from the ticket's peer.
+    /// Posts a receive of a message from the ticket's peer, or with its tag where receives are not directed.
     #[inline]
     pub(crate) fn receive(&mut self, ticket: Ticket, span: Span, tag: u64) -> Result<Posted, Failure> {
         let (into, desc) = self.regions.place(ticket.region, span);
-        let from = self.addresses[ticket.peer as usize];
+        let from = if self.directed { self.addresses[ticket.peer as usize] } else { ANYONE };
         // SAFETY: *Live*, *Inside*; *Kept* and *Slots* until the completion.
         self.post(ticket, |ep, context| unsafe { fi_trecv(ep, into.cast(), span.len, desc, from, tag, 0, context) })
     }

@@ -7,11 +7,11 @@ use std::ptr;
 use std::rc::Rc;
 
 use libfabric_sys::{
-    FI_CONTEXT, FI_CONTEXT2, FI_DELIVERY_COMPLETE, FI_DIRECTED_RECV, FI_ENODATA, FI_EP_RDM, FI_EP_UNSPEC, FI_MR_ALLOCATED,
-    FI_MR_BASIC, FI_MR_ENDPOINT, FI_MR_LOCAL, FI_MR_PROV_KEY, FI_MR_SCALABLE, FI_MR_VIRT_ADDR, FI_ORDER_SAS,
-    FI_PROV_ATTR_ONLY, FI_READ, FI_REMOTE_READ, FI_REMOTE_WRITE, FI_RMA, FI_SOCKADDR, FI_SOCKADDR_IN, FI_SOCKADDR_IN6,
-    FI_SOURCE, FI_TAGGED, FI_THREAD_DOMAIN, FI_TYPE_MR_MODE, FI_TYPE_PROTOCOL, FI_TYPE_VERSION, FI_WRITE, LoadError,
-    Library, fi_info,
+    FI_CONTEXT, FI_CONTEXT2, FI_DELIVERY_COMPLETE, FI_DIRECTED_RECV, FI_ENODATA, FI_EP_RDM, FI_EP_UNSPEC,
+    FI_MR_ALLOCATED, FI_MR_BASIC, FI_MR_ENDPOINT, FI_MR_LOCAL, FI_MR_PROV_KEY, FI_MR_SCALABLE, FI_MR_VIRT_ADDR,
+    FI_ORDER_SAS, FI_PROV_ATTR_ONLY, FI_READ, FI_REMOTE_READ, FI_REMOTE_WRITE, FI_RMA, FI_SOCKADDR, FI_SOCKADDR_IN,
+    FI_SOCKADDR_IN6, FI_SOURCE, FI_TAGGED, FI_THREAD_DOMAIN, FI_TYPE_MR_MODE, FI_TYPE_PROTOCOL, FI_TYPE_VERSION,
+    FI_WRITE, Library, LoadError, fi_info,
 };
 
 use super::{Failure, signals, text};
@@ -46,6 +46,8 @@ pub(crate) struct Query<'a> {
     pub delivery_complete: bool,
     /// One-sided reads and writes.
     pub rma: bool,
+    /// Receives from one sender.
+    pub directed: bool,
     /// The traffic class, as in the headers.
     pub traffic_class: u32,
 }
@@ -224,7 +226,8 @@ impl Hints {
                 return Ok(hints);
             }
             let rma = FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
-            (*info).caps = u64::from(FI_TAGGED | if query.rma { rma } else { 0 }) | FI_DIRECTED_RECV;
+            let directed = if query.directed { FI_DIRECTED_RECV } else { 0 };
+            (*info).caps = u64::from(FI_TAGGED | if query.rma { rma } else { 0 }) | directed;
             (*info).mode = FI_CONTEXT | FI_CONTEXT2;
             (*(*info).ep_attr).type_ = FI_EP_RDM;
             tx.msg_order = u64::from(FI_ORDER_SAS);

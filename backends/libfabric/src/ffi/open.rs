@@ -7,8 +7,8 @@ use libfabric_sys::calls::{
     fi_av_insert, fi_av_open, fi_close, fi_cq_open, fi_domain, fi_enable, fi_endpoint, fi_ep_bind, fi_getname,
 };
 use libfabric_sys::{
-    FI_AV_UNSPEC, FI_CQ_FORMAT_MSG, FI_MR_ENDPOINT, FI_MR_PROV_KEY, FI_MR_VIRT_ADDR, FI_RECV, FI_TRANSMIT,
-    FI_WAIT_FD, FI_WAIT_NONE, fi_av_attr, fi_cq_attr, fi_info, fid,
+    FI_AV_UNSPEC, FI_CQ_FORMAT_MSG, FI_MR_ENDPOINT, FI_MR_PROV_KEY, FI_MR_VIRT_ADDR, FI_RECV, FI_TRANSMIT, FI_WAIT_FD,
+    FI_WAIT_NONE, fi_av_attr, fi_cq_attr, fi_info, fid,
 };
 
 use super::endpoint::Endpoint;
@@ -39,6 +39,8 @@ pub(crate) struct OpenConfig {
     pub delivery_complete: bool,
     /// It has one-sided reads and writes.
     pub rma: bool,
+    /// Receives can name their sender.
+    pub directed: bool,
 }
 
 impl Endpoint {
@@ -77,7 +79,8 @@ impl Endpoint {
 
     fn empty(fabric: Fabric, info: *mut fi_info, config: OpenConfig) -> Endpoint {
         // SAFETY: a copy of an answer, which has all its attributes.
-        let (tx, rx, domain, ep) = unsafe { (&*(*info).tx_attr, &*(*info).rx_attr, &*(*info).domain_attr, &*(*info).ep_attr) };
+        let (tx, rx, domain, ep) =
+            unsafe { (&*(*info).tx_attr, &*(*info).rx_attr, &*(*info).domain_attr, &*(*info).ep_attr) };
         let mr_mode = domain.mr_mode.cast_unsigned();
         Endpoint {
             fabric,
@@ -97,6 +100,7 @@ impl Endpoint {
             bound_regions: mr_mode & FI_MR_ENDPOINT != 0,
             delivery_complete: config.delivery_complete,
             rma: config.rma,
+            directed: config.directed,
             inject: tx.inject_size,
             largest: ep.max_msg_size,
             // What is sure to be accepted. Some providers turn away more by other codes than they should.
@@ -118,12 +122,8 @@ impl Endpoint {
         for &(wait_obj, blocking) in kinds {
             // SAFETY: all zeros are a valid attribute; the domain is live, the out-pointer is this object's.
             code = unsafe {
-                let mut attr = fi_cq_attr {
-                    size: self.queue_size,
-                    format: FI_CQ_FORMAT_MSG,
-                    wait_obj,
-                    ..std::mem::zeroed()
-                };
+                let mut attr =
+                    fi_cq_attr { size: self.queue_size, format: FI_CQ_FORMAT_MSG, wait_obj, ..std::mem::zeroed() };
                 fi_cq_open(self.domain, &mut attr, &mut self.cq)
             };
             if code == 0 {

@@ -64,16 +64,7 @@ impl Region {
         // SAFETY: the memory was just allocated with this size.
         unsafe { ptr::write_bytes(memory, 0, layout.size()) };
         let card = Card::default();
-        Region {
-            memory,
-            len,
-            layout,
-            mr: ptr::null_mut(),
-            desc: ptr::null_mut(),
-            card,
-            in_flight: 0,
-            given_up: false,
-        }
+        Region { memory, len, layout, mr: ptr::null_mut(), desc: ptr::null_mut(), card, in_flight: 0, given_up: false }
     }
 
     pub(super) fn start(&self) -> *mut u8 {

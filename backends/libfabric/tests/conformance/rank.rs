@@ -66,6 +66,7 @@ fn work<B: Bootstrap>(arguments: &[String], bootstrap: &mut B) -> std::result::R
                 asked: false,
                 reason: "all ranks share one host".into(),
             }),
+            undirected: arguments[0] == "undirected",
             ..Wishes::default()
         },
         wait: word(3).map(|wait| wait.parse()).transpose().map_err(text)?,
@@ -73,9 +74,10 @@ fn work<B: Bootstrap>(arguments: &[String], bootstrap: &mut B) -> std::result::R
     let raw = LibfabricTransport::open(bootstrap, &config).map_err(text)?;
     let mut transport = Collective::new(Rendezvous::new(raw, protocol, DEFAULT_THRESHOLD));
     match arguments[0].as_str() {
-        "suite" => {
+        "suite" | "undirected" => {
             let chosen = |case: &str| word(5).is_none_or(|part| case.contains(&part));
-            let report = conformance::run_only(bootstrap, &mut transport, chosen).map_err(|failure| failure.to_string())?;
+            let report =
+                conformance::run_only(bootstrap, &mut transport, chosen).map_err(|failure| failure.to_string())?;
             if bootstrap.rank() == Rank(0) {
                 println!("{report}");
             }
