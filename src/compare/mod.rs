@@ -8,6 +8,7 @@ mod attribution;
 mod compatible;
 mod congestors;
 mod figures;
+mod protocols;
 mod render;
 pub mod sides;
 
@@ -21,6 +22,7 @@ use crate::stats::{Batched, Direction, Factor, Statistic, bootstrap};
 pub use attribution::{Attribution, attribute};
 pub use compatible::{Difference, differences};
 pub use figures::{FIGURES_TEST, FigureRow};
+pub use protocols::ProtocolFinding;
 pub use render::{render, title};
 pub use sides::{By, Side, sides};
 
@@ -128,6 +130,9 @@ pub struct Comparison {
     /// What MPI's impact is made of, when MPI and raw runs of like jobs are compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution>,
+    /// What each raw backend's impact is made of, when it ran with several protocols in like jobs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub protocols: Vec<ProtocolFinding>,
 }
 
 /// A kernel's tests on one side, decoded once.
@@ -221,10 +226,12 @@ pub fn compare(sides: &[Side<'_>], statistics: &[Statistic]) -> Comparison {
     }
     let differences: Vec<Difference> = rest.iter().flat_map(|side| differences(first, side)).collect();
     // Blame needs like jobs: where plans or ranks differ, a remainder would be anybody's.
-    let attribution = differences.iter().all(|of| !of.fatal).then(|| attribute(sides)).flatten();
+    let alike = differences.iter().all(|of| !of.fatal);
+    let attribution = alike.then(|| attribute(sides)).flatten();
+    let protocols = if alike { protocols::findings(sides) } else { Vec::new() };
     let names = sides.iter().map(|side| side.label.clone()).collect();
     let figures: Vec<_> = sides.iter().map(|side| figures::of_study(side.file)).collect();
-    Comparison { sides: names, differences, test: TEST, rows, figures: figures::rows(&figures), attribution }
+    Comparison { sides: names, differences, test: TEST, rows, figures: figures::rows(&figures), attribution, protocols }
 }
 
 /// Compares the congestors of one file with each other; nothing when it has fewer than two.
@@ -238,6 +245,7 @@ pub fn compare_congestors(file: &ResultFile) -> Option<Comparison> {
         rows: Vec::new(),
         figures: figures::rows(&figures),
         attribution: None,
+        protocols: Vec::new(),
     })
 }
 

@@ -199,6 +199,13 @@ fn compared(sides: &[Side<'_>]) -> String {
         let tables: String = tables::attribution(of).iter().map(super::html::HtmlTable::render).collect();
         format!("<h3>Network or library</h3><ul>{said}</ul><p>{}</p>{tables}", escape(&of.resemblance()))
     });
+    let protocols: String = comparison
+        .protocols
+        .iter()
+        .map(|of| format!("<li>{} over {}: {}.</li>", escape(&of.title), escape(&of.backend), escape(&of.sentence())))
+        .collect();
+    let blame =
+        if protocols.is_empty() { blame } else { format!("{blame}<h3>Network or protocol</h3><ul>{protocols}</ul>") };
     told + &shown + &blame
 }
 
