@@ -179,7 +179,8 @@ fn cell(x: f64, y: f64, width: f64, height: f64, error: f64, (k, bytes): (usize,
         escape(&title)
     );
     if width > 30.0 {
-        out += &text(x + width / 2.0, y + 11.0, "middle", "tick", &format!("{:+.0}", 100.0 * error));
+        let class = if strength > 0.6 { "sign" } else { "tick" };
+        out += &text(x + width / 2.0, y + 11.0, "middle", class, &format!("{:+.0}", 100.0 * error));
     }
     out
 }
