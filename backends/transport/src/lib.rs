@@ -24,6 +24,7 @@ mod group;
 pub mod loopback;
 mod monitor;
 mod types;
+mod wait;
 
 pub use bootstrap::{Bootstrap, Merge};
 pub use capability::{Capabilities, Description, Operation, Support};
@@ -33,3 +34,4 @@ pub use error::{Error, Result};
 pub use group::{Group, Idle, Lane, Proposal, RawGroup, RawTransport, Transport};
 pub use monitor::Monitor;
 pub use types::{Bytes, Nanos, Rank, Span, Tag};
+pub use wait::WaitMode;
