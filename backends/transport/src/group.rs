@@ -146,6 +146,9 @@ pub trait RawGroup {
     fn rank(&self) -> Rank;
     fn size(&self) -> usize;
     fn now(&self) -> Nanos;
+    /// Also looks at the span of a receive that is pending, if that is of at most 32 bytes at a multiple of eight: each
+    /// of its words of eight bytes is then as it was before the receive was posted, or as the message has it, or, where
+    /// bytes arrive one after the other, a prefix of that.
     fn read(&self, offset: usize, into: &mut [u8]);
     fn write(&mut self, offset: usize, from: &[u8]);
 

@@ -7,7 +7,8 @@
 //! A backend comes in one of two shapes:
 //! - it implements [`Transport`] and [`Group`] itself, collectives included (MPI does);
 //! - it implements [`RawTransport`] and [`RawGroup`] (messages, put, get, flush) and is wrapped in
-//!   [`Collective`], which adds barrier, allreduce and agreement: the same known algorithms on every raw backend.
+//!   [`Rendezvous`], which adds the put and get protocols for messages, and then in [`Collective`], which adds barrier,
+//!   allreduce and agreement: the same known protocols and algorithms on every raw backend.
 //!
 //! Kernels are generic over [`Group`] and monomorphised, so there is no dyn call in a timed loop. Every backend
 //! instantiates [`conformance`], which is the executable definition of these traits.
@@ -23,6 +24,7 @@ mod error;
 mod group;
 pub mod loopback;
 mod monitor;
+pub mod rendezvous;
 mod types;
 mod wait;
 
@@ -33,5 +35,6 @@ pub use collective::Collective;
 pub use error::{Error, Result};
 pub use group::{Group, Idle, Lane, Proposal, RawGroup, RawTransport, Transport};
 pub use monitor::Monitor;
+pub use rendezvous::{Protocol, Rendezvous};
 pub use types::{Bytes, Nanos, Rank, Span, Tag};
 pub use wait::WaitMode;
