@@ -6,24 +6,26 @@
 mod dry_run;
 pub mod interrupt;
 mod request;
+mod runs;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tailback_transport::{Bootstrap, Monitor, Nanos, Rank, Support, Transport};
+use tailback_transport::{Bootstrap, Capabilities, Monitor, Rank, Support, Transport};
 
-use crate::backend::Work;
+use crate::backend::{Networks, Visitor, Work};
 use crate::cli::{self, TransportOptions};
-use crate::engine::{self, Control, Job, OnPhase};
+use crate::engine::OnPhase;
 use crate::kernel::Info;
 use crate::layout::{Layout, Nodes};
 use crate::local::PhaseReporter;
 use crate::output::{Format, Progress};
 use crate::plan::Plan;
-use crate::result::{self, Build, Command, HostFacts, ResultFile, RunBuilder, System};
+use crate::result::{self, Command, ResultFile};
 
 use request::Decision;
 pub use request::Request;
+use runs::Runs;
 
 impl Work for Request {
     fn transport(&self) -> &TransportOptions {
@@ -39,12 +41,13 @@ impl Work for Request {
         })
     }
 
-    fn run<B: Bootstrap, T: Transport>(&self, bootstrap: &mut B, transport: &mut T, monitor: &Arc<Monitor>) -> u8 {
+    fn run<N: Networks>(&self, networks: &mut N, monitor: &Arc<Monitor>) -> u8 {
         interrupt::flag();
-        match Session::prepare(self, bootstrap, transport) {
-            Ok(Prepared::Ready(session)) => session.run(self, bootstrap, transport, monitor),
+        let root = networks.bootstrap().rank() == Rank(0);
+        match Session::prepare(self, networks) {
+            Ok(Prepared::Ready(session)) => Runs::new(&session, self, monitor, root).make(networks),
             Ok(Prepared::Told(code)) => code,
-            Err(error) => give_up(bootstrap, &error),
+            Err(error) => give_up(networks.bootstrap(), &error),
         }
     }
 }
@@ -67,11 +70,9 @@ enum Prepared {
 }
 
 impl Session {
-    fn prepare<B: Bootstrap, T: Transport>(
-        request: &Request,
-        bootstrap: &mut B,
-        transport: &T,
-    ) -> tailback_transport::Result<Prepared> {
+    /// Everything that can be known to be wrong before the first run is found out here. Every network is opened for that.
+    fn prepare<N: Networks>(request: &Request, networks: &mut N) -> tailback_transport::Result<Prepared> {
+        let bootstrap = networks.bootstrap();
         let root = bootstrap.rank() == Rank(0);
         let mine = if root { serde_json::to_vec(&request.decide()).expect("plain data") } else { Vec::new() };
         let told = bootstrap.broadcast(mine)?;
@@ -80,104 +81,44 @@ impl Session {
         let prepared = decision.and_then(|decision| {
             let nodes = nodes(&decision.plan, &hosts);
             let layout = layout(&decision, nodes).map_err(|error| error.to_string())?;
-            check_operations(&decision, transport)?;
             Ok(Session { decision, layout })
         });
         // Every rank comes to the same answer, so one tells the user and all end alike.
-        match prepared {
-            Err(message) => {
-                if root {
-                    eprintln!("tailback: error: {message}");
-                }
-                Ok(Prepared::Told(2))
+        let refused = |message: &str| {
+            if root {
+                eprintln!("tailback: error: {message}");
             }
-            Ok(session) if session.decision.dry_run => {
-                if root {
-                    let _ = cli::print(&dry_run::render(&session.decision, &session.layout));
-                }
-                Ok(Prepared::Told(0))
+            Ok(Prepared::Told(2))
+        };
+        let session = match prepared {
+            Ok(session) => session,
+            Err(message) => return refused(&message),
+        };
+        let variants = networks.variants().to_vec();
+        for &variant in &variants {
+            let capabilities = networks.open(variant, AskCapabilities)?;
+            if let Err(message) = check_operations(&session.decision, &capabilities) {
+                return refused(&if variants.len() > 1 { format!("{}: {message}", variant.label()) } else { message });
             }
-            Ok(session) => Ok(Prepared::Ready(Box::new(session))),
         }
+        if session.decision.dry_run {
+            if root {
+                let _ = cli::print(&dry_run::render(&session.decision, &session.layout, &variants));
+            }
+            return Ok(Prepared::Told(0));
+        }
+        Ok(Prepared::Ready(Box::new(session)))
     }
+}
 
-    fn run<B: Bootstrap, T: Transport>(
-        self,
-        request: &Request,
-        bootstrap: &mut B,
-        transport: &mut T,
-        monitor: &Arc<Monitor>,
-    ) -> u8 {
-        let root = bootstrap.rank() == Rank(0);
-        let (started, clock) = (result::now_rfc3339(), Instant::now());
-        let mut notes = self.layout.notes.clone();
-        let description = transport.describe();
-        notes.extend(description.details.get("wait").map(|wait| format!("ranks wait for the network by: {wait}")));
-        if root {
-            request.say(&format!("seed {}", self.decision.seed));
-            notes.iter().for_each(|note| request.say(note));
-        }
-        let system = root.then(|| self.system(bootstrap));
-        let measured = match self.measure(bootstrap, transport, monitor, phase_observer(request, root)) {
-            Ok(measured) => measured,
-            Err(error) => give_up(bootstrap, &error),
-        };
-        let Some(system) = system else { return 0 };
-        let (phases, interrupted) = measured;
-        let mut builder = RunBuilder::new(&self.decision.plan, self.decision.seed, description);
-        for phase in phases {
-            // Resampling takes its time, while the others wait for this rank.
-            monitor.tick();
-            builder.add(phase);
-        }
-        let run = builder.finish();
-        let file = ResultFile {
-            schema_version: result::SCHEMA_VERSION,
-            build: Build::this(),
-            command: self.decision.command,
-            started,
-            duration_s: clock.elapsed().as_secs_f64(),
-            seed: self.decision.seed,
-            plan: self.decision.plan,
-            system,
-            runs: vec![run],
-            lab: None,
-            models: None,
-            notes,
-            interrupted,
-            imported: None,
-        };
-        show(request, &file)
-    }
+/// Asks a network what it can do.
+struct AskCapabilities;
 
-    fn measure<B: Bootstrap, T: Transport>(
-        &self,
-        bootstrap: &mut B,
-        transport: &mut T,
-        monitor: &Arc<Monitor>,
-        on_phase: OnPhase,
-    ) -> tailback_transport::Result<(Vec<engine::Measured>, bool)> {
-        let control = Control { monitor: Arc::clone(monitor), interrupt: interrupt::flag(), on_phase };
-        let Decision { command, plan, seed, duration_s, .. } = &self.decision;
-        let mut job = Job::new(bootstrap, transport, plan, &self.layout, *seed, control)?;
-        let measured = match command {
-            Command::Run => engine::load_test(&mut job)?,
-            Command::Network => engine::network_test(&mut job)?,
-            Command::Congest => engine::congest(&mut job, Nanos((duration_s * 1e9) as u64))?,
-            study => return Err(tailback_transport::Error::Setup(format!("{study:?} is a study and has no plan"))),
-        };
-        job.finish()?;
-        Ok(measured)
-    }
+impl Visitor for AskCapabilities {
+    type Output = Capabilities;
 
-    fn system<B: Bootstrap>(&self, bootstrap: &B) -> System {
-        System {
-            ranks: bootstrap.size(),
-            launcher: bootstrap.launcher(),
-            nodes: result::placement(&self.layout, &self.decision.plan),
-            host: HostFacts::this(),
-            environment: result::environment(),
-        }
+    fn visit<B: Bootstrap, T: Transport>(self, _: &mut B, transport: &mut T) -> Capabilities {
+        transport.capabilities()
     }
 }
 
@@ -198,9 +139,8 @@ fn layout(decision: &Decision, nodes: Nodes) -> Result<Layout, crate::layout::La
     }
 }
 
-/// Refuses kernels that the transport cannot run, before anything runs.
-fn check_operations<T: Transport>(decision: &Decision, transport: &T) -> Result<(), String> {
-    let capabilities = transport.capabilities();
+/// Refuses kernels that a network cannot run, before anything runs.
+fn check_operations(decision: &Decision, capabilities: &Capabilities) -> Result<(), String> {
     let canaries = decision.plan.canaries.iter().map(|test| test.kernel.info());
     let congestors = decision.plan.congestors.iter().map(|test| test.kernel.info());
     let used: Vec<Info> = match decision.command {

@@ -1,6 +1,7 @@
 //! Chooses how the ranks come together and what they measure. The only place that knows which backends are compiled in.
 
 mod tcp;
+mod variant;
 
 // The one place of src that asks for features: an absent backend is a module that says so.
 #[cfg(feature = "mpi")]
@@ -9,18 +10,21 @@ mod mpi;
 #[path = "mpi_absent.rs"]
 mod mpi;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tailback_tcp::JoinConfig;
 use tailback_tcp::bootstrap::variables;
-use tailback_transport::{Bootstrap, Monitor, Transport};
+use tailback_tcp::{JoinConfig, Secret};
+use tailback_transport::{Bootstrap, Error, Monitor, Result as TransportResult, Transport};
 
 use crate::cli::TransportOptions;
 use crate::lab::LabSpec;
 use crate::local;
 use crate::models::study::StudyRequest;
 use crate::session::Request;
+
+pub use variant::{Variant, variants};
 
 /// What a command asks of a backend, and does with the job it is given.
 pub trait Work {
@@ -31,7 +35,31 @@ pub trait Work {
     fn stall_limit(&self) -> Option<Duration>;
 
     /// Does the work as one rank of a job and gives the exit code. Errors end the whole job.
-    fn run<B: Bootstrap, T: Transport>(&self, bootstrap: &mut B, transport: &mut T, monitor: &Arc<Monitor>) -> u8;
+    fn run<N: Networks>(&self, networks: &mut N, monitor: &Arc<Monitor>) -> u8;
+}
+
+/// The networks under test of one job, opened one at a time, so that none of them competes with another.
+pub trait Networks {
+    /// Who is here, whatever network is open.
+    type Bootstrap: Bootstrap;
+
+    /// Outside of [`Networks::open`].
+    fn bootstrap(&mut self) -> &mut Self::Bootstrap;
+
+    /// What the runs go over, in order. At least one.
+    fn variants(&self) -> &[Variant];
+
+    /// Opens a network, hands it to `visitor`, and closes it. Collective over the job.
+    fn open<V: Visitor>(&mut self, variant: Variant, visitor: V) -> TransportResult<V::Output>;
+}
+
+/// What is done with an open network.
+pub trait Visitor {
+    /// What it leaves.
+    type Output;
+
+    /// Does it.
+    fn visit<B: Bootstrap, T: Transport>(self, bootstrap: &mut B, transport: &mut T) -> Self::Output;
 }
 
 /// A network under test, as the user names it.
@@ -41,6 +69,44 @@ pub enum Backend {
     Tcp,
     /// The MPI library this binary was built with
     Mpi,
+}
+
+impl Backend {
+    /// Whether its messages follow a protocol of ours.
+    fn is_raw(self) -> bool {
+        self != Backend::Mpi
+    }
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Backend::Tcp => "tcp",
+            Backend::Mpi => "mpi",
+        })
+    }
+}
+
+/// Opens a raw network between ranks that came together somehow and share `secret`. A further raw backend is a further
+/// line here, in [`Backend`] and in [`available`].
+fn open_raw<B: Bootstrap, V: Visitor>(
+    variant: Variant,
+    options: &TransportOptions,
+    bootstrap: &mut B,
+    secret: &Secret,
+    visitor: V,
+) -> TransportResult<V::Output> {
+    match variant.backend {
+        Backend::Tcp => {
+            let mut transport = variant.over(tcp::open(options, bootstrap, secret)?);
+            Ok(visitor.visit(bootstrap, &mut transport))
+        }
+        Backend::Mpi => Err(Error::Setup(needs_mpi_launcher())),
+    }
+}
+
+fn needs_mpi_launcher() -> String {
+    format!("--transport mpi needs an MPI launcher, such as mpirun ({})", mpi::state())
 }
 
 /// The compiled-in backends and what each can do here.
@@ -101,15 +167,25 @@ fn find_job() -> Result<Job, String> {
 }
 
 fn in_job<W: Work>(request: &W, alone: impl FnOnce() -> Result<u8, String>) -> Result<u8, String> {
-    match (find_job()?, request.transport().transport) {
-        (Job::Refused, _) => Ok(2),
-        (Job::Tailback(config), None | Some(Backend::Tcp)) => tcp::over_own_bootstrap(request, *config),
-        (Job::Tailback(_), Some(Backend::Mpi)) | (Job::None, Some(Backend::Mpi)) => {
-            Err(format!("--transport mpi needs an MPI launcher, such as mpirun ({})", mpi::state()))
+    let job = find_job()?;
+    let default = if matches!(job, Job::Mpi(_)) { Backend::Mpi } else { Backend::Tcp };
+    let variants = match variants(request.transport(), default) {
+        Ok(variants) if !matches!(job, Job::Mpi(_)) && variants.iter().any(|v| v.backend == Backend::Mpi) => {
+            Err(needs_mpi_launcher())
         }
-        (Job::Mpi(launcher), None | Some(Backend::Mpi)) => mpi::over_mpi(request, &launcher),
-        (Job::Mpi(launcher), Some(Backend::Tcp)) => mpi::tcp_over_mpi_bootstrap(request, &launcher),
-        (Job::None, None | Some(Backend::Tcp)) => alone(),
+        other => other,
+    };
+    let variants = match variants {
+        Ok(variants) => variants,
+        // Every rank finds the same mistake.
+        Err(_) if !speaks_for_all() => return Ok(2),
+        Err(message) => return Err(message),
+    };
+    match job {
+        Job::Refused => Ok(2),
+        Job::Tailback(config) => tcp::over_own_bootstrap(request, *config, variants),
+        Job::Mpi(launcher) => mpi::over_mpi(request, &launcher, variants),
+        Job::None => alone(),
     }
 }
 

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use tailback_mpi::{MpiBootstrap, MpiTransport};
 use tailback_tcp::Secret;
-use tailback_transport::{Bootstrap, Monitor, Rank};
+use tailback_transport::{Bootstrap, Monitor, Rank, Result as TransportResult};
 
-use super::{Work, tcp};
+use super::{Backend, Networks, Variant, Visitor, Work, open_raw};
+use crate::cli::TransportOptions;
 use crate::session;
 
 const COULD_NOT_RUN: u8 = 2;
@@ -20,20 +21,43 @@ pub(super) fn launcher() -> Option<String> {
     tailback_mpi::launcher().map(|launcher| launcher.to_string())
 }
 
-pub(super) fn over_mpi<W: Work>(request: &W, _launcher: &str) -> Result<u8, String> {
+/// Ranks that MPI brought together, over MPI and over raw networks.
+pub(super) fn over_mpi<W: Work>(request: &W, _launcher: &str, variants: Vec<Variant>) -> Result<u8, String> {
     let monitor = Arc::new(Monitor::new());
-    let Some((mut bootstrap, mut transport)) = init(request, &monitor)? else { return Ok(COULD_NOT_RUN) };
-    Ok(request.run(&mut bootstrap, &mut transport, &monitor))
+    let Some((mut bootstrap, transport)) = init(request, &monitor)? else { return Ok(COULD_NOT_RUN) };
+    let secret = match shared_secret(&mut bootstrap) {
+        Ok(secret) => secret,
+        Err(error) => session::give_up(&bootstrap, &error),
+    };
+    let mut networks = MpiNetworks { bootstrap, transport, secret, options: request.transport(), variants };
+    Ok(request.run(&mut networks, &monitor))
 }
 
-/// Sockets between ranks that MPI brought together.
-pub(super) fn tcp_over_mpi_bootstrap<W: Work>(request: &W, _launcher: &str) -> Result<u8, String> {
-    let monitor = Arc::new(Monitor::new());
-    let Some((mut bootstrap, _mpi)) = init(request, &monitor)? else { return Ok(COULD_NOT_RUN) };
-    let opened = shared_secret(&mut bootstrap).and_then(|secret| tcp::open(request, &mut bootstrap, &secret));
-    match opened {
-        Ok(mut transport) => Ok(request.run(&mut bootstrap, &mut transport, &monitor)),
-        Err(error) => session::give_up(&bootstrap, &error),
+/// What those ranks can open. MPI stays initialised throughout, and is not called while another network is measured.
+struct MpiNetworks<'a> {
+    bootstrap: MpiBootstrap,
+    transport: MpiTransport,
+    secret: Secret,
+    options: &'a TransportOptions,
+    variants: Vec<Variant>,
+}
+
+impl Networks for MpiNetworks<'_> {
+    type Bootstrap = MpiBootstrap;
+
+    fn bootstrap(&mut self) -> &mut MpiBootstrap {
+        &mut self.bootstrap
+    }
+
+    fn variants(&self) -> &[Variant] {
+        &self.variants
+    }
+
+    fn open<V: Visitor>(&mut self, variant: Variant, visitor: V) -> TransportResult<V::Output> {
+        if variant.backend == Backend::Mpi {
+            return Ok(visitor.visit(&mut self.bootstrap, &mut self.transport));
+        }
+        open_raw(variant, self.options, &mut self.bootstrap, &self.secret, visitor)
     }
 }
 
@@ -47,7 +71,7 @@ fn init<W: Work>(request: &W, monitor: &Arc<Monitor>) -> Result<Option<(MpiBoots
 }
 
 /// A new secret from rank 0, told over MPI.
-fn shared_secret(bootstrap: &mut MpiBootstrap) -> tailback_transport::Result<Secret> {
+fn shared_secret(bootstrap: &mut MpiBootstrap) -> TransportResult<Secret> {
     let mine = if bootstrap.rank() == Rank(0) { Secret::random()?.to_hex() } else { String::new() };
     let told = bootstrap.broadcast(mine.into_bytes())?;
     Secret::from_hex(&String::from_utf8_lossy(&told))

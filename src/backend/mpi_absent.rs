@@ -1,6 +1,6 @@
 //! What is said of MPI by a binary without it.
 
-use super::Work;
+use super::{Variant, Work};
 
 /// Set by the launchers of Open MPI, Hydra, PMI, PMIx, PALS and jsrun.
 const TRACES: [&str; 5] = ["OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMIX_RANK", "PALS_RANKID", "JSM_NAMESPACE_SIZE"];
@@ -18,10 +18,6 @@ pub(super) fn launcher() -> Option<String> {
     TRACES.iter().find(|name| std::env::var_os(name).is_some()).map(|name| format!("an MPI launcher ({name} is set)"))
 }
 
-pub(super) fn over_mpi<W: Work>(_request: &W, launcher: &str) -> Result<u8, String> {
+pub(super) fn over_mpi<W: Work>(_request: &W, launcher: &str, _variants: Vec<Variant>) -> Result<u8, String> {
     Err(format!("started by {launcher}, but this binary has no MPI: build it with --features mpi"))
-}
-
-pub(super) fn tcp_over_mpi_bootstrap<W: Work>(request: &W, launcher: &str) -> Result<u8, String> {
-    over_mpi(request, launcher)
 }

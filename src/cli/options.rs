@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use tailback_tcp::WaitMode;
+use tailback_transport::Protocol;
 
 use crate::backend::Backend;
 use crate::kernel::{Canary, Congestor};
@@ -193,9 +194,19 @@ pub struct TransportOptions {
     #[arg(long, env = "TAILBACK_NO_LAB", hide_env = true, value_parser = clap::builder::FalseyValueParser::new())]
     pub no_lab: bool,
 
-    /// The network under test [default: mpi under an MPI launcher, else tcp]
-    #[arg(long, value_enum)]
-    pub transport: Option<Backend>,
+    /// The network under test; several are run one after the other, with the same seed and placement, into one result
+    /// [default: mpi under an MPI launcher, else tcp]
+    #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
+    pub transport: Vec<Backend>,
+
+    /// How messages above the eager threshold travel over raw transports: eager (at once), put (RTS, CTS, put, FIN) or
+    /// get (RTS, get, FIN); a run for each that is named [default: eager]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub protocol: Vec<Protocol>,
+
+    /// With put and get: messages of at most this size are sent eagerly [default: 1KiB]
+    #[arg(long, value_name = "BYTES", value_parser = units::bytes)]
+    pub eager_threshold: Option<usize>,
 
     /// How a rank waits: spin, yield or block [default: block when ranks outnumber cores, else spin]
     #[arg(long, value_name = "MODE", env = "TAILBACK_WAIT", hide_env_values = true)]

@@ -6,6 +6,7 @@
 
 mod attribution;
 mod compatible;
+mod protocols;
 mod render;
 pub mod sides;
 
@@ -17,6 +18,7 @@ use crate::stats::{Batched, Direction, Factor, Statistic, bootstrap};
 
 pub use attribution::{Attribution, attribute};
 pub use compatible::{Difference, differences};
+pub use protocols::ProtocolFinding;
 pub use render::{render, title};
 pub use sides::{By, Side, sides};
 
@@ -121,6 +123,9 @@ pub struct Comparison {
     /// What MPI's impact is made of, when MPI and raw runs of like jobs are compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution>,
+    /// What each raw backend's impact is made of, when it ran with several protocols in like jobs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub protocols: Vec<ProtocolFinding>,
 }
 
 /// A kernel's tests on one side, decoded once.
@@ -214,9 +219,11 @@ pub fn compare(sides: &[Side<'_>], statistics: &[Statistic]) -> Comparison {
     }
     let differences: Vec<Difference> = rest.iter().flat_map(|side| differences(first, side)).collect();
     // Blame needs like jobs: where plans or ranks differ, a remainder would be anybody's.
-    let attribution = differences.iter().all(|of| !of.fatal).then(|| attribute(sides)).flatten();
+    let alike = differences.iter().all(|of| !of.fatal);
+    let attribution = alike.then(|| attribute(sides)).flatten();
+    let protocols = if alike { protocols::findings(sides) } else { Vec::new() };
     let names = sides.iter().map(|side| side.label.clone()).collect();
-    Comparison { sides: names, differences, test: TEST, rows, attribution }
+    Comparison { sides: names, differences, test: TEST, rows, attribution, protocols }
 }
 
 #[cfg(test)]

@@ -37,6 +37,7 @@ pub fn render(comparison: &Comparison) -> String {
     if let Some(attribution) = &comparison.attribution {
         out += &attribution.render();
     }
+    out += &super::protocols::render(&comparison.protocols);
     let _ = writeln!(out, "* significant: the {}.", comparison.test);
     out += "Batches of one job do not show how jobs differ from each other; one mark in twenty is chance.\n";
     out

@@ -76,6 +76,12 @@ pub fn sides(files: &[(PathBuf, ResultFile)]) -> Vec<Side<'_>> {
     sides
 }
 
+/// The runs of one file.
+pub fn of_file(file: &ResultFile) -> Vec<Side<'_>> {
+    let names = distinct(file.runs.iter().map(run_label).collect());
+    file.runs.iter().zip(names).map(|(run, label)| Side { label, file, run }).collect()
+}
+
 /// The runs to compare: by file, or within one file by `by`.
 pub fn chosen(files: &[(PathBuf, ResultFile)], by: Option<By>) -> Result<Vec<Side<'_>>, String> {
     let mut sides = sides(files);

@@ -21,6 +21,8 @@ pub struct Control {
     pub interrupt: Arc<AtomicBool>,
     /// Called on every rank when a phase begins, with its name and its budget.
     pub on_phase: OnPhase,
+    /// What this run goes over, where the job has several: phases are then named with it.
+    pub over: Option<String>,
 }
 
 impl Control {
@@ -28,9 +30,20 @@ impl Control {
         self.interrupt.load(Ordering::Relaxed)
     }
 
+    /// A phase that is measured begins.
     pub(super) fn enter(&self, phase: &str, budget: Nanos) {
-        self.monitor.enter(phase);
-        (self.on_phase)(phase, budget);
+        let name = self.named(phase);
+        self.monitor.enter(&name);
+        (self.on_phase)(&name, budget);
+    }
+
+    /// A step before or after the measured ones begins.
+    fn step(&self, name: &str) {
+        self.monitor.enter(&self.named(name));
+    }
+
+    fn named(&self, phase: &str) -> String {
+        self.over.as_ref().map_or_else(|| phase.to_owned(), |over| format!("{phase} over {over}"))
     }
 }
 
@@ -69,7 +82,7 @@ impl<'a, B: Bootstrap, T: Transport> Job<'a, B, T> {
         seed: u64,
         control: Control,
     ) -> Result<Self> {
-        control.monitor.enter("connecting");
+        control.step("connecting");
         let me = bootstrap.rank();
         let role = layout.role(me);
         let everyone: Vec<Rank> = (0..bootstrap.size()).map(Rank::from).collect();
@@ -112,7 +125,7 @@ impl<'a, B: Bootstrap, T: Transport> Job<'a, B, T> {
 
     /// Ends the job in order: nobody leaves while another may still need an answer.
     pub fn finish(mut self) -> Result<()> {
-        self.control.monitor.enter("finishing");
+        self.control.step("finishing");
         self.world.barrier()?;
         self.bootstrap.barrier()
     }

@@ -12,7 +12,7 @@ use crate::lab::{Lab, LabSpec, PortCounters};
 use crate::layout::{Layout, Nodes};
 use crate::output::Progress;
 use crate::plan::{Plan, Preset};
-use crate::result::{self, Command, ControlRecord, LabRecord, PhaseCounters, ResultFile, Verdict};
+use crate::result::{self, Command, ControlRecord, LabRecord, PhaseCounters, ResultFile};
 use crate::session::{self, Request};
 
 /// Any port does: rank 0 has a network namespace of its own.
@@ -109,9 +109,7 @@ impl LabBench<'_> {
             Ran::Code(_) => return Ok(None),
         };
         file.interrupted |= unshaped.interrupted;
-        let (Some(shaped), Some(run)) = (file.runs.first(), unshaped.runs.into_iter().next()) else { return Ok(None) };
-        let verdicts = shaped.impacts.iter().filter_map(|impact| Verdict::of(shaped, &run, impact)).collect();
-        Ok(Some(ControlRecord { run, phases, verdicts }))
+        Ok(ControlRecord::of(&file.runs, unshaped.runs, phases))
     }
 
     /// Runs the ranks once, over links as they are.

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use tailback_transport::{Bootstrap, Error, Monitor, Operation, Rank, Support, Transport};
+use tailback_transport::{Bootstrap, Bytes, Error, Monitor, Operation, Rank, Support, Transport};
 
-use crate::backend::Work;
+use crate::backend::{Networks, Visitor, Work};
 use crate::cli::{self, TransportOptions};
 use crate::layout::Nodes;
 use crate::models::{beff, contention, maxrate};
@@ -88,18 +88,47 @@ impl Work for StudyRequest {
         self.transport.stall_limit.or(Some(Duration::from_secs(120)))
     }
 
-    fn run<B: Bootstrap, T: Transport>(&self, bootstrap: &mut B, transport: &mut T, monitor: &Arc<Monitor>) -> u8 {
-        match self.measure(bootstrap, transport, monitor) {
+    fn run<N: Networks>(&self, networks: &mut N, monitor: &Arc<Monitor>) -> u8 {
+        let root = networks.bootstrap().rank() == Rank(0);
+        let outcome = match networks.variants() {
+            &[variant] => {
+                let threshold = variant.eager_threshold();
+                match networks.open(variant, Measure { request: self, threshold, monitor }) {
+                    Ok(outcome) => outcome,
+                    Err(error) => crate::session::give_up(networks.bootstrap(), &error),
+                }
+            }
+            several => {
+                let count = several.len();
+                Err(Error::Setup(format!("a study runs over one transport with one protocol; {count} were named")))
+            }
+        };
+        match outcome {
             Ok(code) => code,
             // Every rank finds the same mistake in the set-up: one tells the user and all end alike.
             Err(Error::Setup(message)) => {
-                if bootstrap.rank() == Rank(0) {
+                if root {
                     eprintln!("tailback: error: {message}");
                 }
                 2
             }
-            Err(error) => crate::session::give_up(bootstrap, &error),
+            Err(error) => crate::session::give_up(networks.bootstrap(), &error),
         }
+    }
+}
+
+/// The study over an open network.
+struct Measure<'a> {
+    request: &'a StudyRequest,
+    threshold: Option<Bytes>,
+    monitor: &'a Arc<Monitor>,
+}
+
+impl Visitor for Measure<'_> {
+    type Output = tailback_transport::Result<u8>;
+
+    fn visit<B: Bootstrap, T: Transport>(self, bootstrap: &mut B, transport: &mut T) -> Self::Output {
+        self.request.measure(bootstrap, transport, self.threshold, self.monitor)
     }
 }
 
@@ -138,6 +167,7 @@ impl StudyRequest {
         &self,
         bootstrap: &mut B,
         transport: &mut T,
+        threshold: Option<Bytes>,
         monitor: &Arc<Monitor>,
     ) -> tailback_transport::Result<u8> {
         let root = bootstrap.rank() == Rank(0);
@@ -155,14 +185,8 @@ impl StudyRequest {
         if !root {
             return Ok(0);
         }
-        let description = transport.describe();
         let run = Run {
-            transport: TransportFacts {
-                backend: description.backend,
-                library: description.library,
-                protocol: None,
-                details: description.details,
-            },
+            transport: TransportFacts::of(transport.describe(), threshold),
             tests: Vec::new(),
             congestors: Vec::new(),
             impacts: Vec::new(),

@@ -11,7 +11,11 @@ use crate::stats::Summary;
 
 pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
     let mut out = String::new();
-    for run in &result.runs {
+    for (at, run) in result.runs.iter().enumerate() {
+        if result.runs.len() > 1 {
+            // GPCNeT has no such line; it has one transport.
+            let _ = writeln!(out, "{}Over {}", if at > 0 { "\n" } else { "" }, run.transport.label());
+        }
         header(&mut out, result);
         let mut tables = vec![isolated(run, verbose)];
         if verbose {

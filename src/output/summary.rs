@@ -6,6 +6,7 @@ use tailback_transport::Bytes;
 
 use super::number::{factor, figure};
 use super::table::Table;
+use crate::compare;
 use crate::engine::Phase;
 use crate::lab::PortCounters;
 use crate::result::{Command, CongestorLoad, ControlRecord, LabRecord, Node, NodeRole, ResultFile, Run, Test};
@@ -33,6 +34,9 @@ pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
             );
         }
     }
+    if result.runs.len() > 1 {
+        side_by_side(&mut out, result, verbose);
+    }
     if result.interrupted {
         out += "Interrupted: phases that were not complete are left out.\n";
     }
@@ -57,6 +61,16 @@ fn heading(out: &mut String, result: &ResultFile, run: &Run) {
         let _ = writeln!(out, "  {line}");
     }
     out.push('\n');
+}
+
+/// The runs of one job beside each other, and what that says about network, library and protocol.
+fn side_by_side(out: &mut String, result: &ResultFile, verbose: bool) {
+    let sides = compare::sides::of_file(result);
+    let statistics: &[Statistic] = if verbose { &Statistic::ALL } else { &[Statistic::Avg, Statistic::P99] };
+    let comparison = compare::compare(&sides, statistics);
+    if !comparison.rows.is_empty() {
+        let _ = writeln!(out, "Runs side by side\n\n{}", compare::render(&comparison));
+    }
 }
 
 /// Who does what, a line per role.
@@ -185,9 +199,14 @@ fn busiest_ports(lab: &LabRecord) -> Table {
 }
 
 fn verdicts(control: &ControlRecord) -> Table {
-    let mut table = Table::new(["test", "impact", "unshaped", "comes from"]);
+    let several = control.verdicts.iter().any(|verdict| verdict.run.is_some());
+    let mut table =
+        Table::new(several.then_some("run").into_iter().chain(["test", "impact", "unshaped", "comes from"]));
     for verdict in &control.verdicts {
-        table.row([verdict.title.clone(), factor(verdict.shaped), factor(verdict.unshaped), verdict.cause.to_string()]);
+        let cells =
+            [verdict.title.clone(), factor(verdict.shaped), factor(verdict.unshaped), verdict.cause.to_string()];
+        let run = several.then(|| verdict.run.clone().unwrap_or_default());
+        table.row(run.into_iter().chain(cells));
     }
     table
 }

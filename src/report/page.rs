@@ -162,6 +162,13 @@ fn comparison(report: &Report<'_>) -> Content {
         let tables: String = tables::attribution(of).iter().map(super::html::HtmlTable::render).collect();
         format!("<h3>Network or library</h3><ul>{said}</ul><p>{}</p>{tables}", escape(&of.resemblance()))
     });
+    let protocols: String = comparison
+        .protocols
+        .iter()
+        .map(|of| format!("<li>{} over {}: {}.</li>", escape(&of.title), escape(&of.backend), escape(&of.sentence())))
+        .collect();
+    let blame =
+        if protocols.is_empty() { blame } else { format!("{blame}<h3>Network or protocol</h3><ul>{protocols}</ul>") };
     let lead = format!(
         "Every run beside {}. A star marks a significant difference: the {TEST}. One star in twenty is chance.",
         escape(&comparison.sides[0])

@@ -6,7 +6,7 @@ use crate::compare::{self, Comparison, Side, State};
 use crate::engine::Phase;
 use crate::kernel::Canary;
 use crate::output::{factor, figure, placement_lines, with_interval};
-use crate::result::{CongestorLoad, Test};
+use crate::result::{CongestorLoad, Test, Verdict};
 use crate::stats::{Statistic, Summary};
 
 /// Impacts of every run: the answer, before any detail.
@@ -53,7 +53,8 @@ pub(super) fn facts(side: &Side<'_>) -> [HtmlTable; 2] {
     }
     if let Some(lab) = &file.lab {
         fact("emulated cluster", format!("{} hosts on one machine, {}", lab.hosts.len(), lab.mode));
-        for verdict in lab.control.iter().flat_map(|control| &control.verdicts) {
+        let own = |verdict: &&Verdict| verdict.run.as_ref().is_none_or(|run| *run == transport.label());
+        for verdict in lab.control.iter().flat_map(|control| &control.verdicts).filter(own) {
             let (shaped, unshaped) = (factor(verdict.shaped), factor(verdict.unshaped));
             let title = &verdict.title;
             fact("cause", format!("{title}: {} (impact {shaped}, {unshaped} with unshaped links)", verdict.cause));

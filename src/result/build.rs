@@ -1,6 +1,6 @@
 //! From what the engine measured to what the file says.
 
-use tailback_transport::Description;
+use tailback_transport::{Bytes, Description};
 
 use super::{BatchRecord, CongestorLoad, EncodedHistogram, Node, NodeRole, Run, Test, TestImpact, TransportFacts};
 use crate::engine::{Load, Measured, Phase};
@@ -18,11 +18,9 @@ pub struct RunBuilder<'a> {
 }
 
 impl<'a> RunBuilder<'a> {
-    /// A run of `plan` over the transport described.
-    pub fn new(plan: &'a Plan, seed: u64, description: Description) -> Self {
-        let Description { backend, library, mut details } = description;
-        let protocol = details.remove("protocol");
-        let transport = TransportFacts { backend, library, protocol, details };
+    /// A run of `plan` over the transport described, whose messages are eager up to `threshold`.
+    pub fn new(plan: &'a Plan, seed: u64, description: Description, threshold: Option<Bytes>) -> Self {
+        let transport = TransportFacts::of(description, threshold);
         let run = Run { transport, tests: Vec::new(), congestors: Vec::new(), impacts: Vec::new() };
         RunBuilder { plan, seed, run, isolated: Vec::new() }
     }

@@ -27,6 +27,14 @@ pub fn write(path: &Path, result: &ResultFile) -> Result<(), ResultError> {
     write_text(path, &(serde_json::to_string_pretty(result).expect("a result is plain data") + "\n"))
 }
 
+/// Writes a result that a later one replaces; to a file only, since what a pipe or a device was given is not replaced.
+pub fn write_draft(path: &Path, result: &ResultFile) -> Result<(), ResultError> {
+    match Target::of(path) {
+        Ok(Target::Stream(_)) => Ok(()),
+        _ => write(path, result),
+    }
+}
+
 /// Writes a text whole or not at all: a reader sees the old file or the new one, never a part.
 pub fn write_text(path: &Path, text: &str) -> Result<(), ResultError> {
     Target::of(path)

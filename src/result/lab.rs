@@ -35,9 +35,33 @@ pub struct PhaseCounters {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub struct ControlRecord {
+    /// The first run again, or the only one.
     pub run: Run,
+    /// The others, where there are several, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_runs: Vec<Run>,
     pub phases: Vec<PhaseCounters>,
     pub verdicts: Vec<Verdict>,
+}
+
+impl ControlRecord {
+    /// Holds `shaped` runs against the same runs with unshaped links; nothing when there are none of those.
+    pub fn of(shaped: &[Run], unshaped: Vec<Run>, phases: Vec<PhaseCounters>) -> Option<Self> {
+        let several = shaped.len() > 1;
+        let verdicts = shaped.iter().zip(&unshaped).flat_map(|(shaped, unshaped)| {
+            let label = several.then(|| shaped.transport.label());
+            let verdict = |impact| Verdict::of(shaped, unshaped, impact);
+            shaped.impacts.iter().filter_map(verdict).map(move |verdict| Verdict { run: label.clone(), ..verdict })
+        });
+        let verdicts = verdicts.collect();
+        let mut runs = unshaped.into_iter();
+        Some(ControlRecord { run: runs.next()?, more_runs: runs.collect(), phases, verdicts })
+    }
+
+    /// All of its runs.
+    pub fn runs(&self) -> impl Iterator<Item = &Run> {
+        std::iter::once(&self.run).chain(&self.more_runs)
+    }
 }
 
 /// What a canary's impact comes from.
@@ -69,6 +93,9 @@ pub struct Verdict {
     pub kernel: Canary,
     /// Its row in the tables.
     pub title: String,
+    /// Which run, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
     /// Impact on the average, with shaped links.
     pub shaped: f64,
     /// The same with unshaped links.
@@ -96,6 +123,7 @@ impl Verdict {
         Some(Verdict {
             kernel: impact.kernel,
             title: impact.title.clone(),
+            run: None,
             shaped: with,
             unshaped: without,
             loaded_ratio: direction.factor(fast, slow),

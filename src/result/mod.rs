@@ -25,7 +25,7 @@ use crate::stats::{Direction, Impact, Summary};
 
 pub use build::{RunBuilder, placement, plain_placement};
 pub use facts::{Build, HostFacts, environment, now_rfc3339};
-pub use file::{ResultError, check_writable, schema, write, write_text};
+pub use file::{ResultError, check_writable, schema, write, write_draft, write_text};
 pub use histogram::EncodedHistogram;
 pub use lab::{Cause, ControlRecord, LabRecord, PhaseCounters, Verdict};
 pub use models::{
@@ -56,7 +56,7 @@ pub struct ResultFile {
     pub plan: Plan,
     /// Where it was run.
     pub system: System,
-    /// One entry for each transport the plan was run over.
+    /// One entry for each transport and protocol the plan was run over, in the order they ran.
     pub runs: Vec<Run>,
     /// The emulated cluster it ran on, if it did.
     pub lab: Option<LabRecord>,
@@ -141,8 +141,11 @@ pub struct TransportFacts {
     pub backend: String,
     /// Library and version under it.
     pub library: String,
-    /// Protocol of two-sided messages, where the user can choose it.
+    /// Protocol of two-sided messages, where the user can choose it: `eager`, `put` or `get`.
     pub protocol: Option<String>,
+    /// Messages of at most this size are eager whatever the protocol; absent where the protocol has no threshold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eager_threshold_bytes: Option<u64>,
     /// Device, provider, addresses, wait mode and so on.
     pub details: std::collections::BTreeMap<String, String>,
 }

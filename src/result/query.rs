@@ -1,6 +1,7 @@
 //! What views ask of a result, so that none of them cares whether its figures were measured or imported.
 
 use hdrhistogram::Histogram;
+use tailback_transport::{Bytes, Description};
 
 use super::{ResultFile, Run, Test, TransportFacts};
 use crate::engine::Phase;
@@ -21,6 +22,15 @@ impl ResultFile {
 }
 
 impl TransportFacts {
+    /// The facts of a transport as it describes itself, with its eager threshold where it has one.
+    pub fn of(description: Description, threshold: Option<Bytes>) -> Self {
+        let Description { backend, library, mut details } = description;
+        // They have keys of their own.
+        let protocol = details.remove("protocol");
+        details.remove("eager threshold");
+        TransportFacts { backend, library, protocol, eager_threshold_bytes: threshold.map(|bytes| bytes.0), details }
+    }
+
     /// Backend and, where there is a choice, protocol.
     pub fn label(&self) -> String {
         match &self.protocol {

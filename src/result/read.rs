@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use super::{ResultError, ResultFile, SCHEMA_VERSION};
+use super::{ControlRecord, ResultError, ResultFile, SCHEMA_VERSION};
 
 /// A result of the largest job known is a few MiB; more than this is something else.
 const LARGEST_FILE: u64 = 1 << 30;
@@ -54,7 +54,7 @@ pub fn parse(bytes: &[u8], path: &str) -> Result<ResultFile, ResultError> {
 
 /// What the types do not say: histograms decode, figures are numbers a plot can show.
 fn check(result: &ResultFile) -> Result<(), String> {
-    let control = result.lab.iter().filter_map(|lab| lab.control.as_ref()).map(|control| &control.run);
+    let control = result.lab.iter().filter_map(|lab| lab.control.as_ref()).flat_map(ControlRecord::runs);
     for test in result.runs.iter().chain(control).flat_map(|run| &run.tests) {
         let batches = test.batches.iter().map(|batch| &batch.histogram);
         for histogram in test.histogram.iter().chain(batches) {

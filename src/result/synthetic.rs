@@ -33,7 +33,7 @@ pub fn file_of(backend: &str, protocol: Option<&str>, impact: impl Fn(Canary) ->
     let mut details = BTreeMap::new();
     protocol.map(|name| details.insert("protocol".to_owned(), name.to_owned()));
     let description = Description { backend: backend.into(), library: "synthetic 1.0".into(), details };
-    let mut builder = RunBuilder::new(&plan, 1, description);
+    let mut builder = RunBuilder::new(&plan, 1, description, None);
     for phase in [Phase::Isolated, Phase::Loaded] {
         for (at, test) in plan.canaries.iter().enumerate() {
             let direction = test.kernel.info().direction;

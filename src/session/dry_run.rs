@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::Decision;
+use crate::backend::Variant;
 use crate::layout::Layout;
 use crate::output::placement_lines;
 use crate::plan::Counts;
@@ -11,7 +12,7 @@ use crate::result::{self, Command};
 /// Joining, connecting and collecting, for a job of laptop size.
 const OVERHEAD_S: f64 = 2.0;
 
-pub(super) fn render(decision: &Decision, layout: &Layout) -> String {
+pub(super) fn render(decision: &Decision, layout: &Layout, variants: &[Variant]) -> String {
     let plan = &decision.plan;
     let mut out = String::new();
     let _ = writeln!(
@@ -23,6 +24,13 @@ pub(super) fn render(decision: &Decision, layout: &Layout) -> String {
         decision.seed,
         plan.budget_s
     );
+    if variants.len() > 1 {
+        out.push_str("\nRuns, one after the other\n");
+        for variant in variants {
+            let threshold = variant.eager_threshold().map(|bytes| format!(" above {bytes}")).unwrap_or_default();
+            let _ = writeln!(out, "  {}{threshold}", variant.label());
+        }
+    }
     if decision.command != Command::Congest {
         out.push_str("\nCanaries\n");
         plan.canaries.iter().for_each(|test| counts(&mut out, &test.title(), &test.counts));
@@ -38,7 +46,7 @@ pub(super) fn render(decision: &Decision, layout: &Layout) -> String {
     for note in &layout.notes {
         let _ = writeln!(out, "  note: {note}");
     }
-    let _ = writeln!(out, "\nExpected duration: at most {:.0} s", duration(decision));
+    let _ = writeln!(out, "\nExpected duration: at most {:.0} s", duration(decision, variants.len()));
     out
 }
 
@@ -51,15 +59,15 @@ fn counts(out: &mut String, title: &str, counts: &Counts) {
     );
 }
 
-fn duration(decision: &Decision) -> f64 {
+fn duration(decision: &Decision, runs: usize) -> f64 {
     let plan = &decision.plan;
     let canaries = plan.canaries.len() as f64;
     let alone = if plan.congestors_alone { plan.congestors.len() as f64 } else { 0.0 };
-    OVERHEAD_S
-        + match decision.command {
-            Command::Run => plan.budget_s * (2.0 * canaries + alone),
-            Command::Network => plan.budget_s * canaries,
-            Command::Congest => decision.duration_s,
-            Command::Maxrate | Command::Contention | Command::Beff => 0.0,
-        }
+    let run = match decision.command {
+        Command::Run => plan.budget_s * (2.0 * canaries + alone),
+        Command::Network => plan.budget_s * canaries,
+        Command::Congest => decision.duration_s,
+        Command::Maxrate | Command::Contention | Command::Beff => 0.0,
+    };
+    runs as f64 * (OVERHEAD_S + run)
 }

@@ -79,6 +79,7 @@ fn failure(call: &'static str, code: c_int, peer: Option<Rank>) -> Error {
     Error::Library { call, peer, code: code.into(), message: String::from_utf8_lossy(&text).trim().to_owned() }
 }
 
+#[inline]
 fn count(operation: &'static str, len: usize) -> Result<c_int> {
     c_int::try_from(len).map_err(|_| Error::Usage {
         operation,

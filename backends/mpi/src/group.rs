@@ -78,17 +78,17 @@ impl Group for MpiGroup {
         self.port.write(offset, from);
     }
 
-    #[inline]
+    #[inline(always)]
     fn post_send(&mut self, to: Rank, tag: Tag, span: Span) -> Result<()> {
         self.port.isend(to, tag, span)
     }
 
-    #[inline]
+    #[inline(always)]
     fn post_recv(&mut self, from: Rank, tag: Tag, span: Span) -> Result<()> {
         self.port.irecv(from, tag, span)
     }
 
-    #[inline]
+    #[inline(always)]
     fn wait_all(&mut self) -> Result<()> {
         self.port.wait_all()
     }
@@ -108,12 +108,12 @@ impl Group for MpiGroup {
         self.port.flush(peer)
     }
 
-    #[inline]
+    #[inline(always)]
     fn barrier(&mut self) -> Result<()> {
         self.port.barrier()
     }
 
-    #[inline]
+    #[inline(always)]
     fn allreduce(&mut self, values: Span) -> Result<()> {
         self.port.allreduce(values)
     }

@@ -120,7 +120,8 @@ impl Lane {
 pub enum Idle {
     /// Return.
     Return,
-    /// Wait as the wait mode says, for a bounded time. It does not sleep through what happens during the round.
+    /// Wait as the wait mode says until something arrives or leaves. The caller has looked at everything that earlier
+    /// rounds completed: nothing else will wake it.
     Wait,
 }
 

@@ -38,8 +38,9 @@ pub use protocol::Protocol;
 /// The shortest message that can be announced, in bytes.
 pub const SHORTEST: usize = 32;
 
-/// The eager threshold of put and get when the user names none.
-pub const DEFAULT_THRESHOLD: Bytes = Bytes(8192);
+/// The eager threshold of put and get when the user names none: below the 4 KiB of GPCNeT's congestors, so that choosing a
+/// protocol changes them, and above what latencies are measured with.
+pub const DEFAULT_THRESHOLD: Bytes = Bytes(1024);
 
 /// A raw transport whose long messages follow a protocol.
 #[derive(Debug)]

@@ -96,9 +96,9 @@ fn an_eager_message_is_one_message() {
     let message = (Operation::TwoSided, 1, 0, Some(Lane::Data), LONG);
     assert_eq!(steps(Protocol::Eager, LONG), [message]);
     for protocol in Protocol::ALL {
-        let short = (Operation::TwoSided, 1, 0, Some(Lane::Data), 8192);
-        assert_eq!(steps(protocol, 8192), [short], "{protocol}: the threshold itself is eager");
-        assert_eq!(travelled(protocol, 8192)[0].0.label, Some((Lane::Data, Tag(7))));
+        let short = (Operation::TwoSided, 1, 0, Some(Lane::Data), 1024);
+        assert_eq!(steps(protocol, 1024), [short], "{protocol}: the threshold itself is eager");
+        assert_eq!(travelled(protocol, 1024)[0].0.label, Some((Lane::Data, Tag(7))));
     }
 }
 
@@ -109,7 +109,7 @@ fn put_is_rts_cts_put_fin() {
     let put = (Operation::Put, 1, 0, None, LONG);
     let fin = (Operation::TwoSided, 1, 0, Some(Lane::Protocol), 8);
     assert_eq!(steps(Protocol::Put, LONG), [rts, cts, put, fin]);
-    assert_eq!(steps(Protocol::Put, 8193)[2], (Operation::Put, 1, 0, None, 8193));
+    assert_eq!(steps(Protocol::Put, 1025)[2], (Operation::Put, 1, 0, None, 1025));
 }
 
 #[test]

@@ -24,6 +24,8 @@ pub(crate) struct Port {
     members: Box<[Rank]>,
     largest_tag: u32,
     segment: Segment,
+    /// How many requests are under way: the first of `requests`, each with its peer. All three have the same room.
+    posted: usize,
     requests: Vec<MPI_Request>,
     peers: Vec<c_int>,
     statuses: Vec<MPI_Status>,
@@ -49,19 +51,22 @@ impl Port {
         let segment = if windows { Segment::window(comm, len)? } else { Segment::plain(len)? };
         // A put must not reach memory that its owner has yet to zero.
         comm.barrier()?;
-        Ok(Port {
+        let mut port = Port {
             comm,
             background,
             members: members.into(),
             largest_tag,
             segment,
-            requests: Vec::with_capacity(REQUESTS),
-            peers: Vec::with_capacity(REQUESTS),
-            statuses: Vec::with_capacity(REQUESTS),
+            posted: 0,
+            requests: Vec::new(),
+            peers: Vec::new(),
+            statuses: Vec::new(),
             barrier: null_request(),
             agreement: null_request(),
             proposals: Box::new([[0; 4]; 2]),
-        })
+        };
+        port.grow();
+        Ok(port)
     }
 
     pub(crate) fn comm(&self) -> Comm {
@@ -74,14 +79,14 @@ impl Port {
 
     /// Hands over what must be freed. If something is pending, what MPI still refers to is leaked.
     pub(crate) fn retire(&mut self) -> Remains {
-        let idle = self.requests.is_empty() && self.barrier == null_request() && self.agreement == null_request();
+        let idle = self.posted == 0 && self.barrier == null_request() && self.agreement == null_request();
         if !idle {
             Box::leak(std::mem::take(&mut self.proposals));
         }
         Remains { comms: [self.comm, self.background[0], self.background[1]], segment: self.segment, idle }
     }
 
-    #[inline]
+    #[inline(always)]
     fn peer(&self, operation: &'static str, rank: Rank) -> Result<c_int> {
         if rank.index() < self.members.len() {
             return Ok(rank.0.cast_signed());
@@ -89,7 +94,7 @@ impl Port {
         Err(Error::Usage { operation, detail: format!("no member {rank} in a group of {}", self.members.len()) })
     }
 
-    #[inline]
+    #[inline(always)]
     fn tag(&self, operation: &'static str, tag: Tag) -> Result<c_int> {
         if tag.0 <= self.largest_tag {
             return Ok(tag.0.cast_signed());
@@ -98,52 +103,66 @@ impl Port {
         Err(Error::Usage { operation, detail })
     }
 
-    #[inline]
-    fn posted(&mut self, request: MPI_Request, peer: c_int) {
-        self.requests.push(request);
-        self.peers.push(peer);
+    /// Where the next request goes; it counts once [`Port::posted`] says so.
+    #[inline(always)]
+    fn slot(&mut self) -> &mut MPI_Request {
+        if self.posted == self.requests.len() {
+            self.grow();
+        }
+        &mut self.requests[self.posted]
     }
 
-    #[inline]
+    #[cold]
+    fn grow(&mut self) {
+        let room = (2 * self.requests.len()).max(REQUESTS);
+        self.requests.resize(room, null_request());
+        self.peers.resize(room, 0);
+        self.statuses.reserve(room);
+    }
+
+    #[inline(always)]
+    fn posted(&mut self, peer: c_int) {
+        self.peers[self.posted] = peer;
+        self.posted += 1;
+    }
+
+    #[inline(always)]
     pub(crate) fn isend(&mut self, to: Rank, tag: Tag, span: Span) -> Result<()> {
         let (peer, tag) = (self.peer("post_send", to)?, self.tag("post_send", tag)?);
         let (at, n) = self.segment.place("post_send", span)?;
-        let mut request = null_request();
+        let request: *mut MPI_Request = self.slot();
         // SAFETY: *Live*, *Inside*, *Alive*.
         unsafe {
             let at = at.cast_const().cast();
-            mpi!(MPI_Isend(at, n, tailback_mpi_byte, peer, tag, self.comm.raw, &mut request), self.job_rank(peer))
+            mpi!(MPI_Isend(at, n, tailback_mpi_byte, peer, tag, self.comm.raw, request), self.job_rank(peer))
         }?;
-        self.posted(request, peer);
+        self.posted(peer);
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn irecv(&mut self, from: Rank, tag: Tag, span: Span) -> Result<()> {
         let (peer, tag) = (self.peer("post_recv", from)?, self.tag("post_recv", tag)?);
         let (at, n) = self.segment.place("post_recv", span)?;
-        let mut request = null_request();
+        let request: *mut MPI_Request = self.slot();
         // SAFETY: *Live*, *Inside*, *Alive*.
         unsafe {
             let at = at.cast();
-            mpi!(MPI_Irecv(at, n, tailback_mpi_byte, peer, tag, self.comm.raw, &mut request), self.job_rank(peer))
+            mpi!(MPI_Irecv(at, n, tailback_mpi_byte, peer, tag, self.comm.raw, request), self.job_rank(peer))
         }?;
-        self.posted(request, peer);
+        self.posted(peer);
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn wait_all(&mut self) -> Result<()> {
-        // One post may have grown the requests: the statuses follow before MPI writes one for each.
-        self.statuses.reserve(self.requests.len());
-        let n = count("wait_all", self.requests.len())?;
-        // SAFETY: *Live*; `requests` has `n` active requests of ours and `statuses` room for as many.
+        let n = count("wait_all", self.posted)?;
+        // SAFETY: *Live*; the first `n` of `requests` are active and ours, and `statuses` has room for as many.
         let code = unsafe { ffi::MPI_Waitall(n, self.requests.as_mut_ptr(), self.statuses.as_mut_ptr()) };
         if code != 0 {
             return Err(self.wait_failure(code));
         }
-        self.requests.clear();
-        self.peers.clear();
+        self.posted = 0;
         Ok(())
     }
 
@@ -151,7 +170,7 @@ impl Port {
     #[cold]
     fn wait_failure(&self, code: c_int) -> Error {
         if code == tailback_mpi_err_in_status {
-            for (i, &peer) in self.peers.iter().enumerate() {
+            for (i, &peer) in self.peers[..self.posted].iter().enumerate() {
                 // SAFETY: with this code MPI has set the error field of all `n` statuses, which are plain numbers.
                 let error = unsafe { (&raw const (*self.statuses.as_ptr().add(i)).MPI_ERROR).read() };
                 if error != 0 && error != tailback_mpi_err_pending {

@@ -69,7 +69,7 @@ impl Segment {
     }
 
     /// The address and MPI count of a span inside the segment.
-    #[inline]
+    #[inline(always)]
     pub(super) fn place(&self, operation: &'static str, span: Span) -> Result<(*mut u8, c_int)> {
         let inside = span.len <= self.len && span.offset <= self.len - span.len;
         match c_int::try_from(span.len) {

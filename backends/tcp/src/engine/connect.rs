@@ -17,7 +17,6 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tailback_transport::{Rank, Result};
 
 use super::peer::{Link, Route};
-use super::progress::NAP;
 use super::{Engine, HALF, failed};
 use crate::handshake::{CHALLENGE, HELLO, Hello, LONGEST, Nonce, PROOF, Role, VERDICT, Verdict, nonce};
 
@@ -238,7 +237,6 @@ impl Engine {
         let report = |e: io::Error| failed("connect", Some(Rank::from(peer)), e);
         half.socket.set_tcp_nodelay(true).map_err(report)?;
         half.socket.set_nonblocking(false).map_err(report)?;
-        half.socket.set_read_timeout(Some(NAP)).map_err(report)?;
         epoll::modify(&self.epoll, &half.socket, EventData::new_u64(peer as u64), interest())
             .map_err(|e| report(e.into()))?;
         self.peers[peer].route = Route::Up(Box::new(Link::new(half.socket)));

@@ -24,7 +24,7 @@ const LOOK_EVERY: u32 = 256;
 const LOOK_EVERY_BUSY: u32 = 16;
 
 /// The longest sleep: bounds how late a stranger's time limit is noticed.
-pub(super) const NAP: Duration = Duration::from_millis(100);
+const NAP: Duration = Duration::from_millis(100);
 
 impl Engine {
     /// One round: writes what was held back, reads what has arrived, waits if there was nothing and `idle` says so.
@@ -74,7 +74,8 @@ impl Engine {
     }
 
     /// The peer to sleep on, if nothing but its bytes can matter: a job of two, connected, with nothing left to write.
-    /// One system call then waits and reads. Strangers wait for the end of the nap.
+    /// One system call then waits and reads, without a time limit, for the kernel's timer costs as much as all of our own work.
+    /// Strangers wait for the peer's next bytes.
     fn only_source(&self) -> Option<usize> {
         let (&[peer], 2) = (self.up.as_slice(), self.peers.len()) else { return None };
         let quiet = self.connecting + self.strangers == 0 && !self.listener_ready;

@@ -40,7 +40,7 @@ impl Engine {
         self.read_with(peer, RecvFlags::DONTWAIT)
     }
 
-    /// As [`Engine::read_link`], but sleeps until something arrives or the socket's time limit passes.
+    /// As [`Engine::read_link`], but sleeps until something arrives or the connection ends.
     pub(super) fn read_sleeping(&mut self, peer: usize) -> Result<bool> {
         self.read_with(peer, RecvFlags::empty())
     }
