@@ -9,6 +9,11 @@ mod mpi;
 #[cfg(not(feature = "mpi"))]
 #[path = "mpi_absent.rs"]
 mod mpi;
+#[cfg(feature = "verbs")]
+mod verbs;
+#[cfg(not(feature = "verbs"))]
+#[path = "verbs_absent.rs"]
+mod verbs;
 
 use std::fmt;
 use std::sync::Arc;
@@ -69,12 +74,27 @@ pub enum Backend {
     Tcp,
     /// The MPI library this binary was built with
     Mpi,
+    /// Queue pairs of InfiniBand or RoCE
+    Verbs,
 }
 
 impl Backend {
     /// Whether its messages follow a protocol of ours.
     fn is_raw(self) -> bool {
         self != Backend::Mpi
+    }
+
+    /// Whether ranks can open it here; asked before any rank starts.
+    fn check(self, options: &TransportOptions) -> Result<(), String> {
+        match self {
+            Backend::Tcp | Backend::Mpi => Ok(()),
+            Backend::Verbs => verbs::check(options),
+        }
+    }
+
+    /// Whether it can run on the emulated cluster, whose network is made of the kernel's own interfaces.
+    pub fn fits_lab(self) -> bool {
+        self != Backend::Verbs
     }
 }
 
@@ -83,6 +103,7 @@ impl fmt::Display for Backend {
         f.write_str(match self {
             Backend::Tcp => "tcp",
             Backend::Mpi => "mpi",
+            Backend::Verbs => "verbs",
         })
     }
 }
@@ -101,6 +122,7 @@ fn open_raw<B: Bootstrap, V: Visitor>(
             let mut transport = variant.over(tcp::open(options, bootstrap, secret)?);
             Ok(visitor.visit(bootstrap, &mut transport))
         }
+        Backend::Verbs => verbs::open(variant, options, bootstrap, visitor),
         Backend::Mpi => Err(Error::Setup(needs_mpi_launcher())),
     }
 }
@@ -109,9 +131,9 @@ fn needs_mpi_launcher() -> String {
     format!("--transport mpi needs an MPI launcher, such as mpirun ({})", mpi::state())
 }
 
-/// The compiled-in backends and what each can do here.
+/// The compiled-in backends and what each can do here: a line, or several.
 pub fn available() -> Vec<(&'static str, String)> {
-    vec![("tcp", "ready: plain sockets, nothing to install".into()), ("mpi", mpi::state())]
+    vec![("tcp", "ready: plain sockets, nothing to install".into()), ("mpi", mpi::state()), ("verbs", verbs::state())]
 }
 
 /// What launcher, if any, this process sees.
@@ -173,7 +195,8 @@ fn in_job<W: Work>(request: &W, alone: impl FnOnce() -> Result<u8, String>) -> R
         Ok(variants) if !matches!(job, Job::Mpi(_)) && variants.iter().any(|v| v.backend == Backend::Mpi) => {
             Err(needs_mpi_launcher())
         }
-        other => other,
+        Ok(variants) => usable(request.transport(), &variants).map(|()| variants),
+        mistaken => mistaken,
     };
     let variants = match variants {
         Ok(variants) => variants,
@@ -187,6 +210,18 @@ fn in_job<W: Work>(request: &W, alone: impl FnOnce() -> Result<u8, String>) -> R
         Job::Mpi(launcher) => mpi::over_mpi(request, &launcher, variants),
         Job::None => alone(),
     }
+}
+
+/// Whether what was asked for is there, and meant for what was asked for.
+fn usable(options: &TransportOptions, variants: &[Variant]) -> Result<(), String> {
+    let used = |backend: Backend| variants.iter().any(|variant| variant.backend == backend);
+    if options.verbs.is_given() && !used(Backend::Verbs) {
+        return Err("--device, --port, --gid-index and --service-level are for --transport verbs".into());
+    }
+    if options.traffic_class.is_some() && !used(Backend::Verbs) {
+        return Err("--traffic-class is for --transport verbs".into());
+    }
+    variants.iter().try_for_each(|variant| variant.backend.check(options))
 }
 
 fn has_secret() -> bool {

@@ -21,7 +21,7 @@ pub(super) fn text() -> String {
     );
     out.push_str("\nBackends\n");
     for (name, state) in backend::available() {
-        let _ = writeln!(out, "  {name:<10} {state}");
+        let _ = writeln!(out, "  {name:<10} {}", state.replace('\n', "\n             "));
     }
     let _ = writeln!(out, "\nJob\n  {}", backend::job_seen());
     out.push_str("\nCanaries\n");

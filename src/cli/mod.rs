@@ -21,7 +21,7 @@ use crate::session::Request;
 pub use checks::CheckOptions;
 pub use options::{
     CommonOptions, CongestOptions, LocalOptions, NetworkOptions, OutputOptions, PlanOptions, RunOptions,
-    TransportOptions,
+    TransportOptions, VerbsOptions,
 };
 
 /// Measures what congestion does to HPC and data-centre networks.

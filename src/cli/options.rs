@@ -226,9 +226,45 @@ pub struct TransportOptions {
     #[arg(long, value_name = "ADDRESS", env = "TAILBACK_DATA_ADDR", hide_env_values = true)]
     pub data_address: Option<IpAddr>,
 
+    #[command(flatten)]
+    pub verbs: VerbsOptions,
+
+    /// With verbs: the class of all packets, dscp:0 to dscp:63 or the whole byte, 0 to 255 [default: 0]
+    #[arg(long, value_name = "CLASS")]
+    pub traffic_class: Option<String>,
+
     /// End the job when a rank makes no progress for this long [default: 60s plus four budgets; none for congest]
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub stall_limit: Option<Duration>,
+}
+
+/// Which of the RDMA devices, and how.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Transport")]
+#[allow(missing_docs)]
+pub struct VerbsOptions {
+    /// With verbs: the device, as `tailback info` names it [default: the first with an active port]
+    #[arg(long, value_name = "NAME", env = "TAILBACK_DEVICE", hide_env_values = true)]
+    pub device: Option<String>,
+
+    /// With verbs: the device's port, from 1 [default: the first that is active]
+    #[arg(long, value_name = "N")]
+    pub port: Option<u8>,
+
+    /// With verbs: which of the port's addresses (GIDs) [default: on RoCE, version 2 with an IPv4 address]
+    #[arg(long, value_name = "N")]
+    pub gid_index: Option<u8>,
+
+    /// With verbs: the service level, on RoCE the priority, of all packets [default: 0]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..16))]
+    pub service_level: Option<u8>,
+}
+
+impl VerbsOptions {
+    /// Whether the user chose something that only verbs have on the command line; the environment may be everyone's.
+    pub fn is_given(&self) -> bool {
+        self.port.is_some() || self.gid_index.is_some() || self.service_level.is_some()
+    }
 }
 
 /// What is shown and kept.

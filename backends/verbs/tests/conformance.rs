@@ -2,8 +2,9 @@
 //! device, so `ci/verbs-test` starts it, in the guest of `ci/rdma-guest`.
 //!
 //! ```text
-//! conformance suite RANKS [WAIT [PART]]   every case, or those with PART in their name; exit code 0 when none found a fault
-//! conformance describe                    what the transport says about itself
+//! conformance suite RANKS [WAIT [PART [PROTOCOL]]]   every case, or those with PART in their name, with long messages by
+//!                                                    PROTOCOL (eager, put, get); exit code 0 when none found a fault
+//! conformance describe                               what the transport says about itself
 //! ```
 
 use std::ffi::OsString;
@@ -13,7 +14,8 @@ use std::time::Duration;
 
 use tailback_tcp::launch::{self, LaunchOptions};
 use tailback_tcp::{JoinConfig, TcpBootstrap};
-use tailback_transport::{Bootstrap, Collective, Monitor, Rank, RawTransport, conformance};
+use tailback_transport::rendezvous::DEFAULT_THRESHOLD;
+use tailback_transport::{Bootstrap, Collective, Monitor, Protocol, Rank, RawTransport, Rendezvous, conformance};
 use tailback_verbs::{VerbsConfig, VerbsTransport};
 
 /// For an emulated machine with more ranks than cores.
@@ -42,7 +44,7 @@ fn launch(arguments: &[String]) -> Result<i32, String> {
     let ranks = match arguments.first().map(String::as_str) {
         Some("suite") => arguments.get(1).and_then(|count| count.parse().ok()).ok_or("how many ranks?")?,
         Some("describe") => 1,
-        _ => return Err("conformance suite RANKS [WAIT [PART]], or conformance describe".into()),
+        _ => return Err("conformance suite RANKS [WAIT [PART [PROTOCOL]]], or conformance describe".into()),
     };
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let command = [program.into()].into_iter().chain(arguments.iter().map(OsString::from)).collect();
@@ -63,14 +65,15 @@ fn as_rank(mut config: JoinConfig, arguments: &[String]) -> Outcome {
     if arguments[0] == "describe" {
         describe(&transport);
     } else {
-        suite(&mut bootstrap, transport, arguments.get(3).map_or("", String::as_str));
+        let protocol = arguments.get(4).map(|name| name.parse()).transpose().map_err(text)?.unwrap_or_default();
+        suite(&mut bootstrap, transport, arguments.get(3).map_or("", String::as_str), protocol);
     }
     bootstrap.finish().map_err(text)
 }
 
 #[allow(clippy::print_stdout)]
-fn suite(bootstrap: &mut TcpBootstrap, transport: VerbsTransport, part: &str) {
-    let mut transport = Collective::new(transport);
+fn suite(bootstrap: &mut TcpBootstrap, transport: VerbsTransport, part: &str, protocol: Protocol) {
+    let mut transport = Collective::new(Rendezvous::new(transport, protocol, DEFAULT_THRESHOLD));
     match conformance::run_only(bootstrap, &mut transport, |name| name.contains(part)) {
         Ok(report) if bootstrap.rank() == Rank(0) => println!("{report}"),
         Ok(_) => {}
