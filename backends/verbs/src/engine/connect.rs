@@ -90,13 +90,10 @@ impl Engine {
             Route::Linked(_) => {}
         }
         self.connect(peer, &hello)?;
-        if !hello.heard {
-            self.greet(peer)?;
-        }
         if hello.connected {
             self.hear(peer)?;
         }
-        Ok(())
+        if hello.heard { Ok(()) } else { self.greet(peer) }
     }
 
     /// Connects this end to the one that a greeting names.

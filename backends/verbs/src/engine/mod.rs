@@ -33,8 +33,9 @@ const DATAGRAM: u64 = 1 << 62;
 /// How many completions are taken at once.
 const BATCH: usize = 16;
 
-/// How long a rank that ends waits for what it sent to arrive.
-const LINGER: Duration = Duration::from_secs(2);
+/// How long a rank that ends waits for what it sent to arrive: long enough for the device to say it once more. A peer
+/// that ended first does not answer at all.
+const LINGER: Duration = Duration::from_millis(400);
 
 /// See the module.
 #[derive(Debug)]

@@ -42,9 +42,11 @@ impl Engine {
             }
             let open = &mut self.peers[rank.index()].open;
             *open -= member.receives();
-            if let Key::Asked(work) = std::mem::take(&mut member.key) {
+            // Only what waits for an answer: work that is queued already still needs to know where to go.
+            if let Key::Asked(work) = &mut member.key {
                 unused += work.len();
                 *open -= work.len();
+                work.clear();
             }
         }
         self.groups.unuse(slot, unused);
