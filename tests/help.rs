@@ -6,10 +6,22 @@ use common::{run, succeed};
 
 #[test]
 fn help_texts() {
-    for command in
-        ["", "run", "network", "congest", "compare", "report", "import", "maxrate", "contention", "beff", "launch"]
-            .into_iter()
-            .chain(["lab", "lab run", "info", "schema", "secret"])
+    for command in [
+        "",
+        "run",
+        "network",
+        "congest",
+        "show",
+        "compare",
+        "report",
+        "import",
+        "maxrate",
+        "contention",
+        "beff",
+        "launch",
+    ]
+    .into_iter()
+    .chain(["lab", "lab run", "info", "schema", "secret"])
     {
         let name = if command.is_empty() { "tailback".to_owned() } else { command.replace(' ', "_") };
         insta::assert_snapshot!(name, succeed(&format!("{command} --help")).stdout);

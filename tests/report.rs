@@ -88,3 +88,80 @@ fn what_is_no_result_is_refused_and_nothing_is_overwritten() {
         assert_eq!(std::fs::read_to_string(&page).unwrap(), "mine");
     }
 }
+
+#[test]
+fn imported_figures_are_shown_in_every_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let (log, file) = (folder.path().join("gpcnet.log"), folder.path().join("gpcnet.json"));
+    let original = succeed("run --budget 100ms --format gpcnet").stdout;
+    std::fs::write(&log, &original).unwrap();
+    succeed(&format!("import gpcnet {} --out {}", log.display(), file.display()));
+    let show = |format: &str| succeed(&format!("show {} --format {format}", file.display())).stdout;
+    let table = show("table");
+    assert!(table.starts_with("Imported from GPCNeT 1.3: 10 ranks on 10 nodes"), "{table}");
+    assert_eq!(table.matches("RR Two-sided Lat (8 B)").count(), 3, "isolated, loaded, impact: {table}");
+    assert!(!table.contains("no samples"), "{table}");
+    assert_eq!(show("gpcnet").matches("usec").count(), original.matches("usec").count());
+    let csv = show("csv");
+    let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(lines.len(), 1 + 6, "{csv}");
+    assert!(lines.iter().all(|line| line.len() == lines[0].len()), "{csv}");
+    let avg = lines[0].iter().position(|name| *name == "avg").unwrap();
+    assert!(lines[1..].iter().all(|line| line[avg].parse::<f64>().is_ok()), "{csv}");
+}
+
+#[test]
+fn congestors_are_compared_within_a_file_and_between_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let mix = measure(folder.path(), "mix.json", "--congestors incast,a2a --congestors-alone");
+    let within = succeed(&format!("compare {mix} --by congestor")).stdout;
+    for text in ["Congestors alone\n", "While lat measured\n", "delivered by all its ranks"] {
+        assert!(within.contains(text), "{text}: {within}");
+    }
+    let one = measure(folder.path(), "one.json", "--congestors a2a");
+    assert!(run(&format!("compare {mix} {one}")).refusal().contains("not comparable"));
+    let between = succeed(&format!("compare {mix} {one} --by congestor")).stdout;
+    assert!(between.contains("Congestion impact") && between.contains("note: a2a: congestors: "), "{between}");
+    assert!(run(&format!("compare {one} --by congestor")).refusal().contains("fewer than two congestors"));
+}
+
+#[test]
+fn studies_are_compared_and_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = |name: &str, line: &str| {
+        let file = folder.path().join(name).display().to_string();
+        succeed(&format!("{line} --no-lab --quiet --out {file}"));
+        file
+    };
+    let maxrate = "maxrate --most-pairs 2 --largest 16384 --repetitions 4 --iterations 3";
+    let (a, b) = (study("a.json", maxrate), study("b.json", maxrate));
+    let compared = succeed(&format!("compare {a} {b}")).stdout;
+    assert!(compared.contains("Measured aggregate rate, 16 KiB") && compared.contains("2 pairs"), "{compared}");
+    let beff = study("beff.json", "beff -n 2 --rings 1 --bandwidth-bytes 20000 --latency-iterations 3");
+    let graph = study("graph.json", "contention --shape in-2,ring-3 --bytes 20000 --repetitions 1");
+    assert!(run(&format!("compare {a} {beff}")).refusal().contains("not comparable"));
+    for (file, expected) in [(&beff, "MaxPingPongLatency_usec"), (&graph, "1>0, measured")] {
+        assert!(succeed(&format!("compare {file} {file}")).stdout.contains(expected), "{expected}");
+    }
+    let page = folder.path().join("report.html");
+    let plots = folder.path().join("plots");
+    let line = format!("report {a} {b} {beff} {graph} --out {} --plots {}", page.display(), plots.display());
+    succeed(&line);
+    let html = std::fs::read_to_string(&page).unwrap();
+    for text in
+        ["How many ranks per node", "Relative error of the max-rate model", "MaxPingPongLatency_usec", "ring-3: "]
+    {
+        assert!(html.contains(text), "{text}");
+    }
+    for name in
+        ["maxrate-rates-a.svg", "contention-graph-2-graph.svg", "contention-errors-graph.svg", "beff-latency-beff.svg"]
+    {
+        assert!(plots.join(name).is_file(), "{name}");
+    }
+    if cfg!(feature = "png") {
+        succeed(&format!("{line} --png"));
+        assert!(std::fs::read(plots.join("maxrate-rates-a.png")).unwrap().starts_with(b"\x89PNG"));
+    } else {
+        assert!(run(&format!("{line} --png")).refusal().contains("built without PNG"));
+    }
+}

@@ -4,6 +4,11 @@ mod tcp;
 mod variant;
 
 // The one place of src that asks for features: an absent backend is a module that says so.
+#[cfg(feature = "libfabric")]
+mod libfabric;
+#[cfg(not(feature = "libfabric"))]
+#[path = "libfabric_absent.rs"]
+mod libfabric;
 #[cfg(feature = "mpi")]
 mod mpi;
 #[cfg(not(feature = "mpi"))]
@@ -16,6 +21,7 @@ mod verbs;
 mod verbs;
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,6 +80,8 @@ pub enum Backend {
     Tcp,
     /// The MPI library this binary was built with
     Mpi,
+    /// Endpoints of a libfabric provider
+    Libfabric,
     /// Queue pairs of InfiniBand or RoCE
     Verbs,
 }
@@ -88,6 +96,7 @@ impl Backend {
     fn check(self, options: &TransportOptions) -> Result<(), String> {
         match self {
             Backend::Tcp | Backend::Mpi => Ok(()),
+            Backend::Libfabric => libfabric::check(&options.fabric),
             Backend::Verbs => verbs::check(options),
         }
     }
@@ -103,6 +112,7 @@ impl fmt::Display for Backend {
         f.write_str(match self {
             Backend::Tcp => "tcp",
             Backend::Mpi => "mpi",
+            Backend::Libfabric => "libfabric",
             Backend::Verbs => "verbs",
         })
     }
@@ -122,6 +132,7 @@ fn open_raw<B: Bootstrap, V: Visitor>(
             let mut transport = variant.over(tcp::open(options, bootstrap, secret)?);
             Ok(visitor.visit(bootstrap, &mut transport))
         }
+        Backend::Libfabric => libfabric::open(variant, options, bootstrap, visitor),
         Backend::Verbs => verbs::open(variant, options, bootstrap, visitor),
         Backend::Mpi => Err(Error::Setup(needs_mpi_launcher())),
     }
@@ -131,9 +142,14 @@ fn needs_mpi_launcher() -> String {
     format!("--transport mpi needs an MPI launcher, such as mpirun ({})", mpi::state())
 }
 
-/// The compiled-in backends and what each can do here: a line, or several.
-pub fn available() -> Vec<(&'static str, String)> {
-    vec![("tcp", "ready: plain sockets, nothing to install".into()), ("mpi", mpi::state()), ("verbs", verbs::state())]
+/// The compiled-in backends and what each can do here: a line, or several. Libfabric is the system's, or `libfabric`.
+pub fn available(libfabric: Option<&Path>) -> Vec<(&'static str, String)> {
+    vec![
+        ("tcp", "ready: plain sockets, nothing to install".into()),
+        ("mpi", mpi::state()),
+        ("libfabric", libfabric::state(libfabric)),
+        ("verbs", verbs::state()),
+    ]
 }
 
 /// What launcher, if any, this process sees.
@@ -215,11 +231,14 @@ fn in_job<W: Work>(request: &W, alone: impl FnOnce() -> Result<u8, String>) -> R
 /// Whether what was asked for is there, and meant for what was asked for.
 fn usable(options: &TransportOptions, variants: &[Variant]) -> Result<(), String> {
     let used = |backend: Backend| variants.iter().any(|variant| variant.backend == backend);
-    if options.verbs.is_given() && !used(Backend::Verbs) {
-        return Err("--device, --port, --gid-index and --service-level are for --transport verbs".into());
+    if options.fabric.is_given() && !used(Backend::Libfabric) {
+        return Err("--provider and --domain are for --transport libfabric".into());
     }
-    if options.traffic_class.is_some() && !used(Backend::Verbs) {
-        return Err("--traffic-class is for --transport verbs".into());
+    if options.verbs.is_given() && !used(Backend::Verbs) {
+        return Err("--port, --gid-index and --service-level are for --transport verbs".into());
+    }
+    if options.fabric.traffic_class.is_some() && !used(Backend::Libfabric) && !used(Backend::Verbs) {
+        return Err("--traffic-class is for --transport libfabric and verbs".into());
     }
     variants.iter().try_for_each(|variant| variant.backend.check(options))
 }

@@ -38,7 +38,7 @@ fn config(options: &TransportOptions) -> Result<VerbsConfig, String> {
         port: options.verbs.port,
         gid_index: options.verbs.gid_index,
         service_level: options.verbs.service_level.unwrap_or_default(),
-        traffic_class: options.traffic_class.as_deref().map_or(Ok(0), traffic_class)?,
+        traffic_class: options.fabric.traffic_class.as_deref().map_or(Ok(0), traffic_class)?,
         wait: options.wait,
     })
 }

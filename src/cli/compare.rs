@@ -1,11 +1,11 @@
 //! `tailback compare`: results side by side, and whether they differ.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use super::checks::CheckOptions;
-use crate::compare::{self, By, sides};
+use crate::compare::{self, By, Comparison, sides};
 use crate::result::{self, ResultFile};
 use crate::stats::Statistic;
 
@@ -16,7 +16,8 @@ pub struct CompareOptions {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Compare the runs of one file with each other
+    /// Compare the runs of one file with each other, or its congestors; files that differ in their congestors with
+    /// --by congestor
     #[arg(long, value_enum)]
     by: Option<By>,
 
@@ -39,24 +40,26 @@ pub struct CompareOptions {
 impl CompareOptions {
     pub(super) fn execute(self) -> Result<u8, String> {
         let files = read(&self.files)?;
+        if let ([(path, file)], Some(By::Congestor)) = (&files[..], self.by) {
+            return self.congestors(path, file);
+        }
         let sides = sides::chosen(&files, self.by)?;
         let statistics: &[Statistic] = if self.verbose { &Statistic::ALL } else { &[Statistic::Avg, Statistic::P99] };
-        let comparison = compare::compare(&sides, statistics);
+        let mut comparison = compare::compare(&sides, statistics);
+        if self.by == Some(By::Congestor) {
+            // What is asked for is no obstacle.
+            comparison.differences.iter_mut().filter(|of| of.is_of_congestors()).for_each(|of| of.fatal = false);
+        }
         let fatal: Vec<String> =
             comparison.differences.iter().filter(|d| d.fatal).map(|d| format!("{}: {}", d.side, d.what)).collect();
         if !fatal.is_empty() && !self.force {
             let list = fatal.join("\n  ");
             return Err(format!("these results are not comparable (--force compares them all the same):\n  {list}"));
         }
-        if comparison.rows.is_empty() {
+        if comparison.rows.is_empty() && comparison.figures.is_empty() {
             return Err("these results have no test in common".into());
         }
-        let text = if self.json {
-            serde_json::to_string_pretty(&comparison).expect("plain data") + "\n"
-        } else {
-            compare::render(&comparison)
-        };
-        super::print(&text)?;
+        self.print(&comparison)?;
         let mut checks = Vec::new();
         let all = if self.checks.has_ratios() { compare::compare(&sides, &Statistic::ALL) } else { comparison };
         for threshold in &self.checks.fail_if {
@@ -67,6 +70,25 @@ impl CompareOptions {
             }
         }
         self.checks.conclude(&checks)
+    }
+
+    fn print(&self, comparison: &Comparison) -> Result<u8, String> {
+        super::print(&if self.json {
+            serde_json::to_string_pretty(comparison).expect("plain data") + "\n"
+        } else {
+            compare::render(comparison)
+        })
+    }
+
+    /// The congestors of one file.
+    fn congestors(&self, path: &Path, file: &ResultFile) -> Result<u8, String> {
+        if self.checks.has_ratios() {
+            return Err("ratios are of files: congestors of one file have none to be checked".into());
+        }
+        let comparison = compare::compare_congestors(file)
+            .ok_or_else(|| format!("{} has loads of fewer than two congestors", path.display()))?;
+        self.print(&comparison)?;
+        self.checks.check(file)
     }
 }
 

@@ -10,6 +10,7 @@ mod launch;
 mod models;
 mod options;
 mod report;
+mod show;
 
 use clap::{Parser, Subcommand};
 
@@ -20,8 +21,8 @@ use crate::session::Request;
 
 pub use checks::CheckOptions;
 pub use options::{
-    CommonOptions, CongestOptions, LocalOptions, NetworkOptions, OutputOptions, PlanOptions, RunOptions,
-    TransportOptions, VerbsOptions,
+    CommonOptions, CongestOptions, FabricOptions, LibfabricPath, LocalOptions, NetworkOptions, OutputOptions,
+    PlanOptions, RunOptions, TransportOptions, VerbsOptions,
 };
 
 /// Measures what congestion does to HPC and data-centre networks.
@@ -47,6 +48,8 @@ enum Command {
     Network(NetworkOptions),
     /// Load the network with congestors only, for a time or until interrupted
     Congest(CongestOptions),
+    /// Print a result file again
+    Show(show::ShowOptions),
     /// Compare results: ratios with confidence intervals, and which differences are significant
     Compare(compare::CompareOptions),
     /// Make one self-contained HTML page of results
@@ -65,7 +68,7 @@ enum Command {
     #[command(subcommand)]
     Lab(Lab),
     /// Show what this machine and this binary can do
-    Info,
+    Info(LibfabricPath),
     /// Print the JSON schema of result files
     Schema,
     /// Print a new job secret, for TAILBACK_SECRET
@@ -94,6 +97,7 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Run(options) => start(Request::run(options)),
         Command::Network(options) => start(Request::network(options)),
         Command::Congest(options) => start(Request::congest(options)),
+        Command::Show(options) => options.execute(),
         Command::Compare(options) => options.execute(),
         Command::Report(options) => options.execute(),
         Command::Import(options) => options.execute(),
@@ -105,7 +109,7 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
             start_with(Request::run(options.run), |request| backend::start_in_lab(request, &options.lab))
         }
         Command::Lab(Lab::Other(command)) => lab::execute(command).map_err(|error| error.to_string()),
-        Command::Info => print(&info::text()),
+        Command::Info(library) => print(&info::text(library.libfabric_path.as_deref())),
         Command::Schema => print(&format!("{:#}\n", result::schema())),
         Command::Secret => print(&format!("{}\n", tailback_tcp::Secret::random().map_err(|e| e.to_string())?.to_hex())),
     }

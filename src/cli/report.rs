@@ -1,10 +1,10 @@
 //! `tailback report`: results as one HTML page, plots as files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::report::Report;
+use crate::report::{Painter, Report};
 use crate::result;
 
 /// Options of `tailback report`.
@@ -22,6 +22,10 @@ pub struct ReportOptions {
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
 
+    /// Write the plots of --plots as PNG files too
+    #[arg(long, requires = "plots")]
+    png: bool,
+
     /// Show the systems of the GPCNeT paper beside the results
     #[arg(long)]
     published: bool,
@@ -36,15 +40,25 @@ impl ReportOptions {
         if files.iter().all(|(_, file)| file.runs.is_empty()) {
             return Err("these results hold no run".into());
         }
+        let painter = self.png.then(Painter::new).transpose()?;
         let report = Report::new(&files, self.published);
         result::write_text(&self.out, &report.html()).map_err(|error| error.to_string())?;
         if let Some(folder) = &self.plots {
-            std::fs::create_dir_all(folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-            for plot in report.plots() {
-                let path = folder.join(format!("{}.svg", plot.id));
-                result::write_text(&path, &plot.standalone()).map_err(|error| error.to_string())?;
-            }
+            write_plots(folder, &report, painter.as_ref())?;
         }
         Ok(0)
     }
+}
+
+fn write_plots(folder: &Path, report: &Report<'_>, painter: Option<&Painter>) -> Result<(), String> {
+    std::fs::create_dir_all(folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+    for plot in report.plots() {
+        let path = folder.join(format!("{}.svg", plot.id));
+        result::write_text(&path, &plot.standalone()).map_err(|error| error.to_string())?;
+        if let Some(painter) = painter {
+            let path = folder.join(format!("{}.png", plot.id));
+            result::write_bytes(&path, &painter.paint(&plot)?).map_err(|error| error.to_string())?;
+        }
+    }
+    Ok(())
 }

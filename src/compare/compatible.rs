@@ -4,6 +4,9 @@ use serde::Serialize;
 
 use super::Side;
 use crate::engine::Phase;
+use crate::models::beff::Beff;
+use crate::models::maxrate;
+use crate::result::ContentionResult;
 
 /// Something that is not the same on two sides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -15,6 +18,15 @@ pub struct Difference {
     /// What differs.
     pub what: String,
 }
+
+impl Difference {
+    /// Whether it is in the congestors, which `--by congestor` asks for.
+    pub fn is_of_congestors(&self) -> bool {
+        self.what.starts_with(CONGESTORS)
+    }
+}
+
+const CONGESTORS: &str = "congestors";
 
 /// Load that differs by more than this makes impacts hard to compare.
 const LOAD_RATIO: f64 = 2.0;
@@ -32,7 +44,7 @@ pub fn differences(first: &Side<'_>, other: &Side<'_>) -> Vec<Difference> {
             tell(fatal, format!("{what}: {left} on the first side, {right} on this one"));
         }
     };
-    unlike(true, "command", format!("{:?}", a.command), format!("{:?}", b.command));
+    unlike(true, "command", a.command.word().into(), b.command.word().into());
     unlike(true, "ranks", a.system.ranks.to_string(), b.system.ranks.to_string());
     unlike(true, "nodes", a.system.nodes.len().to_string(), b.system.nodes.len().to_string());
     unlike(true, "canary fraction", mine.canary_fraction.to_string(), theirs.canary_fraction.to_string());
@@ -44,7 +56,7 @@ pub fn differences(first: &Side<'_>, other: &Side<'_>) -> Vec<Difference> {
         };
         plan.congestors.iter().map(share).collect::<Vec<_>>().join(" + ")
     };
-    unlike(true, "congestors", mix(mine), mix(theirs));
+    unlike(true, CONGESTORS, mix(mine), mix(theirs));
     unlike(false, "budget of a test in s", mine.budget_s.to_string(), theirs.budget_s.to_string());
     unlike(false, "build", a.build.profile.clone(), b.build.profile.clone());
     unlike(false, "CPU of rank 0's host", format!("{:?}", a.system.host.cpu), format!("{:?}", b.system.host.cpu));
@@ -63,7 +75,37 @@ pub fn differences(first: &Side<'_>, other: &Side<'_>) -> Vec<Difference> {
         tell(false, "interrupted: one side's plan was not completed".into());
     }
     load(first, other, &mut tell);
+    study(first, other, &mut tell);
     found
+}
+
+/// Studies: sizes and directions change what is measured, counts how well.
+fn study(first: &Side<'_>, other: &Side<'_>, tell: &mut impl FnMut(bool, String)) {
+    let (Some(a), Some(b)) = (&first.file.models, &other.file.models) else { return };
+    let mut unlike = |fatal: bool, what: &str, left: String, right: String| {
+        if left != right {
+            tell(fatal, format!("{what}: {left} on the first side, {right} on this one"));
+        }
+    };
+    if let (Some(a), Some(b)) = (&a.maxrate, &b.maxrate) {
+        let (a, b) = (&a.settings, &b.settings);
+        unlike(true, "one-way messages", a.one_way.to_string(), b.one_way.to_string());
+        unlike(true, "largest message", a.largest.to_string(), b.largest.to_string());
+        unlike(false, "weighting", format!("{:?}", a.weighting), format!("{:?}", b.weighting));
+        let counts = |of: &maxrate::Settings| format!("{} repetitions, {} iterations", of.repetitions, of.iterations);
+        unlike(false, "counts", counts(a), counts(b));
+    }
+    if let (Some(a), Some(b)) = (&a.contention, &b.contention) {
+        unlike(true, "message size", a.bytes.to_string(), b.bytes.to_string());
+        let names = |of: &ContentionResult| of.graphs.iter().map(|g| g.name.as_str()).collect::<Vec<_>>().join(", ");
+        unlike(false, "graphs", names(a), names(b));
+    }
+    if let (Some(a), Some(b)) = (&a.beff, &b.beff) {
+        let sizes = |of: &Beff| format!("{} and {} B", of.settings.latency_bytes, of.settings.bandwidth_bytes);
+        unlike(true, "message sizes", sizes(a), sizes(b));
+        let counts = |of: &Beff| format!("{} pairs, {} rings", of.pairs, of.settings.rings);
+        unlike(false, "counts", counts(a), counts(b));
+    }
 }
 
 fn placement<'a>(side: &Side<'a>) -> Vec<(&'a str, String)> {

@@ -6,6 +6,8 @@
 
 mod attribution;
 mod compatible;
+mod congestors;
+mod figures;
 mod protocols;
 mod render;
 pub mod sides;
@@ -14,10 +16,12 @@ use serde::Serialize;
 
 use crate::engine::Phase;
 use crate::kernel::Canary;
+use crate::result::ResultFile;
 use crate::stats::{Batched, Direction, Factor, Statistic, bootstrap};
 
 pub use attribution::{Attribution, attribute};
 pub use compatible::{Difference, differences};
+pub use figures::{FIGURES_TEST, FigureRow};
 pub use protocols::ProtocolFinding;
 pub use render::{render, title};
 pub use sides::{By, Side, sides};
@@ -118,8 +122,11 @@ pub struct Comparison {
     pub differences: Vec<Difference>,
     /// The test behind the verdicts.
     pub test: &'static str,
-    /// The figures.
+    /// The figures of canaries.
     pub rows: Vec<Row>,
+    /// Those of studies and congestors.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub figures: Vec<FigureRow>,
     /// What MPI's impact is made of, when MPI and raw runs of like jobs are compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution>,
@@ -223,7 +230,23 @@ pub fn compare(sides: &[Side<'_>], statistics: &[Statistic]) -> Comparison {
     let attribution = alike.then(|| attribute(sides)).flatten();
     let protocols = if alike { protocols::findings(sides) } else { Vec::new() };
     let names = sides.iter().map(|side| side.label.clone()).collect();
-    Comparison { sides: names, differences, test: TEST, rows, attribution, protocols }
+    let figures: Vec<_> = sides.iter().map(|side| figures::of_study(side.file)).collect();
+    Comparison { sides: names, differences, test: TEST, rows, figures: figures::rows(&figures), attribution, protocols }
+}
+
+/// Compares the congestors of one file with each other; nothing when it has fewer than two.
+pub fn compare_congestors(file: &ResultFile) -> Option<Comparison> {
+    let kinds = congestors::kinds(file);
+    let figures: Vec<_> = kinds.iter().map(|&kernel| congestors::figures(file, kernel)).collect();
+    (kinds.len() > 1).then(|| Comparison {
+        sides: kinds.iter().map(|kernel| kernel.info().key.to_owned()).collect(),
+        differences: Vec::new(),
+        test: FIGURES_TEST,
+        rows: Vec::new(),
+        figures: figures::rows(&figures),
+        attribution: None,
+        protocols: Vec::new(),
+    })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Cell, Comparison, State};
+use super::{Cell, Comparison, FIGURES_TEST, FigureRow, State};
 use crate::output::{Table, figure, with_interval};
 
 /// The tables: one per state, a row per test and statistic.
@@ -34,13 +34,36 @@ pub fn render(comparison: &Comparison) -> String {
             let _ = writeln!(out, "{}\n{}", title(state), table.render());
         }
     }
+    for group in comparison.figures.chunk_by(|a, b| a.group == b.group) {
+        let _ = writeln!(out, "{}\n{}", group[0].group, figures(comparison, group).render());
+    }
     if let Some(attribution) = &comparison.attribution {
         out += &attribution.render();
     }
     out += &super::protocols::render(&comparison.protocols);
-    let _ = writeln!(out, "* significant: the {}.", comparison.test);
-    out += "Batches of one job do not show how jobs differ from each other; one mark in twenty is chance.\n";
+    if !comparison.rows.is_empty() {
+        let _ = writeln!(out, "* significant: the {}.", comparison.test);
+        out += "Batches of one job do not show how jobs differ from each other; one mark in twenty is chance.\n";
+    }
+    if !comparison.figures.is_empty() {
+        let _ = writeln!(out, "* significant: the {FIGURES_TEST}; without intervals there is no test.");
+    }
     out
+}
+
+fn figures(comparison: &Comparison, rows: &[FigureRow]) -> Table {
+    let (first, rest) = comparison.sides.split_first().expect("a comparison has sides");
+    let mut header = vec!["figure".to_owned(), first.clone()];
+    for side in rest {
+        header.extend([side.clone(), "ratio".into(), String::new()]);
+    }
+    header.push("unit".into());
+    let mut table = Table::new(header);
+    for row in rows {
+        let cells = row.cells.iter().enumerate().flat_map(|(at, cell)| columns(at, cell));
+        table.row([row.name.clone()].into_iter().chain(cells).chain([row.unit.clone()]));
+    }
+    table
 }
 
 /// The heading of a state's table.

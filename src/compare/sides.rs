@@ -12,6 +12,30 @@ pub enum By {
     Transport,
     /// The protocol of two-sided messages
     Protocol,
+    /// The congestors: those of one file with each other, or files that differ in them
+    Congestor,
+}
+
+impl By {
+    fn word(self) -> &'static str {
+        match self {
+            By::Transport => "transport",
+            By::Protocol => "protocol",
+            By::Congestor => "mix of congestors",
+        }
+    }
+
+    /// What a side is told apart by.
+    fn key(self, side: &Side<'_>) -> String {
+        match self {
+            By::Transport => side.run.transport.backend.clone(),
+            By::Protocol => side.run.transport.protocol.clone().unwrap_or_else(|| "none".into()),
+            By::Congestor => {
+                let keys: Vec<&str> = side.file.plan.congestors.iter().map(|test| test.kernel.info().key).collect();
+                keys.join("+")
+            }
+        }
+    }
 }
 
 /// One run of one file.
@@ -82,21 +106,18 @@ pub fn of_file(file: &ResultFile) -> Vec<Side<'_>> {
     file.runs.iter().zip(names).map(|(run, label)| Side { label, file, run }).collect()
 }
 
-/// The runs to compare: by file, or within one file by `by`.
+/// The runs to compare: by file, within one file by `by`, or files by their congestors.
 pub fn chosen(files: &[(PathBuf, ResultFile)], by: Option<By>) -> Result<Vec<Side<'_>>, String> {
     let mut sides = sides(files);
     if let Some(by) = by {
-        let [(path, _)] = files else {
-            return Err(format!("--by compares the runs of one file; {} were given", files.len()));
-        };
-        let key = |side: &Side<'_>| match by {
-            By::Transport => side.run.transport.backend.clone(),
-            By::Protocol => side.run.transport.protocol.clone().unwrap_or_else(|| "none".into()),
-        };
-        let first = sides.first().map(&key);
-        if sides.iter().all(|side| Some(key(side)) == first) {
-            let what = if by == By::Transport { "transport" } else { "protocol" };
-            return Err(format!("{} has runs of only one {what}", path.display()));
+        if files.len() != 1 && by != By::Congestor {
+            return Err(format!("--by {} compares the runs of one file; {} were given", by.word(), files.len()));
+        }
+        let first = sides.first().map(|side| by.key(side));
+        if sides.iter().all(|side| Some(by.key(side)) == first) {
+            let these = files.first().map_or_else(String::new, |(path, _)| path.display().to_string());
+            let has = if files.len() > 1 { "these files have".to_owned() } else { format!("{these} has") };
+            return Err(format!("{has} runs of only one {}", by.word()));
         }
     }
     if sides.len() < 2 {
@@ -106,6 +127,10 @@ pub fn chosen(files: &[(PathBuf, ResultFile)], by: Option<By>) -> Result<Vec<Sid
     if by == Some(By::Transport) {
         let order: Vec<String> = sides.iter().map(|side| side.run.transport.backend.clone()).collect();
         sides.sort_by_key(|side| order.iter().position(|name| *name == side.run.transport.backend));
+    }
+    if by == Some(By::Congestor) {
+        let names = distinct(sides.iter().map(|side| By::Congestor.key(side)).collect());
+        sides.iter_mut().zip(names).for_each(|(side, name)| side.label = name);
     }
     Ok(sides)
 }

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use super::sides::chosen;
 use super::*;
-use crate::result::{ResultFile, synthetic};
+use crate::result::synthetic;
 
 fn named(files: Vec<ResultFile>) -> Vec<(PathBuf, ResultFile)> {
     let name = |at: usize| PathBuf::from(format!("dir/{}.json", ["a", "b", "c"][at]));
@@ -75,4 +75,28 @@ fn tables_name_the_test_and_mark_what_it_shows() {
     let text = render(&compare(&sides(&files), &[Statistic::Avg, Statistic::P99]));
     assert!(text.contains("worse *") && text.contains("not sig."), "{text}");
     assert!(text.contains(TEST), "{text}");
+}
+
+#[test]
+fn congestors_of_one_file_are_compared() {
+    let comparison = compare_congestors(&synthetic::file("tcp", None, 2.0)).expect("four kinds");
+    assert_eq!(comparison.sides.len(), 4);
+    let text = render(&comparison);
+    for expected in ["While lat measured", "delivered by all its ranks", "no test"] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    let mut one = synthetic::file("tcp", None, 2.0);
+    one.runs[0].tests.iter_mut().for_each(|test| test.load.truncate(1));
+    assert!(compare_congestors(&one).is_none());
+}
+
+#[test]
+fn files_of_different_congestors_are_compared_by_them() {
+    let mut other = synthetic::file("tcp", None, 6.0);
+    other.plan.congestors.truncate(1);
+    let files = named(vec![synthetic::file("tcp", None, 2.0), other]);
+    let sides = chosen(&files, Some(By::Congestor)).unwrap();
+    let labels: Vec<&str> = sides.iter().map(|side| side.label.as_str()).collect();
+    assert_eq!(labels, ["a2a+incast+put-incast+get-bcast", "a2a"]);
+    assert!(chosen(&named(vec![files[0].1.clone(), files[0].1.clone()]), Some(By::Congestor)).is_err());
 }

@@ -231,7 +231,12 @@ impl StudyRequest {
         Ok(serde_json::from_slice(&told).expect("rank 0 sent a decision"))
     }
 
-    fn show(&self, file: &ResultFile) -> u8 {
+    /// Prints the results, then keeps them. A rank that was started by [`crate::local`] hands them over instead.
+    pub fn show(&self, file: &ResultFile) -> u8 {
+        if let Some(path) = std::env::var_os(crate::local::RESULT_VARIABLE) {
+            let kept = result::write(path.as_ref(), file);
+            return kept.map_or_else(|error| self.fail(&error.to_string()), |()| 0);
+        }
         let printed = cli::print(&output::study(file));
         let kept = self.out.as_deref().map_or(Ok(()), |path| result::write(path, file).map_err(|e| e.to_string()));
         let graph = file.models.as_ref().and_then(|models| models.contention.as_ref()?.graphs.first());
@@ -239,12 +244,14 @@ impl StudyRequest {
             (Some(path), Some(graph)) => output::draw(path, graph),
             _ => Ok(()),
         };
-        let mut code = 0;
-        for problem in [printed.map(drop), kept, drawn].into_iter().filter_map(Result::err) {
-            eprintln!("tailback: error: {problem}");
-            code = 2;
-        }
-        code
+        let problems = [printed.map(drop), kept, drawn].into_iter().filter_map(Result::err);
+        problems.map(|problem| self.fail(&problem)).last().unwrap_or(0)
+    }
+
+    /// Tells why it could not be done, and gives the exit code.
+    fn fail(&self, problem: &str) -> u8 {
+        eprintln!("tailback: error: {problem}");
+        2
     }
 }
 

@@ -2,13 +2,17 @@
 
 use std::fmt::Write as _;
 
-use crate::result::{CongestorLoad, ResultFile};
+use crate::engine::Phase;
+use crate::result::{CongestorLoad, ModelResults, Printed, ResultFile, Test};
 use crate::stats::{Statistic, Summary};
 
 const HEADER: &str = "transport,protocol,phase,role,kernel,while,bytes,unit,samples,passes,wall_s,avg,mean,best,p50,p90,p99,p999,worst,\
 impact_avg,impact_p50,impact_p90,impact_p99,impact_p999,delivered_bytes,delivered_mib_per_s";
 
 pub(super) fn render(result: &ResultFile) -> String {
+    if let Some(models) = &result.models {
+        return study(models);
+    }
     let mut out = format!("{HEADER}\n");
     for run in &result.runs {
         let start = format!("{},{}", run.transport.backend, run.transport.protocol.as_deref().unwrap_or(""));
@@ -29,15 +33,18 @@ pub(super) fn render(result: &ResultFile) -> String {
             }
         }
         for test in &run.tests {
-            let Some(summary) = &test.summary else { continue };
-            let impact = run.impacts.iter().find(|impact| impact.kernel == test.kernel);
-            let factors: Vec<String> = Statistic::ALL
-                .iter()
-                .map(|&statistic| match impact.filter(|_| !test.load.is_empty()) {
-                    Some(of) => of.impact.get(statistic).factor.to_string(),
-                    None => String::new(),
-                })
-                .collect();
+            let figures = match &test.summary {
+                Some(summary) => figures(summary, Some(test.wall_s)),
+                None => match printed(test) {
+                    Some(figures) => figures,
+                    None => continue,
+                },
+            };
+            let factor = |&statistic: &Statistic| {
+                let loaded = test.phase == Phase::Loaded;
+                loaded.then(|| run.impact(test.kernel, statistic)).flatten().map(|of| of.factor.to_string())
+            };
+            let factors: Vec<String> = Statistic::ALL.iter().map(|of| factor(of).unwrap_or_default()).collect();
             let _ = writeln!(
                 out,
                 "{start},{},canary,{},,{},{},{},{},,",
@@ -45,7 +52,7 @@ pub(super) fn render(result: &ResultFile) -> String {
                 test.kernel,
                 test.bytes,
                 test.unit,
-                figures(summary, Some(test.wall_s)),
+                figures,
                 factors.join(",")
             );
         }
@@ -53,8 +60,60 @@ pub(super) fn render(result: &ResultFile) -> String {
     out
 }
 
+/// Another program's figures: what it printed, and nothing for what it did not.
+fn printed(test: &Test) -> Option<String> {
+    let Printed { avg, p99, p999, min, max } = test.printed?;
+    let known = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+    let (best, worst) = test.direction.best_and_worst(min, max);
+    Some(format!(",,,{avg},,{},,,{p99},{},{}", known(best), known(p999), known(worst)))
+}
+
 fn figures(summary: &Summary, wall_s: Option<f64>) -> String {
     let Summary { samples, passes, avg, mean, best, p50, p90, p99, p999, worst, .. } = summary;
     let wall = wall_s.map(|seconds| seconds.to_string()).unwrap_or_default();
     format!("{samples},{passes},{wall},{avg},{mean},{best},{p50},{p90},{p99},{p999},{worst}")
+}
+
+/// A study: every measurement of its own kind, a line each.
+fn study(models: &ModelResults) -> String {
+    let mut out = String::new();
+    if let Some(maxrate) = &models.maxrate {
+        out += "pairs,bytes,seconds\n";
+        for seen in &maxrate.observations {
+            let _ = writeln!(out, "{},{},{}", seen.pairs, seen.bytes, seen.seconds);
+        }
+    }
+    if let Some(contention) = &models.contention {
+        out += "graph,source,destination,reference_s,predicted_s,measured_s,predicted_penalty,measured_penalty\n";
+        let known = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+        for graph in &contention.graphs {
+            for edge in &graph.edges {
+                let (name, source, destination) = (&graph.name, &edge.source, &edge.destination);
+                let _ = writeln!(
+                    out,
+                    "{},{},{},{},{},{},{},{}",
+                    quoted(name),
+                    quoted(source),
+                    quoted(destination),
+                    graph.reference_s,
+                    edge.predicted * graph.reference_s,
+                    known(edge.measured_s),
+                    known(edge.penalties.first().copied()),
+                    known(edge.measured_penalty)
+                );
+            }
+        }
+    }
+    if let Some(beff) = &models.beff {
+        out += "figure,hpcc,value\n";
+        for (ours, theirs, value) in beff.figures() {
+            let _ = writeln!(out, "{},{theirs},{value}", quoted(ours));
+        }
+    }
+    out
+}
+
+/// A field that may hold commas and quotes.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\"\""))
 }

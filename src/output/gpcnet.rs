@@ -6,8 +6,8 @@
 use std::fmt::Write as _;
 
 use crate::engine::Phase;
-use crate::result::{Command, CongestorLoad, NodeRole, ResultFile, Run, Test};
-use crate::stats::Summary;
+use crate::result::{Command, CongestorLoad, NodeRole, Printed, ResultFile, Run, Test};
+use crate::stats::{Statistic, Summary};
 
 pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
     let mut out = String::new();
@@ -103,27 +103,42 @@ fn figures(summary: &Summary, unit: &str, long: bool) -> Vec<String> {
     values.iter().map(|value| format!("{value:.1}")).chain([unit.to_owned()]).collect()
 }
 
-fn table<'a>(title: &str, long: bool, rows: impl Iterator<Item = (&'a str, &'a Summary, &'a str)>) -> Option<String> {
+/// Figures that GPCNeT itself printed, which an imported result has; a dash for those it did not.
+fn printed(of: &Printed, unit: &str, long: bool) -> Vec<String> {
+    let values: Vec<Option<f64>> = if long {
+        vec![of.min, of.max, Some(of.avg), None, Some(of.p99), of.p999]
+    } else {
+        vec![Some(of.avg), Some(of.p99)]
+    };
+    let known = |value: &Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.1}"));
+    values.iter().map(known).chain([unit.to_owned()]).collect()
+}
+
+/// A row's name and cells.
+type GridRow<'a> = (&'a str, Vec<String>);
+
+fn table<'a>(title: &str, long: bool, rows: impl Iterator<Item = GridRow<'a>>) -> Option<String> {
     let mut grid = Grid::new(title, if long { &LONG } else { &SHORT });
     let mut any = false;
-    for (name, summary, unit) in rows {
-        grid.cells(name, figures(summary, unit, long).into_iter());
+    for (name, cells) in rows {
+        grid.cells(name, cells.into_iter());
         any = true;
     }
     any.then_some(grid.text)
 }
 
-fn test_row(test: &Test) -> Option<(&str, &Summary, &str)> {
-    Some((&test.title, test.summary.as_ref()?, &test.unit))
+fn test_row(test: &Test, long: bool) -> Option<GridRow<'_>> {
+    let measured = test.summary.as_ref().map(|summary| figures(summary, &test.unit, long));
+    Some((&test.title, measured.or_else(|| Some(printed(test.printed.as_ref()?, &test.unit, long)))?))
 }
 
-fn load_row(load: &CongestorLoad) -> Option<(&str, &Summary, &str)> {
-    Some((&load.title, load.summary.as_ref()?, "MiB/s/rank"))
+fn load_row(load: &CongestorLoad) -> Option<GridRow<'_>> {
+    Some((&load.title, figures(load.summary.as_ref()?, "MiB/s/rank", true)))
 }
 
 fn isolated(run: &Run, long: bool) -> Option<String> {
-    let rows = run.tests.iter().filter(|test| test.phase == Phase::Isolated).filter_map(test_row);
-    table("Isolated Network Tests", long, rows)
+    let rows = run.tests.iter().filter(|test| test.phase == Phase::Isolated);
+    table("Isolated Network Tests", long, rows.filter_map(|test| test_row(test, long)))
 }
 
 fn congestors(run: &Run) -> Option<String> {
@@ -131,19 +146,28 @@ fn congestors(run: &Run) -> Option<String> {
 }
 
 fn loaded(run: &Run) -> Option<String> {
-    let rows = run.tests.iter().filter(|test| test.phase == Phase::Loaded).filter_map(test_row);
-    table("Network Tests running with Congestion Tests", false, rows)
+    let rows = run.tests.iter().filter(|test| test.phase == Phase::Loaded);
+    table("Network Tests running with Congestion Tests", false, rows.filter_map(|test| test_row(test, false)))
 }
 
 fn loaded_verbose(test: &Test) -> Option<String> {
     let title =
         format!("Network Tests running with Congestion Tests ({:>20.20} Network Test)", test.kernel.info().title);
-    table(&title, true, test_row(test).into_iter().chain(test.load.iter().filter_map(load_row)))
+    table(&title, true, test_row(test, true).into_iter().chain(test.load.iter().filter_map(load_row)))
 }
 
 fn key_results(run: &Run) -> Option<String> {
     const RULE: &str = "+---------------------------------+----------------------+---------------------+\n";
-    if run.impacts.is_empty() {
+    let impacts: Vec<(&str, f64, f64)> = run
+        .tests
+        .iter()
+        .filter(|test| test.phase == Phase::Loaded)
+        .filter_map(|test| {
+            let factor = |statistic| Some(run.impact(test.kernel, statistic)?.factor);
+            Some((test.title.as_str(), factor(Statistic::Avg)?, factor(Statistic::P99)?))
+        })
+        .collect();
+    if impacts.is_empty() {
         return None;
     }
     let mut text = format!("+{}+\n", "-".repeat(78));
@@ -153,9 +177,8 @@ fn key_results(run: &Run) -> Option<String> {
     text.push_str(RULE);
     let _ = writeln!(text, "| {:>31} | {:>20} | {:>19} |", "", "Avg", "99%");
     text.push_str(RULE);
-    for test in &run.impacts {
-        let (avg, p99) = (test.impact.avg.factor, test.impact.p99.factor);
-        let _ = writeln!(text, "| {:>31.31} | {avg:>19.1}X | {p99:>18.1}X |", test.title);
+    for (title, avg, p99) in impacts {
+        let _ = writeln!(text, "| {title:>31.31} | {avg:>19.1}X | {p99:>18.1}X |");
         text.push_str(RULE);
     }
     Some(text)

@@ -5,6 +5,7 @@
 mod csv;
 mod gpcnet;
 mod markup;
+mod maxrate;
 mod models;
 mod number;
 mod progress;
@@ -14,8 +15,9 @@ mod table;
 use crate::result::ResultFile;
 
 pub use markup::escape;
+pub(crate) use maxrate::{answer, estimate};
 pub use models::{contention, draw, study};
-pub use number::{factor, figure};
+pub use number::{factor, figure, percent};
 pub use progress::Progress;
 pub use summary::{placement_lines, with_interval};
 pub(crate) use table::Table;
@@ -38,6 +40,7 @@ impl Format {
     /// The text of `result` in this format.
     pub fn render(self, result: &ResultFile, verbose: bool) -> String {
         match self {
+            Format::Table if result.models.is_some() => study(result),
             Format::Table => summary::render(result, verbose),
             Format::Gpcnet => gpcnet::render(result, verbose),
             Format::Csv => csv::render(result),

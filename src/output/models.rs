@@ -6,12 +6,12 @@ use std::path::Path;
 
 use tailback_transport::Bytes;
 
-use super::number::figure;
+use super::maxrate::maxrate;
+use super::number::{figure, percent};
 use super::table::Table;
 use crate::models::beff::Beff;
 use crate::models::contention;
-use crate::models::maxrate::Model;
-use crate::result::{self, ContentionResult, Estimate, FitResult, GraphResult, MaxRateResult, ResultFile};
+use crate::result::{self, ContentionResult, GraphResult, ResultFile};
 
 /// The tables of a study.
 pub fn study(file: &ResultFile) -> String {
@@ -20,8 +20,9 @@ pub fn study(file: &ResultFile) -> String {
     let backend = file.runs.first().map_or("-", |run| &run.transport.backend);
     let _ = writeln!(
         out,
-        "Tailback {} over {backend}: {} ranks on {} nodes, seed {}\n",
+        "Tailback {} {} over {backend}: {} ranks on {} nodes, seed {}\n",
         file.build.version,
+        file.command.word(),
         system.ranks,
         system.nodes.len(),
         file.seed
@@ -62,7 +63,7 @@ pub fn contention(result: &ContentionResult) -> String {
             if let (Some(seconds), Some(error)) = (edge.measured_s, edge.error(graph.reference_s)) {
                 let penalty = edge.measured_penalty.map_or_else(|| "-".into(), |penalty| format!("{penalty:.3}"));
                 let multiple = format!("{:.3}", seconds / graph.reference_s);
-                cells.extend([format!("{seconds:.6}"), multiple, penalty, format!("{:+.1}", 100.0 * error)]);
+                cells.extend([format!("{seconds:.6}"), multiple, penalty, percent(error)]);
             }
             table.row(cells);
         }
@@ -120,72 +121,6 @@ pub fn draw(path: &Path, graph: &GraphResult) -> Result<(), String> {
     let dot = path.extension().is_some_and(|extension| extension == "dot" || extension == "gv");
     let text = if dot { contention::dot(&drawn, &penalties) } else { contention::svg(&drawn, &penalties) };
     result::write_text(path, &text).map_err(|error| error.to_string())
-}
-
-fn maxrate(result: &MaxRateResult) -> String {
-    let mut out = String::new();
-    for regime in &result.regimes {
-        let (smallest, largest) = (Bytes(regime.smallest_bytes as u64), Bytes(regime.largest_bytes as u64));
-        let _ = writeln!(out, "Messages from {smallest} to {largest} (95% intervals)");
-        let mut table = Table::new([
-            "model",
-            "latency us",
-            "R_C or R_Cb MB/s",
-            "R_Ci MB/s",
-            "R_N MB/s",
-            "error sum",
-            "k that fills",
-        ]);
-        for fit in &regime.fits {
-            table.row(row(fit));
-        }
-        out += &table.render();
-        out.push('\n');
-    }
-    out + &answer(result)
-}
-
-fn row(fit: &FitResult) -> Vec<String> {
-    let node = match (fit.model, &fit.node_bytes_per_s) {
-        (Model::Postal, _) => "-".into(),
-        (_, Some(node)) => estimate(node, 1e-6),
-        (_, None) => "infinite".into(),
-    };
-    vec![
-        fit.model.name().into(),
-        estimate(&fit.latency_s, 1e6),
-        estimate(&fit.pair_bytes_per_s, 1e-6),
-        fit.further_pair_bytes_per_s.map_or_else(|| "-".into(), |rate| estimate(&rate, 1e-6)),
-        node,
-        figure(fit.error_sum),
-        fit.saturating_pairs.map_or_else(|| "-".into(), figure),
-    ]
-}
-
-fn estimate(estimate: &Estimate, scale: f64) -> String {
-    let value = figure(estimate.value * scale);
-    match (estimate.low, estimate.high) {
-        // A rate or a time that may as well be negative is not known.
-        (Some(low), Some(_)) if estimate.value > 0.0 && low <= 0.0 => format!("{value} [undetermined]"),
-        (Some(low), Some(high)) => format!("{value} [{}, {}]", figure(low * scale), figure(high * scale)),
-        _ => value,
-    }
-}
-
-fn answer(result: &MaxRateResult) -> String {
-    let most = result.observations.iter().map(|seen| seen.pairs).max().unwrap_or(0);
-    let fit = result.regimes.last().and_then(|regime| regime.fits.iter().find(|fit| fit.model == Model::MaxRate));
-    match fit {
-        None => "How many ranks per node should talk at once: the data do not determine the model.\n".into(),
-        Some(FitResult { saturating_pairs: Some(pairs), .. }) => format!(
-            "How many ranks per node should talk at once, for large messages: {:.0} (R_N / R_C = {pairs:.2}); more share the same rate.\n",
-            // 4.05 is 4 with some noise, not 5.
-            (pairs - 0.1).ceil().max(1.0)
-        ),
-        Some(_) => format!(
-            "How many ranks per node should talk at once, for large messages: all {most} measured; they did not fill the node.\n"
-        ),
-    }
 }
 
 fn beff(result: &Beff) -> String {

@@ -1,13 +1,20 @@
-//! Numbers at the width a reader needs: three or four significant digits, never an exponent.
+//! Numbers at the width a reader needs: three or four significant digits, never an exponent. What is no number, as the
+//! quotient of two zeros in a damaged file, is a dash.
 
 /// A figure, with as many decimals as its size calls for.
 pub fn figure(value: f64) -> String {
     match value.abs() {
+        v if v.is_nan() => "-".into(),
         v if v >= 1000.0 => format!("{value:.0}"),
         v if v >= 100.0 => format!("{value:.1}"),
         v if v >= 10.0 => format!("{value:.2}"),
         _ => format!("{value:.3}"),
     }
+}
+
+/// A part of one as a percentage, with its sign.
+pub fn percent(part: f64) -> String {
+    if part.is_finite() { format!("{:+.1}", 100.0 * part) } else { "-".into() }
 }
 
 /// An impact factor.
@@ -27,5 +34,7 @@ mod tests {
     fn digits_follow_size() {
         assert_eq!([0.0123, 1.5, 42.0, 321.06, 98765.4].map(figure), ["0.012", "1.500", "42.00", "321.1", "98765"]);
         assert_eq!([0.99, 12.345, 417.2].map(factor), ["0.99x", "12.3x", "417x"]);
+        assert_eq!([0.0312, -1.5, f64::NAN].map(percent), ["+3.1", "-150.0", "-"]);
+        assert_eq!(figure(f64::NAN), "-");
     }
 }

@@ -45,6 +45,11 @@ pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
 
 fn heading(out: &mut String, result: &ResultFile, run: &Run) {
     let system = &result.system;
+    if let Some(program) = &result.imported {
+        let (ranks, nodes) = (system.ranks, system.nodes.len());
+        let _ = writeln!(out, "Imported from {program}: {ranks} ranks on {nodes} nodes\n");
+        return;
+    }
     let library =
         if run.transport.library.is_empty() { String::new() } else { format!(" ({})", run.transport.library) };
     let protocol = run.transport.protocol.as_ref().map(|name| format!(", {name} protocol")).unwrap_or_default();
@@ -129,7 +134,8 @@ fn tests(run: &Run, phase: Phase, verbose: bool) -> Table {
 
 fn row(test: &Test, verbose: bool) -> Vec<String> {
     let Some(summary) = &test.summary else {
-        return vec![test.title.clone(), "no samples within the budget".into()];
+        return printed(test, verbose)
+            .unwrap_or_else(|| vec![test.title.clone(), "no samples within the budget".into()]);
     };
     let mut cells = vec![test.title.clone()];
     if verbose {
@@ -145,16 +151,33 @@ fn row(test: &Test, verbose: bool) -> Vec<String> {
     cells
 }
 
+/// The row of a test of which only another program's figures are known.
+fn printed(test: &Test, verbose: bool) -> Option<Vec<String>> {
+    let of = test.printed?;
+    let known = |value: Option<f64>| value.map_or_else(|| "-".into(), figure);
+    let (best, worst) = test.direction.best_and_worst(of.min, of.max);
+    let mut cells = vec![test.title.clone()];
+    if verbose {
+        cells.push(known(best));
+    }
+    cells.extend(Statistic::ALL.map(|statistic| known(test.figure(statistic))));
+    cells.extend([known(worst), test.unit.clone()]);
+    Some(cells)
+}
+
 fn impacts(out: &mut String, run: &Run) {
     let mut table = Table::new(["test", "avg", "p50", "p90", "p99", "p99.9"]);
-    for test in &run.impacts {
-        let mut cells = vec![test.title.clone()];
-        cells.extend(Statistic::ALL.map(|statistic| with_interval(test.impact.get(statistic))));
-        table.row(cells);
+    for test in run.tests.iter().filter(|test| test.phase == Phase::Loaded) {
+        let of = Statistic::ALL.map(|statistic| run.impact(test.kernel, statistic));
+        if of.iter().any(Option::is_some) {
+            let cells = of.map(|factor| factor.map_or_else(|| "-".into(), with_interval));
+            table.row([test.title.clone()].into_iter().chain(cells));
+        }
     }
     section(out, "Congestion impact (times worse under load, 95% interval)", &table);
-    let blind = run.impacts.iter().any(|test| test.impact.avg.interval.is_none());
-    if blind {
+    if run.tests.iter().any(|test| test.printed.is_some()) {
+        *out += "No intervals: these figures are another program's, rounded as it printed them.\n\n";
+    } else if run.impacts.iter().any(|test| test.impact.avg.interval.is_none()) {
         *out += "No interval: too few passes within the budget; a longer --budget gives one.\n\n";
     }
 }

@@ -25,10 +25,6 @@ impl HtmlTable {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
     pub(super) fn render(&self) -> String {
         if self.rows.is_empty() {
             return String::new();

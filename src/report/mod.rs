@@ -6,7 +6,13 @@
 mod html;
 mod page;
 pub mod plot;
+#[cfg(feature = "png")]
+mod png;
+#[cfg(not(feature = "png"))]
+#[path = "png_absent.rs"]
+mod png;
 pub mod published;
+mod studies;
 mod tables;
 
 use std::path::PathBuf;
@@ -17,6 +23,7 @@ use crate::kernel::Canary;
 use crate::result::ResultFile;
 
 use plot::Plot;
+pub use png::Painter;
 
 /// What a report is made of.
 pub struct Report<'a> {
@@ -44,7 +51,9 @@ impl<'a> Report<'a> {
         plots.extend(self.distributions());
         plots.extend(self.percentiles());
         plots.extend(self.loads());
+        plots.extend(self.ports());
         plots.extend(self.node_maps());
+        plots.extend(self.studies());
         plots
     }
 
@@ -78,10 +87,32 @@ impl<'a> Report<'a> {
         self.sides.iter().filter_map(plot::load).collect()
     }
 
+    /// Every file with its name.
+    fn named(&self) -> impl Iterator<Item = (String, &'a ResultFile)> {
+        file_names(self.files).into_iter().zip(self.files.iter().map(|(_, file)| file))
+    }
+
+    /// A file's part of what a page can hold of something, within limits: a page on many files stays small.
+    fn each(&self, whole: usize, least: usize, most: usize) -> usize {
+        (whole / self.files.len().max(1)).clamp(least, most)
+    }
+
     /// One map for each file: its runs share the placement.
     fn node_maps(&self) -> Vec<Plot> {
-        let names = file_names(self.files);
-        self.files.iter().zip(names).filter_map(|((_, file), name)| plot::nodes(&name, file)).collect()
+        self.named().filter_map(|(name, file)| plot::nodes(&name, file)).collect()
+    }
+
+    /// What the ports of an emulated network did: the lab counts for a whole file.
+    fn ports(&self) -> Vec<Plot> {
+        let dots = self.each(160, 6, 40);
+        self.named()
+            .filter_map(|(name, file)| Some(plot::counters(&name, file.lab.as_ref()?, dots)))
+            .flatten()
+            .collect()
+    }
+
+    fn studies(&self) -> Vec<Plot> {
+        self.named().flat_map(|(name, file)| studies::plots(&name, file)).collect()
     }
 }
 

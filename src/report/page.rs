@@ -2,8 +2,8 @@
 
 use super::html::{gallery, section};
 use super::plot::{Plot, STYLE};
-use super::{Report, tables};
-use crate::compare::TEST;
+use super::{Report, studies, tables};
+use crate::compare::{FIGURES_TEST, Side, TEST};
 use crate::output::{escape, factor, with_interval};
 use crate::stats::{Factor, Statistic};
 
@@ -19,6 +19,11 @@ pub(super) fn render(report: &Report<'_>) -> String {
     let sections = [
         ("key", "Key results", key_results(report)),
         ("run", "What was run", what_was_run(report)),
+        (
+            "studies",
+            "Studies",
+            plots(&report.studies(), "What the studies measured, and what their models make of it.", ""),
+        ),
         ("impact", "Congestion impact", impact(report)),
         (
             "distributions",
@@ -27,6 +32,16 @@ pub(super) fn render(report: &Report<'_>) -> String {
         ),
         ("percentiles", "Percentile curves", plots(&report.percentiles(), "How bad it gets, and how often.", KEY)),
         ("load", "Load delivered", plots(&report.loads(), "What the congestors moved while each canary measured.", "")),
+        (
+            "ports",
+            "Ports",
+            plots(
+                &report.ports(),
+                "What every port of the emulated network did in each phase. A violin is as thick as ports are many; the \
+                 dashed line is the median, the dots are the ports.",
+                KEY,
+            ),
+        ),
         ("nodes", "Node map", plots(&report.node_maps(), "Who measured and who loaded, in the order of ranks.", "")),
         ("comparison", "Comparison", comparison(report)),
         ("numbers", "All numbers", numbers(report)),
@@ -94,13 +109,18 @@ fn key_results(report: &Report<'_>) -> Content {
         let place = if report.sides.len() > 1 { format!(" in {}", escape(&side.label)) } else { String::new() };
         format!("<p class=\"{class}\">{}</p>\n", sentence(kernel.info().title, &place, of))
     });
+    let found: String = report
+        .named()
+        .filter_map(|(name, file)| Some((name, studies::finding(file)?)))
+        .map(|(name, found)| format!("<p class=\"answer good\">{}: {}</p>\n", escape(&name), escape(&found)))
+        .collect();
     let debug = report.files.iter().any(|(_, file)| file.build.profile == "debug" && file.imported.is_none());
     let warning = if debug {
         "<p class=\"warn\">Some of these results come from a debug build: its figures are not worth comparing.</p>\n"
     } else {
         ""
     };
-    (String::new(), format!("{answer}{warning}{}", tables::key_results(&report.sides, &kernels).render()))
+    (String::new(), format!("{answer}{found}{warning}{}", tables::key_results(&report.sides, &kernels).render()))
 }
 
 fn sentence(title: &str, place: &str, of: Factor) -> String {
@@ -139,11 +159,28 @@ fn impact(report: &Report<'_>) -> Content {
     (lead, content)
 }
 
+/// Runs are compared with runs and studies with studies of their kind.
 fn comparison(report: &Report<'_>) -> Content {
-    if report.sides.len() < 2 {
+    let mut kinds: Vec<Vec<Side<'_>>> = Vec::new();
+    for side in &report.sides {
+        match kinds.iter_mut().find(|kind| kind[0].file.command == side.file.command) {
+            Some(kind) => kind.push(side.clone()),
+            None => kinds.push(vec![side.clone()]),
+        }
+    }
+    let shown: Vec<String> = kinds.iter().filter(|kind| kind.len() > 1).map(|kind| compared(kind)).collect();
+    if shown.is_empty() {
         return Content::default();
     }
-    let (comparison, tables) = tables::comparison(&report.sides);
+    let lead = format!(
+        "Every run beside the first. A star marks a significant difference: the {TEST}; for studies, the {FIGURES_TEST}. \
+         One star in twenty is chance."
+    );
+    (lead, shown.concat())
+}
+
+fn compared(sides: &[Side<'_>]) -> String {
+    let (comparison, tables) = tables::comparison(sides);
     let told: String = comparison
         .differences
         .iter()
@@ -152,7 +189,7 @@ fn comparison(report: &Report<'_>) -> Content {
             format!("<p class=\"warn\"><strong>{word}:</strong> {}: {}</p>\n", escape(&of.side), escape(&of.what))
         })
         .collect();
-    let shown: String = tables.iter().filter(|table| !table.is_empty()).map(super::html::HtmlTable::render).collect();
+    let shown: String = tables.iter().map(super::html::HtmlTable::render).collect();
     let blame = comparison.attribution.as_ref().map_or_else(String::new, |of| {
         let said: String = of
             .shares
@@ -169,20 +206,26 @@ fn comparison(report: &Report<'_>) -> Content {
         .collect();
     let blame =
         if protocols.is_empty() { blame } else { format!("{blame}<h3>Network or protocol</h3><ul>{protocols}</ul>") };
-    let lead = format!(
-        "Every run beside {}. A star marks a significant difference: the {TEST}. One star in twenty is chance.",
-        escape(&comparison.sides[0])
-    );
-    (lead, told + &shown + &blame)
+    told + &shown + &blame
 }
 
 fn numbers(report: &Report<'_>) -> Content {
     let mut out = String::new();
-    for (at, side) in report.sides.iter().enumerate() {
-        let all = [tables::tests(side), tables::impacts(side), tables::loads(side)];
-        let all: String = all.iter().map(super::html::HtmlTable::render).collect();
-        let open = if at == 0 { " open" } else { "" };
-        out += &format!("<details{open}><summary>{}</summary>{all}</details>\n", escape(&side.label));
+    let mut fold = |name: &str, tables: &[super::html::HtmlTable]| {
+        let all: String = tables.iter().map(super::html::HtmlTable::render).collect();
+        if !all.is_empty() {
+            let open = if out.is_empty() { " open" } else { "" };
+            out += &format!("<details{open}><summary>{}</summary>{all}</details>\n", escape(name));
+        }
+    };
+    for side in &report.sides {
+        fold(&side.label, &[tables::tests(side), tables::impacts(side), tables::loads(side)]);
+    }
+    for (name, file) in report.named() {
+        fold(&format!("{name}: study"), &studies::tables(&name, file));
+        if let Some(lab) = &file.lab {
+            fold(&format!("{name}: ports"), &[studies::ports(&name, lab, report.each(1000, 40, 400))]);
+        }
     }
     (String::new(), out)
 }

@@ -60,7 +60,10 @@ pub(super) fn facts(side: &Side<'_>) -> [HtmlTable; 2] {
             fact("cause", format!("{title}: {} (impact {shaped}, {unshaped} with unshaped links)", verdict.cause));
         }
     }
-    fact("plan", format!("{}, {} s per test, seed {}", file.plan.preset, file.plan.budget_s, file.seed));
+    match file.models {
+        Some(_) => fact("study", format!("{}, seed {}", file.command.word(), file.seed)),
+        None => fact("plan", format!("{}, {} s per test, seed {}", file.plan.preset, file.plan.budget_s, file.seed)),
+    }
     fact("when", format!("{}, took {:.1} s", file.started, file.duration_s));
     let host = &file.system.host;
     let cpu = host.cpu.as_ref().map(|cpu| format!(", {cpu}")).unwrap_or_default();
@@ -163,19 +166,37 @@ pub(super) fn comparison(sides: &[Side<'_>]) -> (Comparison, Vec<HtmlTable>) {
         let mut table = HtmlTable::new(compare::title(state), header);
         for row in comparison.rows.iter().filter(|row| row.state == state) {
             let mut cells = vec![row.title.clone(), row.statistic.key().into(), row.unit.clone()];
-            for (at, cell) in row.cells.iter().enumerate() {
-                cells.push(cell.value.map_or_else(|| "–".into(), figure));
-                if at > 0 {
-                    cells.push(cell.ratio.map_or_else(|| "–".into(), with_interval));
-                    cells.push(cell.verdict.map_or("–", compare::Verdict::word).into());
-                }
-            }
+            cells.extend(row.cells.iter().enumerate().flat_map(|(at, cell)| columns(at, cell)));
             table.row(cells);
         }
         table
     };
-    let tables = State::ALL.map(table).into_iter().collect();
+    let mut tables: Vec<HtmlTable> = State::ALL.map(table).into_iter().collect();
+    tables.extend(comparison.figures.chunk_by(|a, b| a.group == b.group).map(|group| figure_table(&comparison, group)));
     (comparison, tables)
+}
+
+/// Figures of a study on every side.
+fn figure_table(comparison: &Comparison, rows: &[compare::FigureRow]) -> HtmlTable {
+    let mut header = vec!["figure".to_owned(), "unit".into(), comparison.sides[0].clone()];
+    for side in &comparison.sides[1..] {
+        header.extend([side.clone(), "times worse".into(), "verdict".into()]);
+    }
+    let mut table = HtmlTable::new(&rows[0].group, header);
+    for row in rows {
+        let start = [row.name.clone(), row.unit.clone()];
+        table.row(start.into_iter().chain(row.cells.iter().enumerate().flat_map(|(at, cell)| columns(at, cell))));
+    }
+    table
+}
+
+fn columns(at: usize, cell: &compare::Cell) -> Vec<String> {
+    let value = cell.value.map_or_else(|| "–".into(), figure);
+    if at == 0 {
+        return vec![value];
+    }
+    let ratio = cell.ratio.map_or_else(|| "–".into(), with_interval);
+    vec![value, ratio, cell.verdict.map_or("–", compare::Verdict::word).into()]
 }
 
 /// MPI's impact taken apart, and how near the raw runs are to it.

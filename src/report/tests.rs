@@ -1,7 +1,14 @@
 use std::path::PathBuf;
 
 use super::*;
-use crate::result::synthetic;
+use crate::lab::{LabSpec, PortCounters, QueueCounters};
+use crate::models::beff::{Beff, Settings, Spread};
+use crate::models::contention;
+use crate::models::maxrate::{self, Observation, Values};
+use crate::result::{
+    Command, ContentionResult, EdgeResult, FitResult, GraphResult, LabRecord, MaxRateResult, ModelResults,
+    PhaseCounters, RegimeResult, synthetic,
+};
 
 fn files(count: usize) -> Vec<(PathBuf, ResultFile)> {
     (0..count).map(|at| (format!("r{at}.json").into(), synthetic::file("tcp", None, 1.5 + at as f64))).collect()
@@ -84,4 +91,136 @@ fn results_without_samples_or_load_have_a_page_too() {
     }
     files[0].1.system.nodes.clear();
     check_nesting(&Report::new(&files, false).html());
+}
+
+fn lab() -> LabRecord {
+    let port = |at: u64, times: u64| PortCounters {
+        from: format!("h{at}"),
+        to: "leaf0".into(),
+        bytes: at * times << 20,
+        packets: at,
+        queue: Some(QueueCounters {
+            bytes: at,
+            packets: at,
+            drops: at * (times - 1),
+            overlimits: at,
+            backlog_bytes: 0,
+            backlog_packets: 0,
+        }),
+    };
+    let phase =
+        |name: &str, times| PhaseCounters { phase: name.into(), ports: (0..12).map(|at| port(at, times)).collect() };
+    let phases = vec![phase("isolated lat", 1), phase("loaded lat", 50)];
+    LabRecord { spec: LabSpec::default(), mode: "root".into(), hosts: Vec::new(), phases, control: None }
+}
+
+#[test]
+fn ports_of_a_lab_are_violins_with_a_table() {
+    let mut files = files(1);
+    files[0].1.lab = Some(lab());
+    let report = Report::new(&files, false);
+    let html = report.html();
+    check_nesting(&html);
+    assert!(html.contains("<section id=\"ports\"") && html.contains("h11 to leaf0, loaded lat: 539.0 packets"));
+    assert_eq!(report.ports().len(), 3, "sent, dropped, waits");
+    assert!(html.contains("<summary>r0: ports</summary>"));
+}
+
+fn study() -> ResultFile {
+    let truth = Values { latency: 2e-5, first: 1e9, further: 1e9, node: Some(2.5e9) };
+    let model = maxrate::Model::MaxRate;
+    let cells = (1..=4usize).flat_map(|pairs| (8..20).map(move |power| (pairs, 1usize << power)));
+    let observations: Vec<Observation> =
+        cells.map(|(pairs, bytes)| Observation { pairs, bytes, seconds: truth.seconds(model, pairs, bytes) }).collect();
+    let weighting = maxrate::Weighting::InverseSize;
+    let fits = maxrate::Model::ALL.iter().filter_map(|&model| maxrate::fit(model, weighting, &observations));
+    let fits = fits.map(|fit| FitResult::from(&fit)).collect();
+    let settings = maxrate::Settings {
+        largest: 1 << 19,
+        most_pairs: None,
+        repetitions: 1,
+        iterations: 1,
+        one_way: true,
+        weighting,
+    };
+    let edge = |source: &str| EdgeResult {
+        source: source.into(),
+        destination: "d".into(),
+        penalties: vec![2.0],
+        predicted: 2.0,
+        measured_s: Some(0.021),
+        measured_penalty: Some(2.1),
+    };
+    let graph = |edges| GraphResult { name: "in".into(), reference_s: 0.01, edges };
+    let spread = Spread { min: 1.0, avg: 2.0, max: 3.0 };
+    let (latency_bytes, bandwidth_bytes, rings, pairs, latency_iterations, bandwidth_iterations) =
+        (8, 2000, 1, 1, 1, 1);
+    let mut file = synthetic::file("tcp", None, 2.0);
+    file.command = Command::Maxrate;
+    file.runs[0].tests.clear();
+    file.runs[0].impacts.clear();
+    file.models = Some(ModelResults {
+        maxrate: Some(MaxRateResult {
+            settings,
+            observations,
+            regimes: vec![RegimeResult { smallest_bytes: 1 << 8, largest_bytes: 1 << 19, fits }],
+        }),
+        contention: Some(ContentionResult {
+            bytes: 1000,
+            model: contention::Model::Text,
+            graphs: vec![graph(vec![edge("a"), edge("b")]), graph(vec![edge("a<"), edge("b"), edge("b")])],
+        }),
+        beff: Some(Beff {
+            settings: Settings {
+                latency_bytes,
+                bandwidth_bytes,
+                rings,
+                pairs,
+                latency_iterations,
+                bandwidth_iterations,
+            },
+            pairs: 1,
+            ping_pong_latency_us: spread,
+            ping_pong_bandwidth_gb_per_s: spread,
+            natural_ring_latency_us: 1.0,
+            natural_ring_bandwidth_gb_per_s: 1.0,
+            random_ring_latency_us: 1.0,
+            random_ring_bandwidth_gb_per_s: 1.0,
+        }),
+    });
+    file
+}
+
+#[test]
+fn studies_are_plotted_and_told() {
+    let files = vec![(PathBuf::from("s.json"), study()), (PathBuf::from("t.json"), study())];
+    let report = Report::new(&files, false);
+    let html = report.html();
+    check_nesting(&html);
+    for text in
+        ["for large messages: 3 (R_N / R_C = 2.50)", "R_N MB/s", "MaxPingPongLatency_usec", "Max-rate model, large"]
+    {
+        assert!(html.contains(text), "{text}");
+    }
+    // For each file: rates, three maps, two graphs with their times, errors by size, two of HPCC's.
+    assert_eq!(report.studies().len(), 2 * (1 + 3 + 4 + 1 + 2));
+    assert!(report.plots().iter().all(|plot| !plot.standalone().contains("NaN")));
+}
+
+#[test]
+fn studies_with_senseless_numbers_have_a_page_too() {
+    let mut file = study();
+    let models = file.models.as_mut().unwrap();
+    let maxrate = models.maxrate.as_mut().unwrap();
+    maxrate.observations.iter_mut().step_by(2).for_each(|seen| seen.seconds = 0.0);
+    maxrate.observations[1] = Observation { pairs: usize::MAX, bytes: usize::MAX, seconds: 1e300 };
+    maxrate.observations[2] = Observation { pairs: 0, bytes: 0, seconds: 0.0 };
+    maxrate.regimes[0].fits.iter_mut().for_each(|fit| fit.pair_bytes_per_s.value = 0.0);
+    models.contention.as_mut().unwrap().graphs[0].reference_s = 0.0;
+    models.beff.as_mut().unwrap().ping_pong_bandwidth_gb_per_s.min = 0.0;
+    let files = vec![(PathBuf::from("s.json"), file.clone()), (PathBuf::from("t.json"), file)];
+    let html = Report::new(&files, false).html();
+    check_nesting(&html);
+    assert!(!html.contains("NaN"));
+    assert!(!crate::output::study(&files[0].1).contains("NaN"));
 }

@@ -37,10 +37,15 @@ pub fn write_draft(path: &Path, result: &ResultFile) -> Result<(), ResultError> 
 
 /// Writes a text whole or not at all: a reader sees the old file or the new one, never a part.
 pub fn write_text(path: &Path, text: &str) -> Result<(), ResultError> {
+    write_bytes(path, text.as_bytes())
+}
+
+/// The same for what is no text.
+pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), ResultError> {
     Target::of(path)
         .and_then(|target| match target {
-            Target::Replace(path) => replace(&path, text),
-            Target::Stream(path) => OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes()),
+            Target::Replace(path) => replace(&path, bytes),
+            Target::Stream(path) => OpenOptions::new().write(true).open(path)?.write_all(bytes),
         })
         .map_err(|source| ResultError::Write { path: path.display().to_string(), source })
 }
@@ -81,11 +86,11 @@ impl Target {
 }
 
 /// Writes next to the target, syncs, and renames.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let partial = partial_path(path);
     let written = (|| {
         let mut out = File::create(&partial)?;
-        out.write_all(text.as_bytes())?;
+        out.write_all(bytes)?;
         out.sync_all()?;
         std::fs::rename(&partial, path)
     })();

@@ -15,7 +15,7 @@ pub struct LabRecord {
     pub spec: LabSpec,
     /// Whether it ran as root or in a user namespace.
     pub mode: String,
-    /// Its hosts; rank i ran on the i-th.
+    /// Its hosts, by whose names nodes are known; in a load test, rank i ran on the i-th.
     pub hosts: Vec<Host>,
     /// What its ports did in each phase.
     pub phases: Vec<PhaseCounters>,

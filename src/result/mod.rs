@@ -25,7 +25,7 @@ use crate::stats::{Direction, Impact, Summary};
 
 pub use build::{RunBuilder, placement, plain_placement};
 pub use facts::{Build, HostFacts, environment, now_rfc3339};
-pub use file::{ResultError, check_writable, schema, write, write_draft, write_text};
+pub use file::{ResultError, check_writable, schema, write, write_bytes, write_draft, write_text};
 pub use histogram::EncodedHistogram;
 pub use lab::{Cause, ControlRecord, LabRecord, PhaseCounters, Verdict};
 pub use models::{
@@ -83,6 +83,20 @@ pub enum Command {
     Maxrate,
     Contention,
     Beff,
+}
+
+impl Command {
+    /// As the user types it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Command::Run => "run",
+            Command::Network => "network",
+            Command::Congest => "congest",
+            Command::Maxrate => "maxrate",
+            Command::Contention => "contention",
+            Command::Beff => "beff",
+        }
+    }
 }
 
 /// The machine and how the job was placed on it.

@@ -57,6 +57,50 @@ pub struct FitResult {
     pub error_sum: f64,
 }
 
+impl FitResult {
+    /// The parameters as numbers.
+    pub fn values(&self) -> maxrate::Values {
+        maxrate::Values {
+            latency: self.latency_s.value,
+            first: self.pair_bytes_per_s.value,
+            further: self.further_pair_bytes_per_s.unwrap_or(self.pair_bytes_per_s).value,
+            node: self.node_bytes_per_s.map(|node| node.value),
+        }
+    }
+
+    /// Relative error of the modelled time: positive when it says longer than measured.
+    pub fn error(&self, seen: &maxrate::Observation) -> f64 {
+        self.values().seconds(self.model, seen.pairs, seen.bytes) / seen.seconds - 1.0
+    }
+}
+
+impl MaxRateResult {
+    /// The regime of a message size.
+    pub fn regime(&self, bytes: usize) -> Option<&RegimeResult> {
+        self.regimes.iter().find(|regime| (regime.smallest_bytes..=regime.largest_bytes).contains(&bytes))
+    }
+
+    /// The model that leaves the smallest sum of errors in a regime, the simpler one when they are alike.
+    pub fn best_fit(regime: &RegimeResult) -> Option<&FitResult> {
+        regime.fits.iter().min_by(|a, b| a.error_sum.total_cmp(&b.error_sum))
+    }
+
+    /// Message sizes, ascending.
+    pub fn sizes(&self) -> Vec<usize> {
+        distinct(self.observations.iter().map(|seen| seen.bytes))
+    }
+
+    /// Numbers of pairs, ascending.
+    pub fn pairs(&self) -> Vec<usize> {
+        distinct(self.observations.iter().map(|seen| seen.pairs))
+    }
+}
+
+fn distinct(values: impl Iterator<Item = usize>) -> Vec<usize> {
+    let all: std::collections::BTreeSet<usize> = values.collect();
+    all.into_iter().collect()
+}
+
 /// A value with its 95% interval, null where the data cannot tell.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]

@@ -40,6 +40,14 @@ impl Direction {
             Direction::Bandwidth => isolated / loaded,
         }
     }
+
+    /// The better and the worse of the smallest and the largest figure.
+    pub fn best_and_worst<T>(self, smallest: T, largest: T) -> (T, T) {
+        match self {
+            Direction::Latency => (smallest, largest),
+            Direction::Bandwidth => (largest, smallest),
+        }
+    }
 }
 
 /// A figure that an impact factor is computed for.

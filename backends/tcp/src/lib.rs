@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-mod address;
+pub mod address;
 pub mod bootstrap;
 mod engine;
 mod facts;

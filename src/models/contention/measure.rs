@@ -78,7 +78,7 @@ impl<'a, B: Bootstrap, T: Transport> Bench<'a, B, T> {
             stages.push((live.clone(), times.clone()));
             let mut of_live = times.into_iter();
             for edge in live.iter_mut().filter(|edge| **edge) {
-                *edge = of_live.next().is_some_and(|time| time > first + super::solve::TOGETHER);
+                *edge = of_live.next().is_some_and(|time| super::solve::is_later(time, first));
             }
         }
         let mut solved: Vec<(Graph, Vec<f64>)> = Vec::new();

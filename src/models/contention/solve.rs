@@ -6,8 +6,14 @@
 
 use super::Graph;
 
-/// Arrivals closer than this part of the contention-free time are one.
-pub(super) const TOGETHER: f64 = 0.02;
+/// Arrivals closer than this part of their time are one: what divides equal messages by chance is no step of a graph,
+/// and solving it as one would make large penalties of small noise.
+const TOGETHER: f64 = 0.15;
+
+/// Whether an arrival is one of its own after another.
+pub(super) fn is_later(time: f64, than: f64) -> bool {
+    time > than * (1.0 + TOGETHER)
+}
 
 /// Penalties of the first step from `times`, in multiples of the contention-free time. `later` gives the penalties of
 /// a smaller graph. None for an edge whose measured times leave it no data to move in the first step.
@@ -15,7 +21,7 @@ pub fn first_step(graph: &Graph, times: &[f64], mut later: impl FnMut(&Graph) ->
     let ends = arrivals(times);
     let mut moved_later = vec![0.0; times.len()];
     for pair in ends.windows(2) {
-        let live: Vec<bool> = times.iter().map(|&time| time > pair[0] + TOGETHER).collect();
+        let live: Vec<bool> = times.iter().map(|&time| is_later(time, pair[0])).collect();
         let smaller = later(&graph.live(&live));
         let edges = (0..times.len()).filter(|&edge| live[edge]);
         for (edge, penalty) in edges.zip(smaller) {
@@ -26,7 +32,8 @@ pub fn first_step(graph: &Graph, times: &[f64], mut later: impl FnMut(&Graph) ->
     let first = ends.first().copied().unwrap_or_default();
     let penalty = |(&time, later): (&f64, f64)| {
         let moved = 1.0 - later;
-        (moved > 0.0).then(|| first.min(time) / moved)
+        let step = if is_later(time, first) { first } else { time };
+        (moved > 0.0).then(|| step / moved)
     };
     times.iter().zip(moved_later).map(penalty).collect()
 }
@@ -37,7 +44,7 @@ fn arrivals(times: &[f64]) -> Vec<f64> {
     sorted.sort_by(f64::total_cmp);
     let mut ends: Vec<f64> = Vec::new();
     for time in sorted {
-        if ends.last().is_none_or(|&last| time > last + TOGETHER) {
+        if ends.last().is_none_or(|&last| is_later(time, last)) {
             ends.push(time);
         }
     }
@@ -61,6 +68,13 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn equal_messages_that_chance_divides_have_their_own_times_as_penalties() {
+        let graph = "out-3".parse::<Shape>().unwrap().graph();
+        let solved = first_step(&graph, &[2.92, 3.34, 3.35], |smaller| penalties(smaller, Model::Text));
+        assert_eq!(solved, [Some(2.92), Some(3.34), Some(3.35)]);
     }
 
     #[test]

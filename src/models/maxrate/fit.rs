@@ -5,6 +5,9 @@
 //! q = R_Ci / R_Cb. So every number of pairs at which the node may begin to bind is tried, q is searched on a line, and
 //! each trial is an exact linear solution from per-k sums: the global minimum, in a time that does not depend on the
 //! number of observations. Intervals come from a sandwich covariance, which holds for noise of any size by cell.
+//!
+//! Parameters stay within what they can be: no latency and no further pair's rate below zero. One that the data say
+//! nothing about, such as the rate of a pair that a full node never let be seen, has no interval.
 
 use super::linear::{invert, solve};
 use super::{Model, Observation, Values, Weighting};
@@ -39,26 +42,52 @@ pub struct Fit {
 
 /// How many standard errors the node's limit must be below what the pairs could do, to count as binding.
 const BINDING_SIGMAS: f64 = 4.0;
+/// When all further pairs add less than this part of the first one's rate, the node is full.
+const LITTLE: f64 = 0.1;
 /// Two-sided 95% of a normal distribution.
 const INTERVAL_SIGMAS: f64 = 1.96;
 
 /// Fits `model`; none when the observations do not determine it (too few sizes or numbers of pairs).
 pub fn fit(model: Model, weighting: Weighting, observations: &[Observation]) -> Option<Fit> {
     let cells = Cells::new(weighting, observations);
-    let unlimited = search(model, &cells, None)?;
-    if model == Model::Postal {
-        return Some(finish(model, unlimited, &cells, observations));
-    }
+    let unlimited = search(model, &cells, None);
     let kinds: Vec<usize> = cells.rows.iter().map(|row| row.pairs).collect();
-    let limited = kinds.iter().skip(1).filter_map(|&from| search(model, &cells, Some(from)));
-    let best = limited.min_by(|a, b| cells.cost(model, a).total_cmp(&cells.cost(model, b)));
-    let chosen = best.filter(|values| binds(model, values, &cells, observations)).unwrap_or(unlimited);
-    Some(finish(model, chosen, &cells, observations))
+    if model == Model::Postal || kinds.len() < 2 {
+        return Some(finish(model, unlimited?, &cells, observations));
+    }
+    let best_from = |kinds: &[usize]| {
+        let limited = kinds.iter().filter_map(|&from| search(model, &cells, Some(from)));
+        limited.min_by(|a, b| cells.cost(model, a).total_cmp(&cells.cost(model, b)))
+    };
+    if let Some(limited) = best_from(&kinds)
+        && binds(model, &limited, unlimited.as_ref(), &cells, observations)
+    {
+        return Some(finish(model, limited, &cells, observations));
+    }
+    let free = finish(model, unlimited?, &cells, observations);
+    // Further pairs that add nothing to be told from zero, or next to nothing all together, mean a node that is full.
+    let most = kinds[kinds.len() - 1];
+    let little = free.values.rate(model, most) < (1.0 + LITTLE) * free.values.first;
+    let stands_still = free.further.is_some_and(|further| little || further.low.is_none_or(|low| low <= 0.0));
+    let full = best_from(&kinds[..2]).filter(|values| stands_still && is_known(model, values, &cells, observations));
+    Some(full.map_or(free, |values| finish(model, values, &cells, observations)))
 }
 
 /// Whether the node's rate is surely below what the largest number of pairs could do without it.
-fn binds(model: Model, values: &Values, cells: &Cells, observations: &[Observation]) -> bool {
+fn binds(
+    model: Model,
+    values: &Values,
+    unlimited: Option<&Values>,
+    cells: &Cells,
+    observations: &[Observation],
+) -> bool {
     let (Some(node), Some(most)) = (values.node, cells.rows.last().map(|row| row.pairs)) else { return false };
+    let seen = Seen::of(model, values, cells);
+    if !seen.first || (model == Model::Extended && !seen.further) {
+        // What the pairs could do without it was never seen: as many parameters as without a limit, so the misfit tells.
+        let worse = unlimited.is_none_or(|free| cells.cost(model, free) > cells.cost(model, values));
+        return worse && is_known(model, values, cells, observations);
+    }
     let free = Values { node: None, ..*values }.rate(model, most);
     let Some(covariance) = covariance(model, values, cells, observations) else { return false };
     // In relative parameters: ln(free) - ln(node), with the gradient of ln(free).
@@ -76,21 +105,50 @@ fn binds(model: Model, values: &Values, cells: &Cells, observations: &[Observati
     (free / node).ln() > BINDING_SIGMAS * variance.max(0.0).sqrt() && node < free
 }
 
+/// Whether the node's rate itself is told from nothing.
+fn is_known(model: Model, values: &Values, cells: &Cells, observations: &[Observation]) -> bool {
+    covariance(model, values, cells, observations)
+        .is_some_and(|matrix| values.node.is_some() && BINDING_SIGMAS * matrix[3][3].max(0.0).sqrt() < 1.0)
+}
+
+/// Which rates the node let be seen.
+struct Seen {
+    first: bool,
+    further: bool,
+}
+
+impl Seen {
+    fn of(model: Model, values: &Values, cells: &Cells) -> Self {
+        let free = |row: &&Row| Some(values.rate(model, row.pairs)) != values.node;
+        Seen {
+            first: cells.rows.iter().any(|row| free(&row)),
+            further: model == Model::Extended && cells.rows.iter().any(|row| row.pairs > 1 && free(&row)),
+        }
+    }
+}
+
 fn finish(model: Model, values: Values, cells: &Cells, observations: &[Observation]) -> Fit {
     let covariance = covariance(model, &values, cells, observations);
+    let used = used(model, &values, cells);
     let parameter = |at: usize, value: f64| {
-        let spread = covariance.map(|matrix| INTERVAL_SIGMAS * matrix[at][at].max(0.0).sqrt() * value.abs());
+        let known = covariance.filter(|_| used[at]);
+        let spread = known.map(|matrix| INTERVAL_SIGMAS * matrix[at][at].max(0.0).sqrt() * value.abs());
         Parameter { value, low: spread.map(|spread| value - spread), high: spread.map(|spread| value + spread) }
     };
     let error = |observation: &Observation| {
         (values.seconds(model, observation.pairs, observation.bytes) / observation.seconds - 1.0).abs()
     };
     let repeats = cells.repeats.max(1) as f64;
+    let mut first = parameter(1, values.first);
+    if !used[1] {
+        // Never seen below the node's rate: that is what it has at least.
+        first.low = values.node;
+    }
     Fit {
         model,
         values,
         latency: parameter(0, values.latency),
-        first: parameter(1, values.first),
+        first,
         further: (model == Model::Extended).then(|| parameter(2, values.further)),
         node: values.node.map(|node| parameter(3, node)),
         error_sum: observations.iter().map(error).sum::<f64>() / repeats,
@@ -163,14 +221,15 @@ fn search(model: Model, cells: &Cells, from: Option<usize>) -> Option<Values> {
     if model != Model::Extended {
         return linear(model, cells, from, 1.0);
     }
-    // Below -1 / (k - 1) the pairs together would have no rate left.
     let free = cells.rows.iter().map(|row| row.pairs).filter(|&pairs| from.is_none_or(|from| pairs < from));
-    let most = free.max().filter(|&most| most > 1)?;
-    let lowest = -0.98 / (most - 1) as f64;
+    if free.max().is_none_or(|most| most < 2) {
+        // No further pair is seen: nothing depends on q.
+        return from.and_then(|_| linear(model, cells, from, 1.0));
+    }
     let cost =
         |q: f64| linear(model, cells, from, q).map_or(f64::INFINITY, |values| partition_cost(cells, from, q, &values));
     // A grid that is fine near zero, where the curve bends, then golden sections between the best point's neighbours.
-    let grid: Vec<f64> = (0..=48).map(|at| lowest + (4.0 - lowest) * (f64::from(at) / 48.0).powi(3)).collect();
+    let grid: Vec<f64> = (0..=48).map(|at| 4.0 * (f64::from(at) / 48.0).powi(3)).collect();
     let costs: Vec<f64> = grid.iter().map(|&q| cost(q)).collect();
     let best = (0..grid.len()).min_by(|&a, &b| costs[a].total_cmp(&costs[b]))?;
     let (mut low, mut high) = (grid[best.saturating_sub(1)], grid[(best + 1).min(grid.len() - 1)]);
@@ -179,7 +238,9 @@ fn search(model: Model, cells: &Cells, from: Option<usize>) -> Option<Values> {
         let (left, right) = (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
         if cost(left) < cost(right) { high = right } else { low = left }
     }
-    linear(model, cells, from, (low + high) / 2.0)
+    // The lowest q is a point of its own: sections only come near it.
+    let q = if cost(0.0) <= cost((low + high) / 2.0) { 0.0 } else { (low + high) / 2.0 };
+    linear(model, cells, from, q)
 }
 
 /// The cost with the node binding from `from` on by decree, whatever min() would say.
@@ -218,19 +279,45 @@ fn linear(model: Model, cells: &Cells, from: Option<usize>, q: f64) -> Option<Va
             right[at] += row.wny * slope;
         }
     }
-    let [latency, pair, node] = match from {
-        Some(_) => solve(matrix, right)?,
-        None => {
-            let small = [[matrix[0][0], matrix[0][1]], [matrix[1][0], matrix[1][1]]];
-            let [latency, pair] = solve(small, [right[0], right[1]])?;
-            [latency, pair, 0.0]
-        }
+    let columns: &[usize] = match from {
+        None => &[0, 1],
+        Some(from) if cells.rows.first().is_some_and(|row| row.pairs >= from) => &[0, 2],
+        Some(_) => &[0, 1, 2],
     };
-    if !(pair > 0.0 && (from.is_none() || node > 0.0)) {
+    let mut found = reduced(&matrix, &right, columns)?;
+    if found[0] < 0.0 {
+        // The least squares with the latency held at zero are the best among those that are not negative.
+        found = reduced(&matrix, &right, &columns[1..])?;
+    }
+    let [latency, pair, node] = found;
+    if columns[1..].iter().any(|&column| found[column] <= 0.0) {
         return None;
     }
-    let first = 1.0 / pair;
+    // A pair that the node never let be seen is at least as fast as the node.
+    let first = if columns.contains(&1) { 1.0 / pair } else { 1.0 / node };
     Some(Values { latency, first, further: q * first, node: from.map(|_| 1.0 / node) })
+}
+
+/// The solution in some of the unknowns, the others being zero.
+fn reduced(matrix: &[[f64; 3]; 3], right: &[f64; 3], columns: &[usize]) -> Option<[f64; 3]> {
+    let mut small = [[0.0; 3]; 3];
+    let mut known = [0.0; 3];
+    for row in 0..3 {
+        small[row][row] = 1.0;
+    }
+    for &row in columns {
+        known[row] = right[row];
+        for &column in columns {
+            small[row][column] = matrix[row][column];
+        }
+    }
+    solve(small, known)
+}
+
+/// Which of latency, first, further and node the observations say something about.
+fn used(model: Model, values: &Values, cells: &Cells) -> [bool; 4] {
+    let seen = Seen::of(model, values, cells);
+    [values.latency > 0.0, seen.first, seen.further && values.further > 0.0, values.node.is_some()]
 }
 
 /// Covariance of the parameters (latency, first, further, node), each relative to its value. Parameters that the model
@@ -249,7 +336,7 @@ fn covariance(model: Model, values: &Values, cells: &Cells, observations: &[Obse
             }
         }
     }
-    let used = [true, true, model == Model::Extended, values.node.is_some()];
+    let used = used(model, values, cells);
     for at in (0..4).filter(|&at| !used[at]) {
         bread[at][at] = 1.0;
     }

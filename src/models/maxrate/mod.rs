@@ -34,6 +34,13 @@ pub struct Observation {
     pub seconds: f64,
 }
 
+impl Observation {
+    /// The rate of all pairs together, in bytes per second.
+    pub fn rate(&self) -> f64 {
+        self.pairs as f64 * self.bytes as f64 / self.seconds
+    }
+}
+
 /// Which formula.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]

@@ -182,6 +182,41 @@ fn the_question_of_how_many_ranks_has_its_answer() {
     assert_eq!(Values { node: None, ..values }.saturating_pairs(), None);
 }
 
+/// What the lab's links give: one pair fills the node, and more share it.
+#[test]
+fn a_node_that_one_pair_fills_has_a_rate_and_nothing_else_is_made_up() {
+    for seed in 0..20 {
+        let mut draw = Draw(ChaCha8Rng::seed_from_u64(seed));
+        // A lone pair is a little faster than several, as over tcp, and the latency is lost in the noise.
+        let mut seen = Vec::new();
+        for pairs in 1..=4usize {
+            for power in 10..=20 {
+                let rate = if pairs == 1 { 23.6e6 } else { 23.2e6 };
+                let seconds = (pairs << power) as f64 / rate * (1.0 + 0.03 * draw.normal());
+                seen.push(Observation { pairs, bytes: 1 << power, seconds });
+            }
+        }
+        for model in [Model::MaxRate, Model::Extended] {
+            let found = fit(model, Weighting::InverseSize, &seen).expect("the data determine the node's rate");
+            let node = found.node.expect("the node binds").value;
+            assert!((node / 23.2e6 - 1.0).abs() < 0.03, "{model:?} seed {seed}: {found:?}");
+            assert!(found.latency.value >= 0.0 && found.values.further >= 0.0, "{model:?} seed {seed}: {found:?}");
+            assert!(found.values.saturating_pairs().unwrap() < 1.2, "{model:?} seed {seed}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn a_latency_that_the_data_would_have_negative_is_zero_and_has_no_interval() {
+    // Longer messages are relatively slower: a straight line through them starts below zero.
+    let seen =
+        |power: u32| Observation { pairs: 1, bytes: 1 << power, seconds: f64::from(1 << power).powf(1.05) * 1e-9 };
+    let seen: Vec<Observation> = (10..20).map(seen).collect();
+    let found = fit(Model::Postal, Weighting::InverseSize, &seen).unwrap();
+    assert_eq!(found.latency, Parameter { value: 0.0, low: None, high: None });
+    assert!(found.first.low.is_some());
+}
+
 #[test]
 fn too_little_data_is_said() {
     let one = Observation { pairs: 1, bytes: 8, seconds: 1e-6 };

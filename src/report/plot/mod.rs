@@ -1,19 +1,25 @@
 //! Plots as SVG, one file each. A plot is at most 440 units wide, so that its text stays readable on a phone.
 
 mod axis;
+mod beff;
+pub mod contention;
 mod distribution;
 mod impact;
 mod load;
+pub mod maxrate;
 mod nodes;
 mod percentiles;
+mod violin;
 
 use crate::output::escape;
 
+pub use beff::beff;
 pub use distribution::distribution;
 pub use impact::impact;
 pub use load::load;
 pub use nodes::nodes;
 pub use percentiles::percentiles;
+pub use violin::counters;
 
 /// Width of every plot.
 const WIDTH: f64 = 440.0;
@@ -55,6 +61,15 @@ impl Plot {
         format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}\n", self.element(&head))
     }
 
+    /// The same for programs that know no variables in style sheets: light colours, written out.
+    #[cfg_attr(not(feature = "png"), allow(dead_code, reason = "the painter of PNG files asks for it"))]
+    pub(super) fn flat(&self) -> String {
+        let (width, height) = (WIDTH, self.height);
+        let head =
+            format!("<style>{}</style><rect class=\"paper\" width=\"{width}\" height=\"{height}\"/>", flat_style());
+        self.element(&head).replacen("<svg ", &format!("<svg width=\"{width}\" height=\"{height:.0}\" "), 1)
+    }
+
     fn element(&self, head: &str) -> String {
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" viewBox=\"0 0 {WIDTH} {:.0}\" role=\"img\" \
@@ -64,6 +79,15 @@ impl Plot {
             self.body
         )
     }
+}
+
+/// [`STYLE`] with the light colours in the place of variables, and without what depends on a screen.
+fn flat_style() -> String {
+    let (light, rest) = STYLE.split_once('}').expect("the first rule has the light colours");
+    let colours = light.trim_start_matches(":root{").split(';').filter_map(|pair| pair.trim().split_once(':'));
+    let rules = rest.lines().skip_while(|line| !line.starts_with(".plot{")).filter(|line| !line.contains(":hover"));
+    let plain: String = rules.flat_map(|line| [line, "\n"]).collect();
+    colours.fold(plain, |style, (name, value)| style.replace(&format!("var({name})"), value))
 }
 
 /// A text at a point. `anchor` is start, middle or end.
@@ -90,4 +114,16 @@ fn fit(text: &str, most: usize) -> String {
         return text.to_owned();
     }
     text.chars().take(most - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flat_styles_have_no_variables_left() {
+        let style = flat_style();
+        assert!(style.starts_with(".plot{") && style.contains("fill:#2a6fb5"), "{style}");
+        assert!(!style.contains("var(") && !style.contains("@media") && !style.contains(":hover"), "{style}");
+    }
 }

@@ -1,0 +1,36 @@
+//! `tailback show`: a result file, printed again.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::output::Format;
+
+/// Options of `tailback show`.
+#[derive(Clone, Debug, Args)]
+pub struct ShowOptions {
+    /// Result files: of a run, of a study, or imported
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// How results are printed
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+
+    /// More columns
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+impl ShowOptions {
+    pub(super) fn execute(self) -> Result<u8, String> {
+        let files = super::compare::read(&self.files)?;
+        if self.format == Format::Gpcnet
+            && let Some((path, _)) = files.iter().find(|(_, file)| file.models.is_some())
+        {
+            return Err(format!("{} is a study, which GPCNeT has no table for", path.display()));
+        }
+        let shown: Vec<String> = files.iter().map(|(_, file)| self.format.render(file, self.verbose)).collect();
+        super::print(&shown.join("\n"))
+    }
+}

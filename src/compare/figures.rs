@@ -1,0 +1,204 @@
+//! Figures of studies, side by side: parameters of fits, rates, times of edges, HPCC's figures.
+//!
+//! They have no batches of passes. Where a figure has a 95% interval of its own, the ratio's follows from both, on a
+//! logarithmic scale; where it has none, neither has the ratio, and no difference is called significant.
+
+use serde::Serialize;
+
+use super::{Cell, Verdict};
+use crate::models::maxrate::Model;
+use crate::result::{ContentionResult, Estimate, FitResult, MaxRateResult, ResultFile};
+use crate::stats::{Factor, Interval};
+
+/// Said where verdicts on such figures are shown.
+pub const FIGURES_TEST: &str =
+    "95% interval of the ratio, from the figures' own intervals on a logarithmic scale, excludes 1";
+
+/// Whether more of a figure is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Good {
+    More,
+    Less,
+    /// It is a fact, not a merit.
+    Neither,
+}
+
+/// One figure of one side.
+#[derive(Clone, Debug)]
+pub(super) struct Figure {
+    pub(super) group: String,
+    pub(super) name: String,
+    pub(super) unit: &'static str,
+    pub(super) value: f64,
+    pub(super) interval: Option<Interval>,
+    pub(super) good: Good,
+}
+
+/// One figure on every side.
+#[derive(Clone, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct FigureRow {
+    pub group: String,
+    pub name: String,
+    pub unit: String,
+    pub cells: Vec<Cell>,
+}
+
+/// Rows for the figures that the first side and at least one other have.
+pub(super) fn rows(sides: &[Vec<Figure>]) -> Vec<FigureRow> {
+    let Some((first, rest)) = sides.split_first() else { return Vec::new() };
+    let twin = |of: &Figure, side: &[Figure]| -> Option<Figure> {
+        side.iter().find(|other| other.group == of.group && other.name == of.name).cloned()
+    };
+    let row = |of: &Figure| {
+        let others: Vec<Option<Figure>> = rest.iter().map(|side| twin(of, side)).collect();
+        if others.iter().all(Option::is_none) {
+            return None;
+        }
+        let base = Cell { value: Some(of.value), ratio: None, verdict: None };
+        let cells = std::iter::once(base).chain(others.iter().map(|other| cell(of, other.as_ref())));
+        Some(FigureRow {
+            group: of.group.clone(),
+            name: of.name.clone(),
+            unit: of.unit.to_owned(),
+            cells: cells.collect(),
+        })
+    };
+    first.iter().filter_map(row).collect()
+}
+
+fn cell(base: &Figure, other: Option<&Figure>) -> Cell {
+    let Some(other) = other else { return Cell { value: None, ratio: None, verdict: None } };
+    let ratio = match base.good {
+        Good::More => base.value / other.value,
+        Good::Less => other.value / base.value,
+        Good::Neither => f64::NAN,
+    };
+    let spread = |of: &Figure| {
+        let Interval { low, high } = of.interval?;
+        (low > 0.0 && high >= low).then(|| (high / low).ln() / 2.0)
+    };
+    let apart = spread(base).zip(spread(other)).map(|(a, b)| a.hypot(b).exp());
+    let interval = apart.map(|apart| Interval { low: ratio / apart, high: ratio * apart });
+    let ratio = (ratio.is_finite() && ratio > 0.0).then_some(Factor { factor: ratio, interval });
+    Cell { value: Some(other.value), ratio, verdict: ratio.as_ref().map(Verdict::of) }
+}
+
+/// Everything a study's file has to compare.
+pub(super) fn of_study(file: &ResultFile) -> Vec<Figure> {
+    let Some(models) = &file.models else { return Vec::new() };
+    let mut all = models.maxrate.as_ref().map(maxrate).unwrap_or_default();
+    all.extend(models.contention.iter().flat_map(contention));
+    for (ours, theirs, value) in models.beff.iter().flat_map(crate::models::beff::Beff::figures) {
+        let (name, unit) = ours.rsplit_once(", ").unwrap_or((ours, ""));
+        let good = if unit == "us" { Good::Less } else { Good::More };
+        let group = "HPC Challenge latency and bandwidth".to_owned();
+        all.push(Figure { group, name: format!("{name} ({theirs})"), unit, value, interval: None, good });
+    }
+    all
+}
+
+/// The fit of the largest messages, where rates are what limits, and what was measured there.
+fn maxrate(result: &MaxRateResult) -> Vec<Figure> {
+    let mut all = Vec::new();
+    let large = result.regimes.last().and_then(|regime| regime.fits.iter().find(|fit| fit.model == Model::MaxRate));
+    if let Some(FitResult { latency_s, pair_bytes_per_s, node_bytes_per_s, saturating_pairs, .. }) = large {
+        let group = "Max-rate model, large messages";
+        let mut parameter = |name: &str, unit, of: &Estimate, scale: f64, good| {
+            let bounds = of.low.zip(of.high).filter(|(low, _)| *low > 0.0);
+            let interval = bounds.map(|(low, high)| Interval { low: low * scale, high: high * scale });
+            let (group, name) = (group.to_owned(), name.to_owned());
+            all.push(Figure { group, name, unit, value: of.value * scale, interval, good });
+        };
+        parameter("latency", "us", latency_s, 1e6, Good::Less);
+        parameter("rate of a pair, R_C", "MB/s", pair_bytes_per_s, 1e-6, Good::More);
+        if let Some(node) = node_bytes_per_s {
+            parameter("rate of a node, R_N", "MB/s", node, 1e-6, Good::More);
+        }
+        if let Some(pairs) = saturating_pairs {
+            let (group, name) = (group.to_owned(), "pairs that fill a node".to_owned());
+            all.push(Figure { group, name, unit: "", value: *pairs, interval: None, good: Good::Neither });
+        }
+    }
+    let Some(&bytes) = result.sizes().last() else { return all };
+    for pairs in result.pairs() {
+        let seen = result.observations.iter().filter(|seen| (seen.pairs, seen.bytes) == (pairs, bytes));
+        let mut rates: Vec<f64> = seen.map(|seen| seen.rate() * 1e-6).collect();
+        rates.sort_by(f64::total_cmp);
+        let Some(&value) = rates.get(rates.len() / 2) else { continue };
+        let group = format!("Measured aggregate rate, {}", tailback_transport::Bytes(bytes as u64));
+        let name = if pairs == 1 { "1 pair".into() } else { format!("{pairs} pairs") };
+        all.push(Figure { group, name, unit: "MB/s", value, interval: spread(&rates, value), good: Good::More });
+    }
+    all
+}
+
+/// An interval around the median from the repetitions' own spread; none with fewer than four.
+fn spread(values: &[f64], middle: f64) -> Option<Interval> {
+    /// Student's t, two-sided 95%, for 3 to 9 degrees of freedom; the normal's beyond.
+    const T: [f64; 7] = [3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26];
+    if values.len() < 4 || values.iter().any(|value| *value <= 0.0 || !value.is_finite()) {
+        return None;
+    }
+    let count = values.len() as f64;
+    let mean = values.iter().map(|value| value.ln()).sum::<f64>() / count;
+    let variance = values.iter().map(|value| (value.ln() - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    let apart = (T.get(values.len() - 4).copied().unwrap_or(2.0) * (variance / count).sqrt()).exp();
+    Some(Interval { low: middle / apart, high: middle * apart })
+}
+
+fn contention(result: &ContentionResult) -> Vec<Figure> {
+    let mut all = Vec::new();
+    for graph in &result.graphs {
+        let group = format!("Contention graph {}", graph.name);
+        let mut figure = |name: String, unit, value| {
+            all.push(Figure { group: group.clone(), name, unit, value, interval: None, good: Good::Less });
+        };
+        figure("time without contention, T_ref".into(), "s", graph.reference_s);
+        for (at, edge) in graph.edges.iter().enumerate() {
+            let (source, destination) = (&edge.source, &edge.destination);
+            let same =
+                |other: &&crate::result::EdgeResult| (&other.source, &other.destination) == (source, destination);
+            let twins = graph.edges[..at].iter().filter(same).count();
+            let number = if twins > 0 { format!(" #{}", twins + 1) } else { String::new() };
+            if let Some(seconds) = edge.measured_s {
+                figure(format!("{source}>{destination}{number}, measured"), "T_ref", seconds / graph.reference_s);
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(value: f64, half: Option<f64>, good: Good) -> Figure {
+        let interval = half.map(|half| Interval { low: value / half, high: value * half });
+        Figure { group: "g".into(), name: "n".into(), unit: "u", value, interval, good }
+    }
+
+    #[test]
+    fn ratios_are_times_worse_and_judged_by_both_intervals() {
+        let verdict = |a: Figure, b: Figure| {
+            let row = rows(&[vec![a], vec![b]]).remove(0);
+            (row.cells[1].ratio.map(|ratio| ratio.factor), row.cells[1].verdict)
+        };
+        let (ratio, found) = verdict(figure(10.0, Some(1.1), Good::More), figure(5.0, Some(1.1), Good::More));
+        assert_eq!((ratio, found), (Some(2.0), Some(Verdict::Worse)));
+        let (ratio, found) = verdict(figure(10.0, Some(1.1), Good::Less), figure(5.0, Some(1.1), Good::Less));
+        assert_eq!((ratio, found), (Some(0.5), Some(Verdict::Better)));
+        let (_, found) = verdict(figure(10.0, Some(2.0), Good::More), figure(5.0, Some(2.0), Good::More));
+        assert_eq!(found, Some(Verdict::NotSignificant));
+        let (_, found) = verdict(figure(10.0, None, Good::More), figure(5.0, Some(1.1), Good::More));
+        assert_eq!(found, Some(Verdict::Unknown));
+        assert_eq!(verdict(figure(10.0, None, Good::Neither), figure(5.0, None, Good::Neither)), (None, None));
+    }
+
+    #[test]
+    fn repetitions_give_an_interval_when_there_are_enough() {
+        assert_eq!(spread(&[1.0, 2.0, 3.0], 2.0), None);
+        let interval = spread(&[9.0, 10.0, 10.0, 11.0], 10.0).unwrap();
+        assert!(interval.low > 8.0 && interval.high < 12.5 && !interval.excludes(10.0), "{interval:?}");
+    }
+}

@@ -1,0 +1,55 @@
+//! HPC Challenge's latencies and bandwidths as bars.
+
+use super::axis::{LogAxis, label};
+use super::{Plot, WIDTH, bar, line, text};
+use crate::models::beff::Beff;
+use crate::output::figure;
+
+const LEFT: f64 = 8.0;
+const RIGHT: f64 = WIDTH - 70.0;
+const ROW: f64 = 34.0;
+
+/// One plot of latencies, one of bandwidths.
+pub fn beff(name: &str, result: &Beff) -> Vec<Plot> {
+    let of_unit = |unit: &'static str| {
+        let figures = result.figures().into_iter();
+        figures.filter(|(ours, ..)| ours.ends_with(unit)).collect::<Vec<(&'static str, &'static str, f64)>>()
+    };
+    [("latency", "us", "role2"), ("bandwidth", "GB/s", "role0")]
+        .into_iter()
+        .filter_map(|(what, unit, class)| bars((name, what, unit), &of_unit(unit), class))
+        .collect()
+}
+
+fn bars(
+    (name, what, unit): (&str, &str, &str),
+    figures: &[(&'static str, &'static str, f64)],
+    class: &str,
+) -> Option<Plot> {
+    let usable = |value: &f64| value.is_finite() && *value > 0.0;
+    let values = figures.iter().map(|of| of.2).filter(usable);
+    let (low, high) = values.fold((f64::MAX, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
+    if high <= 0.0 {
+        return None;
+    }
+    let axis = LogAxis::new(low / 2.0, high, LEFT, RIGHT);
+    let bottom = 6.0 + figures.len() as f64 * ROW;
+    let mut body = String::new();
+    for tick in axis.ticks() {
+        body += &line((axis.at(tick), 4.0), (axis.at(tick), bottom), "grid");
+        body += &text(axis.at(tick), bottom + 14.0, "middle", "tick", &label(tick));
+    }
+    let mut told = Vec::new();
+    for (at, (ours, theirs, value)) in figures.iter().enumerate().filter(|(_, of)| usable(&of.2)) {
+        let y = 6.0 + at as f64 * ROW;
+        let short = ours.rsplit_once(", ").map_or(*ours, |(short, _)| short);
+        body += &text(LEFT, y + 11.0, "start", "name", short);
+        let title = format!("{short} ({theirs}): {} {unit}", figure(*value));
+        body += &bar(LEFT, y + 15.0, axis.at(*value) - LEFT, 12.0, class, &title);
+        body += &text(axis.at(*value) + 5.0, y + 25.0, "start", "value", &figure(*value));
+        told.push(format!("{short} {} {unit}", figure(*value)));
+    }
+    body += &text((LEFT + RIGHT) / 2.0, bottom + 30.0, "middle", "axis-title", unit);
+    let title = format!("HPC Challenge {what}, {name}");
+    Some(Plot::new(&["beff", what, name], title, told.join("; "), bottom + 38.0, body))
+}

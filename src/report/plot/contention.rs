@@ -1,0 +1,171 @@
+//! Plots of contention graphs: each drawn with its penalties, its times predicted and measured, errors by size.
+
+use std::f64::consts::TAU;
+
+use super::axis::label;
+use super::{Plot, WIDTH, bar, escape, fit, line, text};
+use crate::output::figure;
+use crate::result::{ContentionResult, EdgeResult, GraphResult};
+
+const RADIUS: f64 = 150.0;
+const MIDDLE: (f64, f64) = (WIDTH / 2.0, 190.0);
+const NODE: f64 = 20.0;
+/// How far a curve bends from the straight line, per parallel edge.
+const BEND: f64 = 26.0;
+/// More edges are a thicket; the table has them.
+const MOST_EDGES: usize = 40;
+
+/// The graph with the penalty of every edge: measured where it was, else predicted.
+pub fn graph(name: &str, number: usize, of: &GraphResult) -> Option<Plot> {
+    let mut nodes: Vec<&str> = of.edges.iter().flat_map(|edge| [&*edge.source, &*edge.destination]).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    if of.edges.is_empty() || of.edges.len() > MOST_EDGES {
+        return None;
+    }
+    let place = |node: &str| {
+        let at = nodes.iter().position(|known| *known == node).unwrap_or(0);
+        let angle = TAU * at as f64 / nodes.len() as f64 - TAU / 4.0;
+        (MIDDLE.0 + RADIUS * angle.cos(), MIDDLE.1 + RADIUS * angle.sin())
+    };
+    let (mut lines, mut labels) = (String::new(), String::new());
+    for (at, edge) in of.edges.iter().enumerate() {
+        let same = |other: &&EdgeResult| (&other.source, &other.destination) == (&edge.source, &edge.destination);
+        let parallel = of.edges[..at].iter().filter(same).count();
+        let (drawn, label) = arrow(place(&edge.source), place(&edge.destination), parallel, edge);
+        lines += &drawn;
+        labels += &label;
+    }
+    let mut body = lines;
+    for node in &nodes {
+        let (x, y) = place(node);
+        body += &format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{NODE}\" class=\"node\"/>");
+        body += &text(x, y + 4.5, "middle", "name", &fit(node, 6));
+    }
+    body += &labels;
+    let measured = of.edges.iter().any(|edge| edge.measured_penalty.is_some());
+    let what = if measured { "measured penalty (predicted)" } else { "predicted penalty" };
+    let told: Vec<String> =
+        of.edges.iter().map(|edge| format!("{} to {}: {}", edge.source, edge.destination, penalties(edge))).collect();
+    let title = format!("{}: {what}, {name}", of.name);
+    Some(Plot::new(&["contention", "graph", &number.to_string(), name], title, told.join("; "), 2.0 * MIDDLE.1, body))
+}
+
+fn penalties(edge: &EdgeResult) -> String {
+    let predicted = edge.penalties.first().copied().unwrap_or(1.0);
+    edge.measured_penalty.map_or_else(|| format!("{predicted:.2}"), |own| format!("{own:.2} ({predicted:.2})"))
+}
+
+/// An arrow and its label; labels are drawn last, so that no arrow crosses one.
+fn arrow(from: (f64, f64), to: (f64, f64), parallel: usize, edge: &EdgeResult) -> (String, String) {
+    let (dx, dy) = (to.0 - from.0, to.1 - from.1);
+    let length = dx.hypot(dy).max(1.0);
+    let bend = BEND * (1 + parallel) as f64;
+    let middle = ((from.0 + to.0) / 2.0 - dy / length * bend, (from.1 + to.1) / 2.0 + dx / length * bend);
+    let rim = |end: (f64, f64), gap: f64| {
+        let (dx, dy) = (middle.0 - end.0, middle.1 - end.1);
+        let length = dx.hypot(dy).max(1.0);
+        (end.0 + dx / length * gap, end.1 + dy / length * gap, dx / length, dy / length)
+    };
+    let (start, tip) = (rim(from, NODE), rim(to, NODE));
+    let base = rim(to, NODE + 9.0);
+    let side = (-tip.3 * 4.0, tip.2 * 4.0);
+    let title = format!("{} to {}: {}", edge.source, edge.destination, penalties(edge));
+    let drawn = format!(
+        "<path d=\"M{:.1} {:.1}Q{:.1} {:.1} {:.1} {:.1}\" class=\"arrow\"><title>{}</title></path>\
+         <path d=\"M{:.1} {:.1}L{:.1} {:.1}L{:.1} {:.1}Z\" class=\"head\"/>",
+        start.0,
+        start.1,
+        middle.0,
+        middle.1,
+        base.0,
+        base.1,
+        escape(&title),
+        tip.0,
+        tip.1,
+        base.0 + side.0,
+        base.1 + side.1,
+        base.0 - side.0,
+        base.1 - side.1
+    );
+    // A third of the way: labels of edges into one node would meet at the middle.
+    let part = |from: f64, middle: f64, to: f64| 0.42 * from + 0.46 * middle + 0.12 * to;
+    let (x, y) = (part(from.0, middle.0, to.0), part(from.1, middle.1, to.1));
+    (drawn, text(x, y + 4.0, "middle", "value", &penalties(edge)))
+}
+
+/// Times of every edge in multiples of the contention-free time, predicted and measured.
+pub fn times(name: &str, number: usize, of: &GraphResult) -> Option<Plot> {
+    let measured = |edge: &EdgeResult| edge.measured_s.map(|seconds| seconds / of.reference_s);
+    let all = of.edges.iter().flat_map(|edge| [Some(edge.predicted), measured(edge)]).flatten();
+    let most = all.filter(|value| value.is_finite()).fold(0.0f64, f64::max);
+    if of.edges.len() > MOST_EDGES || most <= 0.0 {
+        return None;
+    }
+    let (left, right) = (70.0, WIDTH - 58.0);
+    let x = |value: f64| left + value / most * (right - left);
+    let (mut body, mut y) = (String::new(), 6.0);
+    let bottom = y + of.edges.len() as f64 * 30.0;
+    let step = [0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0].into_iter().find(|step| most / step <= 7.0).unwrap_or(100.0);
+    for tick in (0..=7).map(|at| f64::from(at) * step).filter(|tick| *tick <= most) {
+        body += &line((x(tick), 4.0), (x(tick), bottom), "grid");
+        body += &text(x(tick), bottom + 14.0, "middle", "tick", &label(tick));
+    }
+    let mut told = Vec::new();
+    for edge in &of.edges {
+        let who = format!("{}>{}", edge.source, edge.destination);
+        body += &text(left - 6.0, y + 16.0, "end", "name", &fit(&who, 9));
+        let states = [("predicted", "calm-bar", Some(edge.predicted)), ("measured", "busy-bar", measured(edge))];
+        for (at, (what, class, value)) in states.into_iter().enumerate() {
+            let Some(value) = value.filter(|value| value.is_finite()) else { continue };
+            let top = y + 1.0 + 12.0 * at as f64;
+            let title = format!("{who}, {what}: {} T_ref, {:.6} s", figure(value), value * of.reference_s);
+            body += &bar(left, top, x(value) - left, 11.0, class, &title);
+            body += &text(x(value) + 5.0, top + 9.5, "start", "value", &format!("{value:.2}"));
+            told.push(format!("{who} {what} {value:.2}"));
+        }
+        y += 30.0;
+    }
+    body += &line((left, 4.0), (left, bottom), "axis");
+    body += &text((left + right) / 2.0, bottom + 30.0, "middle", "axis-title", "time in T_ref");
+    let title = format!("{}: times predicted (blue) and measured (orange), {name}", of.name);
+    Some(Plot::new(&["contention", "times", &number.to_string(), name], title, told.join("; "), bottom + 38.0, body))
+}
+
+/// The mean error of every graph over its number of edges; nothing when all have as many.
+pub fn errors(name: &str, result: &ContentionResult) -> Option<Plot> {
+    let point = |of: &GraphResult| {
+        let errors: Vec<f64> = of.edges.iter().filter_map(|edge| edge.error(of.reference_s)).map(f64::abs).collect();
+        let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+        mean.is_finite().then(|| (of.edges.len(), 100.0 * mean, of.name.clone()))
+    };
+    let points: Vec<(usize, f64, String)> = result.graphs.iter().filter_map(point).collect();
+    let (least, most) = (points.iter().map(|of| of.0).min()?, points.iter().map(|of| of.0).max()?);
+    let high = points.iter().map(|of| of.1).fold(1.0f64, f64::max);
+    if least == most {
+        return None;
+    }
+    let (left, right, top, bottom) = (46.0, WIDTH - 20.0, 12.0, 190.0);
+    let x = |edges: usize| left + 10.0 + (edges - least) as f64 / (most - least) as f64 * (right - left - 20.0);
+    let y = |error: f64| bottom - error / high * (bottom - top);
+    let mut body = String::new();
+    for part in [0.0, 0.5, 1.0] {
+        body += &line((left, y(high * part)), (right, y(high * part)), "grid");
+        body += &text(left - 5.0, y(high * part) + 4.0, "end", "tick", &format!("{:.0}%", high * part));
+    }
+    for edges in (least..=most).step_by((most - least).div_ceil(10).max(1)) {
+        body += &text(x(edges), bottom + 14.0, "middle", "tick", &edges.to_string());
+    }
+    for (edges, error, graph) in &points {
+        body += &format!(
+            "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"4\" class=\"dot busy\"><title>{}</title></circle>",
+            x(*edges),
+            y(*error),
+            escape(&format!("{graph}, {edges} edges: mean error {error:.1}%"))
+        );
+    }
+    body += &text((left + right) / 2.0, bottom + 31.0, "middle", "axis-title", "edges of the graph");
+    let told = format!("{} graphs of {least} to {most} edges, largest mean error {high:.1}%", points.len());
+    let title = format!("Mean error of the predicted times by number of edges, {name}");
+    Some(Plot::new(&["contention", "errors", name], title, told, bottom + 38.0, body))
+}

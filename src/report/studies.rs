@@ -1,0 +1,186 @@
+//! What studies found: their plots and tables, and what the ports of an emulated network did.
+
+use tailback_transport::Bytes;
+
+use super::html::HtmlTable;
+use super::plot::{self, Plot};
+use crate::lab::PortCounters;
+use crate::models::beff::Beff;
+use crate::models::maxrate::{Model, medians};
+use crate::output::{answer, estimate, figure, percent};
+use crate::result::{ContentionResult, EdgeResult, LabRecord, MaxRateResult, RegimeResult, ResultFile};
+
+/// Graphs that are drawn; a sweep over hundreds of random ones is for the tables.
+const MOST_GRAPHS: usize = 12;
+/// Every plot of a study.
+pub(super) fn plots(name: &str, file: &ResultFile) -> Vec<Plot> {
+    let Some(models) = &file.models else { return Vec::new() };
+    let mut all = Vec::new();
+    if let Some(maxrate) = &models.maxrate {
+        all.extend(plot::maxrate::rates(name, maxrate));
+        all.extend(plot::maxrate::errors(name, maxrate));
+    }
+    if let Some(contention) = &models.contention {
+        for (at, graph) in contention.graphs.iter().enumerate().take(MOST_GRAPHS) {
+            all.extend(plot::contention::graph(name, at + 1, graph));
+            all.extend(plot::contention::times(name, at + 1, graph));
+        }
+        all.extend(plot::contention::errors(name, contention));
+    }
+    if let Some(beff) = &models.beff {
+        all.extend(plot::beff(name, beff));
+    }
+    all
+}
+
+/// The finding of a study in a sentence, where it has one.
+pub(super) fn finding(file: &ResultFile) -> Option<String> {
+    let models = file.models.as_ref()?;
+    let graphs = |result: &ContentionResult| {
+        let errors =
+            result.graphs.iter().flat_map(|graph| graph.edges.iter().map(|edge| edge.error(graph.reference_s)));
+        let errors: Vec<f64> = errors.flatten().map(f64::abs).collect();
+        let mean = 100.0 * errors.iter().sum::<f64>() / errors.len() as f64;
+        let count = result.graphs.len();
+        let of = if count == 1 { "the graph".to_owned() } else { format!("{count} graphs") };
+        mean.is_finite().then(|| format!("The model errs by {mean:.1}% on average over the messages of {of}."))
+    };
+    let worst = |beff: &Beff| {
+        let (latency, bandwidth) = (beff.ping_pong_latency_us.max, beff.ping_pong_bandwidth_gb_per_s.min);
+        let random = beff.random_ring_bandwidth_gb_per_s;
+        format!(
+            "The worst pair has {} us and {} GB/s; in random rings each process has {} GB/s.",
+            figure(latency),
+            figure(bandwidth),
+            figure(random)
+        )
+    };
+    let answers = models.maxrate.as_ref().map(|of| answer(of).trim().to_owned());
+    answers.or_else(|| graphs(models.contention.as_ref()?)).or_else(|| models.beff.as_ref().map(worst))
+}
+
+/// Every number of a study.
+pub(super) fn tables(name: &str, file: &ResultFile) -> Vec<HtmlTable> {
+    let Some(models) = &file.models else { return Vec::new() };
+    let mut all = Vec::new();
+    if let Some(maxrate) = &models.maxrate {
+        all.extend(maxrate.regimes.iter().map(|regime| fits(name, regime)));
+        all.push(cells(name, maxrate));
+    }
+    all.extend(models.contention.iter().flat_map(|of| edges(name, of)));
+    if let Some(beff) = &models.beff {
+        let mut table = HtmlTable::new(&format!("{name}: figures"), ["figure", "value", "HPCC's name"]);
+        beff.figures().iter().for_each(|(ours, theirs, value)| table.row([*ours, &figure(*value), *theirs]));
+        let mut ratios = HtmlTable::new(&format!("{name}: bandwidth ratios"), ["ratio", "value"]);
+        beff.ratios().iter().for_each(|(of, value)| ratios.row([*of, &figure(*value)]));
+        all.extend([table, ratios]);
+    }
+    all
+}
+
+fn fits(name: &str, regime: &RegimeResult) -> HtmlTable {
+    let (smallest, largest) = (Bytes(regime.smallest_bytes as u64), Bytes(regime.largest_bytes as u64));
+    let header = ["model", "latency us", "R_C or R_Cb MB/s", "R_Ci MB/s", "R_N MB/s", "error sum", "k that fills"];
+    let mut table =
+        HtmlTable::new(&format!("{name}: messages from {smallest} to {largest}, with 95% intervals"), header);
+    for model in Model::ALL {
+        let Some(fit) = regime.fits.iter().find(|fit| fit.model == model) else {
+            table.row([model.name(), "not identifiable from these data", "–", "–", "–", "–", "–"]);
+            continue;
+        };
+        let node = match (model, &fit.node_bytes_per_s) {
+            (Model::Postal, _) => "–".into(),
+            (_, Some(node)) => estimate(node, 1e-6),
+            (_, None) => "infinite".into(),
+        };
+        table.row([
+            model.name().to_owned(),
+            estimate(&fit.latency_s, 1e6),
+            estimate(&fit.pair_bytes_per_s, 1e-6),
+            fit.further_pair_bytes_per_s.map_or_else(|| "–".into(), |rate| estimate(&rate, 1e-6)),
+            node,
+            figure(fit.error_sum),
+            fit.saturating_pairs.map_or_else(|| "–".into(), figure),
+        ]);
+    }
+    table
+}
+
+/// Medians of every size and number of pairs, with every model's error.
+fn cells(name: &str, result: &MaxRateResult) -> HtmlTable {
+    let header = ["size and pairs", "time us", "aggregate MB/s", "postal", "max-rate", "extended max-rate"];
+    let mut table = HtmlTable::new(&format!("{name}: medians measured, and errors of the modelled time in %"), header);
+    for seen in medians(&result.observations) {
+        let regime = result.regime(seen.bytes);
+        let error = |model: Model| {
+            let fit = regime.and_then(|regime| regime.fits.iter().find(|fit| fit.model == model));
+            fit.map_or_else(|| "–".into(), |fit| percent(fit.error(&seen)))
+        };
+        let rate = seen.rate() * 1e-6;
+        let start = [format!("{}, k = {}", Bytes(seen.bytes as u64), seen.pairs), figure(seen.seconds * 1e6)];
+        table.row(start.into_iter().chain([figure(rate)]).chain(Model::ALL.map(error)));
+    }
+    table
+}
+
+fn edges(name: &str, result: &ContentionResult) -> Vec<HtmlTable> {
+    let header =
+        ["edge", "penalty by step", "predicted s", "in T_ref", "measured s", "in T_ref", "measured penalty", "error %"];
+    let known =
+        |value: Option<f64>, digits: usize| value.map_or_else(|| "–".into(), |value| format!("{value:.digits$}"));
+    let table = |graph: &crate::result::GraphResult| {
+        let caption = format!(
+            "{name}: {}, {} a message, contention-free time T_ref {:.6} s",
+            graph.name,
+            Bytes(result.bytes),
+            graph.reference_s
+        );
+        let mut table = HtmlTable::new(&caption, header);
+        for edge in &graph.edges {
+            let EdgeResult { source, destination, penalties, predicted, measured_s, measured_penalty } = edge;
+            let steps: Vec<String> = penalties.iter().map(|penalty| format!("{penalty:.3}")).collect();
+            table.row([
+                format!("{source}>{destination}"),
+                steps.join(" "),
+                format!("{:.6}", predicted * graph.reference_s),
+                format!("{predicted:.3}"),
+                known(*measured_s, 6),
+                known(measured_s.map(|seconds| seconds / graph.reference_s), 3),
+                known(*measured_penalty, 3),
+                edge.error(graph.reference_s).map_or_else(|| "–".into(), percent),
+            ]);
+        }
+        table
+    };
+    result.graphs.iter().map(table).collect()
+}
+
+/// What the ports did, by phase; the `most` that dropped and sent most when there are more.
+pub(super) fn ports(name: &str, lab: &LabRecord, most: usize) -> HtmlTable {
+    let mut rows: Vec<(&str, &PortCounters)> =
+        lab.phases.iter().flat_map(|phase| phase.ports.iter().map(|port| (phase.phase.as_str(), port))).collect();
+    let mut caption = format!("{name}: ports of the emulated network");
+    if rows.len() > most {
+        caption += &format!(", the {most} of {} with most drops and bytes (the result file has all)", rows.len());
+        let busy = |port: &PortCounters| (port.queue.as_ref().map_or(0, |queue| queue.drops), port.bytes);
+        rows.sort_by_key(|(_, port)| std::cmp::Reverse(busy(port)));
+        rows.truncate(most);
+    }
+    let header = ["port", "phase", "sent MiB", "packets", "dropped", "waits for its rate", "bytes left in its queue"];
+    let mut table = HtmlTable::new(&caption, header);
+    for (phase, port) in rows {
+        let of = |value: fn(&crate::lab::QueueCounters) -> u64| {
+            port.queue.as_ref().map_or_else(|| "–".into(), |queue| value(queue).to_string())
+        };
+        table.row([
+            format!("{} to {}", port.from, port.to),
+            phase.to_owned(),
+            figure(port.bytes as f64 / 1_048_576.0),
+            port.packets.to_string(),
+            of(|queue| queue.drops),
+            of(|queue| queue.overlimits),
+            of(|queue| queue.backlog_bytes),
+        ]);
+    }
+    table
+}

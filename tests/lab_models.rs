@@ -1,0 +1,65 @@
+//! The studies in the emulated cluster, whose links have known rates: what the models find must be those.
+//!
+//! The machine may be busy, and a busy processor only ever slows: every figure is the median of three runs, or of five
+//! when those are off. No speed is asserted but the links' own.
+
+mod common;
+
+use common::{Job, tailback, words};
+use serde_json::Value;
+
+/// Runs a study on hosts of a lab; it leaves a file that says so.
+fn study(line: &str) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("result.json");
+    let mut command = tailback(words(&format!("{line} --quiet --out {}", out.display())));
+    command.env_remove("TAILBACK_NO_LAB");
+    let outcome = Job::start(command).end();
+    assert_eq!(outcome.code(), Some(0), "{line}\n{}{}", outcome.stdout, outcome.stderr);
+    let file: Value = serde_json::from_str(&std::fs::read_to_string(&out).unwrap()).unwrap();
+    assert!(tailback::result::read(&out).is_ok(), "{line}: our own reader refuses it");
+    assert_eq!(file["lab"]["phases"][0]["phase"], file["command"]);
+    assert!(!file["lab"]["phases"][0]["ports"].as_array().unwrap().is_empty());
+    file
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Takes the median of three measurements, or of five, and asserts that it is within `part` of `expected`.
+fn assert_near(what: &str, expected: f64, part: f64, mut measure: impl FnMut() -> f64) {
+    let mut values: Vec<f64> = (0..3).map(|_| measure()).collect();
+    let near = |values: &[f64]| (median(values.to_vec()) / expected - 1.0).abs() <= part;
+    if !near(&values) {
+        values.extend((0..2).map(|_| measure()));
+    }
+    eprintln!("{what}: {values:.2?}, expected {expected:.2}");
+    assert!(near(&values), "{what}: {values:?}, not within {part} of {expected}");
+}
+
+#[test]
+fn the_nodes_rate_is_the_links() {
+    assert_near("R_N over the link's rate", 1.0, 0.10, || {
+        let file = study("maxrate --one-way --most-pairs 3 --repetitions 3 --iterations 4");
+        let link = file["lab"]["spec"]["link_rate_bits_per_second"].as_f64().unwrap() / 8.0;
+        let regimes = file["models"]["maxrate"]["regimes"].as_array().unwrap();
+        let fits = regimes.last().unwrap()["fits"].as_array().unwrap();
+        let fit = fits.iter().find(|fit| fit["model"] == "max-rate").expect("it is fitted");
+        // An R_N that was not found is as far off as can be.
+        fit["node_bytes_per_s"]["value"].as_f64().unwrap_or(f64::INFINITY) / link
+    });
+}
+
+#[test]
+fn three_messages_through_one_port_have_a_penalty_of_three() {
+    for shape in ["in-3", "out-3"] {
+        assert_near(shape, 3.0, 0.15, || {
+            let file = study(&format!("contention --shape {shape} --bytes 6000000 --repetitions 3"));
+            let edges = file["models"]["contention"]["graphs"][0]["edges"].as_array().unwrap().clone();
+            assert_eq!(edges.len(), 3);
+            median(edges.iter().map(|edge| edge["measured_penalty"].as_f64().unwrap_or(f64::INFINITY)).collect())
+        });
+    }
+}
