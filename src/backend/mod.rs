@@ -14,6 +14,11 @@ mod mpi;
 #[cfg(not(feature = "mpi"))]
 #[path = "mpi_absent.rs"]
 mod mpi;
+#[cfg(feature = "verbs")]
+mod verbs;
+#[cfg(not(feature = "verbs"))]
+#[path = "verbs_absent.rs"]
+mod verbs;
 
 use std::fmt;
 use std::path::Path;
@@ -77,6 +82,8 @@ pub enum Backend {
     Mpi,
     /// Endpoints of a libfabric provider
     Libfabric,
+    /// Queue pairs of InfiniBand or RoCE
+    Verbs,
 }
 
 impl Backend {
@@ -90,7 +97,13 @@ impl Backend {
         match self {
             Backend::Tcp | Backend::Mpi => Ok(()),
             Backend::Libfabric => libfabric::check(&options.fabric),
+            Backend::Verbs => verbs::check(options),
         }
+    }
+
+    /// Whether it can run on the emulated cluster, whose network is made of the kernel's own interfaces.
+    pub fn fits_lab(self) -> bool {
+        self != Backend::Verbs
     }
 }
 
@@ -100,6 +113,7 @@ impl fmt::Display for Backend {
             Backend::Tcp => "tcp",
             Backend::Mpi => "mpi",
             Backend::Libfabric => "libfabric",
+            Backend::Verbs => "verbs",
         })
     }
 }
@@ -119,6 +133,7 @@ fn open_raw<B: Bootstrap, V: Visitor>(
             Ok(visitor.visit(bootstrap, &mut transport))
         }
         Backend::Libfabric => libfabric::open(variant, options, bootstrap, visitor),
+        Backend::Verbs => verbs::open(variant, options, bootstrap, visitor),
         Backend::Mpi => Err(Error::Setup(needs_mpi_launcher())),
     }
 }
@@ -133,6 +148,7 @@ pub fn available(libfabric: Option<&Path>) -> Vec<(&'static str, String)> {
         ("tcp", "ready: plain sockets, nothing to install".into()),
         ("mpi", mpi::state()),
         ("libfabric", libfabric::state(libfabric)),
+        ("verbs", verbs::state()),
     ]
 }
 
@@ -216,7 +232,13 @@ fn in_job<W: Work>(request: &W, alone: impl FnOnce() -> Result<u8, String>) -> R
 fn usable(options: &TransportOptions, variants: &[Variant]) -> Result<(), String> {
     let used = |backend: Backend| variants.iter().any(|variant| variant.backend == backend);
     if options.fabric.is_given() && !used(Backend::Libfabric) {
-        return Err("--provider, --domain and --traffic-class are for --transport libfabric".into());
+        return Err("--provider and --domain are for --transport libfabric".into());
+    }
+    if options.verbs.is_given() && !used(Backend::Verbs) {
+        return Err("--port, --gid-index and --service-level are for --transport verbs".into());
+    }
+    if options.fabric.traffic_class.is_some() && !used(Backend::Libfabric) && !used(Backend::Verbs) {
+        return Err("--traffic-class is for --transport libfabric and verbs".into());
     }
     variants.iter().try_for_each(|variant| variant.backend.check(options))
 }

@@ -22,7 +22,7 @@ use crate::session::Request;
 pub use checks::CheckOptions;
 pub use options::{
     CommonOptions, CongestOptions, FabricOptions, LibfabricPath, LocalOptions, NetworkOptions, OutputOptions,
-    PlanOptions, RunOptions, TransportOptions,
+    PlanOptions, RunOptions, TransportOptions, VerbsOptions,
 };
 
 /// Measures what congestion does to HPC and data-centre networks.

@@ -229,12 +229,15 @@ pub struct TransportOptions {
     #[command(flatten)]
     pub fabric: FabricOptions,
 
+    #[command(flatten)]
+    pub verbs: VerbsOptions,
+
     /// End the job when a rank makes no progress for this long [default: 60s plus four budgets; none for congest]
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub stall_limit: Option<Duration>,
 }
 
-/// Which of libfabric's networks.
+/// Which of libfabric's networks; and what verbs share with it.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Transport")]
 #[allow(missing_docs)]
@@ -248,8 +251,8 @@ pub struct FabricOptions {
     #[arg(long, value_name = "NAME")]
     pub domain: Option<String>,
 
-    /// With libfabric: best-effort, low-latency, dedicated-access, bulk-data, scavenger, network-control or dscp:N
-    /// [default: the provider's]
+    /// With libfabric: best-effort, low-latency, dedicated-access, bulk-data, scavenger, network-control or dscp:N; with
+    /// verbs: dscp:N, or the whole byte [default: the provider's, for verbs 0]
     #[arg(long, value_name = "CLASS")]
     pub traffic_class: Option<String>,
 
@@ -270,7 +273,36 @@ pub struct LibfabricPath {
 impl FabricOptions {
     /// Whether the user chose something that only libfabric has.
     pub fn is_given(&self) -> bool {
-        self.provider.is_some() || self.domain.is_some() || self.traffic_class.is_some()
+        self.provider.is_some() || self.domain.is_some()
+    }
+}
+
+/// Which of the RDMA devices, and how.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Transport")]
+#[allow(missing_docs)]
+pub struct VerbsOptions {
+    /// With verbs: the device, as `tailback info` names it [default: the first with an active port]
+    #[arg(long, value_name = "NAME", env = "TAILBACK_DEVICE", hide_env_values = true)]
+    pub device: Option<String>,
+
+    /// With verbs: the device's port, from 1 [default: the first that is active]
+    #[arg(long, value_name = "N")]
+    pub port: Option<u8>,
+
+    /// With verbs: which of the port's addresses (GIDs) [default: on RoCE, version 2 with an IPv4 address]
+    #[arg(long, value_name = "N")]
+    pub gid_index: Option<u8>,
+
+    /// With verbs: the service level, on RoCE the priority, of all packets [default: 0]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..16))]
+    pub service_level: Option<u8>,
+}
+
+impl VerbsOptions {
+    /// Whether the user chose something that only verbs have on the command line; the environment may be everyone's.
+    pub fn is_given(&self) -> bool {
+        self.port.is_some() || self.gid_index.is_some() || self.service_level.is_some()
     }
 }
 

@@ -15,6 +15,8 @@ use std::time::Duration;
 use tailback_tcp::launch::{self, LaunchOptions};
 use tailback_transport::Nanos;
 
+use crate::backend::Backend;
+use crate::cli::TransportOptions;
 use crate::lab::{self, LabSpec};
 use crate::output::Progress;
 use crate::plan::Preset;
@@ -39,6 +41,9 @@ pub fn run(request: &Request) -> Result<u8, String> {
     if request.transport.no_lab {
         return plain(request, "");
     }
+    if let Some(backend) = outside_lab(&request.transport) {
+        return plain(request, &format!(" (the emulated cluster has no {backend})"));
+    }
     match lab::available() {
         Ok(_) => {
             let hosts = request.transport.ranks.unwrap_or_else(|| LabSpec::default().hosts);
@@ -46,6 +51,11 @@ pub fn run(request: &Request) -> Result<u8, String> {
         }
         Err(reason) => plain(request, &format!(" (no emulated cluster: {reason})")),
     }
+}
+
+/// A network under test that the emulated cluster does not have.
+fn outside_lab(options: &TransportOptions) -> Option<Backend> {
+    options.transport.iter().copied().find(|backend| !backend.fits_lab())
 }
 
 /// Plain local ranks, each a virtual node.

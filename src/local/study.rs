@@ -23,6 +23,9 @@ pub fn run_study(request: &StudyRequest) -> Result<u8, String> {
     if request.transport().no_lab {
         return plain(request, ranks, per_node, "");
     }
+    if let Some(backend) = super::outside_lab(request.transport()) {
+        return plain(request, ranks, per_node, &format!(" (the emulated cluster has no {backend})"));
+    }
     match lab::available() {
         Ok(_) => in_lab(request, ranks, per_node),
         Err(reason) => plain(request, ranks, per_node, &format!(" (no emulated cluster: {reason})")),

@@ -1,0 +1,158 @@
+//! The loops of perftest over [`VerbsTransport`]: two ranks on this machine, one line per measurement. `ci/bench verbs` runs
+//! them in turn with perftest's own programs and compares.
+//!
+//! - `send_lat`: 8 bytes there and back by messages, half of it (ib_send_lat).
+//! - `write_lat`: 8 bytes there and back by puts that the target finds in its memory, half of it (ib_write_lat).
+//! - `read_lat`: one get of 8 bytes (ib_read_lat).
+//! - `write_bw`: puts of 64 KiB, one flush at the end (ib_write_bw).
+//!
+//! Latencies are medians in microseconds, the bandwidth is in MiB/s. `fabric ITERATIONS`
+
+#![allow(clippy::print_stdout)]
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use tailback_tcp::launch::{self, LaunchOptions};
+use tailback_tcp::{JoinConfig, TcpBootstrap};
+use tailback_transport::{
+    Bootstrap, Collective, Error, Group, Idle, Lane, Monitor, Nanos, Rank, RawGroup, RawTransport, Result, Span, Tag,
+    Transport, WaitMode,
+};
+use tailback_verbs::{VerbsConfig, VerbsGroup, VerbsTransport};
+
+const LONG: usize = 65_536;
+const OUT: Span = Span { offset: 0, len: 8 };
+const INTO: Span = Span { offset: 64, len: 8 };
+
+fn main() -> ExitCode {
+    let iterations = std::env::args().skip(1).find_map(|word| word.parse().ok()).unwrap_or(1000);
+    let done = match JoinConfig::from_env() {
+        Ok(Some(config)) => as_rank(config, iterations).map(|()| 0),
+        Ok(None) => start(),
+        Err(error) => Err(error),
+    };
+    match done {
+        Ok(code) => ExitCode::from(u8::try_from(code).unwrap_or(2)),
+        Err(error) => {
+            eprintln!("fabric: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Starts this program again as two ranks.
+fn start() -> Result<i32> {
+    let program = std::env::current_exe().map_err(|source| Error::Io { operation: "start", peer: None, source })?;
+    let command = [program.into()].into_iter().chain(std::env::args_os().skip(1)).collect::<Vec<OsString>>();
+    launch::run(&LaunchOptions::new(2, command))
+}
+
+fn as_rank(config: JoinConfig, iterations: usize) -> Result<()> {
+    let mut bootstrap = TcpBootstrap::join(config, Arc::new(Monitor::new()))?;
+    let config = VerbsConfig { wait: Some(WaitMode::Spin), ..VerbsConfig::default() };
+    let mut transport = VerbsTransport::open(&mut bootstrap, &config)?;
+    let members = [Rank(0), Rank(1)];
+    let mut group = transport.group(&members, 2 * LONG)?;
+    // Its barrier makes sure that both are there.
+    let mut everyone = Collective::new(transport).group(&members, 0)?;
+    let speaks = bootstrap.rank() == Rank(0);
+    for (name, measure) in [
+        ("send_lat", send_lat as fn(&mut VerbsGroup, usize) -> Result<f64>),
+        ("write_lat", write_lat),
+        ("read_lat", read_lat),
+        ("write_bw", write_bw),
+    ] {
+        everyone.barrier()?;
+        let figure = measure(&mut group, iterations)?;
+        if speaks {
+            println!("{name} {figure:.2}");
+        }
+    }
+    everyone.barrier()?;
+    drop((group, everyone));
+    bootstrap.finish()
+}
+
+/// The median of `iterations` timed calls, after a tenth as many to warm up, in microseconds.
+fn median(
+    group: &mut VerbsGroup,
+    iterations: usize,
+    mut step: impl FnMut(&mut VerbsGroup, usize) -> Result<()>,
+) -> Result<f64> {
+    let warmup = iterations / 10 + 1;
+    let mut times = Vec::with_capacity(iterations);
+    for i in 0..warmup + iterations {
+        let before = group.now();
+        step(group, i)?;
+        if i >= warmup {
+            times.push(group.now().since(before));
+        }
+    }
+    times.sort_unstable();
+    Ok(times.get(iterations / 2).copied().unwrap_or_default().as_secs_f64() * 1e6)
+}
+
+fn send_lat(group: &mut VerbsGroup, iterations: usize) -> Result<f64> {
+    let (peer, first) = (Rank(1 - group.rank().0), group.rank() == Rank(0));
+    let round = median(group, iterations, |group, _| {
+        if first {
+            group.post_send(Lane::Data, peer, Tag(1), OUT)?;
+        }
+        group.post_recv(Lane::Data, peer, Tag(1), INTO)?;
+        group.wait(Lane::Data)?;
+        if !first {
+            group.post_send(Lane::Data, peer, Tag(1), OUT)?;
+            group.wait(Lane::Data)?;
+        }
+        Ok(())
+    })?;
+    Ok(round / 2.0)
+}
+
+fn write_lat(group: &mut VerbsGroup, iterations: usize) -> Result<f64> {
+    let (peer, first) = (Rank(1 - group.rank().0), group.rank() == Rank(0));
+    let round = median(group, iterations, |group, i| {
+        let number = (i as u64 + 1).to_le_bytes();
+        group.write(OUT.offset, &number);
+        if first {
+            group.put(peer, OUT, INTO.offset)?;
+        }
+        let mut found = [0; 8];
+        while found != number {
+            group.progress(Idle::Return)?;
+            group.read(INTO.offset, &mut found);
+        }
+        if first { Ok(()) } else { group.put(peer, OUT, INTO.offset) }
+    })?;
+    group.flush(peer)?;
+    Ok(round / 2.0)
+}
+
+fn read_lat(group: &mut VerbsGroup, iterations: usize) -> Result<f64> {
+    if group.rank() != Rank(0) {
+        return Ok(0.0);
+    }
+    median(group, iterations, |group, _| {
+        group.get(Rank(1), INTO, 0)?;
+        group.flush(Rank(1))
+    })
+}
+
+fn write_bw(group: &mut VerbsGroup, iterations: usize) -> Result<f64> {
+    if group.rank() != Rank(0) {
+        return Ok(0.0);
+    }
+    let stream = |group: &mut VerbsGroup, count: usize| -> Result<Nanos> {
+        let before = group.now();
+        for _ in 0..count {
+            group.put(Rank(1), Span::new(0, LONG), LONG)?;
+        }
+        group.flush(Rank(1))?;
+        Ok(group.now().since(before))
+    };
+    stream(group, iterations / 10 + 1)?;
+    let time = stream(group, iterations)?;
+    Ok((iterations * LONG) as f64 / time.as_secs_f64() / f64::from(1 << 20))
+}

@@ -1,0 +1,228 @@
+//! One other rank of the job: the pair that connects to it, what waits to be posted, and how much is open with it.
+//!
+//! Flow control: a rank has [`CREDITS`] buffers for each connected peer, and the peer sends no more than it knows to be
+//! free. Freed buffers are told with every buffer sent, or alone once half of them are. Such a message needs no credit: at most
+//! two of them can be under way, for the peer must have used half of its credits for each, and [`SPARE`] buffers are
+//! there for them. So a receive queue never runs dry.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Instant;
+
+use tailback_transport::{Lane, Rank, Result, Span, Tag};
+
+use super::groups::Slot;
+use crate::ffi::{Access, Completions, Depths, Domain, Handle, Memory, Pair, Path, Piece};
+use crate::wire::{Address, HEADER, Header};
+
+/// Buffers for a peer's messages.
+pub(super) const CREDITS: u32 = 32;
+/// Buffers for its messages without credit.
+const SPARE: u32 = 4;
+/// Bytes of a buffer.
+pub(super) const BUFFER: usize = 8192;
+/// Requests that may be under way to a peer.
+pub(super) const SENDS: u32 = 128;
+/// At least every so many requests, one tells of its completion.
+const SIGNAL_EVERY: u32 = 32;
+/// Bytes that a request should be able to carry in itself.
+const INLINE: u32 = 220;
+/// Completions that one peer can cause at a time.
+pub(super) const COMPLETIONS: u32 = CREDITS + SPARE + SENDS;
+
+/// Where a link's memory has what: buffers, then a header for each request under way, then a place for fences.
+const HEADERS: usize = (CREDITS + SPARE) as usize * BUFFER;
+const LANDING: usize = HEADERS + SENDS as usize * HEADER;
+const MEMORY: usize = LANDING + 8;
+
+/// Something to post on the pair, in order.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Work {
+    /// A message; `at` bytes of it are posted.
+    Send { slot: Slot, lane: Lane, tag: Tag, span: Span, at: usize, begun: bool },
+    /// A header alone.
+    Say(Header),
+    /// An RDMA write to `remote` (an offset) of the member's segment; `at` bytes of it are posted.
+    Put { slot: Slot, member: u32, local: Span, remote: usize, at: usize },
+    /// An RDMA read, likewise.
+    Get { slot: Slot, member: u32, local: Span, remote: usize, at: usize },
+    /// A read of one byte behind puts: its completion proves that they are in the member's memory, for the device
+    /// there serves requests in order and a read is not answered from before an earlier write.
+    Fence { slot: Slot, member: u32 },
+}
+
+/// What a request completes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Done {
+    /// Nothing that anyone waits for.
+    Nothing,
+    /// A send on this lane.
+    Send { slot: Slot, lane: Lane },
+    /// A put, a get or a fence.
+    Access { slot: Slot, member: u32 },
+}
+
+/// Where the payload under way goes.
+#[derive(Debug)]
+pub(super) enum Incoming {
+    /// None is under way: a header is next.
+    Header,
+    /// Into a segment, as the receive on this lane asks.
+    Into { slot: Slot, offset: usize, left: usize, lane: Lane },
+    /// Into a buffer, because no receive or no group waits for it yet.
+    Hold { header: Header, data: Vec<u8> },
+    /// Nowhere: its group was dropped.
+    Discard { left: usize },
+}
+
+/// A pair and what belongs to it.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) pair: Pair,
+    pub(super) handle: Handle,
+    pub(super) memory: Memory,
+    /// The number of the first packet this rank sends.
+    pub(super) first: u32,
+    /// This end is connected.
+    pub(super) connected: bool,
+    /// The peer's end is: only then is anything posted, since what an unconnected end gets is lost.
+    pub(super) heard: bool,
+    /// Since when this rank tries to connect, and when it last said so.
+    pub(super) since: Instant,
+    pub(super) greeted: Option<Instant>,
+    pub(super) greetings: u32,
+    /// What the requests under way complete, in order.
+    under_way: VecDeque<Done>,
+    /// The numbers of the next request, and of the next one to complete.
+    next: u32,
+    first_open: u32,
+    unsignalled: u32,
+    /// Buffers of the peer's known to be free.
+    pub(super) credits: u32,
+    /// Buffers of this rank's that were freed and not yet told.
+    pub(super) owed: u32,
+    pub(super) incoming: Incoming,
+}
+
+impl Link {
+    /// A pair with its buffers posted, not connected yet.
+    pub(super) fn new(
+        domain: &Rc<Domain>,
+        completions: &Rc<Completions>,
+        path: &Path,
+        first: u32,
+        rank: Rank,
+    ) -> Result<Link> {
+        let depths = Depths { sends: SENDS, receives: CREDITS + SPARE, inline: INLINE };
+        let link = Link {
+            pair: Pair::new(domain, completions, depths, path.port, rank)?,
+            handle: Handle::new(domain, path, rank)?,
+            memory: Memory::new(domain, MEMORY, Access::Own)?,
+            first,
+            connected: false,
+            heard: false,
+            since: Instant::now(),
+            greeted: None,
+            greetings: 0,
+            under_way: VecDeque::with_capacity(SENDS as usize),
+            next: 0,
+            first_open: 0,
+            unsignalled: 0,
+            credits: CREDITS,
+            owed: 0,
+            incoming: Incoming::Header,
+        };
+        (0..CREDITS + SPARE).try_for_each(|buffer| link.repost(rank, buffer))?;
+        Ok(link)
+    }
+
+    /// Gives a buffer back to the device.
+    pub(super) fn repost(&self, rank: Rank, buffer: u32) -> Result<()> {
+        let piece = self.memory.piece(buffer as usize * BUFFER, BUFFER);
+        self.pair.receive(super::receive_id(rank, buffer), piece)
+    }
+
+    /// Whether another request can be posted.
+    pub(super) fn has_room(&self) -> bool {
+        self.heard && self.under_way.len() < SENDS as usize
+    }
+
+    /// Whether all requests are known to be complete.
+    pub(super) fn is_idle(&self) -> bool {
+        self.under_way.is_empty()
+    }
+
+    /// Notes a request that is about to be posted, and gives its number and whether it tells of its completion.
+    pub(super) fn begin(&mut self, done: Done, signalled: bool) -> (u32, bool) {
+        self.under_way.push_back(done);
+        let number = self.next;
+        self.next = self.next.wrapping_add(1);
+        self.unsignalled += 1;
+        let signalled = signalled || self.unsignalled >= SIGNAL_EVERY;
+        if signalled {
+            self.unsignalled = 0;
+        }
+        (number, signalled)
+    }
+
+    /// The oldest request up to `number`, which is complete with it: requests of a pair complete in order.
+    pub(super) fn complete_up_to(&mut self, number: u32) -> Option<Done> {
+        // Distances instead of an order, since numbers begin again.
+        if number.wrapping_sub(self.first_open) >= SENDS {
+            return None;
+        }
+        self.first_open = self.first_open.wrapping_add(1);
+        self.under_way.pop_front()
+    }
+
+    /// The header's place for the request with this number: free, since there are no more requests than places.
+    pub(super) fn stage(&mut self, number: u32, header: &[u8; HEADER]) -> Piece {
+        let place = HEADERS + (number % SENDS) as usize * HEADER;
+        self.memory.write(place, header);
+        self.memory.piece(place, HEADER)
+    }
+
+    /// Where a fence's byte goes.
+    pub(super) fn landing(&self) -> Piece {
+        self.memory.piece(LANDING, 1)
+    }
+
+    /// Takes the freed buffers to tell the peer of.
+    pub(super) fn take_owed(&mut self) -> u32 {
+        std::mem::take(&mut self.owed)
+    }
+
+    /// Whether the peer should be told even without a message.
+    pub(super) fn owes_much(&self) -> bool {
+        self.owed >= CREDITS / 2
+    }
+}
+
+/// How a peer is reached.
+#[derive(Debug)]
+pub(super) enum Route {
+    /// Not yet.
+    Idle,
+    /// By a pair that is connected or will be.
+    Linked(Box<Link>),
+    /// No more, and why.
+    Lost(String),
+}
+
+/// One other rank.
+#[derive(Debug)]
+pub(super) struct Peer {
+    pub(super) address: Address,
+    pub(super) route: Route,
+    /// What waits to be posted.
+    pub(super) out: VecDeque<Work>,
+    /// Operations of this rank that need this peer: receives, sends, puts, gets, fences.
+    pub(super) open: usize,
+}
+
+impl Peer {
+    /// A peer not yet reached.
+    pub(super) fn new(address: Address) -> Peer {
+        Peer { address, route: Route::Idle, out: VecDeque::new(), open: 0 }
+    }
+}

@@ -1,0 +1,185 @@
+//! Completions: what they end, and what they say is wrong. Waiting for them as the wait mode says.
+
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use tailback_transport::{Error, Idle, Rank, Result, WaitMode};
+
+use super::peer::{Done, Route};
+use super::{DATAGRAM, Engine, RECEIVE};
+use crate::ffi::{self, Completion, Context, Event};
+
+/// A spinning rank looks at clocks and at the device's events once in so many fruitless rounds.
+const LOOK_EVERY: u32 = 512;
+
+/// A port that is down for so long does not come back in time: the device's own retries take about as long.
+const PORT_PATIENCE: Duration = Duration::from_secs(5);
+
+impl Engine {
+    /// One round: takes completions, acts on them, waits if there were none and `idle` says so.
+    #[inline]
+    pub(crate) fn progress(&mut self, idle: Idle) -> Result<()> {
+        let worked = self.take_completions()?;
+        if !self.connecting.is_empty() {
+            self.remind()?;
+        }
+        if worked {
+            return Ok(());
+        }
+        self.rounds = self.rounds.wrapping_add(1);
+        match (self.wait, idle) {
+            (WaitMode::Block, Idle::Wait) => self.sleep(),
+            (WaitMode::Spin, _) => {
+                std::hint::spin_loop();
+                self.look_sometimes()
+            }
+            // A caller that keeps asking would keep the core from the rank it waits for.
+            (WaitMode::Yield | WaitMode::Block, _) => {
+                std::thread::yield_now();
+                self.look_sometimes()
+            }
+        }
+    }
+
+    fn look_sometimes(&mut self) -> Result<()> {
+        if self.rounds.is_multiple_of(LOOK_EVERY) { self.look_at_device() } else { Ok(()) }
+    }
+
+    /// Takes what the queue has, up to a batch; whether there was anything.
+    #[inline]
+    fn take_completions(&mut self) -> Result<bool> {
+        let mut batch = std::mem::take(&mut self.batch);
+        let acted = self.endpoint.completions.poll(&mut batch).and_then(|count| {
+            let found = &batch[..count];
+            // The cause of a pair's failure is more telling than what follows from it, whatever their order.
+            if found.iter().any(|completion| !completion.is_success()) {
+                let (follows, causes) = found.iter().partition::<Vec<_>, _>(|completion| completion.is_consequence());
+                causes.into_iter().chain(follows).try_for_each(|completion| self.act(completion))?;
+            } else {
+                found.iter().try_for_each(|completion| self.act(completion))?;
+            }
+            Ok(count > 0)
+        });
+        self.batch = batch;
+        acted
+    }
+
+    #[inline]
+    fn act(&mut self, completion: &Completion) -> Result<()> {
+        let id = completion.id();
+        let (peer, number) = ((id >> 32 & 0x3fff_ffff) as usize, id as u32);
+        if id & DATAGRAM != 0 {
+            return self.act_on_datagram(completion, number);
+        }
+        if !completion.is_success() {
+            return self.fail(peer, completion);
+        }
+        if id & RECEIVE != 0 {
+            return self.arrive(peer, number, completion.len(), completion.immediate());
+        }
+        self.complete(peer, number);
+        self.pump(peer)
+    }
+
+    fn act_on_datagram(&mut self, completion: &Completion, number: u32) -> Result<()> {
+        let receives = completion.id() & RECEIVE != 0;
+        if !completion.is_success() {
+            let status = completion.status();
+            let message = format!("{} in the exchange of greetings", ffi::status_text(status));
+            return Err(Error::Library { call: "ibv_poll_cq", peer: None, code: status.into(), message });
+        }
+        if receives {
+            return self.take_hello(number, completion);
+        }
+        self.endpoint.greeted();
+        Ok(())
+    }
+
+    /// Everything up to this request is complete.
+    fn complete(&mut self, peer: usize, number: u32) {
+        let state = &mut self.peers[peer];
+        let Route::Linked(link) = &mut state.route else { return };
+        while let Some(done) = link.complete_up_to(number) {
+            match done {
+                Done::Nothing => continue,
+                Done::Send { slot, lane } => {
+                    self.groups.at_mut(slot).pending[lane as usize] -= 1;
+                    self.groups.unuse(slot, 1);
+                }
+                Done::Access { slot, member } => {
+                    self.groups.at_mut(slot).members[member as usize].accesses -= 1;
+                    self.groups.unuse(slot, 1);
+                }
+            }
+            state.open -= 1;
+        }
+    }
+
+    /// A request failed, and with it the pair.
+    fn fail(&mut self, peer: usize, completion: &Completion) -> Result<()> {
+        if !matches!(self.peers[peer].route, Route::Linked(_)) {
+            return Ok(());
+        }
+        let (status, vendor) = (completion.status(), completion.vendor_error());
+        let now = self.endpoint.choice.context.port(self.endpoint.choice.port.number);
+        let port = match now {
+            Ok(port) if !port.is_active() => format!("; {} is {}", self.endpoint.place(), port.state_text()),
+            _ => format!(" on {}", self.endpoint.place()),
+        };
+        let detail = format!("{}, status {status}, vendor code {vendor:#x}{port}", ffi::status_text(status));
+        if completion.is_silence() || completion.is_consequence() {
+            return self.lose(peer, detail);
+        }
+        Err(Error::Library { call: "ibv_poll_cq", peer: Some(Rank::from(peer)), code: status.into(), message: detail })
+    }
+
+    /// Sleeps until something completes, or something is wrong, or it is time to look.
+    fn sleep(&mut self) -> Result<()> {
+        if !self.armed {
+            self.endpoint.completions.arm()?;
+            self.armed = true;
+            // What completed before the queue was armed makes no event.
+            if self.take_completions()? {
+                return Ok(());
+            }
+        }
+        let nap = self.nap();
+        let (completed, happened) = {
+            let completions = &self.endpoint.completions;
+            let context = &self.endpoint.choice.context;
+            let limit = Timespec { tv_sec: 0, tv_nsec: nap.subsec_nanos().into() };
+            let (queue, events) = (completions.fd(), context.event_fd());
+            let mut ready = [PollFd::new(&queue, PollFlags::IN), PollFd::new(&events, PollFlags::IN)];
+            match poll(&mut ready, Some(&limit)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(Error::Io { operation: "poll", peer: None, source: error.into() }),
+            }
+            (!ready[0].revents().is_empty(), !ready[1].revents().is_empty())
+        };
+        if completed && self.endpoint.completions.take_event() {
+            self.armed = false;
+        }
+        if happened || !completed { self.look_at_device() } else { Ok(()) }
+    }
+
+    /// Hears what the device says by itself: a port that stays down is an error for a rank that waits for someone.
+    fn look_at_device(&mut self) -> Result<()> {
+        let own = self.endpoint.choice.port.number;
+        while let Some(event) = self.endpoint.choice.context.next_event() {
+            match event {
+                Event::PortDown(port) if port == own => self.port_down = Some(Instant::now()),
+                Event::PortUp(port) if port == own => self.port_down = None,
+                Event::Fatal(kind) => {
+                    let message = format!("{} on {}", Context::event_text(kind), self.endpoint.place());
+                    return Err(Error::Library { call: "ibv_get_async_event", peer: None, code: kind.into(), message });
+                }
+                Event::PortDown(_) | Event::PortUp(_) | Event::Other => {}
+            }
+        }
+        let Some(since) = self.port_down.filter(|since| since.elapsed() >= PORT_PATIENCE) else { return Ok(()) };
+        let Some(peer) = self.peers.iter().position(|peer| peer.open > 0) else { return Ok(()) };
+        let detail = format!("{} has been down for {:.1} s", self.endpoint.place(), since.elapsed().as_secs_f64());
+        Err(Error::PeerLost { operation: self.operation, peer: Rank::from(peer), detail })
+    }
+}

@@ -1,0 +1,194 @@
+//! Posts what waits for a peer, in order, as far as there are places in the send queue and buffers at the peer.
+//!
+//! Short messages and puts travel inside their request: complete, as far as their memory goes, when they are posted.
+//! Longer ones are taken from the segment by the device, without a copy. The last request of a long message tells of its
+//! completion, and so do gets and fences; of the others every so many, to free the places of the send queue.
+
+use tailback_transport::{Result, Span};
+
+use super::groups::{Groups, Key, Slot};
+use super::peer::{BUFFER, Done, Link, Route, Work};
+use super::{Engine, send_id};
+use crate::ffi::Piece;
+use crate::wire::{HEADER, Header, Message};
+
+/// What became of the work at the head of the queue.
+enum Step {
+    /// All of it is posted.
+    Posted,
+    /// Some of it is.
+    Part,
+    /// It has to wait.
+    Stuck,
+}
+
+impl Engine {
+    /// Posts as much as goes.
+    pub(super) fn pump(&mut self, peer: usize) -> Result<()> {
+        let max = self.endpoint.choice.port.max_message as usize;
+        let state = &mut self.peers[peer];
+        let Route::Linked(link) = &mut state.route else { return Ok(()) };
+        let mut poster = Poster { peer, link, groups: &mut self.groups, open: &mut state.open, max };
+        while let Some(work) = state.out.front_mut() {
+            if !poster.link.has_room() {
+                break;
+            }
+            match poster.post(work)? {
+                Step::Posted => drop(state.out.pop_front()),
+                Step::Part => {}
+                Step::Stuck => break,
+            }
+        }
+        if poster.link.owes_much() && poster.link.has_room() {
+            poster.credit(false)?;
+        }
+        Ok(())
+    }
+
+    /// Makes sure that the completion of everything posted to `peer` will be told.
+    pub(super) fn say_farewell(&mut self, peer: usize) -> Result<()> {
+        let state = &mut self.peers[peer];
+        let Route::Linked(link) = &mut state.route else { return Ok(()) };
+        let mut poster = Poster { peer, link, groups: &mut self.groups, open: &mut state.open, max: 0 };
+        if !poster.link.is_idle() && poster.link.has_room() {
+            poster.credit(true)?;
+        }
+        Ok(())
+    }
+
+    /// Whether anything posted is not known to have arrived.
+    pub(super) fn has_under_way(&self) -> bool {
+        self.peers.iter().any(|peer| matches!(&peer.route, Route::Linked(link) if !link.is_idle()))
+    }
+}
+
+/// A link and what its work refers to.
+struct Poster<'a> {
+    peer: usize,
+    link: &'a mut Link,
+    groups: &'a mut Groups,
+    open: &'a mut usize,
+    /// The longest message of the port's.
+    max: usize,
+}
+
+impl Poster<'_> {
+    fn post(&mut self, work: &mut Work) -> Result<Step> {
+        match work {
+            Work::Send { .. } | Work::Say(_) if self.link.credits == 0 => Ok(Step::Stuck),
+            Work::Send { at, begun, .. } if *at > 0 || *begun => self.send_more(work),
+            Work::Send { .. } => self.send_first(work),
+            Work::Say(header) => {
+                self.link.credits -= 1;
+                self.say(header).map(|()| Step::Posted)
+            }
+            Work::Put { .. } | Work::Get { .. } => self.access(work),
+            Work::Fence { slot, member } => {
+                let (slot, member) = (*slot, *member);
+                let (address, key) = self.key(slot, member);
+                let (number, _) = self.link.begin(Done::Access { slot, member }, true);
+                self.link.pair.read(send_id(self.peer, number), true, self.link.landing(), address, key)?;
+                Ok(Step::Posted)
+            }
+        }
+    }
+
+    /// The first buffer of a message, with its header.
+    #[inline]
+    fn send_first(&mut self, work: &mut Work) -> Result<Step> {
+        let Work::Send { slot, lane, tag, span, at, begun } = work else { return Ok(Step::Posted) };
+        let (slot, lane, span) = (*slot, *lane, *span);
+        let group = self.groups.at(slot);
+        let message = Message::Send { lane, tag: *tag };
+        let header = Header { message, from: group.rank, group: group.id, length: span.len as u64 }.encode();
+        self.link.credits -= 1;
+        let owed = self.link.take_owed();
+        let body = |len: usize| (len > 0).then(|| group.segment.piece(span.offset, len));
+        if HEADER + span.len <= self.link.pair.inline() {
+            let (number, signalled) = self.link.begin(Done::Nothing, false);
+            let id = send_id(self.peer, number);
+            self.link.pair.send_inline(id, signalled, owed, &header, body(span.len))?;
+            *self.open -= 1;
+            self.groups.at_mut(slot).pending[lane as usize] -= 1;
+            self.groups.unuse(slot, 1);
+            return Ok(Step::Posted);
+        }
+        let len = span.len.min(BUFFER - HEADER);
+        let last = len == span.len;
+        let (number, signalled) = self.link.begin(if last { Done::Send { slot, lane } } else { Done::Nothing }, last);
+        let head = self.link.stage(number, &header);
+        self.link.pair.send(send_id(self.peer, number), signalled, owed, Some(head), body(len))?;
+        (*at, *begun) = (len, true);
+        Ok(if last { Step::Posted } else { Step::Part })
+    }
+
+    /// The next buffer of a message: payload alone.
+    fn send_more(&mut self, work: &mut Work) -> Result<Step> {
+        let Work::Send { slot, lane, span, at, .. } = work else { return Ok(Step::Posted) };
+        let len = (span.len - *at).min(BUFFER);
+        let last = *at + len == span.len;
+        let piece = self.groups.at(*slot).segment.piece(span.offset + *at, len);
+        self.link.credits -= 1;
+        let done = if last { Done::Send { slot: *slot, lane: *lane } } else { Done::Nothing };
+        let (number, signalled) = self.link.begin(done, last);
+        let owed = self.link.take_owed();
+        self.link.pair.send(send_id(self.peer, number), signalled, owed, Some(piece), None)?;
+        *at += len;
+        Ok(if last { Step::Posted } else { Step::Part })
+    }
+
+    /// A put or a get, or the next part of one that is longer than the port's messages may be.
+    fn access(&mut self, work: &mut Work) -> Result<Step> {
+        let is_get = matches!(work, Work::Get { .. });
+        let (Work::Put { slot, member, local, remote, at } | Work::Get { slot, member, local, remote, at }) = work
+        else {
+            return Ok(Step::Posted);
+        };
+        let (address, key) = self.key(*slot, *member);
+        let len = (local.len - *at).min(self.max);
+        let last = *at + len == local.len;
+        let piece = self.piece(*slot, Span::new(local.offset + *at, len));
+        let to = address + (*remote + *at) as u64;
+        let done = if last { Done::Access { slot: *slot, member: *member } } else { Done::Nothing };
+        let (number, signalled) = self.link.begin(done, is_get && last);
+        let id = send_id(self.peer, number);
+        if is_get {
+            self.link.pair.read(id, signalled, piece, to, key)?;
+        } else {
+            let inline = len <= self.link.pair.inline();
+            self.link.pair.write(id, signalled, inline, piece, to, key)?;
+        }
+        *at += len;
+        Ok(if last { Step::Posted } else { Step::Part })
+    }
+
+    /// Tells of freed buffers, and of nothing else.
+    fn credit(&mut self, signalled: bool) -> Result<()> {
+        let owed = self.link.take_owed();
+        let (number, signalled) = self.link.begin(Done::Nothing, signalled);
+        self.link.pair.send(send_id(self.peer, number), signalled, owed, None, None)
+    }
+
+    fn say(&mut self, header: &Header) -> Result<()> {
+        let (bytes, owed) = (header.encode(), self.link.take_owed());
+        let (number, signalled) = self.link.begin(Done::Nothing, false);
+        let id = send_id(self.peer, number);
+        if HEADER <= self.link.pair.inline() {
+            return self.link.pair.send_inline(id, signalled, owed, &bytes, None);
+        }
+        let head = self.link.stage(number, &bytes);
+        self.link.pair.send(id, signalled, owed, Some(head), None)
+    }
+
+    fn piece(&self, slot: Slot, span: Span) -> Piece {
+        self.groups.at(slot).segment.piece(span.offset, span.len)
+    }
+
+    /// Where the member's segment is: work that needs it waits elsewhere until it is known.
+    fn key(&self, slot: Slot, member: u32) -> (u64, u32) {
+        match self.groups.at(slot).members[member as usize].key {
+            Key::Known { address, key } => (address, key),
+            _ => unreachable!("work is queued once the key is known"),
+        }
+    }
+}

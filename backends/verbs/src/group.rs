@@ -1,0 +1,96 @@
+//! A group's handle: every operation is the engine's.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use tailback_transport::{Clock, Idle, Lane, Nanos, Rank, RawGroup, Result, Span, Tag};
+
+use crate::engine::{Engine, Slot};
+
+/// A group of ranks that talk over [`crate::VerbsTransport`]. Dropping it frees its segment.
+#[derive(Debug)]
+pub struct VerbsGroup {
+    engine: Rc<RefCell<Engine>>,
+    slot: Slot,
+    clock: Clock,
+    rank: Rank,
+    size: usize,
+}
+
+impl VerbsGroup {
+    pub(crate) fn new(engine: Rc<RefCell<Engine>>, slot: Slot, clock: Clock) -> Self {
+        let (rank, size) = engine.borrow().shape(slot);
+        VerbsGroup { engine, slot, clock, rank, size }
+    }
+}
+
+impl Drop for VerbsGroup {
+    fn drop(&mut self) {
+        // While a panic inside the engine unwinds, the engine is still borrowed, and goes away as a whole.
+        if let Ok(mut engine) = self.engine.try_borrow_mut() {
+            engine.drop_group(self.slot);
+        }
+    }
+}
+
+impl RawGroup for VerbsGroup {
+    fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    #[inline]
+    fn now(&self) -> Nanos {
+        self.clock.now()
+    }
+
+    fn read(&self, offset: usize, into: &mut [u8]) {
+        self.engine.borrow().segment(self.slot).read(offset, into);
+    }
+
+    fn write(&mut self, offset: usize, from: &[u8]) {
+        self.engine.borrow_mut().segment_mut(self.slot).write(offset, from);
+    }
+
+    #[inline]
+    fn post_send(&mut self, lane: Lane, to: Rank, tag: Tag, span: Span) -> Result<()> {
+        self.engine.borrow_mut().post_send(self.slot, lane, to, tag, span)
+    }
+
+    #[inline]
+    fn post_recv(&mut self, lane: Lane, from: Rank, tag: Tag, span: Span) -> Result<()> {
+        self.engine.borrow_mut().post_recv(self.slot, lane, from, tag, span)
+    }
+
+    #[inline]
+    fn wait(&mut self, lane: Lane) -> Result<()> {
+        self.engine.borrow_mut().wait(self.slot, lane)
+    }
+
+    fn progress(&mut self, idle: Idle) -> Result<()> {
+        self.engine.borrow_mut().progress(idle)
+    }
+
+    fn is_complete(&mut self, lane: Lane) -> Result<bool> {
+        Ok(self.engine.borrow().is_complete(self.slot, lane))
+    }
+
+    fn is_flushed(&mut self, peer: Rank) -> Result<bool> {
+        self.engine.borrow_mut().is_flushed(self.slot, peer)
+    }
+
+    fn put(&mut self, to: Rank, local: Span, remote: usize) -> Result<()> {
+        self.engine.borrow_mut().put(self.slot, to, local, remote)
+    }
+
+    fn get(&mut self, from: Rank, local: Span, remote: usize) -> Result<()> {
+        self.engine.borrow_mut().get(self.slot, from, local, remote)
+    }
+
+    fn flush(&mut self, peer: Rank) -> Result<()> {
+        self.engine.borrow_mut().flush(self.slot, peer)
+    }
+}

@@ -1,0 +1,91 @@
+//! The conformance suite over verbs, in processes that find each other through the built-in bootstrap. Needs an RDMA
+//! device, so `ci/verbs-test` starts it, in the guest of `ci/rdma-guest`.
+//!
+//! ```text
+//! conformance suite RANKS [WAIT [PART [PROTOCOL]]]   every case, or those with PART in their name, with long messages by
+//!                                                    PROTOCOL (eager, put, get); exit code 0 when none found a fault
+//! conformance describe                               what the transport says about itself
+//! ```
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tailback_tcp::launch::{self, LaunchOptions};
+use tailback_tcp::{JoinConfig, TcpBootstrap};
+use tailback_transport::rendezvous::DEFAULT_THRESHOLD;
+use tailback_transport::{Bootstrap, Collective, Monitor, Protocol, Rank, RawTransport, Rendezvous, conformance};
+use tailback_verbs::{VerbsConfig, VerbsTransport};
+
+/// For an emulated machine with more ranks than cores.
+const PATIENCE: Duration = Duration::from_secs(400);
+
+type Outcome = Result<(), String>;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let done = match JoinConfig::from_env() {
+        Ok(Some(config)) => as_rank(config, &arguments).map(|()| 0),
+        Ok(None) => launch(&arguments),
+        Err(error) => Err(error.to_string()),
+    };
+    match done {
+        Ok(code) => ExitCode::from(u8::try_from(code).unwrap_or(2)),
+        Err(message) => {
+            eprintln!("conformance: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Starts this program again as ranks.
+fn launch(arguments: &[String]) -> Result<i32, String> {
+    let ranks = match arguments.first().map(String::as_str) {
+        Some("suite") => arguments.get(1).and_then(|count| count.parse().ok()).ok_or("how many ranks?")?,
+        Some("describe") => 1,
+        _ => return Err("conformance suite RANKS [WAIT [PART [PROTOCOL]]], or conformance describe".into()),
+    };
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let command = [program.into()].into_iter().chain(arguments.iter().map(OsString::from)).collect();
+    launch::run(&LaunchOptions::new(ranks, command)).map_err(|error| error.to_string())
+}
+
+fn as_rank(mut config: JoinConfig, arguments: &[String]) -> Outcome {
+    config.stall_limit = Some(PATIENCE);
+    let monitor = Arc::new(Monitor::new());
+    let text = |error: tailback_transport::Error| error.to_string();
+    let mut bootstrap = TcpBootstrap::join(config, Arc::clone(&monitor)).map_err(text)?;
+    monitor.enter("conformance");
+    let wait = arguments.get(2).map(|mode| mode.parse()).transpose().map_err(text)?;
+    let transport = match VerbsTransport::open(&mut bootstrap, &VerbsConfig { wait, ..VerbsConfig::default() }) {
+        Ok(transport) => transport,
+        Err(error) => bootstrap.abort(&error.to_string()),
+    };
+    if arguments[0] == "describe" {
+        describe(&transport);
+    } else {
+        let protocol = arguments.get(4).map(|name| name.parse()).transpose().map_err(text)?.unwrap_or_default();
+        suite(&mut bootstrap, transport, arguments.get(3).map_or("", String::as_str), protocol);
+    }
+    bootstrap.finish().map_err(text)
+}
+
+#[allow(clippy::print_stdout)]
+fn suite(bootstrap: &mut TcpBootstrap, transport: VerbsTransport, part: &str, protocol: Protocol) {
+    let mut transport = Collective::new(Rendezvous::new(transport, protocol, DEFAULT_THRESHOLD));
+    match conformance::run_only(bootstrap, &mut transport, |name| name.contains(part)) {
+        Ok(report) if bootstrap.rank() == Rank(0) => println!("{report}"),
+        Ok(_) => {}
+        Err(failure) => bootstrap.abort(&failure.to_string()),
+    }
+}
+
+#[allow(clippy::print_stdout)]
+fn describe(transport: &VerbsTransport) {
+    let description = transport.describe();
+    println!("{} over {}", description.backend, description.library);
+    for (key, value) in description.details {
+        println!("  {key}: {value}");
+    }
+}

@@ -1,0 +1,67 @@
+//! Queue pairs of InfiniBand or RoCE, under any bootstrap.
+
+use tailback_transport::{Bootstrap, Result as TransportResult};
+use tailback_verbs::{VerbsConfig, VerbsTransport};
+
+use super::{Variant, Visitor};
+use crate::cli::TransportOptions;
+
+/// The devices and their ports, or what is missing.
+pub(super) fn state() -> String {
+    match tailback_verbs::devices() {
+        Ok(lines) => format!("ready: libibverbs, with these ports:\n  {}", lines.join("\n  ")),
+        Err(missing) => format!("not usable: {missing}"),
+    }
+}
+
+/// Whether there is a library and a device, and the options mean something.
+pub(super) fn check(options: &TransportOptions) -> Result<(), String> {
+    config(options)?;
+    tailback_verbs::devices().map(|_| ())
+}
+
+/// Opens the network and hands it to `visitor`. Collective over the job.
+pub(super) fn open<B: Bootstrap, V: Visitor>(
+    variant: Variant,
+    options: &TransportOptions,
+    bootstrap: &mut B,
+    visitor: V,
+) -> TransportResult<V::Output> {
+    let config = config(options).map_err(tailback_transport::Error::Setup)?;
+    let mut transport = variant.over(VerbsTransport::open(bootstrap, &config)?);
+    Ok(visitor.visit(bootstrap, &mut transport))
+}
+
+fn config(options: &TransportOptions) -> Result<VerbsConfig, String> {
+    Ok(VerbsConfig {
+        device: options.verbs.device.clone(),
+        port: options.verbs.port,
+        gid_index: options.verbs.gid_index,
+        service_level: options.verbs.service_level.unwrap_or_default(),
+        traffic_class: options.fabric.traffic_class.as_deref().map_or(Ok(0), traffic_class)?,
+        wait: options.wait,
+    })
+}
+
+/// The byte that packets carry: given as such, or as its upper six bits.
+fn traffic_class(text: &str) -> Result<u8, String> {
+    let bits = match text.strip_prefix("dscp:") {
+        Some(number) => number.parse().ok().filter(|&dscp: &u8| dscp < 64).map(|dscp| dscp << 2),
+        None => text.parse().ok(),
+    };
+    bits.ok_or_else(|| format!("--traffic-class {text}: verbs take dscp:0 to dscp:63, or 0 to 255"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traffic_classes_are_bytes_or_code_points() {
+        assert_eq!(traffic_class("106"), Ok(106));
+        assert_eq!(traffic_class("dscp:26"), Ok(104));
+        for wrong in ["dscp:64", "256", "-1", "bulk-data", ""] {
+            assert!(traffic_class(wrong).is_err(), "{wrong}");
+        }
+    }
+}

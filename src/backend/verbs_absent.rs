@@ -1,0 +1,25 @@
+//! What is said of verbs by a binary without them.
+
+use tailback_transport::{Bootstrap, Error, Result as TransportResult};
+
+use super::{Variant, Visitor};
+use crate::cli::TransportOptions;
+
+const ABSENT: &str = "not in this binary: build with --features verbs";
+
+pub(super) fn state() -> String {
+    ABSENT.into()
+}
+
+pub(super) fn check(_options: &TransportOptions) -> Result<(), String> {
+    Err(format!("--transport verbs is {ABSENT}"))
+}
+
+pub(super) fn open<B: Bootstrap, V: Visitor>(
+    _variant: Variant,
+    _options: &TransportOptions,
+    _bootstrap: &mut B,
+    _visitor: V,
+) -> TransportResult<V::Output> {
+    Err(Error::Setup(ABSENT.into()))
+}
