@@ -1,5 +1,5 @@
 //! What the backend costs over bare endpoints: Tailback's ping-pong and libfabric's own `fi_pingpong`, over the same
-//! provider and library, alternating, each run two fresh processes that spin.
+//! provider and library, alternating, each run two fresh processes that spin, on a core each (`taskset`).
 //!
 //! A latency ratio is ours / theirs (lower is better), a bandwidth ratio too is ours / theirs (higher is better): each
 //! the median over pairs of neighbouring runs. Nothing is asserted here.
@@ -16,7 +16,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use tailback_libfabric::{LibfabricConfig, LibfabricTransport, Source, Wishes};
-use tailback_tcp::launch::{self, LaunchOptions};
+use tailback_tcp::launch::{self, LaunchOptions, RankSetup};
 use tailback_tcp::{JoinConfig, TcpBootstrap, WaitMode};
 use tailback_transport::{Bootstrap, Collective, Group, Monitor, Rank, Rendezvous, Result, Span, Tag, Transport};
 
@@ -98,14 +98,19 @@ fn theirs(plan: &Plan) -> f64 {
     if plan.provider.contains("tcp") {
         common.extend(["-d", "lo"]);
     }
-    let start = |more: &[&str]| -> Child {
-        let mut command = Command::new("fi_pingpong");
-        command.args(&common).args(more).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.spawn().unwrap_or_else(|error| fail(&format!("fi_pingpong (Debian: libfabric-bin): {error}")))
+    let start = |core: &str, more: &[&str]| -> Child {
+        let mut command = Command::new("taskset");
+        command
+            .args(["-c", core, "fi_pingpong"])
+            .args(&common)
+            .args(more)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command.spawn().unwrap_or_else(|error| fail(&format!("taskset fi_pingpong: {error}")))
     };
-    let server = start(&["-B", &port]);
+    let server = start("0", &["-B", &port]);
     sleep(Duration::from_millis(300));
-    let client = start(&["-P", &port, "127.0.0.1"]);
+    let client = start("1", &["-P", &port, "127.0.0.1"]);
     let output = finish(client);
     finish(server);
     let line = String::from_utf8_lossy(&output.stdout).lines().last().unwrap_or_default().to_owned();
@@ -135,7 +140,12 @@ fn finish(mut child: Child) -> Output {
 fn launcher(arguments: &[String]) {
     let program = std::env::current_exe().expect("this program").into_os_string();
     let words = ["as-rank".to_owned()].into_iter().chain(arguments.iter().cloned()).map(Into::into);
-    match launch::run(&LaunchOptions::new(2, [program].into_iter().chain(words).collect())) {
+    let mut options = LaunchOptions::new(2, [program].into_iter().chain(words).collect());
+    options.setup = Box::new(|rank| RankSetup {
+        prefix: ["taskset", "-c"].map(Into::into).into_iter().chain([rank.to_string().into()]).collect(),
+        ..RankSetup::default()
+    });
+    match launch::run(&options) {
         Ok(code) => exit(code),
         Err(error) => fail(&error.to_string()),
     }
@@ -145,7 +155,9 @@ fn launcher(arguments: &[String]) {
 fn rank(arguments: &[String]) -> Result<()> {
     let number = |at: usize| arguments[at].parse::<usize>().expect("a number");
     let (bytes, iterations) = (number(1), number(2));
-    let mut bootstrap = TcpBootstrap::join(JoinConfig::from_env()?.expect("a launcher"), Arc::new(Monitor::new()))?;
+    let mut join = JoinConfig::from_env()?.expect("a launcher");
+    join.stall_limit = None;
+    let mut bootstrap = TcpBootstrap::join(join, Arc::new(Monitor::new()))?;
     let source =
         Source { address: IpAddr::V4(Ipv4Addr::LOCALHOST), asked: false, reason: "all ranks share one host".into() };
     let wishes = Wishes { provider: Some(arguments[0].clone()), source: Some(source), ..Wishes::default() };
