@@ -2,7 +2,8 @@
 //! provider and library, alternating, each run two fresh processes that spin, on a core each (`taskset`).
 //!
 //! A latency ratio is ours / theirs (lower is better), a bandwidth ratio too is ours / theirs (higher is better): each
-//! the median over pairs of neighbouring runs. Nothing is asserted here.
+//! the median over neighbouring runs. The second ratio is to a `fi_pingpong` with a second, sleeping thread: a rank has
+//! such threads, and they make libfabric's locks dearer (see `idle_thread.c`). Nothing is asserted here.
 //!
 //! `cargo bench -p tailback-libfabric --bench ratio [-- NAME_PART [RUNS]]`; without cargo's `--bench` flag (as under
 //! `cargo test --benches`) one short run of each only shows that it works.
@@ -10,6 +11,7 @@
 #![allow(clippy::print_stdout)]
 
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio, exit};
 use std::sync::Arc;
 use std::thread::sleep;
@@ -46,41 +48,64 @@ fn main() {
     let mut words = arguments.iter().filter(|a| !a.starts_with('-'));
     let part = words.next().cloned().unwrap_or_default();
     let runs = words.next().and_then(|n| n.parse().ok()).unwrap_or(if measured { 9 } else { 1 });
+    let idle_thread = IdleThread::build();
     for provider in ["tcp;ofi_rxm", "shm"] {
         for (bytes, iterations) in [(8, 20_000), (128 << 10, 3_000)] {
             let iterations = if measured { iterations } else { 20 };
             let plan = Plan { provider: provider.into(), bytes, iterations };
             if plan.name().contains(&part) {
-                report(&plan, runs);
+                report(&plan, runs, &idle_thread.0);
             }
         }
     }
 }
 
-/// Microseconds of one way, ours and theirs, for each pair of runs; who goes first changes.
-fn report(plan: &Plan, runs: usize) {
-    let mut pairs = Vec::new();
+/// Microseconds of one way, ours, theirs and theirs with a second thread, in turn; who goes first changes.
+fn report(plan: &Plan, runs: usize, idle_thread: &Path) {
+    let mut turns = Vec::new();
     for run in 0..runs {
-        let first = run % 2 == 0;
-        let early = if first { Some(ours(plan)) } else { None };
-        let theirs = theirs(plan);
-        pairs.push((early.unwrap_or_else(|| ours(plan)), theirs));
+        let early = (run % 2 == 0).then(|| ours(plan));
+        let (alone, threaded) = (theirs(plan, None), theirs(plan, Some(idle_thread)));
+        turns.push((early.unwrap_or_else(|| ours(plan)), alone, threaded));
     }
-    let (ours, theirs) = (median(pairs.iter().map(|p| p.0)), median(pairs.iter().map(|p| p.1)));
+    let of = |which: fn(&(f64, f64, f64)) -> f64| median(turns.iter().map(which));
+    let (ours, theirs, threaded) = (of(|t| t.0), of(|t| t.1), of(|t| t.2));
+    let name = plan.name();
     if plan.bytes < 1024 {
-        let ratio = median(pairs.iter().map(|p| p.0 / p.1));
+        let (ratio, second) = (of(|t| t.0 / t.1), of(|t| t.0 / t.2));
         println!(
-            "{} latency ratio {ratio:.3} (ours {ours:.2} us, fi_pingpong {theirs:.2} us, {runs} runs)",
-            plan.name()
+            "{name} latency ratio {ratio:.3}, with a second thread {second:.3} (ours {ours:.2} us, fi_pingpong {theirs:.2} us \
+             and {threaded:.2} us, {runs} runs)"
         );
     } else {
-        let ratio = median(pairs.iter().map(|p| p.1 / p.0));
+        let (ratio, second) = (of(|t| t.1 / t.0), of(|t| t.2 / t.0));
         let rate = |micros: f64| plan.bytes as f64 / micros * 1e-3;
-        let (ours, theirs) = (rate(ours), rate(theirs));
+        let (ours, theirs, threaded) = (rate(ours), rate(theirs), rate(threaded));
         println!(
-            "{} bandwidth ratio {ratio:.3} (ours {ours:.3} GB/s, fi_pingpong {theirs:.3} GB/s, {runs} runs)",
-            plan.name()
+            "{name} bandwidth ratio {ratio:.3}, with a second thread {second:.3} (ours {ours:.3} GB/s, fi_pingpong \
+             {theirs:.3} GB/s and {threaded:.3} GB/s, {runs} runs)"
         );
+    }
+}
+
+/// The library that gives fi_pingpong its thread, for as long as this lives.
+struct IdleThread(PathBuf);
+
+impl IdleThread {
+    fn build() -> Self {
+        let path = std::env::temp_dir().join(format!("tailback-idle-thread-{}.so", std::process::id()));
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/idle_thread.c");
+        let built = Command::new("cc").args(["-shared", "-fPIC", "-O2", source, "-lpthread", "-o"]).arg(&path).status();
+        if !built.is_ok_and(|status| status.success()) {
+            fail("idle_thread.c cannot be compiled: install a C compiler");
+        }
+        IdleThread(path)
+    }
+}
+
+impl Drop for IdleThread {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
     }
 }
 
@@ -90,7 +115,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values[values.len() / 2]
 }
 
-fn theirs(plan: &Plan) -> f64 {
+fn theirs(plan: &Plan, preload: Option<&Path>) -> f64 {
     let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port().to_string();
     let (bytes, iterations) = (plan.bytes.to_string(), plan.iterations.to_string());
     let mut common = vec!["-p", &plan.provider, "-e", "rdm", "-S", &bytes, "-I", &iterations];
@@ -100,6 +125,7 @@ fn theirs(plan: &Plan) -> f64 {
     }
     let start = |core: &str, more: &[&str]| -> Child {
         let mut command = Command::new("taskset");
+        preload.map(|library| command.env("LD_PRELOAD", library));
         command
             .args(["-c", core, "fi_pingpong"])
             .args(&common)
