@@ -1,8 +1,9 @@
 //! What the backend costs over bare endpoints: Tailback's ping-pong and libfabric's own `fi_pingpong`, over the same
-//! provider and library, alternating, each run two fresh processes that spin.
+//! provider and library, alternating, each run two fresh processes that spin, on a core each (`taskset`).
 //!
 //! A latency ratio is ours / theirs (lower is better), a bandwidth ratio too is ours / theirs (higher is better): each
-//! the median over pairs of neighbouring runs. Nothing is asserted here.
+//! the median over neighbouring runs. The second ratio is to a `fi_pingpong` with a second, sleeping thread: a rank has
+//! such threads, and they make libfabric's locks dearer (see `idle_thread.c`). Nothing is asserted here.
 //!
 //! `cargo bench -p tailback-libfabric --bench ratio [-- NAME_PART [RUNS]]`; without cargo's `--bench` flag (as under
 //! `cargo test --benches`) one short run of each only shows that it works.
@@ -10,13 +11,14 @@
 #![allow(clippy::print_stdout)]
 
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio, exit};
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use tailback_libfabric::{LibfabricConfig, LibfabricTransport, Source, Wishes};
-use tailback_tcp::launch::{self, LaunchOptions};
+use tailback_tcp::launch::{self, LaunchOptions, RankSetup};
 use tailback_tcp::{JoinConfig, TcpBootstrap, WaitMode};
 use tailback_transport::{Bootstrap, Collective, Group, Monitor, Rank, Rendezvous, Result, Span, Tag, Transport};
 
@@ -46,41 +48,66 @@ fn main() {
     let mut words = arguments.iter().filter(|a| !a.starts_with('-'));
     let part = words.next().cloned().unwrap_or_default();
     let runs = words.next().and_then(|n| n.parse().ok()).unwrap_or(if measured { 9 } else { 1 });
+    let idle_thread = IdleThread::build();
     for provider in ["tcp;ofi_rxm", "shm"] {
-        for (bytes, iterations) in [(8, 20_000), (128 << 10, 3_000)] {
+        // Runs of a tenth of a second or more, also where a message takes less than a microsecond.
+        let short = if provider == "shm" { 200_000 } else { 20_000 };
+        for (bytes, iterations) in [(8, short), (128 << 10, 3_000)] {
             let iterations = if measured { iterations } else { 20 };
             let plan = Plan { provider: provider.into(), bytes, iterations };
             if plan.name().contains(&part) {
-                report(&plan, runs);
+                report(&plan, runs, &idle_thread.0);
             }
         }
     }
 }
 
-/// Microseconds of one way, ours and theirs, for each pair of runs; who goes first changes.
-fn report(plan: &Plan, runs: usize) {
-    let mut pairs = Vec::new();
+/// Microseconds of one way, ours, theirs and theirs with a second thread, in turn; who goes first changes.
+fn report(plan: &Plan, runs: usize, idle_thread: &Path) {
+    let mut turns = Vec::new();
     for run in 0..runs {
-        let first = run % 2 == 0;
-        let early = if first { Some(ours(plan)) } else { None };
-        let theirs = theirs(plan);
-        pairs.push((early.unwrap_or_else(|| ours(plan)), theirs));
+        let early = (run % 2 == 0).then(|| ours(plan));
+        let (alone, threaded) = (theirs(plan, None), theirs(plan, Some(idle_thread)));
+        turns.push((early.unwrap_or_else(|| ours(plan)), alone, threaded));
     }
-    let (ours, theirs) = (median(pairs.iter().map(|p| p.0)), median(pairs.iter().map(|p| p.1)));
+    let of = |which: fn(&(f64, f64, f64)) -> f64| median(turns.iter().map(which));
+    let (ours, theirs, threaded) = (of(|t| t.0), of(|t| t.1), of(|t| t.2));
+    let name = plan.name();
     if plan.bytes < 1024 {
-        let ratio = median(pairs.iter().map(|p| p.0 / p.1));
+        let (ratio, second) = (of(|t| t.0 / t.1), of(|t| t.0 / t.2));
         println!(
-            "{} latency ratio {ratio:.3} (ours {ours:.2} us, fi_pingpong {theirs:.2} us, {runs} runs)",
-            plan.name()
+            "{name} latency ratio {ratio:.3}, with a second thread {second:.3} (ours {ours:.2} us, fi_pingpong {theirs:.2} us \
+             and {threaded:.2} us, {runs} runs)"
         );
     } else {
-        let ratio = median(pairs.iter().map(|p| p.1 / p.0));
+        let (ratio, second) = (of(|t| t.1 / t.0), of(|t| t.2 / t.0));
         let rate = |micros: f64| plan.bytes as f64 / micros * 1e-3;
-        let (ours, theirs) = (rate(ours), rate(theirs));
+        let (ours, theirs, threaded) = (rate(ours), rate(theirs), rate(threaded));
         println!(
-            "{} bandwidth ratio {ratio:.3} (ours {ours:.3} GB/s, fi_pingpong {theirs:.3} GB/s, {runs} runs)",
-            plan.name()
+            "{name} bandwidth ratio {ratio:.3}, with a second thread {second:.3} (ours {ours:.3} GB/s, fi_pingpong \
+             {theirs:.3} GB/s and {threaded:.3} GB/s, {runs} runs)"
         );
+    }
+}
+
+/// The library that gives fi_pingpong its thread, for as long as this lives.
+struct IdleThread(PathBuf);
+
+impl IdleThread {
+    fn build() -> Self {
+        let path = std::env::temp_dir().join(format!("tailback-idle-thread-{}.so", std::process::id()));
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/idle_thread.c");
+        let built = Command::new("cc").args(["-shared", "-fPIC", "-O2", source, "-lpthread", "-o"]).arg(&path).status();
+        if !built.is_ok_and(|status| status.success()) {
+            fail("idle_thread.c cannot be compiled: install a C compiler");
+        }
+        IdleThread(path)
+    }
+}
+
+impl Drop for IdleThread {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
     }
 }
 
@@ -90,7 +117,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values[values.len() / 2]
 }
 
-fn theirs(plan: &Plan) -> f64 {
+fn theirs(plan: &Plan, preload: Option<&Path>) -> f64 {
     let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port().to_string();
     let (bytes, iterations) = (plan.bytes.to_string(), plan.iterations.to_string());
     let mut common = vec!["-p", &plan.provider, "-e", "rdm", "-S", &bytes, "-I", &iterations];
@@ -98,14 +125,20 @@ fn theirs(plan: &Plan) -> f64 {
     if plan.provider.contains("tcp") {
         common.extend(["-d", "lo"]);
     }
-    let start = |more: &[&str]| -> Child {
-        let mut command = Command::new("fi_pingpong");
-        command.args(&common).args(more).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.spawn().unwrap_or_else(|error| fail(&format!("fi_pingpong (Debian: libfabric-bin): {error}")))
+    let start = |core: &str, more: &[&str]| -> Child {
+        let mut command = Command::new("taskset");
+        preload.map(|library| command.env("LD_PRELOAD", library));
+        command
+            .args(["-c", core, "fi_pingpong"])
+            .args(&common)
+            .args(more)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command.spawn().unwrap_or_else(|error| fail(&format!("taskset fi_pingpong: {error}")))
     };
-    let server = start(&["-B", &port]);
+    let server = start("0", &["-B", &port]);
     sleep(Duration::from_millis(300));
-    let client = start(&["-P", &port, "127.0.0.1"]);
+    let client = start("1", &["-P", &port, "127.0.0.1"]);
     let output = finish(client);
     finish(server);
     let line = String::from_utf8_lossy(&output.stdout).lines().last().unwrap_or_default().to_owned();
@@ -135,7 +168,12 @@ fn finish(mut child: Child) -> Output {
 fn launcher(arguments: &[String]) {
     let program = std::env::current_exe().expect("this program").into_os_string();
     let words = ["as-rank".to_owned()].into_iter().chain(arguments.iter().cloned()).map(Into::into);
-    match launch::run(&LaunchOptions::new(2, [program].into_iter().chain(words).collect())) {
+    let mut options = LaunchOptions::new(2, [program].into_iter().chain(words).collect());
+    options.setup = Box::new(|rank| RankSetup {
+        prefix: ["taskset", "-c"].map(Into::into).into_iter().chain([rank.to_string().into()]).collect(),
+        ..RankSetup::default()
+    });
+    match launch::run(&options) {
         Ok(code) => exit(code),
         Err(error) => fail(&error.to_string()),
     }
@@ -145,7 +183,9 @@ fn launcher(arguments: &[String]) {
 fn rank(arguments: &[String]) -> Result<()> {
     let number = |at: usize| arguments[at].parse::<usize>().expect("a number");
     let (bytes, iterations) = (number(1), number(2));
-    let mut bootstrap = TcpBootstrap::join(JoinConfig::from_env()?.expect("a launcher"), Arc::new(Monitor::new()))?;
+    let mut join = JoinConfig::from_env()?.expect("a launcher");
+    join.stall_limit = None;
+    let mut bootstrap = TcpBootstrap::join(join, Arc::new(Monitor::new()))?;
     let source =
         Source { address: IpAddr::V4(Ipv4Addr::LOCALHOST), asked: false, reason: "all ranks share one host".into() };
     let wishes = Wishes { provider: Some(arguments[0].clone()), source: Some(source), ..Wishes::default() };

@@ -39,6 +39,7 @@ impl LibfabricTransport {
     /// Opens the transport. Collective over the job.
     pub fn open(bootstrap: &mut impl Bootstrap, config: &LibfabricConfig) -> Result<LibfabricTransport> {
         let fabric = load(config.path.as_deref())?;
+        fabric.make_room(bootstrap.size());
         let choice = choose(&fabric, &config.wishes)?;
         let offer = choice.info.offer.clone();
         let hosts = bootstrap.allgather(format!("{}\n{}", bootstrap.host(), offer.provider).as_bytes())?;

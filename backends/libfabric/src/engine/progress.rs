@@ -77,7 +77,8 @@ impl Engine {
     fn pause(&mut self) -> Result<()> {
         self.fruitless = self.fruitless.saturating_add(1);
         match (self.wait, self.endpoint.blocking()) {
-            (WaitMode::Spin, _) => std::hint::spin_loop(),
+            // No pause instruction: it takes as long as a read of the queue, and adds to the latency.
+            (WaitMode::Spin, _) => {}
             (WaitMode::Yield, _) => thread::yield_now(),
             (WaitMode::Block, Blocking::Queue) => {
                 let limit = if self.queues.all_empty() { SLEEP_MS } else { SHORT_SLEEP_MS };
@@ -85,7 +86,7 @@ impl Engine {
                 let count = self.endpoint.sleep(limit, |done| note(groups, &mut wrong, done));
                 self.polled(count, wrong)?;
             }
-            (WaitMode::Block, Blocking::None) if self.fruitless < ROUNDS_BEFORE_NAP => std::hint::spin_loop(),
+            (WaitMode::Block, Blocking::None) if self.fruitless < ROUNDS_BEFORE_NAP => {}
             (WaitMode::Block, Blocking::None) => thread::sleep(NAP),
         }
         Ok(())

@@ -20,10 +20,11 @@ use crate::offer::{EndpointType, Offer};
 /// The memory registration modes this backend serves.
 pub(super) const MR_MODES: u32 = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
 
-/// Settings of providers that are read once, when the library is loaded; the user's own come first. Shared memory has a
-/// fixed number of entries for messages that wait for their receive, and stands still when they are used up by messages
-/// whose receives found no room: the default of 1024 is too few for 8 ranks with 256 messages each.
-const BEFORE_LOAD: [(&str, &str); 1] = [("FI_SHM_RX_SIZE", "4096")];
+/// Shared memory has a fixed number of entries for messages that wait for their receive, and stands still when they are
+/// used up by messages whose receives found no room: the default of 1024 is too few for 8 ranks with 256 messages each.
+/// More than needed is not free either, since every message goes through the next entry in memory.
+const SHM_ENTRIES: &str = "FI_SHM_RX_SIZE";
+const SHM_ENTRIES_PER_RANK: usize = 256;
 
 /// The loaded library.
 #[derive(Clone, Copy, Debug)]
@@ -55,16 +56,20 @@ pub(crate) struct Query<'a> {
 impl Fabric {
     /// Loads the library from `path`, or from where the system keeps it.
     pub(crate) fn load(path: Option<&Path>) -> Result<Fabric, LoadError> {
-        for (name, value) in BEFORE_LOAD {
-            if std::env::var_os(name).is_none() {
-                // SAFETY: other threads that the process may have by now (the bootstrap's watcher) neither read nor
-                // write the environment through the C library; reads through Rust's are synchronised.
-                unsafe { std::env::set_var(name, value) };
-            }
-        }
         // SAFETY: the system's libfabric, or what the user says is one.
         let library = signals::preserved(|| unsafe { Library::load(path) })?;
         Ok(Fabric { library })
+    }
+
+    /// Makes room for a job of `ranks` in providers that want to be told, unless the user has told them. They listen once:
+    /// before the first query of the process.
+    pub(crate) fn make_room(&self, ranks: usize) {
+        if std::env::var_os(SHM_ENTRIES).is_none() {
+            let entries = (SHM_ENTRIES_PER_RANK * ranks.min(1 << 16)).next_power_of_two().clamp(1024, 8192);
+            // SAFETY: other threads that the process may have by now (the bootstrap's watcher) neither read nor write the
+            // environment through the C library; reads through Rust's are synchronised.
+            unsafe { std::env::set_var(SHM_ENTRIES, entries.to_string()) };
+        }
     }
 
     /// The library's version in its own words.
