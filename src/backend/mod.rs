@@ -4,6 +4,11 @@ mod tcp;
 mod variant;
 
 // The one place of src that asks for features: an absent backend is a module that says so.
+#[cfg(feature = "libfabric")]
+mod libfabric;
+#[cfg(not(feature = "libfabric"))]
+#[path = "libfabric_absent.rs"]
+mod libfabric;
 #[cfg(feature = "mpi")]
 mod mpi;
 #[cfg(not(feature = "mpi"))]
@@ -11,6 +16,7 @@ mod mpi;
 mod mpi;
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,12 +75,22 @@ pub enum Backend {
     Tcp,
     /// The MPI library this binary was built with
     Mpi,
+    /// Endpoints of a libfabric provider
+    Libfabric,
 }
 
 impl Backend {
     /// Whether its messages follow a protocol of ours.
     fn is_raw(self) -> bool {
         self != Backend::Mpi
+    }
+
+    /// Whether ranks can open it here; asked before any rank starts.
+    fn check(self, options: &TransportOptions) -> Result<(), String> {
+        match self {
+            Backend::Tcp | Backend::Mpi => Ok(()),
+            Backend::Libfabric => libfabric::check(&options.fabric),
+        }
     }
 }
 
@@ -83,6 +99,7 @@ impl fmt::Display for Backend {
         f.write_str(match self {
             Backend::Tcp => "tcp",
             Backend::Mpi => "mpi",
+            Backend::Libfabric => "libfabric",
         })
     }
 }
@@ -101,6 +118,7 @@ fn open_raw<B: Bootstrap, V: Visitor>(
             let mut transport = variant.over(tcp::open(options, bootstrap, secret)?);
             Ok(visitor.visit(bootstrap, &mut transport))
         }
+        Backend::Libfabric => libfabric::open(variant, options, bootstrap, visitor),
         Backend::Mpi => Err(Error::Setup(needs_mpi_launcher())),
     }
 }
@@ -109,9 +127,13 @@ fn needs_mpi_launcher() -> String {
     format!("--transport mpi needs an MPI launcher, such as mpirun ({})", mpi::state())
 }
 
-/// The compiled-in backends and what each can do here.
-pub fn available() -> Vec<(&'static str, String)> {
-    vec![("tcp", "ready: plain sockets, nothing to install".into()), ("mpi", mpi::state())]
+/// The compiled-in backends and what each can do here: a line, or several. Libfabric is the system's, or `libfabric`.
+pub fn available(libfabric: Option<&Path>) -> Vec<(&'static str, String)> {
+    vec![
+        ("tcp", "ready: plain sockets, nothing to install".into()),
+        ("mpi", mpi::state()),
+        ("libfabric", libfabric::state(libfabric)),
+    ]
 }
 
 /// What launcher, if any, this process sees.
@@ -173,7 +195,8 @@ fn in_job<W: Work>(request: &W, alone: impl FnOnce() -> Result<u8, String>) -> R
         Ok(variants) if !matches!(job, Job::Mpi(_)) && variants.iter().any(|v| v.backend == Backend::Mpi) => {
             Err(needs_mpi_launcher())
         }
-        other => other,
+        Ok(variants) => usable(request.transport(), &variants).map(|()| variants),
+        mistaken => mistaken,
     };
     let variants = match variants {
         Ok(variants) => variants,
@@ -187,6 +210,15 @@ fn in_job<W: Work>(request: &W, alone: impl FnOnce() -> Result<u8, String>) -> R
         Job::Mpi(launcher) => mpi::over_mpi(request, &launcher, variants),
         Job::None => alone(),
     }
+}
+
+/// Whether what was asked for is there, and meant for what was asked for.
+fn usable(options: &TransportOptions, variants: &[Variant]) -> Result<(), String> {
+    let used = |backend: Backend| variants.iter().any(|variant| variant.backend == backend);
+    if options.fabric.is_given() && !used(Backend::Libfabric) {
+        return Err("--provider, --domain and --traffic-class are for --transport libfabric".into());
+    }
+    variants.iter().try_for_each(|variant| variant.backend.check(options))
 }
 
 fn has_secret() -> bool {

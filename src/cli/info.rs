@@ -1,12 +1,13 @@
 //! `tailback info`: what this machine and this binary can do.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use crate::backend;
 use crate::kernel::{Canary, Congestor};
 use crate::result::{Build, HostFacts};
 
-pub(super) fn text() -> String {
+pub(super) fn text(libfabric: Option<&Path>) -> String {
     let (build, host) = (Build::this(), HostFacts::this());
     let mut out = String::new();
     let git = build.git.map(|hash| format!(", commit {hash}")).unwrap_or_default();
@@ -20,8 +21,8 @@ pub(super) fn text() -> String {
         host.cpu.map(|cpu| format!(" of {cpu}")).unwrap_or_default()
     );
     out.push_str("\nBackends\n");
-    for (name, state) in backend::available() {
-        let _ = writeln!(out, "  {name:<10} {state}");
+    for (name, state) in backend::available(libfabric) {
+        let _ = writeln!(out, "  {name:<10} {}", state.replace('\n', "\n             "));
     }
     let _ = writeln!(out, "\nJob\n  {}", backend::job_seen());
     out.push_str("\nCanaries\n");

@@ -21,8 +21,8 @@ use crate::session::Request;
 
 pub use checks::CheckOptions;
 pub use options::{
-    CommonOptions, CongestOptions, LocalOptions, NetworkOptions, OutputOptions, PlanOptions, RunOptions,
-    TransportOptions,
+    CommonOptions, CongestOptions, FabricOptions, LibfabricPath, LocalOptions, NetworkOptions, OutputOptions,
+    PlanOptions, RunOptions, TransportOptions,
 };
 
 /// Measures what congestion does to HPC and data-centre networks.
@@ -68,7 +68,7 @@ enum Command {
     #[command(subcommand)]
     Lab(Lab),
     /// Show what this machine and this binary can do
-    Info,
+    Info(LibfabricPath),
     /// Print the JSON schema of result files
     Schema,
     /// Print a new job secret, for TAILBACK_SECRET
@@ -109,7 +109,7 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
             start_with(Request::run(options.run), |request| backend::start_in_lab(request, &options.lab))
         }
         Command::Lab(Lab::Other(command)) => lab::execute(command).map_err(|error| error.to_string()),
-        Command::Info => print(&info::text()),
+        Command::Info(library) => print(&info::text(library.libfabric_path.as_deref())),
         Command::Schema => print(&format!("{:#}\n", result::schema())),
         Command::Secret => print(&format!("{}\n", tailback_tcp::Secret::random().map_err(|e| e.to_string())?.to_hex())),
     }

@@ -226,9 +226,52 @@ pub struct TransportOptions {
     #[arg(long, value_name = "ADDRESS", env = "TAILBACK_DATA_ADDR", hide_env_values = true)]
     pub data_address: Option<IpAddr>,
 
+    #[command(flatten)]
+    pub fabric: FabricOptions,
+
     /// End the job when a rank makes no progress for this long [default: 60s plus four budgets; none for congest]
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub stall_limit: Option<Duration>,
+}
+
+/// Which of libfabric's networks.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Transport")]
+#[allow(missing_docs)]
+pub struct FabricOptions {
+    /// With libfabric: the provider, as `tailback info` names it [default: the first that can serve]
+    #[arg(long, value_name = "NAME")]
+    pub provider: Option<String>,
+
+    /// With libfabric: the provider's domain, a device or interface [default: the one of the data address, else the
+    /// first]
+    #[arg(long, value_name = "NAME")]
+    pub domain: Option<String>,
+
+    /// With libfabric: best-effort, low-latency, dedicated-access, bulk-data, scavenger, network-control or dscp:N
+    /// [default: the provider's]
+    #[arg(long, value_name = "CLASS")]
+    pub traffic_class: Option<String>,
+
+    #[command(flatten)]
+    pub library: LibfabricPath,
+}
+
+/// Where libfabric is.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Transport")]
+#[allow(missing_docs)]
+pub struct LibfabricPath {
+    /// The libfabric to load [default: the system's]
+    #[arg(long, value_name = "FILE", env = "TAILBACK_LIBFABRIC", hide_env_values = true)]
+    pub libfabric_path: Option<PathBuf>,
+}
+
+impl FabricOptions {
+    /// Whether the user chose something that only libfabric has.
+    pub fn is_given(&self) -> bool {
+        self.provider.is_some() || self.domain.is_some() || self.traffic_class.is_some()
+    }
 }
 
 /// What is shown and kept.

@@ -55,9 +55,9 @@ fn in_lab(request: &StudyRequest, ranks: usize, per_node: usize) -> Result<u8, S
         spec.link_rate,
         spec.queue_bytes >> 10
     ));
-    let lab = Lab::up(&spec).map_err(text)?;
+    let lab = Lab::up(&spec).map_err(|error| error.to_string())?;
     let outcome = on_hosts(request, &lab, ranks, per_node);
-    let down = lab.down().map_err(text);
+    let down = lab.down().map_err(|error| error.to_string());
     let code = outcome?;
     down.map(|()| code)
 }
@@ -86,14 +86,14 @@ fn on_hosts(request: &StudyRequest, lab: &Lab, ranks: usize, per_node: usize) ->
     .map(|(name, value)| (name.into(), value))
     .into();
     options.setup = Box::new(move |rank| setups[rank.index()].clone());
-    let before = lab.counters().map_err(text)?;
+    let before = lab.counters().map_err(|error| error.to_string())?;
     let code = exit_code(launch::run(&options))?;
     let mut file = match result::read(&handed_over) {
         Ok(file) if code == 0 => file,
         // The ranks have said why there is none.
         _ => return Ok(code.max(2)),
     };
-    let after = lab.counters().map_err(text)?;
+    let after = lab.counters().map_err(|error| error.to_string())?;
     let ports = after.iter().zip(&before).map(|(after, before)| after.since(before)).collect();
     file.notes.extend(lab.notes().iter().cloned());
     file.lab = Some(LabRecord {
@@ -104,8 +104,4 @@ fn on_hosts(request: &StudyRequest, lab: &Lab, ranks: usize, per_node: usize) ->
         control: None,
     });
     Ok(request.show(&file))
-}
-
-fn text(error: lab::Error) -> String {
-    error.to_string()
 }

@@ -245,7 +245,7 @@ impl StudyRequest {
             _ => Ok(()),
         };
         let problems = [printed.map(drop), kept, drawn].into_iter().filter_map(Result::err);
-        problems.map(|problem| self.fail(&problem)).last().unwrap_or(0)
+        problems.fold(0, |_, problem| self.fail(&problem))
     }
 
     /// Tells why it could not be done, and gives the exit code.

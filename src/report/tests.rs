@@ -97,7 +97,7 @@ fn lab() -> LabRecord {
     let port = |at: u64, times: u64| PortCounters {
         from: format!("h{at}"),
         to: "leaf0".into(),
-        bytes: at * times << 20,
+        bytes: (at * times) << 20,
         packets: at,
         queue: Some(QueueCounters {
             bytes: at,

@@ -60,7 +60,7 @@ impl<'a> Runs<'a> {
             let outcome = networks.open(variant, self.measure(over)).and_then(|measured| measured);
             let outcome = match outcome {
                 Ok(outcome) => outcome,
-                Err(error) => self.fail(networks.bootstrap(), system, &error),
+                Err(error) => self.fail(networks.bootstrap(), system, &variants[at..], &error),
             };
             self.interrupted = outcome.interrupted;
             if let Some(system) = &system {
@@ -114,23 +114,24 @@ impl<'a> Runs<'a> {
     fn keep(&self, system: &System, missing: &[Variant]) {
         let path = std::env::var_os(RESULT_VARIABLE).map(Into::into).or_else(|| self.request.output.out.clone());
         let Some(path) = path else { return };
-        let missing: Vec<String> = missing.iter().map(|variant| variant.label()).collect();
-        let mut file = self.file(system.clone());
-        file.interrupted = true;
-        file.notes.push(format!("the job ended before these runs were complete: {}", missing.join("; ")));
         // The complete result is written to the same place, and a problem with it is then the user's to know.
-        let _ = result::write_draft(&path, &file);
+        let _ = result::write_draft(&path, &self.file_without(system.clone(), missing));
     }
 
     /// Ends the job because of an error on this rank; on rank 0, after it has shown what there is.
-    fn fail<B: Bootstrap>(&mut self, bootstrap: &B, system: Option<System>, error: &Error) -> ! {
+    fn fail<B: Bootstrap>(&self, bootstrap: &B, system: Option<System>, missing: &[Variant], error: &Error) -> ! {
         if let Some(system) = system.filter(|_| !self.done.is_empty()) {
-            self.interrupted = true;
-            let mut file = self.file(system);
-            file.notes.push(format!("a later run failed: {error}"));
-            show(self.request, &file);
+            show(self.request, &self.file_without(system, missing));
         }
         give_up(bootstrap, error)
+    }
+
+    fn file_without(&self, system: System, missing: &[Variant]) -> ResultFile {
+        let missing: Vec<String> = missing.iter().map(|variant| variant.label()).collect();
+        let mut file = self.file(system);
+        file.interrupted = true;
+        file.notes.push(format!("the job ended before these runs were complete: {}", missing.join("; ")));
+        file
     }
 
     fn file(&self, system: System) -> ResultFile {

@@ -5,10 +5,9 @@ use std::fs;
 
 use socket2::Socket;
 
-use tailback_transport::Description;
+use tailback_transport::{Description, WaitMode};
 
 use crate::address::Choice;
-use crate::wait::WaitMode;
 
 /// The description of a transport that listens on `listener`.
 pub fn describe(choice: &Choice, listener: &Socket, wait: WaitMode, wait_reason: &str) -> Description {

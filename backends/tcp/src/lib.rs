@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-mod address;
+pub mod address;
 pub mod bootstrap;
 mod engine;
 mod facts;
@@ -11,11 +11,10 @@ mod handshake;
 pub mod launch;
 pub mod secret;
 mod transport;
-mod wait;
 mod wire;
 
 pub use bootstrap::{JoinConfig, TcpBootstrap};
 pub use group::TcpGroup;
 pub use secret::Secret;
+pub use tailback_transport::WaitMode;
 pub use transport::{TcpConfig, TcpTransport};
-pub use wait::WaitMode;

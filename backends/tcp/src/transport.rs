@@ -6,12 +6,11 @@ use std::rc::Rc;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use tailback_transport::{Bootstrap, Capabilities, Clock, Description, Error, Rank, RawTransport, Result};
+use tailback_transport::{Bootstrap, Capabilities, Clock, Description, Error, Rank, RawTransport, Result, WaitMode};
 
 use crate::engine::Engine;
 use crate::group::TcpGroup;
 use crate::secret::Secret;
-use crate::wait::WaitMode;
 use crate::{address, facts};
 
 /// Connections that may wait to be accepted; the system may lower it.

@@ -26,6 +26,7 @@ pub mod loopback;
 mod monitor;
 pub mod rendezvous;
 mod types;
+mod wait;
 
 pub use bootstrap::{Bootstrap, Merge};
 pub use capability::{Capabilities, Description, Operation, Support};
@@ -36,3 +37,4 @@ pub use group::{Group, Idle, Lane, Proposal, RawGroup, RawTransport, Transport};
 pub use monitor::Monitor;
 pub use rendezvous::{Protocol, Rendezvous};
 pub use types::{Bytes, Nanos, Rank, Span, Tag};
+pub use wait::WaitMode;

@@ -300,11 +300,8 @@ fn linear(model: Model, cells: &Cells, from: Option<usize>, q: f64) -> Option<Va
 
 /// The solution in some of the unknowns, the others being zero.
 fn reduced(matrix: &[[f64; 3]; 3], right: &[f64; 3], columns: &[usize]) -> Option<[f64; 3]> {
-    let mut small = [[0.0; 3]; 3];
+    let mut small = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
     let mut known = [0.0; 3];
-    for row in 0..3 {
-        small[row][row] = 1.0;
-    }
     for &row in columns {
         known[row] = right[row];
         for &column in columns {

@@ -28,13 +28,12 @@ use std::time::{Duration, Instant};
 use rustix::event::epoll;
 use socket2::Socket;
 
-use tailback_transport::{Error, Rank, Result};
+use tailback_transport::{Error, Rank, Result, WaitMode};
 
 use self::connect::Half;
 use self::groups::Groups;
 use self::peer::{Peer, Route};
 use crate::secret::Secret;
-use crate::wait::WaitMode;
 
 pub use self::groups::Slot;
 

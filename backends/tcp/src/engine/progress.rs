@@ -9,11 +9,10 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
 
-use tailback_transport::{Idle, Result};
+use tailback_transport::{Idle, Result, WaitMode};
 
 use super::peer::Route;
 use super::{Engine, HALF, LISTENER, failed};
-use crate::wait::WaitMode;
 
 /// Up to this many links a spinning rank reads each of them in every round.
 const FEW: usize = 4;

@@ -3,22 +3,23 @@
 use std::fmt;
 use std::str::FromStr;
 
-use tailback_transport::Error;
+use crate::Error;
 
 /// What a blocking call does while nothing arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitMode {
-    /// Reads the sockets again and again: lowest latency, takes a core.
+    /// Looks at the network again and again: lowest latency, takes a core.
     Spin,
     /// As spin, but offers the core to others after each fruitless round.
     Yield,
-    /// Sleeps in the kernel until a socket has something.
+    /// Sleeps in the kernel until the network has something.
     Block,
 }
 
 impl WaitMode {
     /// The mode to use and why: `asked`, or else what suits `ranks_here` ranks on a host with `cores` cores.
-    pub(crate) fn choose(asked: Option<WaitMode>, ranks_here: usize, cores: usize) -> (WaitMode, String) {
+    #[must_use]
+    pub fn choose(asked: Option<WaitMode>, ranks_here: usize, cores: usize) -> (WaitMode, String) {
         match asked {
             Some(mode) => (mode, "as asked for".into()),
             None if ranks_here > cores => {

@@ -1,0 +1,184 @@
+//! What the backend costs over bare endpoints: Tailback's ping-pong and libfabric's own `fi_pingpong`, over the same
+//! provider and library, alternating, each run two fresh processes that spin.
+//!
+//! A latency ratio is ours / theirs (lower is better), a bandwidth ratio too is ours / theirs (higher is better): each
+//! the median over pairs of neighbouring runs. Nothing is asserted here.
+//!
+//! `cargo bench -p tailback-libfabric --bench ratio [-- NAME_PART [RUNS]]`; without cargo's `--bench` flag (as under
+//! `cargo test --benches`) one short run of each only shows that it works.
+
+#![allow(clippy::print_stdout)]
+
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::process::{Child, Command, Output, Stdio, exit};
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use tailback_libfabric::{LibfabricConfig, LibfabricTransport, Source, Wishes};
+use tailback_tcp::launch::{self, LaunchOptions};
+use tailback_tcp::{JoinConfig, TcpBootstrap, WaitMode};
+use tailback_transport::{Bootstrap, Collective, Group, Monitor, Rank, Rendezvous, Result, Span, Tag, Transport};
+
+/// No run takes this long, however loaded the machine.
+const LIMIT: Duration = Duration::from_secs(120);
+
+struct Plan {
+    provider: String,
+    bytes: usize,
+    iterations: usize,
+}
+
+impl Plan {
+    fn name(&self) -> String {
+        format!("{}_{}B", self.provider.replace(';', "_"), self.bytes)
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.first().map(String::as_str) {
+        Some("as-launcher") => return launcher(&arguments[1..]),
+        Some("as-rank") => return rank(&arguments[1..]).unwrap_or_else(|error| fail(&error.to_string())),
+        _ => {}
+    }
+    let measured = arguments.iter().any(|a| a == "--bench");
+    let mut words = arguments.iter().filter(|a| !a.starts_with('-'));
+    let part = words.next().cloned().unwrap_or_default();
+    let runs = words.next().and_then(|n| n.parse().ok()).unwrap_or(if measured { 9 } else { 1 });
+    for provider in ["tcp;ofi_rxm", "shm"] {
+        for (bytes, iterations) in [(8, 20_000), (128 << 10, 3_000)] {
+            let iterations = if measured { iterations } else { 20 };
+            let plan = Plan { provider: provider.into(), bytes, iterations };
+            if plan.name().contains(&part) {
+                report(&plan, runs);
+            }
+        }
+    }
+}
+
+/// Microseconds of one way, ours and theirs, for each pair of runs; who goes first changes.
+fn report(plan: &Plan, runs: usize) {
+    let mut pairs = Vec::new();
+    for run in 0..runs {
+        let first = run % 2 == 0;
+        let early = if first { Some(ours(plan)) } else { None };
+        let theirs = theirs(plan);
+        pairs.push((early.unwrap_or_else(|| ours(plan)), theirs));
+    }
+    let (ours, theirs) = (median(pairs.iter().map(|p| p.0)), median(pairs.iter().map(|p| p.1)));
+    if plan.bytes < 1024 {
+        let ratio = median(pairs.iter().map(|p| p.0 / p.1));
+        println!(
+            "{} latency ratio {ratio:.3} (ours {ours:.2} us, fi_pingpong {theirs:.2} us, {runs} runs)",
+            plan.name()
+        );
+    } else {
+        let ratio = median(pairs.iter().map(|p| p.1 / p.0));
+        let rate = |micros: f64| plan.bytes as f64 / micros * 1e-3;
+        let (ours, theirs) = (rate(ours), rate(theirs));
+        println!(
+            "{} bandwidth ratio {ratio:.3} (ours {ours:.3} GB/s, fi_pingpong {theirs:.3} GB/s, {runs} runs)",
+            plan.name()
+        );
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn theirs(plan: &Plan) -> f64 {
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port().to_string();
+    let (bytes, iterations) = (plan.bytes.to_string(), plan.iterations.to_string());
+    let mut common = vec!["-p", &plan.provider, "-e", "rdm", "-S", &bytes, "-I", &iterations];
+    // Shared memory has its own idea of domains; sockets are to use the loopback interface, as ours do.
+    if plan.provider.contains("tcp") {
+        common.extend(["-d", "lo"]);
+    }
+    let start = |more: &[&str]| -> Child {
+        let mut command = Command::new("fi_pingpong");
+        command.args(&common).args(more).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap_or_else(|error| fail(&format!("fi_pingpong (Debian: libfabric-bin): {error}")))
+    };
+    let server = start(&["-B", &port]);
+    sleep(Duration::from_millis(300));
+    let client = start(&["-P", &port, "127.0.0.1"]);
+    let output = finish(client);
+    finish(server);
+    let line = String::from_utf8_lossy(&output.stdout).lines().last().unwrap_or_default().to_owned();
+    let micros = line.split_whitespace().nth(6).and_then(|word| word.parse().ok());
+    micros.unwrap_or_else(|| fail(&format!("fi_pingpong said: {line}{}", String::from_utf8_lossy(&output.stderr))))
+}
+
+fn ours(plan: &Plan) -> f64 {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.args(["as-launcher", &plan.provider, &plan.bytes.to_string(), &plan.iterations.to_string()]);
+    let output = finish(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a launcher"));
+    let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    text.parse().unwrap_or_else(|_| fail(&format!("{text}{}", String::from_utf8_lossy(&output.stderr))))
+}
+
+fn finish(mut child: Child) -> Output {
+    let start = Instant::now();
+    while child.try_wait().expect("its state").is_none() {
+        if start.elapsed() > LIMIT {
+            let _ = child.kill();
+        }
+        sleep(Duration::from_millis(5));
+    }
+    child.wait_with_output().expect("its output")
+}
+
+fn launcher(arguments: &[String]) {
+    let program = std::env::current_exe().expect("this program").into_os_string();
+    let words = ["as-rank".to_owned()].into_iter().chain(arguments.iter().cloned()).map(Into::into);
+    match launch::run(&LaunchOptions::new(2, [program].into_iter().chain(words).collect())) {
+        Ok(code) => exit(code),
+        Err(error) => fail(&error.to_string()),
+    }
+}
+
+/// `PROVIDER BYTES ITERATIONS`; rank 0 prints the microseconds of one way.
+fn rank(arguments: &[String]) -> Result<()> {
+    let number = |at: usize| arguments[at].parse::<usize>().expect("a number");
+    let (bytes, iterations) = (number(1), number(2));
+    let mut bootstrap = TcpBootstrap::join(JoinConfig::from_env()?.expect("a launcher"), Arc::new(Monitor::new()))?;
+    let source =
+        Source { address: IpAddr::V4(Ipv4Addr::LOCALHOST), asked: false, reason: "all ranks share one host".into() };
+    let wishes = Wishes { provider: Some(arguments[0].clone()), source: Some(source), ..Wishes::default() };
+    let config = LibfabricConfig { path: None, wishes, wait: Some(WaitMode::Spin) };
+    // The whole stack that a kernel sees.
+    let raw = LibfabricTransport::open(&mut bootstrap, &config)?;
+    let mut transport = Collective::new(Rendezvous::eager(raw));
+    let mut group = transport.group(&[Rank(0), Rank(1)], 2 * bytes)?;
+    let leads = bootstrap.rank() == Rank(0);
+    round(&mut group, leads, bytes, iterations / 10 + 10)?;
+    let start = Instant::now();
+    round(&mut group, leads, bytes, iterations)?;
+    let micros = start.elapsed().as_secs_f64() * 1e6 / iterations as f64 / 2.0;
+    if leads {
+        println!("{micros:.4}");
+    }
+    bootstrap.finish()
+}
+
+fn round(group: &mut impl Group, leads: bool, bytes: usize, iterations: usize) -> Result<()> {
+    let (peer, out, back) = (Rank::from(usize::from(leads)), Span::new(0, bytes), Span::new(bytes, bytes));
+    for _ in 0..iterations {
+        group.post_recv(peer, Tag(0), back)?;
+        if !leads {
+            group.wait_all()?;
+        }
+        group.post_send(peer, Tag(0), out)?;
+        group.wait_all()?;
+    }
+    Ok(())
+}
+
+fn fail(message: &str) -> ! {
+    eprintln!("{message}");
+    exit(2)
+}

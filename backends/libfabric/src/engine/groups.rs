@@ -1,0 +1,118 @@
+//! The groups of this rank: who is in them and what is open.
+
+use tailback_transport::{Rank, Span};
+
+use super::Slot;
+use crate::ffi::{Card, Kind, Ticket};
+use crate::tag::LANES;
+
+/// Another member of a group, or this rank itself.
+#[derive(Debug)]
+pub(super) struct Member {
+    /// Its rank in the job.
+    pub rank: Rank,
+    /// The group's part of the tags of messages to it, and of those from it.
+    pub outgoing: u64,
+    pub incoming: u64,
+    /// How its segment is accessed.
+    pub card: Card,
+    /// Puts and gets that are not complete.
+    pub open: usize,
+    /// Whether a put completed without the target's word.
+    pub unconfirmed: bool,
+}
+
+/// One group as its engine sees it.
+#[derive(Debug)]
+pub(super) struct GroupState {
+    /// This rank's position.
+    pub rank: Rank,
+    /// Everyone, in group order.
+    pub members: Vec<Member>,
+    /// Length of the segment; what is behind it is the engine's.
+    pub segment: usize,
+    /// Where a byte is that any member may read from any other, to see that its puts arrived.
+    pub confirm: usize,
+    /// Messages posted and not complete, per lane.
+    pub pending: [usize; LANES],
+}
+
+impl GroupState {
+    /// # Panics
+    /// If the range is not in the segment.
+    #[inline]
+    pub(super) fn check(&self, offset: usize, len: usize) {
+        assert!(
+            offset <= self.segment && len <= self.segment - offset,
+            "{len} bytes at offset {offset} are not inside the segment of {} bytes",
+            self.segment
+        );
+    }
+
+    /// Behind the segment: the byte to confirm puts with, then a card of every member.
+    pub(super) fn layout(segment: usize, members: usize) -> (usize, Span) {
+        let confirm = segment.next_multiple_of(64);
+        (confirm, Span::new(confirm + 64, members * Card::LEN))
+    }
+}
+
+/// All groups of a rank, by the number of their memory.
+#[derive(Debug)]
+pub(super) struct Groups {
+    slots: Vec<Option<GroupState>>,
+    /// How many groups this rank has made with every other: see [`crate::tag`].
+    made_with: Vec<u32>,
+}
+
+impl Groups {
+    pub(super) fn new(ranks: usize) -> Groups {
+        Groups { slots: Vec::new(), made_with: vec![0; ranks] }
+    }
+
+    /// How many ranks the job has.
+    pub(super) fn ranks(&self) -> usize {
+        self.made_with.len()
+    }
+
+    /// How many groups this rank made with `rank` before, counting this one from now on.
+    pub(super) fn number_with(&mut self, rank: Rank) -> u32 {
+        let count = &mut self.made_with[rank.index()];
+        *count = count.wrapping_add(1);
+        count.wrapping_sub(1)
+    }
+
+    pub(super) fn add(&mut self, slot: Slot, group: GroupState) {
+        let at = slot.0 as usize;
+        if self.slots.len() <= at {
+            self.slots.resize_with(at + 1, || None);
+        }
+        self.slots[at] = Some(group);
+    }
+
+    pub(super) fn remove(&mut self, slot: Slot) {
+        self.slots[slot.0 as usize] = None;
+    }
+
+    /// # Panics
+    /// If there is no such group: slots are held by live handles only.
+    #[inline]
+    pub(super) fn at(&self, slot: Slot) -> &GroupState {
+        self.slots[slot.0 as usize].as_ref().expect("a group in use")
+    }
+
+    /// See [`Groups::at`].
+    #[inline]
+    pub(super) fn at_mut(&mut self, slot: Slot) -> &mut GroupState {
+        self.slots[slot.0 as usize].as_mut().expect("a group in use")
+    }
+
+    /// An operation is over. Its group may be gone; its memory number is not reused before that.
+    #[inline]
+    pub(super) fn complete(&mut self, ticket: Ticket) {
+        let Some(group) = self.slots[ticket.region.0 as usize].as_mut() else { return };
+        match ticket.kind {
+            Kind::Send | Kind::Recv => group.pending[usize::from(ticket.lane)] -= 1,
+            Kind::Put | Kind::Get => group.members[ticket.member as usize].open -= 1,
+        }
+    }
+}

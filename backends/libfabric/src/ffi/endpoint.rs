@@ -1,0 +1,328 @@
+//! An open endpoint and its operations. None of them waits, except [`Endpoint::sleep`], for a bounded time.
+
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use libfabric_sys::calls::{
+    fi_cq_read, fi_cq_readerr, fi_cq_sread, fi_cq_strerror, fi_mr_bind, fi_mr_enable, fi_mr_reg, fi_read, fi_tinject,
+    fi_trecv, fi_tsend, fi_writemsg,
+};
+use libfabric_sys::{
+    FI_COMPLETION, FI_DELIVERY_COMPLETE, FI_EAGAIN, FI_EAVAIL, FI_EINTR, FI_ENOMEM, FI_ETIMEDOUT, FI_READ, FI_RECV,
+    FI_REMOTE_READ, FI_REMOTE_WRITE, FI_SEND, FI_WRITE, fi_addr_t, fi_cq_err_entry, fi_cq_msg_entry, fi_info,
+    fi_msg_rma, fi_rma_iov, fid_av, fid_cq, fid_domain, fid_ep, fid_fabric, iovec,
+};
+
+use tailback_transport::Span;
+
+use super::region::{Card, Region, RegionId, Regions};
+use super::slots::{Kind, Slots, Ticket};
+use super::{Blocking, Fabric, Failure, text};
+
+/// FI_ADDR_UNSPEC, which bindgen cannot read.
+const ANYONE: fi_addr_t = fi_addr_t::MAX;
+
+/// Completions read at a time.
+const BATCH: usize = 16;
+
+/// What became of an operation that was posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Posted {
+    /// It is over already; no completion follows.
+    Over,
+    /// Its completion follows.
+    InFlight,
+    /// There is no room now; try again after some progress.
+    Busy,
+}
+
+/// A completion.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Done {
+    pub ticket: Ticket,
+    /// Bytes that arrived, for a receive.
+    pub len: usize,
+}
+
+/// Where in a peer's memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Remote {
+    pub card: Card,
+    pub offset: usize,
+}
+
+/// See [`super`].
+pub(crate) struct Endpoint {
+    pub(super) fabric: Fabric,
+    pub(super) info: *mut fi_info,
+    pub(super) fabric_object: *mut fid_fabric,
+    pub(super) domain: *mut fid_domain,
+    pub(super) av: *mut fid_av,
+    pub(super) cq: *mut fid_cq,
+    pub(super) ep: *mut fid_ep,
+    pub(super) blocking: Blocking,
+    /// Every rank's address, in rank order.
+    pub(super) addresses: Vec<fi_addr_t>,
+    pub(super) slots: Slots,
+    pub(super) regions: Regions,
+    pub(super) next_key: u64,
+    pub(super) provider_keys: bool,
+    pub(super) virtual_addresses: bool,
+    pub(super) bound_regions: bool,
+    pub(super) delivery_complete: bool,
+    pub(super) rma: bool,
+    pub(super) directed: bool,
+    /// Messages up to this length are copied when posted.
+    pub(super) inject: usize,
+    pub(super) largest: usize,
+    /// How many operations may be in flight: sends and one-sided ones, receives.
+    pub(super) room: [usize; 2],
+    pub(super) in_flight: [usize; 2],
+    pub(super) queue_size: usize,
+}
+
+impl Endpoint {
+    pub(crate) fn blocking(&self) -> Blocking {
+        self.blocking
+    }
+
+    /// Whether a put's completion means that the target has it.
+    pub(crate) fn delivers(&self) -> bool {
+        self.delivery_complete
+    }
+
+    /// How many operations may be in flight: sends and one-sided ones, receives.
+    pub(crate) fn room(&self) -> [usize; 2] {
+        self.room
+    }
+
+    /// The longest message or transfer.
+    pub(crate) fn largest(&self) -> usize {
+        self.largest
+    }
+
+    /// `len` zeroed bytes that peers may access, and what they have to know for that.
+    pub(crate) fn region(&mut self, len: usize) -> Result<(RegionId, Card), Failure> {
+        let mut region = Region::new(len);
+        let local = FI_SEND | FI_RECV;
+        let access = if self.rma { local | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE } else { local };
+        let (start, len) = (region.start(), region.len().max(1));
+        // Where keys are the provider's, this one is ignored.
+        let key = self.next_key;
+        self.next_key += 1;
+        let check = |call, code: i32| if code < 0 { Err(self.fabric.failure(call, code)) } else { Ok(()) };
+        // SAFETY: *Live*; the memory has `len` bytes and outlives its registration.
+        unsafe {
+            check("fi_mr_reg", fi_mr_reg(self.domain, start.cast(), len, access.into(), key, &mut region.mr))?;
+            if self.bound_regions {
+                check("fi_mr_bind", fi_mr_bind(region.mr, self.ep.cast(), 0))?;
+                check("fi_mr_enable", fi_mr_enable(region.mr))?;
+            }
+            region.desc = (*region.mr).mem_desc;
+            let key = if self.provider_keys { (*region.mr).key } else { key };
+            region.card = Card { key, base: if self.virtual_addresses { start as u64 } else { 0 } };
+        }
+        let card = region.card;
+        Ok((self.regions.add(region), card))
+    }
+
+    /// Nobody will name the region again; its memory goes when no operation refers to it.
+    pub(crate) fn give_up(&mut self, region: RegionId) {
+        self.regions.give_up(region);
+    }
+
+    /// Copies out of a region.
+    pub(crate) fn read(&self, region: RegionId, offset: usize, into: &mut [u8]) {
+        let (from, _) = self.regions.place(region, Span::new(offset, into.len()));
+        // SAFETY: *Inside*; `into` is not part of a region, whose memory is never lent.
+        unsafe { ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
+    }
+
+    /// Copies into a region.
+    pub(crate) fn write(&mut self, region: RegionId, offset: usize, from: &[u8]) {
+        let (into, _) = self.regions.place(region, Span::new(offset, from.len()));
+        // SAFETY: as in `read`.
+        unsafe { ptr::copy_nonoverlapping(from.as_ptr(), into, from.len()) };
+    }
+
+    /// Posts a message.
+    #[inline]
+    pub(crate) fn send(&mut self, ticket: Ticket, span: Span, tag: u64) -> Result<Posted, Failure> {
+        let (from, desc) = self.regions.place(ticket.region, span);
+        let to = self.addresses[ticket.peer as usize];
+        if span.len <= self.inject {
+            // SAFETY: *Live*, *Inside*; the bytes are copied before the call returns.
+            let code = unsafe { fi_tinject(self.ep, from.cast(), span.len, to, tag) };
+            return match code {
+                0 => Ok(Posted::Over),
+                code if is_busy(code) => Ok(Posted::Busy),
+                code => Err(self.refused("fi_tinject", ticket, code)),
+            };
+        }
+        // SAFETY: *Live*, *Inside*; *Kept* and *Slots* until the completion.
+        self.post(ticket, |ep, context| unsafe { fi_tsend(ep, from.cast(), span.len, desc, to, tag, context) })
+    }
+
+    /// Posts a receive of a message from the ticket's peer, or with its tag where receives are not directed.
+    #[inline]
+    pub(crate) fn receive(&mut self, ticket: Ticket, span: Span, tag: u64) -> Result<Posted, Failure> {
+        let (into, desc) = self.regions.place(ticket.region, span);
+        let from = if self.directed { self.addresses[ticket.peer as usize] } else { ANYONE };
+        // SAFETY: *Live*, *Inside*; *Kept* and *Slots* until the completion.
+        self.post(ticket, |ep, context| unsafe { fi_trecv(ep, into.cast(), span.len, desc, from, tag, 0, context) })
+    }
+
+    /// Posts a one-sided write.
+    pub(crate) fn put(&mut self, ticket: Ticket, span: Span, remote: Remote) -> Result<Posted, Failure> {
+        let (from, mut desc) = self.regions.place(ticket.region, span);
+        let to = self.addresses[ticket.peer as usize];
+        let delivery = if self.delivery_complete { FI_DELIVERY_COMPLETE } else { 0 };
+        let local = iovec { iov_base: from.cast(), iov_len: span.len };
+        let there = fi_rma_iov { addr: remote.card.base + remote.offset as u64, len: span.len, key: remote.card.key };
+        self.post(ticket, |ep, context| {
+            let message = fi_msg_rma {
+                msg_iov: &raw const local,
+                desc: &raw mut desc,
+                iov_count: 1,
+                addr: to,
+                rma_iov: &raw const there,
+                rma_iov_count: 1,
+                context,
+                data: 0,
+            };
+            // SAFETY: *Live*, *Inside*; the message is read during the call only; *Kept* and *Slots* until the
+            // completion. The peer's memory is the peer's to check: its key names it.
+            unsafe { fi_writemsg(ep, &raw const message, (FI_COMPLETION | delivery).into()) }
+        })
+    }
+
+    /// Posts a one-sided read.
+    pub(crate) fn get(&mut self, ticket: Ticket, span: Span, remote: Remote) -> Result<Posted, Failure> {
+        let (into, desc) = self.regions.place(ticket.region, span);
+        let from = self.addresses[ticket.peer as usize];
+        let (address, key) = (remote.card.base + remote.offset as u64, remote.card.key);
+        // SAFETY: *Live*, *Inside*; *Kept* and *Slots* until the completion.
+        self.post(ticket, |ep, context| unsafe {
+            fi_read(ep, into.cast(), span.len, desc, from, address, key, context)
+        })
+    }
+
+    #[inline]
+    fn post(
+        &mut self,
+        ticket: Ticket,
+        call: impl FnOnce(*mut fid_ep, *mut std::ffi::c_void) -> isize,
+    ) -> Result<Posted, Failure> {
+        let side = usize::from(ticket.kind == Kind::Recv);
+        if self.in_flight[side] >= self.room[side] {
+            return Ok(Posted::Busy);
+        }
+        let context = self.slots.take(ticket);
+        let code = call(self.ep, context);
+        if code == 0 {
+            self.in_flight[side] += 1;
+            self.regions.hold(ticket.region);
+            return Ok(Posted::InFlight);
+        }
+        // SAFETY: taken just now, and refused by the provider.
+        unsafe { self.slots.give_back(context) };
+        // Some providers say so when they are out of entries, which come back with the operations in flight.
+        let no_entry = code == -(FI_ENOMEM as isize) && self.in_flight[side] > 0;
+        if is_busy(code) || no_entry { Ok(Posted::Busy) } else { Err(self.refused(ticket.kind.call(), ticket, code)) }
+    }
+
+    /// Makes progress and hands over what completed: how many.
+    #[inline]
+    pub(crate) fn poll(&mut self, done: impl FnMut(Done)) -> Result<usize, Failure> {
+        let mut entries = [const { MaybeUninit::<fi_cq_msg_entry>::uninit() }; BATCH];
+        // SAFETY: *Live*; the queue was opened for entries of this format, and there is room for as many as are asked for.
+        let count = unsafe { fi_cq_read(self.cq, entries.as_mut_ptr().cast(), BATCH) };
+        self.completed("fi_cq_read", &entries, count, done)
+    }
+
+    /// As [`Endpoint::poll`], but sleeps until something completes, for this long at most. Needs a queue that blocks.
+    pub(crate) fn sleep(&mut self, milliseconds: i32, done: impl FnMut(Done)) -> Result<usize, Failure> {
+        let mut entries = [const { MaybeUninit::<fi_cq_msg_entry>::uninit() }; BATCH];
+        // SAFETY: as in `poll`.
+        let count = unsafe { fi_cq_sread(self.cq, entries.as_mut_ptr().cast(), BATCH, milliseconds) };
+        // Most providers say "try again" when the time is up, some that it is up.
+        let count = if count == -(FI_ETIMEDOUT as isize) { 0 } else { count };
+        self.completed("fi_cq_sread", &entries, count, done)
+    }
+
+    #[inline]
+    fn completed(
+        &mut self,
+        call: &'static str,
+        entries: &[MaybeUninit<fi_cq_msg_entry>; BATCH],
+        count: isize,
+        mut done: impl FnMut(Done),
+    ) -> Result<usize, Failure> {
+        let Ok(count) = usize::try_from(count) else {
+            return match count {
+                code if is_busy(code) || code == -(FI_EINTR as isize) => Ok(0),
+                code if code == -(FI_EAVAIL as isize) => Err(self.failed_operation()),
+                code => Err(self.fabric.failure(call, code as i64)),
+            };
+        };
+        for entry in &entries[..count] {
+            // SAFETY: the library filled in as many entries as it said.
+            let entry = unsafe { entry.assume_init_ref() };
+            if entry.op_context.is_null() {
+                continue;
+            }
+            // SAFETY: a context of an operation of ours, which is over.
+            let ticket = unsafe { self.slots.give_back(entry.op_context) };
+            self.in_flight[usize::from(ticket.kind == Kind::Recv)] -= 1;
+            self.regions.release(ticket.region);
+            done(Done { ticket, len: entry.len });
+        }
+        Ok(count)
+    }
+
+    /// Reads the error that the queue announced.
+    #[cold]
+    fn failed_operation(&mut self) -> Failure {
+        // Newer libraries have longer entries: they are told which version this is, and given room all the same.
+        #[repr(C)]
+        struct Roomy {
+            entry: fi_cq_err_entry,
+            _room: [u64; 16],
+        }
+        // SAFETY: all zeros are a valid entry (and ask for no error data); *Live*.
+        let (entry, count) = unsafe {
+            let mut roomy: Roomy = std::mem::zeroed();
+            let count = fi_cq_readerr(self.cq, (&raw mut roomy).cast());
+            (roomy.entry, count)
+        };
+        if count < 1 {
+            return self.fabric.failure("fi_cq_readerr", count as i64);
+        }
+        // SAFETY: the entry was just read from this queue, which was not read since.
+        let own_words = unsafe { text(fi_cq_strerror(self.cq, &entry)) };
+        let general = self.fabric.explain(entry.err.into());
+        let message = match own_words {
+            Some(words) if !words.is_empty() && words != general => format!("{general}; the provider says: {words}"),
+            _ => general,
+        };
+        let ticket = (!entry.op_context.is_null()).then(|| {
+            // SAFETY: a context of an operation of ours, which is over.
+            let ticket = unsafe { self.slots.give_back(entry.op_context) };
+            self.in_flight[usize::from(ticket.kind == Kind::Recv)] -= 1;
+            self.regions.release(ticket.region);
+            ticket
+        });
+        let call = ticket.map_or("fi_cq_readerr", |ticket| ticket.kind.call());
+        Failure { call, ticket, code: entry.err.into(), message }
+    }
+
+    #[cold]
+    fn refused(&self, call: &'static str, ticket: Ticket, code: isize) -> Failure {
+        Failure { ticket: Some(ticket), ..self.fabric.failure(call, code as i64) }
+    }
+}
+
+#[inline]
+fn is_busy(code: isize) -> bool {
+    code == -(FI_EAGAIN as isize)
+}

@@ -1,0 +1,288 @@
+//! The library and what it offers: `fi_getinfo`, its hints, and its answers as plain values.
+
+use std::ffi::{CString, c_int, c_void};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::Path;
+use std::ptr;
+use std::rc::Rc;
+
+use libfabric_sys::{
+    FI_CONTEXT, FI_CONTEXT2, FI_DELIVERY_COMPLETE, FI_DIRECTED_RECV, FI_ENODATA, FI_EP_RDM, FI_EP_UNSPEC,
+    FI_MR_ALLOCATED, FI_MR_BASIC, FI_MR_ENDPOINT, FI_MR_LOCAL, FI_MR_PROV_KEY, FI_MR_SCALABLE, FI_MR_VIRT_ADDR,
+    FI_ORDER_SAS, FI_PROV_ATTR_ONLY, FI_READ, FI_REMOTE_READ, FI_REMOTE_WRITE, FI_RMA, FI_SOCKADDR, FI_SOCKADDR_IN,
+    FI_SOCKADDR_IN6, FI_SOURCE, FI_TAGGED, FI_THREAD_DOMAIN, FI_TYPE_MR_MODE, FI_TYPE_PROTOCOL, FI_TYPE_VERSION,
+    FI_WRITE, Library, LoadError, fi_info,
+};
+
+use super::{Failure, signals, text};
+use crate::offer::{EndpointType, Offer};
+
+/// The memory registration modes this backend serves.
+pub(super) const MR_MODES: u32 = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+
+/// Settings of providers that are read once, when the library is loaded; the user's own come first. Shared memory has a
+/// fixed number of entries for messages that wait for their receive, and stands still when they are used up by messages
+/// whose receives found no room: the default of 1024 is too few for 8 ranks with 256 messages each.
+const BEFORE_LOAD: [(&str, &str); 1] = [("FI_SHM_RX_SIZE", "4096")];
+
+/// The loaded library.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fabric {
+    pub(super) library: Library,
+}
+
+/// What to ask `fi_getinfo` for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Query<'a> {
+    pub provider: Option<&'a str>,
+    pub domain: Option<&'a str>,
+    /// The local address to use.
+    pub source: Option<IpAddr>,
+    /// The local name to use, for providers whose addresses are names.
+    pub name: Option<&'a str>,
+    /// Only what this backend can use. Otherwise all there is.
+    pub usable: bool,
+    /// Puts that complete when the target has them.
+    pub delivery_complete: bool,
+    /// One-sided reads and writes.
+    pub rma: bool,
+    /// Receives from one sender.
+    pub directed: bool,
+    /// The traffic class, as in the headers.
+    pub traffic_class: u32,
+}
+
+impl Fabric {
+    /// Loads the library from `path`, or from where the system keeps it.
+    pub(crate) fn load(path: Option<&Path>) -> Result<Fabric, LoadError> {
+        for (name, value) in BEFORE_LOAD {
+            if std::env::var_os(name).is_none() {
+                // SAFETY: other threads that the process may have by now (the bootstrap's watcher) neither read nor
+                // write the environment through the C library; reads through Rust's are synchronised.
+                unsafe { std::env::set_var(name, value) };
+            }
+        }
+        // SAFETY: the system's libfabric, or what the user says is one.
+        let library = signals::preserved(|| unsafe { Library::load(path) })?;
+        Ok(Fabric { library })
+    }
+
+    /// The library's version in its own words.
+    pub(crate) fn version(&self) -> String {
+        // SAFETY: for this type the data is not looked at, but must not be null; the answer is the library's own text.
+        unsafe { text((self.library.fi_tostr)(c"".as_ptr().cast(), FI_TYPE_VERSION as c_int)) }
+            .unwrap_or_else(|| "of unknown version".into())
+    }
+
+    /// The library's words for an error code, positive or negative.
+    pub(super) fn explain(&self, code: i64) -> String {
+        let code = c_int::try_from(code.abs()).unwrap_or(c_int::MAX);
+        // SAFETY: any number is fine; the answer is static text.
+        unsafe { text((self.library.fi_strerror)(code)) }.unwrap_or_else(|| "unknown error".into())
+    }
+
+    pub(super) fn failure(&self, call: &'static str, code: impl Into<i64>) -> Failure {
+        let code = code.into().abs();
+        Failure { call, ticket: None, code, message: self.explain(code) }
+    }
+
+    /// The names and versions of all providers the library has, with or without a device.
+    pub(crate) fn providers(&self) -> Result<Vec<(String, u32)>, Failure> {
+        let mut list = ptr::null_mut();
+        // SAFETY: no hints and no names are fine; the out-pointer is a local.
+        let code = signals::preserved(|| unsafe {
+            let version = self.library.interface();
+            (self.library.fi_getinfo)(version, ptr::null(), ptr::null(), FI_PROV_ATTR_ONLY, ptr::null(), &mut list)
+        });
+        let list = self.list(code, list)?;
+        Ok(list.iter().map(|info| (info.offer.provider.clone(), info.offer.provider_version)).collect())
+    }
+
+    /// What the library has for `query`, in its order of preference. None is no error.
+    pub(crate) fn query(&self, query: &Query<'_>) -> Result<Vec<Info>, Failure> {
+        let hints = Hints::new(self, query)?;
+        let (node, service) = (query.source.map(|address| address.to_string()), query.name);
+        let node = node.map(|node| CString::new(node).expect("no address has a zero"));
+        let service = service.map(|name| CString::new(name).expect("no name of ours has a zero"));
+        let flags = if node.is_some() || service.is_some() { FI_SOURCE } else { 0 };
+        let pointer = |text: &Option<CString>| text.as_ref().map_or(ptr::null(), |text| text.as_ptr());
+        let mut list = ptr::null_mut();
+        // SAFETY: names and hints live through the call; the out-pointer is a local.
+        let code = signals::preserved(|| unsafe {
+            let (version, hints) = (self.library.interface(), hints.info);
+            (self.library.fi_getinfo)(version, pointer(&node), pointer(&service), flags, hints, &mut list)
+        });
+        self.list(code, list)
+    }
+
+    fn list(&self, code: c_int, list: *mut fi_info) -> Result<Vec<Info>, Failure> {
+        match i64::from(code) {
+            0 => {}
+            code if code == -i64::from(FI_ENODATA) => return Ok(Vec::new()),
+            code => return Err(self.failure("fi_getinfo", code)),
+        }
+        let list = Rc::new(List { library: self.library, first: list });
+        let mut infos = Vec::new();
+        let mut raw = list.first;
+        while !raw.is_null() {
+            // SAFETY: entries live as long as the list.
+            let offer = unsafe { self.offer(raw) };
+            infos.push(Info { raw, offer, _list: Rc::clone(&list) });
+            // SAFETY: as above.
+            raw = unsafe { (*raw).next };
+        }
+        Ok(infos)
+    }
+
+    /// # Safety
+    /// `info` is a live entry of a list that the library gave.
+    unsafe fn offer(&self, info: *const fi_info) -> Offer {
+        // SAFETY: the library fills in every attribute of an entry; texts are C strings or null, as is the device.
+        unsafe {
+            let info = &*info;
+            let fabric = info.fabric_attr.as_ref();
+            let domain = info.domain_attr.as_ref();
+            let endpoint = info.ep_attr.as_ref();
+            let (tx, rx) = (info.tx_attr.as_ref(), info.rx_attr.as_ref());
+            let link = info.nic.as_ref().and_then(|nic| nic.link_attr.as_ref());
+            let device = info.nic.as_ref().and_then(|nic| nic.device_attr.as_ref());
+            Offer {
+                provider: fabric.and_then(|f| text(f.prov_name)).unwrap_or_default(),
+                provider_version: fabric.map_or(0, |f| f.prov_version),
+                fabric: fabric.and_then(|f| text(f.name)).unwrap_or_default(),
+                domain: domain.and_then(|d| text(d.name)).unwrap_or_default(),
+                endpoint: EndpointType::from_raw(endpoint.map_or(FI_EP_UNSPEC, |e| e.type_)),
+                protocol: endpoint.map(|e| self.show(&e.protocol, FI_TYPE_PROTOCOL)).unwrap_or_default(),
+                address: address(info.src_addr, info.src_addrlen, info.addr_format),
+                address_format: info.addr_format,
+                caps: info.caps,
+                mr_mode: domain.map(|d| self.show(&d.mr_mode, FI_TYPE_MR_MODE)).unwrap_or_default(),
+                unserved_mr_mode: domain.map_or(0, |d| d.mr_mode.cast_unsigned() & !(MR_MODES | 3)),
+                mode: info.mode,
+                ordered: tx.is_some_and(|tx| tx.msg_order & u64::from(FI_ORDER_SAS) != 0)
+                    && rx.is_some_and(|rx| rx.msg_order & u64::from(FI_ORDER_SAS) != 0),
+                tag_bits: endpoint.map_or(0, |e| 64 - e.mem_tag_format.leading_zeros()),
+                largest_message: endpoint.map_or(0, |e| e.max_msg_size),
+                inject: tx.map_or(0, |tx| tx.inject_size),
+                traffic_class: tx.map_or(0, |tx| tx.tclass),
+                link_speed: link.map(|link| link.speed as u64).filter(|&speed| speed > 0),
+                device: device.and_then(|device| text(device.name)),
+            }
+        }
+    }
+
+    /// The library's words for a value of one of its types.
+    fn show<T>(&self, value: &T, datatype: u32) -> String {
+        // SAFETY: the value is of the type that the number stands for; the answer is the library's own text.
+        let shown = unsafe { text((self.library.fi_tostr)(ptr::from_ref(value).cast(), datatype as c_int)) };
+        shown.unwrap_or_default().trim().to_owned()
+    }
+}
+
+/// A list of answers, freed as a whole.
+struct List {
+    library: Library,
+    first: *mut fi_info,
+}
+
+impl Drop for List {
+    fn drop(&mut self) {
+        // SAFETY: the library gave the list, and its entries are gone: each holds a reference to it.
+        unsafe { (self.library.fi_freeinfo)(self.first) };
+    }
+}
+
+/// One answer.
+pub(crate) struct Info {
+    pub(super) raw: *mut fi_info,
+    pub offer: Offer,
+    _list: Rc<List>,
+}
+
+struct Hints {
+    library: Library,
+    info: *mut fi_info,
+}
+
+impl Hints {
+    fn new(fabric: &Fabric, query: &Query<'_>) -> Result<Hints, Failure> {
+        let library = fabric.library;
+        // SAFETY: duplicating nothing is how libfabric makes empty hints, in the layout of the symbol version.
+        let info = unsafe { (library.fi_dupinfo)(ptr::null()) };
+        if info.is_null() {
+            return Err(fabric.failure("fi_allocinfo", i64::from(libfabric_sys::FI_ENOMEM)));
+        }
+        let hints = Hints { library, info };
+        // SAFETY: just made, with all its attributes, and ours alone. Texts are the C library's to free, as libfabric's
+        // manual says of hints.
+        unsafe {
+            let tx = &mut *(*info).tx_attr;
+            let domain = &mut *(*info).domain_attr;
+            (*(*info).fabric_attr).prov_name = duplicate(query.provider);
+            domain.name = duplicate(query.domain);
+            if !query.usable {
+                (*info).mode = !0;
+                domain.mr_mode = (!(FI_MR_BASIC | FI_MR_SCALABLE)).cast_signed();
+                return Ok(hints);
+            }
+            let rma = FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+            let directed = if query.directed { FI_DIRECTED_RECV } else { 0 };
+            (*info).caps = u64::from(FI_TAGGED | if query.rma { rma } else { 0 }) | directed;
+            (*info).mode = FI_CONTEXT | FI_CONTEXT2;
+            (*(*info).ep_attr).type_ = FI_EP_RDM;
+            tx.msg_order = u64::from(FI_ORDER_SAS);
+            (*(*info).rx_attr).msg_order = u64::from(FI_ORDER_SAS);
+            if query.delivery_complete {
+                tx.op_flags = u64::from(FI_DELIVERY_COMPLETE);
+            }
+            tx.tclass = query.traffic_class;
+            domain.threading = FI_THREAD_DOMAIN;
+            domain.mr_mode = MR_MODES.cast_signed();
+        }
+        Ok(hints)
+    }
+}
+
+impl Drop for Hints {
+    fn drop(&mut self) {
+        // SAFETY: made by `new`, freed once.
+        unsafe { (self.library.fi_freeinfo)(self.info) };
+    }
+}
+
+/// A copy that the C library can free.
+fn duplicate(text: Option<&str>) -> *mut std::ffi::c_char {
+    let Some(text) = text.and_then(|text| CString::new(text).ok()) else { return ptr::null_mut() };
+    // SAFETY: a C string.
+    unsafe { libc::strdup(text.as_ptr()) }
+}
+
+/// The address of providers that use the Internet's.
+///
+/// # Safety
+/// `raw` is null, or has `len` bytes in the given format.
+unsafe fn address(raw: *const c_void, len: usize, format: u32) -> Option<IpAddr> {
+    if raw.is_null() {
+        return None;
+    }
+    // SAFETY: long enough for what is read, as checked; libfabric keeps sockaddrs aligned.
+    unsafe {
+        let family = match format {
+            FI_SOCKADDR | FI_SOCKADDR_IN | FI_SOCKADDR_IN6 if len >= size_of::<libc::sa_family_t>() => {
+                c_int::from(*raw.cast::<libc::sa_family_t>())
+            }
+            _ => return None,
+        };
+        match family {
+            libc::AF_INET if len >= size_of::<libc::sockaddr_in>() => {
+                let address = &*raw.cast::<libc::sockaddr_in>();
+                Some(IpAddr::V4(Ipv4Addr::from_bits(u32::from_be(address.sin_addr.s_addr))))
+            }
+            libc::AF_INET6 if len >= size_of::<libc::sockaddr_in6>() => {
+                let address = &*raw.cast::<libc::sockaddr_in6>();
+                Some(IpAddr::V6(Ipv6Addr::from(address.sin6_addr.s6_addr)))
+            }
+            _ => None,
+        }
+    }
+}

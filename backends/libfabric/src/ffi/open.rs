@@ -1,0 +1,197 @@
+//! From an offer to an endpoint that can talk, and back.
+
+use std::ffi::c_void;
+use std::ptr;
+
+use libfabric_sys::calls::{
+    fi_av_insert, fi_av_open, fi_close, fi_cq_open, fi_domain, fi_enable, fi_endpoint, fi_ep_bind, fi_getname,
+};
+use libfabric_sys::{
+    FI_AV_UNSPEC, FI_CQ_FORMAT_MSG, FI_MR_ENDPOINT, FI_MR_PROV_KEY, FI_MR_VIRT_ADDR, FI_RECV, FI_TRANSMIT, FI_WAIT_FD,
+    FI_WAIT_NONE, fi_av_attr, fi_cq_attr, fi_info, fid,
+};
+
+use super::endpoint::Endpoint;
+use super::region::Regions;
+use super::slots::Slots;
+use super::{Fabric, Failure, Info, signals};
+
+/// The longest name of an endpoint that is asked for; longer ones are asked for again.
+const NAME: usize = 256;
+
+/// Whether a rank can sleep until something completes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blocking {
+    /// The queue wakes it.
+    Queue,
+    /// The provider has no such thing.
+    None,
+}
+
+/// What an endpoint is opened with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenConfig {
+    /// Try for a queue that can be slept on.
+    pub block: bool,
+    /// Ranks of the job.
+    pub ranks: usize,
+    /// Puts complete when the target has them.
+    pub delivery_complete: bool,
+    /// It has one-sided reads and writes.
+    pub rma: bool,
+    /// Receives can name their sender.
+    pub directed: bool,
+}
+
+impl Endpoint {
+    /// Opens an endpoint on what `info` offers.
+    pub(crate) fn open(fabric: Fabric, info: &Info, config: OpenConfig) -> Result<Endpoint, Failure> {
+        signals::preserved(|| Endpoint::build(fabric, info, config))
+    }
+
+    fn build(fabric: Fabric, info: &Info, config: OpenConfig) -> Result<Endpoint, Failure> {
+        let library = fabric.library;
+        // SAFETY: the answer is live, and so is its list.
+        let own = unsafe { (library.fi_dupinfo)(info.raw) };
+        if own.is_null() {
+            return Err(fabric.failure("fi_dupinfo", i64::from(libfabric_sys::FI_ENOMEM)));
+        }
+        let mut endpoint = Endpoint::empty(fabric, own, config);
+        let check = |call: &'static str, code: i32| if code < 0 { Err(fabric.failure(call, code)) } else { Ok(()) };
+        // SAFETY: each object is made from ones that are live, and kept in `endpoint`, which closes what was opened even
+        // if a later step fails. Attributes are locals that libfabric only reads.
+        unsafe {
+            // Each put asks for delivery by itself; messages do without.
+            (*(*own).tx_attr).op_flags = 0;
+            check("fi_fabric", (library.fi_fabric)((*own).fabric_attr, &mut endpoint.fabric_object, ptr::null_mut()))?;
+            check("fi_domain", fi_domain(endpoint.fabric_object, own, &mut endpoint.domain))?;
+            let mut av = fi_av_attr { type_: FI_AV_UNSPEC, count: config.ranks, ..std::mem::zeroed() };
+            check("fi_av_open", fi_av_open(endpoint.domain, &mut av, &mut endpoint.av))?;
+            endpoint.open_queue(config.block)?;
+            check("fi_endpoint", fi_endpoint(endpoint.domain, own, &mut endpoint.ep))?;
+            check("fi_ep_bind", fi_ep_bind(endpoint.ep, endpoint.av.cast(), 0))?;
+            let both = u64::from(FI_TRANSMIT | FI_RECV);
+            check("fi_ep_bind", fi_ep_bind(endpoint.ep, endpoint.cq.cast(), both))?;
+            check("fi_enable", fi_enable(endpoint.ep))?;
+        }
+        Ok(endpoint)
+    }
+
+    fn empty(fabric: Fabric, info: *mut fi_info, config: OpenConfig) -> Endpoint {
+        // SAFETY: a copy of an answer, which has all its attributes.
+        let (tx, rx, domain, ep) =
+            unsafe { (&*(*info).tx_attr, &*(*info).rx_attr, &*(*info).domain_attr, &*(*info).ep_attr) };
+        let mr_mode = domain.mr_mode.cast_unsigned();
+        Endpoint {
+            fabric,
+            info,
+            fabric_object: ptr::null_mut(),
+            domain: ptr::null_mut(),
+            av: ptr::null_mut(),
+            cq: ptr::null_mut(),
+            ep: ptr::null_mut(),
+            blocking: Blocking::None,
+            addresses: Vec::new(),
+            slots: Slots::default(),
+            regions: Regions::default(),
+            next_key: 0,
+            provider_keys: mr_mode & FI_MR_PROV_KEY != 0,
+            virtual_addresses: mr_mode & FI_MR_VIRT_ADDR != 0,
+            bound_regions: mr_mode & FI_MR_ENDPOINT != 0,
+            delivery_complete: config.delivery_complete,
+            rma: config.rma,
+            directed: config.directed,
+            inject: tx.inject_size,
+            largest: ep.max_msg_size,
+            // What is sure to be accepted. Some providers turn away more by other codes than they should.
+            room: [tx.size.max(1), rx.size.max(1)],
+            in_flight: [0; 2],
+            queue_size: tx.size.saturating_add(rx.size).clamp(256, 1 << 16),
+        }
+    }
+
+    /// # Safety
+    /// The domain is open, the queue is not.
+    unsafe fn open_queue(&mut self, block: bool) -> Result<(), Failure> {
+        let kinds: &[(u32, Blocking)] = if block {
+            &[(FI_WAIT_FD, Blocking::Queue), (FI_WAIT_NONE, Blocking::None)]
+        } else {
+            &[(FI_WAIT_NONE, Blocking::None)]
+        };
+        let mut code = 0;
+        for &(wait_obj, blocking) in kinds {
+            // SAFETY: all zeros are a valid attribute; the domain is live, the out-pointer is this object's.
+            code = unsafe {
+                let mut attr =
+                    fi_cq_attr { size: self.queue_size, format: FI_CQ_FORMAT_MSG, wait_obj, ..std::mem::zeroed() };
+                fi_cq_open(self.domain, &mut attr, &mut self.cq)
+            };
+            if code == 0 {
+                self.blocking = blocking;
+                return Ok(());
+            }
+            self.cq = ptr::null_mut();
+        }
+        Err(self.fabric.failure("fi_cq_open", code))
+    }
+
+    /// This endpoint's address, for others.
+    pub(crate) fn name(&self) -> Result<Vec<u8>, Failure> {
+        let mut name = vec![0u8; NAME];
+        let mut len = name.len();
+        for _ in 0..2 {
+            // SAFETY: *Live*; the buffer has as many bytes as `len` says.
+            let code = unsafe { fi_getname(self.ep, name.as_mut_ptr().cast(), &mut len) };
+            match i64::from(code) {
+                0 => {
+                    name.truncate(len);
+                    return Ok(name);
+                }
+                code if code == -i64::from(libfabric_sys::FI_ETOOSMALL) => name.resize(len, 0),
+                code => return Err(self.fabric.failure("fi_getname", code)),
+            }
+        }
+        Err(self.fabric.failure("fi_getname", i64::from(libfabric_sys::FI_ETOOSMALL)))
+    }
+
+    /// Makes the endpoints with these addresses known, in rank order. Gives the rank whose address is refused.
+    pub(crate) fn insert(&mut self, names: &[Vec<u8>]) -> Result<(), (usize, Failure)> {
+        for (rank, name) in names.iter().enumerate() {
+            let mut address = 0;
+            // SAFETY: *Live*; one address is read, whose bytes came from an endpoint of the same provider and are
+            // followed by zeros in case this provider expects more; one is written.
+            let inserted = unsafe {
+                let padded: Vec<u8> = name.iter().copied().chain([0; NAME]).collect();
+                fi_av_insert(self.av, padded.as_ptr().cast::<c_void>(), 1, &mut address, 0)
+            };
+            if inserted != 1 {
+                let code = if inserted < 0 { inserted } else { -(libfabric_sys::FI_EINVAL as i32) };
+                return Err((rank, self.fabric.failure("fi_av_insert", code)));
+            }
+            self.addresses.push(address);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        signals::preserved(|| {
+            // Registrations may be bound to the endpoint, so they go first; their memory goes last.
+            self.regions.deregister_all();
+            let objects: [*mut fid; 5] =
+                [self.ep.cast(), self.cq.cast(), self.av.cast(), self.domain.cast(), self.fabric_object.cast()];
+            let mut closed = true;
+            for object in objects {
+                // SAFETY: opened by `build`, closed once, users before what they use.
+                closed &= object.is_null() || unsafe { fi_close(object) } == 0;
+            }
+            if !closed {
+                self.regions.leak();
+                std::mem::forget(std::mem::take(&mut self.slots));
+            }
+            // SAFETY: duplicated by `build`, freed once.
+            unsafe { (self.fabric.library.fi_freeinfo)(self.info) };
+        });
+    }
+}

@@ -1,0 +1,117 @@
+//! Contexts of operations in flight. Some providers keep state in them, so each has an address of its own that does not
+//! change.
+
+use std::ffi::c_void;
+
+use libfabric_sys::fi_context2;
+
+use super::RegionId;
+
+/// What an operation is, for its completion and for its errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Send,
+    Recv,
+    Put,
+    Get,
+}
+
+impl Kind {
+    /// The library's function for it.
+    pub(crate) fn call(self) -> &'static str {
+        match self {
+            Kind::Send => "fi_tsend",
+            Kind::Recv => "fi_trecv",
+            Kind::Put => "fi_writemsg",
+            Kind::Get => "fi_read",
+        }
+    }
+}
+
+/// Whose an operation is. Given back when it completes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ticket {
+    pub kind: Kind,
+    /// The lane of a message.
+    pub lane: u8,
+    /// The group's memory.
+    pub region: RegionId,
+    /// The peer's position in the group.
+    pub member: u32,
+    /// The peer's rank in the job.
+    pub peer: u32,
+    /// Bytes.
+    pub len: usize,
+}
+
+#[repr(C)]
+struct Slot {
+    context: fi_context2,
+    index: u32,
+    ticket: Ticket,
+}
+
+/// Slots are made in chunks, which stay where they are.
+const CHUNK: usize = 256;
+
+#[derive(Default)]
+pub(super) struct Slots {
+    chunks: Vec<*mut Slot>,
+    free: Vec<u32>,
+}
+
+impl Slots {
+    /// A context for an operation that is about to be posted.
+    #[inline]
+    pub(super) fn take(&mut self, ticket: Ticket) -> *mut c_void {
+        let index = self.free.pop().unwrap_or_else(|| self.grow(ticket));
+        let slot = self.address(index);
+        // SAFETY: the slot is in a chunk of ours and free, so nothing refers to it.
+        unsafe { (*slot).ticket = ticket };
+        slot.cast()
+    }
+
+    /// The operation is complete, or was not posted after all.
+    ///
+    /// # Safety
+    /// `context` came from [`Slots::take`] and was not given back since.
+    #[inline]
+    pub(super) unsafe fn give_back(&mut self, context: *mut c_void) -> Ticket {
+        let slot: *mut Slot = context.cast();
+        // SAFETY: a slot of ours, whose operation is over: the provider no longer touches it.
+        let (index, ticket) = unsafe { ((*slot).index, (*slot).ticket) };
+        self.free.push(index);
+        ticket
+    }
+
+    fn address(&self, index: u32) -> *mut Slot {
+        let index = index as usize;
+        // SAFETY: indices below CHUNK stay inside the chunk.
+        unsafe { self.chunks[index / CHUNK].add(index % CHUNK) }
+    }
+
+    #[cold]
+    fn grow(&mut self, ticket: Ticket) -> u32 {
+        let first = self.chunks.len() * CHUNK;
+        let chunk: Box<[Slot]> = (first..first + CHUNK)
+            .map(|index| Slot {
+                context: fi_context2 { internal: [std::ptr::null_mut(); 8] },
+                index: u32::try_from(index).expect("fewer than 2^32 operations in flight"),
+                ticket,
+            })
+            .collect();
+        self.chunks.push(Box::into_raw(chunk).cast());
+        self.free.extend((first + 1..first + CHUNK).rev().map(|index| index as u32));
+        first as u32
+    }
+}
+
+impl Drop for Slots {
+    fn drop(&mut self) {
+        for &chunk in &self.chunks {
+            // SAFETY: made by `grow` from a boxed slice of this length; the endpoint, whose operations refer to it, is
+            // closed before its slots are dropped.
+            drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(chunk, CHUNK)) });
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! What is said of libfabric by a binary without it.
+
+use std::path::Path;
+
+use tailback_transport::{Bootstrap, Error, Result as TransportResult};
+
+use super::{Variant, Visitor};
+use crate::cli::{FabricOptions, TransportOptions};
+
+const ABSENT: &str = "not in this binary: build with --features libfabric";
+
+pub(super) fn state(_path: Option<&Path>) -> String {
+    ABSENT.into()
+}
+
+pub(super) fn check(_options: &FabricOptions) -> Result<(), String> {
+    Err(format!("--transport libfabric is {ABSENT}"))
+}
+
+pub(super) fn open<B: Bootstrap, V: Visitor>(
+    _variant: Variant,
+    _options: &TransportOptions,
+    _bootstrap: &mut B,
+    _visitor: V,
+) -> TransportResult<V::Output> {
+    Err(Error::Setup(ABSENT.into()))
+}

@@ -1,0 +1,201 @@
+//! Several runs in one job: over every protocol, into one file, whatever becomes of the later ones. And the protocols do
+//! what they say, by the counters of the emulated network.
+
+mod common;
+
+use std::path::Path;
+use std::time::Duration;
+
+use common::{Job, eventually, run, succeed, tailback, words};
+use rustix::process::{Signal, kill_process};
+use serde_json::Value;
+
+const QUICK: &str = "-n 6 --seed 5 --canaries lat,bw --congestors incast,put-incast --budget 100ms";
+
+/// A phase that takes its whole budget, so that there is time to do something in it.
+const SLOW: &str = "network -n 4 --canaries lat --budget 3s --protocol eager,put \
+                    --set lat.rings=1 --set lat.measurements=1000 --set lat.iterations=1000000";
+
+fn labels(file: &Value) -> Vec<(String, Option<u64>)> {
+    let runs = file["runs"].as_array().expect("runs").iter();
+    let label = |run: &Value| {
+        let facts = &run["transport"];
+        let name = format!("{} {}", facts["backend"].as_str().unwrap(), facts["protocol"].as_str().unwrap());
+        (name, facts["eager_threshold_bytes"].as_u64())
+    };
+    runs.map(label).collect()
+}
+
+fn read(path: &Path) -> Option<Value> {
+    serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()
+}
+
+#[test]
+fn every_protocol_runs_the_same_plan_into_one_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("result.json");
+    let outcome = succeed(&format!("run {QUICK} --protocol eager,put,get --out {}", path.display()));
+    for heading in ["over tcp", "eager protocol", "put protocol", "get protocol", "Runs side by side"] {
+        assert!(outcome.stdout.contains(heading), "{heading}: {}", outcome.stdout);
+    }
+    assert!(outcome.stdout.contains("Network or protocol: the p99 impact over tcp"), "{}", outcome.stdout);
+    assert!(outcome.stderr.contains("run 2 of 3: over tcp, put"), "{}", outcome.stderr);
+
+    let file = read(&path).expect("a result");
+    let expected = [("tcp eager", None), ("tcp put", Some(1024)), ("tcp get", Some(1024))];
+    assert_eq!(labels(&file), expected.map(|(name, threshold)| (name.to_owned(), threshold)));
+    for run in file["runs"].as_array().unwrap() {
+        assert_eq!(run["tests"].as_array().unwrap().len(), 4, "two canaries, alone and loaded");
+        assert_eq!(run["impacts"].as_array().unwrap().len(), 2);
+        assert!(run["tests"].as_array().unwrap().iter().all(|test| !test["summary"].is_null()));
+    }
+    let schema: Value = serde_json::from_str(&succeed("schema").stdout).unwrap();
+    assert!(jsonschema::is_valid(&schema, &file));
+
+    // Every view of the file knows its runs apart.
+    let name = path.display();
+    let compared = succeed(&format!("compare {name} --by protocol")).stdout;
+    assert!(compared.contains("Compared with tcp, eager") && compared.contains("tcp, get"), "{compared}");
+    let page = folder.path().join("page.html");
+    succeed(&format!("report {name} --out {}", page.display()));
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("tcp, put") && page.contains("Network or protocol"));
+}
+
+#[test]
+fn formats_and_thresholds_tell_runs_apart() {
+    let line = format!("run {QUICK} --protocol put,get --eager-threshold 100");
+    let csv = succeed(&format!("{line} --format csv")).stdout;
+    for protocol in ["tcp,put,", "tcp,get,"] {
+        assert!(csv.lines().filter(|line| line.starts_with(protocol)).count() >= 4, "{csv}");
+    }
+    let tables = succeed(&format!("{line} --format gpcnet")).stdout;
+    assert_eq!(tables.matches("Network Tests running with Congestion Tests - Key Results").count(), 2, "{tables}");
+    assert!(tables.starts_with("Over tcp, put\n") && tables.contains("\nOver tcp, get\n"), "{tables}");
+    let mut failing = tailback(words(&line));
+    failing.args(["--fail-if", "lat.avg.isolated > 0"]);
+    let outcome = Job::start(failing).end();
+    assert_eq!(outcome.code(), Some(1), "{outcome:?}");
+    for label in ["tcp, put", "tcp, get"] {
+        assert!(outcome.stderr.contains(&format!("tailback: failed: {label}: ")), "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn a_dry_run_lists_the_runs_and_counts_their_time() {
+    let duration = |line: &str| {
+        let shown = succeed(&format!("run {QUICK} --dry-run {line}")).stdout;
+        let said = shown.split("Expected duration: at most ").nth(1).expect("a duration");
+        (shown.clone(), said.split_whitespace().next().unwrap().parse::<f64>().unwrap())
+    };
+    let ((one, single), (three, triple)) = (duration(""), duration("--protocol eager,put,get --eager-threshold 4KiB"));
+    assert!(!one.contains("Runs, one after the other"), "{one}");
+    assert!(three.contains("Runs, one after the other\n  tcp, eager\n  tcp, put above 4 KiB\n"), "{three}");
+    assert!(triple > 2.0 * single, "{single} {triple}");
+}
+
+#[test]
+fn an_interrupt_in_a_later_run_keeps_the_runs_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("result.json");
+    let job = Job::start(tailback(words(&format!("{SLOW} --out {}", path.display()))));
+    let draft = eventually("the first run is kept", || read(&path));
+    assert_eq!((labels(&draft).len(), &draft["interrupted"]), (1, &Value::Bool(true)));
+    job.signal(Signal::INT);
+    let outcome = job.end();
+    assert_eq!(outcome.code(), Some(2), "{outcome:?}");
+    assert!(outcome.stdout.ends_with("Interrupted: phases that were not complete are left out.\n"), "{outcome:?}");
+    let file = read(&path).expect("a result");
+    assert_eq!((labels(&file).len(), &file["interrupted"]), (1, &Value::Bool(true)));
+    assert_eq!(file["runs"][0]["tests"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_rank_lost_in_a_later_run_leaves_the_runs_before_and_names_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("result.json");
+    let mut job = Job::start(tailback(words(&format!("{SLOW} --out {}", path.display()))));
+    let ranks = job.ranks(4);
+    eventually("the first run is kept", || read(&path));
+    // Signs of life, which carry the phase, come once a second.
+    std::thread::sleep(Duration::from_millis(1500));
+    kill_process(ranks[2], Signal::KILL).expect("the rank is there");
+    let outcome = job.end();
+    assert!(outcome.refusal().contains("isolated RR Two-sided Lat (8 B) over tcp, put\""), "{outcome:?}");
+    let file = read(&path).expect("a result");
+    assert_eq!(labels(&file), [("tcp eager".to_owned(), None)]);
+    let notes = file["notes"].to_string();
+    assert!(notes.contains("the job ended before these runs were complete: tcp, put"), "{notes}");
+}
+
+#[test]
+fn nonsense_is_refused_before_anything_runs() {
+    for (line, expected) in [
+        ("run --transport tcp,tcp", "--transport names tcp twice"),
+        ("run --protocol put,put", "--protocol names put twice"),
+        ("run --protocol push", "unknown protocol \"push\": use eager, put or get"),
+        ("run --eager-threshold 4KiB", "--eager-threshold is for the put and get protocols"),
+        ("run --protocol put --eager-threshold much", "'much' is no size"),
+        ("run --transport tcp,mpi", "--transport mpi needs an MPI launcher"),
+        ("run --transport udp", "invalid value 'udp' for '--transport <LIST>'"),
+    ] {
+        let outcome = run(line);
+        assert!(outcome.refusal().contains(expected), "tailback {line}: {}", outcome.stderr);
+        assert_eq!((outcome.stdout.as_str(), outcome.stderr.lines().count()), ("", 1), "tailback {line}");
+    }
+    let outcome = run("beff -n 2 --protocol eager,put");
+    assert!(outcome.refusal().contains("a study runs over one transport with one protocol; 2 were named"));
+}
+
+/// Bytes that left the senders and the root of an incast for each message that was delivered.
+fn per_message(file: &Value, run: &Value, bytes: f64) -> (f64, f64) {
+    let protocol = run["transport"]["protocol"].as_str().unwrap();
+    let phases = file["lab"]["phases"].as_array().unwrap();
+    let named = |phase: &&Value| {
+        let name = phase["phase"].as_str().unwrap();
+        name.starts_with("alone") && name.ends_with(&format!("over tcp, {protocol}"))
+    };
+    let ports = phases.iter().find(named).expect("the phase")["ports"].as_array().unwrap();
+    let sum = |side: &str, host: &str| -> f64 {
+        let own = ports.iter().filter(|port| port[side] == host);
+        own.map(|port| port["bytes"].as_f64().unwrap()).sum()
+    };
+    let incast = serde_json::json!([{ "congestor": "incast" }]);
+    let nodes = file["system"]["nodes"].as_array().unwrap().iter().filter(|node| node["roles"] == incast);
+    let mut hosts: Vec<&str> = nodes.map(|node| node["name"].as_str().unwrap()).collect();
+    // What all others send to is the root.
+    hosts.sort_by(|a, b| sum("to", b).total_cmp(&sum("to", a)));
+    let messages = run["congestors"][0]["delivered_bytes"].as_f64().unwrap() / bytes;
+    assert!(messages > 100.0, "{protocol}: only {messages} messages");
+    let sent: f64 = hosts[1..].iter().map(|host| sum("from", host)).sum();
+    (sent / messages, sum("from", hosts[0]) / messages)
+}
+
+/// Short messages, so that they weigh little beside what is said about them.
+#[test]
+fn the_networks_counters_show_each_protocol_at_work() {
+    const BYTES: f64 = 64.0;
+    const HEADER: f64 = 32.0;
+    let _turn = common::turn();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("result.json");
+    let mut command = tailback(words(
+        "lab run --hosts 6 --leaves 1 --seed 3 --canaries lat --congestors incast --congestors-alone --no-control \
+         --budget 500ms --set incast.bytes=64 --protocol eager,put,get --eager-threshold 0",
+    ));
+    command.env_remove("TAILBACK_NO_LAB").arg("--out").arg(&path);
+    let outcome = Job::start_beside(command).end();
+    assert_eq!(outcome.code(), Some(0), "{outcome:?}");
+    let file = read(&path).expect("a result");
+    let runs = file["runs"].as_array().unwrap();
+    let [eager, put, get] = [0, 1, 2].map(|at| per_message(&file, &runs[at], BYTES));
+    // What is sent at least, whatever the kernel adds to it.
+    let (rts, cts, fin) = (HEADER + 24.0, HEADER + 16.0, HEADER + 8.0);
+    let (data, request) = (HEADER + BYTES, HEADER);
+    assert!(eager.0 >= data, "eager senders: {eager:?}");
+    assert!(put.0 >= rts + data + request + fin && put.1 >= cts + request, "put: RTS, put, flush, FIN; CTS: {put:?}");
+    assert!(get.0 >= rts + data && get.1 >= request + fin, "get: RTS, data; request, FIN: {get:?}");
+    // A root that only receives has nothing to say; one that gets says more; one that is put to is told more.
+    assert!(eager.1 < get.1 && eager.1 < put.1, "root: {eager:?} {put:?} {get:?}");
+    assert!(eager.0 < get.0 && get.0 < put.0, "senders: {eager:?} {put:?} {get:?}");
+}
