@@ -5,17 +5,20 @@
 //! conformance suite RANKS [WAIT [PART [PROTOCOL]]]   every case, or those with PART in their name, with long messages by
 //!                                                    PROTOCOL (eager, put, get); exit code 0 when none found a fault
 //! conformance describe                               what the transport says about itself
+//! conformance silence                                a peer that no longer answers: an error in time that names it
 //! ```
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tailback_tcp::launch::{self, LaunchOptions};
 use tailback_tcp::{JoinConfig, TcpBootstrap};
 use tailback_transport::rendezvous::DEFAULT_THRESHOLD;
-use tailback_transport::{Bootstrap, Collective, Monitor, Protocol, Rank, RawTransport, Rendezvous, conformance};
+use tailback_transport::{
+    Bootstrap, Collective, Lane, Monitor, Protocol, Rank, RawGroup, RawTransport, Rendezvous, Span, Tag, conformance,
+};
 use tailback_verbs::{VerbsConfig, VerbsTransport};
 
 /// For an emulated machine with more ranks than cores.
@@ -44,7 +47,8 @@ fn launch(arguments: &[String]) -> Result<i32, String> {
     let ranks = match arguments.first().map(String::as_str) {
         Some("suite") => arguments.get(1).and_then(|count| count.parse().ok()).ok_or("how many ranks?")?,
         Some("describe") => 1,
-        _ => return Err("conformance suite RANKS [WAIT [PART [PROTOCOL]]], or conformance describe".into()),
+        Some("silence") => 2,
+        _ => return Err("conformance suite RANKS [WAIT [PART [PROTOCOL]]] | describe | silence".into()),
     };
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let command = [program.into()].into_iter().chain(arguments.iter().map(OsString::from)).collect();
@@ -62,11 +66,13 @@ fn as_rank(mut config: JoinConfig, arguments: &[String]) -> Outcome {
         Ok(transport) => transport,
         Err(error) => bootstrap.abort(&error.to_string()),
     };
-    if arguments[0] == "describe" {
-        describe(&transport);
-    } else {
-        let protocol = arguments.get(4).map(|name| name.parse()).transpose().map_err(text)?.unwrap_or_default();
-        suite(&mut bootstrap, transport, arguments.get(3).map_or("", String::as_str), protocol);
+    match arguments[0].as_str() {
+        "describe" => describe(&transport),
+        "silence" => silence(&mut bootstrap, transport)?,
+        _ => {
+            let protocol = arguments.get(4).map(|name| name.parse()).transpose().map_err(text)?.unwrap_or_default();
+            suite(&mut bootstrap, transport, arguments.get(3).map_or("", String::as_str), protocol);
+        }
     }
     bootstrap.finish().map_err(text)
 }
@@ -87,5 +93,32 @@ fn describe(transport: &VerbsTransport) {
     println!("{} over {}", description.backend, description.library);
     for (key, value) in description.details {
         println!("  {key}: {value}");
+    }
+}
+
+/// Rank 1 closes its end and stays; rank 0 goes on talking to it.
+#[allow(clippy::print_stdout)]
+fn silence(bootstrap: &mut TcpBootstrap, mut transport: VerbsTransport) -> Outcome {
+    let text = |error: tailback_transport::Error| error.to_string();
+    let mut group = transport.group(&[Rank(0), Rank(1)], 1 << 20).map_err(text)?;
+    let (peer, span) = (Rank(1 - group.rank().0), Span::new(0, 1 << 19));
+    group.post_send(Lane::Data, peer, Tag(0), span).map_err(text)?;
+    group.post_recv(Lane::Data, peer, Tag(0), Span::new(1 << 19, 1 << 19)).map_err(text)?;
+    group.wait(Lane::Data).map_err(text)?;
+    bootstrap.barrier().map_err(text)?;
+    if bootstrap.rank() == Rank(1) {
+        drop((group, transport));
+        return bootstrap.barrier().and_then(|()| bootstrap.barrier()).map_err(text);
+    }
+    bootstrap.barrier().map_err(text)?;
+    let started = Instant::now();
+    let outcome = group.post_send(Lane::Data, peer, Tag(0), span).and_then(|()| group.wait(Lane::Data));
+    bootstrap.barrier().map_err(text)?;
+    match outcome {
+        Err(error) => {
+            println!("after {:.1} s: {error}", started.elapsed().as_secs_f64());
+            if started.elapsed() < Duration::from_secs(10) { Ok(()) } else { Err("that took too long".into()) }
+        }
+        Ok(()) => Err("a message to nobody was sent".into()),
     }
 }

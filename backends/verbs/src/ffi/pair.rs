@@ -7,10 +7,11 @@ use tailback_transport::{Rank, Result};
 
 use super::{Completions, Domain, Piece, check, failed_errno, loaded, sys};
 
-/// How long the device waits for an answer: 4.096 us times two to this power, 0.27 s. With seven more tries a peer that
-/// is gone is noticed after 2 s; devices may take up to four times that, and still no 10 s.
+/// How long the device waits for an answer: 4.096 us times two to this power, 0.27 s. With six more tries a peer that
+/// is gone is noticed after 2 s; devices may take up to four times that, and still no 10 s. Not seven tries: Soft-RoCE
+/// takes that for "for ever".
 const TIMEOUT: u8 = 16;
-const RETRIES: u8 = 7;
+const RETRIES: u8 = 6;
 /// A peer without a buffer is asked again after 0.64 ms (code 12), six times. Credits make that a mistake of ours.
 const NOT_READY_TIMER: u8 = 12;
 const NOT_READY_RETRIES: u8 = 6;
