@@ -157,7 +157,10 @@ fn why_none(fabric: &Fabric, wishes: &Wishes) -> Result<String> {
     let mut obstacles: Vec<String> =
         any.iter().filter_map(|info| Some(format!("{} {}", info.offer.provider, info.offer.obstacle()?))).collect();
     obstacles.dedup();
-    let served: Vec<&Info> = any.iter().filter(|info| info.offer.obstacle().is_none()).collect();
+    let mut served = Vec::new();
+    for (rma, directed) in WANTED {
+        served.extend(usable(fabric, &Query { provider, usable: true, rma, directed, ..Query::default() })?);
+    }
     let of =
         |what: &str, name: &Option<String>| name.as_ref().map(|name| format!(" {what} {name}")).unwrap_or_default();
     let asked = of("of provider", &wishes.provider) + &of("on domain", &wishes.domain);
@@ -166,6 +169,7 @@ fn why_none(fabric: &Fabric, wishes: &Wishes) -> Result<String> {
     if !served.is_empty() {
         let mut domains: Vec<String> =
             served.iter().map(|info| format!("{} on {}", info.offer.provider, info.offer.domain)).collect();
+        domains.sort();
         domains.dedup();
         text += &format!("; without that, there are: {}", domains.join(", "));
     } else if !obstacles.is_empty() {

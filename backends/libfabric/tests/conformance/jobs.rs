@@ -17,14 +17,14 @@ pub fn tests() -> Vec<Test> {
         for protocol in ["eager", "put", "get"] {
             for size in [2, 3, 5, 8] {
                 let name = format!("conformance_{}_{protocol}_{size}", provider.replace(';', "_"));
-                tests.push((name, Box::new(move || conforms("suite", size, provider, protocol, None))));
+                tests.push((name, Box::new(move || conforms("suite", size, provider, protocol, "block"))));
             }
         }
         let name = format!("conformance_{}_undirected_3", provider.replace(';', "_"));
-        tests.push((name, Box::new(move || conforms("undirected", 3, provider, "eager", None))));
+        tests.push((name, Box::new(move || conforms("undirected", 3, provider, "eager", "block"))));
         for wait in ["spin", "yield"] {
             let name = format!("conformance_{}_{wait}_2", provider.replace(';', "_"));
-            tests.push((name, Box::new(move || conforms("suite", 2, provider, "eager", Some(wait)))));
+            tests.push((name, Box::new(move || conforms("suite", 2, provider, "eager", wait))));
         }
     }
     let others: [(&str, fn()); 4] = [
@@ -58,9 +58,8 @@ fn shown(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-fn conforms(what: &str, size: usize, provider: &str, protocol: &str, wait: Option<&str>) {
-    let arguments: Vec<&str> = [what, provider, protocol].into_iter().chain(wait).collect();
-    let output = job(size, &arguments);
+fn conforms(what: &str, size: usize, provider: &str, protocol: &str, wait: &str) {
+    let output = job(size, &[what, provider, protocol, wait]);
     let text = shown(&output);
     assert!(
         output.status.success() && text.contains(&format!("{size} ranks: ")) && text.contains(" 0 skipped"),
