@@ -1,5 +1,5 @@
-/* Preloaded into fi_pingpong: a thread that sleeps. In a process with threads the C library's mutexes, which libfabric
- * takes in every call, are atomic operations; a rank always has threads (the watchdog's, MPI's), fi_pingpong has none. */
+/* Preloaded into fi_pingpong: a thread that sleeps. A rank always has threads (the watchdog's, MPI's), fi_pingpong has
+ * none, and in a process with threads the C library's mutexes, which libfabric takes in every call, may cost more. */
 #include <pthread.h>
 #include <unistd.h>
 

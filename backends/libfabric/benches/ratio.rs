@@ -2,8 +2,8 @@
 //! provider and library, alternating, each run two fresh processes that spin, on a core each (`taskset`).
 //!
 //! A latency ratio is ours / theirs (lower is better), a bandwidth ratio too is ours / theirs (higher is better): each
-//! the median over neighbouring runs. The second ratio is to a `fi_pingpong` with a second, sleeping thread: a rank has
-//! such threads, and they make libfabric's locks dearer (see `idle_thread.c`). Nothing is asserted here.
+//! the median over neighbouring runs. The second ratio is to a `fi_pingpong` with a second, sleeping thread, as
+//! a rank has, for the C library's locks may cost more then; so far the two ratios hardly differ. Nothing is asserted.
 //!
 //! `cargo bench -p tailback-libfabric --bench ratio [-- NAME_PART [RUNS]]`; without cargo's `--bench` flag (as under
 //! `cargo test --benches`) one short run of each only shows that it works.
