@@ -28,8 +28,10 @@ pub const TESTS: &[Test] = &[
     ("an_unknown_command_is_said", an_unknown_command_is_said),
 ];
 
+/// Whoever runs the tests may ignore signals (nohup does), and that is inherited: these are not.
 fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut command = Command::new("env");
+    command.args(["--default-signal=HUP,INT,QUIT,TERM"]).arg(std::env::current_exe().unwrap());
     command.arg("as-launcher").args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
