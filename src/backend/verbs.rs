@@ -1,7 +1,7 @@
 //! Queue pairs of InfiniBand or RoCE, under any bootstrap.
 
 use tailback_transport::{Bootstrap, Result as TransportResult};
-use tailback_verbs::{VerbsConfig, VerbsTransport};
+use tailback_verbs::{VerbsConfig, VerbsTransport, traffic_class};
 
 use super::{Variant, Visitor};
 use crate::cli::TransportOptions;
@@ -41,27 +41,4 @@ fn config(options: &TransportOptions) -> Result<VerbsConfig, String> {
         traffic_class: options.fabric.traffic_class.as_deref().map_or(Ok(0), traffic_class)?,
         wait: options.wait,
     })
-}
-
-/// The byte that packets carry: given as such, or as its upper six bits.
-fn traffic_class(text: &str) -> Result<u8, String> {
-    let bits = match text.strip_prefix("dscp:") {
-        Some(number) => number.parse().ok().filter(|&dscp: &u8| dscp < 64).map(|dscp| dscp << 2),
-        None => text.parse().ok(),
-    };
-    bits.ok_or_else(|| format!("--traffic-class {text}: verbs take dscp:0 to dscp:63, or 0 to 255"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn traffic_classes_are_bytes_or_code_points() {
-        assert_eq!(traffic_class("106"), Ok(106));
-        assert_eq!(traffic_class("dscp:26"), Ok(104));
-        for wrong in ["dscp:64", "256", "-1", "bulk-data", ""] {
-            assert!(traffic_class(wrong).is_err(), "{wrong}");
-        }
-    }
 }

@@ -14,10 +14,12 @@ mod endpoint;
 mod engine;
 mod ffi;
 mod group;
+mod traffic_class;
 mod transport;
 mod wire;
 
 pub use group::VerbsGroup;
+pub use traffic_class::traffic_class;
 pub use transport::{VerbsConfig, VerbsTransport};
 
 /// The devices and ports of this machine, a line each; or what is missing and the package that has it.
