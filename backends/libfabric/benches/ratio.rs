@@ -47,7 +47,7 @@ fn main() {
     let measured = arguments.iter().any(|a| a == "--bench");
     let mut words = arguments.iter().filter(|a| !a.starts_with('-'));
     let part = words.next().cloned().unwrap_or_default();
-    let runs = words.next().and_then(|n| n.parse().ok()).unwrap_or(if measured { 9 } else { 1 });
+    let runs = words.next().and_then(|n| n.parse().ok()).unwrap_or(if measured { 21 } else { 1 });
     let idle_thread = IdleThread::build();
     for provider in ["tcp;ofi_rxm", "shm"] {
         // Runs of a tenth of a second or more, also where a message takes less than a microsecond.

@@ -22,7 +22,7 @@ pub struct LibfabricConfig {
     pub path: Option<PathBuf>,
     /// What narrows libfabric's offers down.
     pub wishes: Wishes,
-    /// How to wait. None: block when the ranks of this host outnumber its cores, else spin.
+    /// How to wait. None: block when the ranks of this machine outnumber its cores, else spin.
     pub wait: Option<WaitMode>,
 }
 
@@ -44,10 +44,7 @@ impl LibfabricTransport {
         let offer = choice.info.offer.clone();
         let hosts = bootstrap.allgather(format!("{}\n{}", bootstrap.host(), offer.provider).as_bytes())?;
         check_providers(&hosts, &offer.provider, bootstrap.host(), offer.is_named())?;
-        let host = bootstrap.host().to_owned() + "\n";
-        let ranks_here = hosts.iter().filter(|other| other.starts_with(host.as_bytes())).count();
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let (wait, wait_reason) = WaitMode::choose(config.wait, ranks_here, cores);
+        let (wait, wait_reason) = WaitMode::choose(config.wait, bootstrap)?;
 
         let open = OpenConfig {
             block: wait == WaitMode::Block,

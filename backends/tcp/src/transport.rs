@@ -24,7 +24,7 @@ pub struct TcpConfig {
     /// The local address that carries the data. With neither this nor an interface: loopback when all ranks share a
     /// host, else the first interface in a network of every other host.
     pub address: Option<IpAddr>,
-    /// How to wait. None: block when the ranks of this host outnumber its cores, else spin.
+    /// How to wait. None: block when the ranks of this machine outnumber its cores, else spin.
     pub wait: Option<WaitMode>,
     /// What every rank of the job knows and nobody else.
     pub secret: Secret,
@@ -47,19 +47,16 @@ impl TcpTransport {
         let listener = listen(choice.address).map_err(report)?;
         let local = listener.local_addr().map_err(report)?.as_socket();
         let local = local.ok_or_else(|| Error::Setup("the listener has no address".into()))?;
-        let told = bootstrap.allgather(format!("{local} {}", bootstrap.host()).as_bytes())?;
-        let ranks = told.iter().enumerate().map(|(rank, text)| parse(rank, text)).collect::<Result<Vec<_>>>()?;
-        if let Some(rank) = ranks.iter().position(|(address, _)| address.is_ipv4() != local.is_ipv4()) {
+        let told = bootstrap.allgather(local.to_string().as_bytes())?;
+        let addresses = told.iter().enumerate().map(|(rank, text)| parse(rank, text)).collect::<Result<Vec<_>>>()?;
+        if let Some(rank) = addresses.iter().position(|address| address.is_ipv4() != local.is_ipv4()) {
             return Err(Error::Setup(format!(
                 "rank {rank} listens on {}, this rank on {local}: choose addresses of one family",
-                ranks[rank].0
+                addresses[rank]
             )));
         }
-        let ranks_here = ranks.iter().filter(|(_, host)| host == bootstrap.host()).count();
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let (wait, reason) = WaitMode::choose(config.wait, ranks_here, cores);
+        let (wait, reason) = WaitMode::choose(config.wait, bootstrap)?;
         let description = facts::describe(&choice, &listener, wait, &reason);
-        let addresses: Vec<SocketAddr> = ranks.into_iter().map(|(address, _)| address).collect();
         let engine = Engine::new(bootstrap.rank(), listener, choice.address, &addresses, config.secret.clone(), wait)?;
         Ok(TcpTransport { engine: Rc::new(RefCell::new(engine)), clock: Clock::start(), description, local })
     }
@@ -98,12 +95,11 @@ fn listen(address: IpAddr) -> std::io::Result<Socket> {
 }
 
 /// A rank's data address and host, as told at start-up.
-fn parse(rank: usize, text: &[u8]) -> Result<(SocketAddr, String)> {
+fn parse(rank: usize, text: &[u8]) -> Result<SocketAddr> {
     let text = String::from_utf8_lossy(text);
-    let parsed = text.split_once(' ').and_then(|(address, host)| Some((address.parse().ok()?, host.to_owned())));
-    parsed.ok_or_else(|| Error::Protocol {
+    text.parse().map_err(|_| Error::Protocol {
         operation: "exchange of addresses",
         peer: Some(Rank::from(rank)),
-        detail: format!("\"{text}\" is no address and host"),
+        detail: format!("\"{text}\" is no address"),
     })
 }

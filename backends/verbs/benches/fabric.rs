@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use tailback_tcp::launch::{self, LaunchOptions};
+use tailback_tcp::launch::{self, LaunchOptions, RankSetup};
 use tailback_tcp::{JoinConfig, TcpBootstrap};
 use tailback_transport::{
     Bootstrap, Collective, Error, Group, Idle, Lane, Monitor, Nanos, Rank, RawGroup, RawTransport, Result, Span, Tag,
@@ -42,11 +42,16 @@ fn main() -> ExitCode {
     }
 }
 
-/// Starts this program again as two ranks.
+/// Starts this program again as two ranks, on a core each.
 fn start() -> Result<i32> {
     let program = std::env::current_exe().map_err(|source| Error::Io { operation: "start", peer: None, source })?;
     let command = [program.into()].into_iter().chain(std::env::args_os().skip(1)).collect::<Vec<OsString>>();
-    launch::run(&LaunchOptions::new(2, command))
+    let mut options = LaunchOptions::new(2, command);
+    options.setup = Box::new(|rank| RankSetup {
+        prefix: ["taskset", "-c"].map(Into::into).into_iter().chain([rank.to_string().into()]).collect(),
+        ..RankSetup::default()
+    });
+    launch::run(&options)
 }
 
 fn as_rank(mut config: JoinConfig, iterations: usize) -> Result<()> {

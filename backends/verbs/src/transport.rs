@@ -26,7 +26,7 @@ pub struct VerbsConfig {
     pub service_level: u8,
     /// The traffic class: on RoCE v2 the DSCP and ECN bits of everything that is sent.
     pub traffic_class: u8,
-    /// How to wait. None: block when the ranks of this host outnumber its cores, else spin.
+    /// How to wait. None: block when the ranks of this machine outnumber its cores, else spin.
     pub wait: Option<WaitMode>,
 }
 
@@ -46,12 +46,10 @@ impl VerbsTransport {
     pub fn open(bootstrap: &mut impl Bootstrap, config: &VerbsConfig) -> Result<VerbsTransport> {
         let choice = Choice::make(config)?;
         let endpoint = Endpoint::open(choice, completions_wanted(bootstrap.size()), COMPLETIONS_PER_LINK)?;
-        let mut mine = endpoint.address().encode();
-        mine.extend_from_slice(bootstrap.host().as_bytes());
-        let told = bootstrap.allgather(&mine)?;
-        let ranks = told.iter().enumerate().map(|(rank, bytes)| parse(rank, bytes)).collect::<Result<Vec<_>>>()?;
+        let told = bootstrap.allgather(&endpoint.address().encode())?;
+        let addresses = told.iter().enumerate().map(|(rank, bytes)| parse(rank, bytes)).collect::<Result<Vec<_>>>()?;
         let ethernet = endpoint.address().ethernet;
-        if let Some(rank) = ranks.iter().position(|(address, _)| address.ethernet != ethernet) {
+        if let Some(rank) = addresses.iter().position(|address| address.ethernet != ethernet) {
             let layer = |ethernet| if ethernet { "RoCE" } else { "InfiniBand" };
             return Err(Error::Setup(format!(
                 "rank {rank} uses {}, this rank {}: choose devices of one kind with --device",
@@ -59,12 +57,8 @@ impl VerbsTransport {
                 layer(ethernet)
             )));
         }
-        let host = bootstrap.host().as_bytes();
-        let ranks_here = ranks.iter().filter(|(_, other)| other == host).count();
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let (wait, reason) = WaitMode::choose(config.wait, ranks_here, cores);
+        let (wait, reason) = WaitMode::choose(config.wait, bootstrap)?;
         let description = describe(&endpoint.choice, wait, reason);
-        let addresses: Vec<Address> = ranks.into_iter().map(|(address, _)| address).collect();
         let engine = Engine::new(bootstrap.rank(), endpoint, &addresses, wait);
         Ok(VerbsTransport { engine: Rc::new(RefCell::new(engine)), clock: Clock::start(), description })
     }
@@ -88,8 +82,8 @@ impl RawTransport for VerbsTransport {
 }
 
 /// A rank's address and host, as told at start-up.
-fn parse(rank: usize, bytes: &[u8]) -> Result<(Address, Vec<u8>)> {
-    Address::decode(bytes).map(|address| (address, bytes[Address::LEN..].to_vec())).ok_or_else(|| Error::Protocol {
+fn parse(rank: usize, bytes: &[u8]) -> Result<Address> {
+    Address::decode(bytes).ok_or_else(|| Error::Protocol {
         operation: "exchange of addresses",
         peer: Some(Rank::from(rank)),
         detail: format!("{} bytes are no address", bytes.len()),

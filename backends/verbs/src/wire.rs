@@ -123,9 +123,6 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// Bytes of one.
-    pub(crate) const LEN: usize = ADDRESS;
-
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0; ADDRESS];
         bytes[..16].copy_from_slice(&self.gid);
