@@ -72,7 +72,7 @@ pub enum Cause {
     Network,
     /// The processor: the control shows it too.
     Cpu,
-    /// There is none.
+    /// It is below 1.5: too small to be explained.
     NoImpact,
 }
 
@@ -81,7 +81,7 @@ impl std::fmt::Display for Cause {
         f.write_str(match self {
             Cause::Network => "network",
             Cause::Cpu => "CPU",
-            Cause::NoImpact => "no impact",
+            Cause::NoImpact => "below 1.5x",
         })
     }
 }
