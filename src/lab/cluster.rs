@@ -274,7 +274,7 @@ impl Drop for Lab {
 pub fn down(name: &str) -> Result<bool> {
     validate_name(name)?;
     let registry = Registry::open()?;
-    let Some(state) = registry.load(name)? else { return Ok(false) };
+    let Some(state) = registry.load(name)? else { return registry.tidy(name).map(|()| false) };
     if std::env::var(super::process::ID_VARIABLE).is_ok_and(|id| id == state.id) {
         return Err(Error::Usage(format!("lab {name} cannot be ended from inside: leave its hosts first")));
     }

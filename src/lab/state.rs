@@ -148,6 +148,16 @@ impl Registry {
         Ok(())
     }
 
+    /// Removes what a maker left that was killed before it had written lab `name` down: a draft, an empty directory.
+    pub fn tidy(&self, name: &str) -> Result<()> {
+        if !self.dir.exists() {
+            return Ok(());
+        }
+        let _lock = self.lock()?;
+        // One that was written down by now is another's, and stays.
+        if self.load(name)?.is_none() { self.remove(name) } else { Ok(()) }
+    }
+
     /// The labs written down, by name.
     pub fn names(&self) -> Result<Vec<String>> {
         let entries = match fs::read_dir(&self.dir) {
@@ -194,6 +204,22 @@ mod tests {
         registry.remove("b").expect("removes");
         assert!(!registry.dir().exists(), "the directory goes with the last lab");
         drop(lock);
+    }
+
+    #[test]
+    fn what_a_killed_maker_left_is_tidied_and_a_lab_is_not() {
+        let registry = registry("tidy");
+        registry.tidy("a").expect("has nothing to do");
+        assert!(!registry.dir().exists());
+        drop(registry.lock().expect("locks"));
+        fs::write(registry.file("a", ".tmp"), "half").expect("writes");
+        registry.tidy("a").expect("tidies");
+        assert!(!registry.dir().exists(), "a draft and the directory are gone");
+        drop(registry.lock().expect("locks"));
+        registry.save(&state("a")).expect("saves");
+        registry.tidy("a").expect("leaves it");
+        assert!(registry.load("a").expect("loads").is_some());
+        registry.remove("a").expect("removes");
     }
 
     #[test]

@@ -64,7 +64,8 @@ pub(super) fn facts(side: &Side<'_>) -> [HtmlTable; 2] {
         Some(_) => fact("study", format!("{}, seed {}", file.command.word(), file.seed)),
         None => fact("plan", format!("{}, {} s per test, seed {}", file.plan.preset, file.plan.budget_s, file.seed)),
     }
-    fact("when", format!("{}, took {:.1} s", file.started, file.duration_s));
+    let of_runs = if file.runs.len() > 1 { format!(" for {} runs", file.runs.len()) } else { String::new() };
+    fact("when", format!("{}, took {:.1} s{of_runs}", file.started, file.duration_s));
     let host = &file.system.host;
     let cpu = host.cpu.as_ref().map(|cpu| format!(", {cpu}")).unwrap_or_default();
     fact("host of rank 0", format!("{}, {}, {} cores{cpu}", host.name, host.kernel, host.cores));
