@@ -5,35 +5,19 @@ mod common;
 use common::succeed;
 use serde_json::Value;
 
-/// How often a run that went over its budget is repeated: a shared machine may be taken away for longer than a test lasts.
-/// A product that does not keep its budget fails every time.
-const ATTEMPTS: usize = 3;
-
-/// The result of a run each of whose tests measured something and kept to its budget of so many seconds.
-fn in_budget(line: &str, budget: f64) -> Value {
-    for attempt in 1..=ATTEMPTS {
-        let result = succeed(&format!("{line} --budget {budget}s --format json --quiet")).json();
-        let late = over_budget(&result, budget);
-        if late.is_empty() {
-            return result;
-        }
-        eprintln!("{line}, attempt {attempt}: {late:?}");
-    }
-    panic!("{line}: over budget {ATTEMPTS} times");
-}
-
-/// What took a quarter more than the budget, and what a busy machine may take to wake ranks once more at the end.
-fn over_budget(result: &Value, budget: f64) -> Vec<String> {
-    let mut late = Vec::new();
+/// A quarter over budget, and what a busy machine may take to wake ranks once more at the end.
+fn assert_in_budget(result: &Value, budget: f64) {
     for test in result["runs"][0]["tests"].as_array().unwrap() {
         let wall = test["wall_s"].as_f64().unwrap();
         let name = format!("{} {}", test["phase"], test["title"]);
+        eprintln!("{name}: {wall:.3} s of {budget} s, {} samples", test["summary"]["samples"]);
+        assert!(wall <= 1.25 * budget + 0.25, "{name} took {wall} s of {budget} s");
         assert!(test["summary"]["samples"].as_u64().unwrap() > 0, "{name} measured nothing");
-        if wall > 1.25 * budget + 0.25 {
-            late.push(format!("{name} took {wall:.3} s of {budget} s"));
-        }
     }
-    late
+}
+
+fn measured(line: &str) -> Value {
+    succeed(&format!("{line} --format json --quiet")).json()
 }
 
 fn titles(result: &Value, phase: &str) -> usize {
@@ -43,11 +27,11 @@ fn titles(result: &Value, phase: &str) -> usize {
 
 #[test]
 fn all_canaries_under_all_congestors_on_too_few_cores() {
-    let result = in_budget(
-        "run -n 16 --canaries lat,get-lat,bw,put-bw,bw-sync,nat-bw,allreduce,a2a \
+    let result = measured(
+        "run -n 16 --budget 1s --canaries lat,get-lat,bw,put-bw,bw-sync,nat-bw,allreduce,a2a \
          --congestors a2a,incast,put-incast,get-bcast,bcast,allreduce",
-        1.0,
     );
+    assert_in_budget(&result, 1.0);
     assert_eq!((titles(&result, "isolated"), titles(&result, "loaded")), (8, 8));
     assert_eq!(result["runs"][0]["tests"][15]["load"].as_array().unwrap().len(), 6, "all congestors were there");
 }
@@ -55,7 +39,8 @@ fn all_canaries_under_all_congestors_on_too_few_cores() {
 #[test]
 fn all_canaries_on_any_number_of_ranks() {
     for ranks in [2, 3, 5, 7] {
-        let result = in_budget(&format!("network -n {ranks}"), 0.3);
+        let result = measured(&format!("network -n {ranks} --budget 300ms"));
+        assert_in_budget(&result, 0.3);
         assert_eq!(titles(&result, "isolated"), 8);
     }
 }
@@ -63,7 +48,8 @@ fn all_canaries_on_any_number_of_ranks() {
 #[test]
 fn load_tests_on_few_and_odd_numbers_of_ranks() {
     for (line, canaries) in [("-n 4", 2), ("-n 5", 2), ("-n 7", 2), ("-n 4 --ranks-per-node 2", 2)] {
-        let result = in_budget(&format!("run {line}"), 0.3);
+        let result = measured(&format!("run {line} --budget 300ms"));
+        assert_in_budget(&result, 0.3);
         let nodes = result["system"]["nodes"].as_array().unwrap();
         let measuring = nodes.iter().filter(|node| node["roles"].as_array().unwrap().contains(&"canary".into()));
         assert_eq!(measuring.count(), canaries, "{line}");
@@ -76,15 +62,18 @@ fn load_tests_on_few_and_odd_numbers_of_ranks() {
 #[test]
 fn uneven_nodes() {
     // 3, 3, 3 and 1: the upper slices lack the last node.
-    let result = in_budget("run -n 10 --ranks-per-node 3", 0.3);
+    let result = measured("run -n 10 --ranks-per-node 3 --budget 300ms");
+    assert_in_budget(&result, 0.3);
     let sizes: Vec<usize> =
         result["system"]["nodes"].as_array().unwrap().iter().map(|n| n["ranks"].as_array().unwrap().len()).collect();
     assert_eq!(sizes, [3, 3, 3, 1]);
-    in_budget("network -n 10 --ranks-per-node 3", 0.3);
+    let result = measured("network -n 10 --ranks-per-node 3 --budget 300ms");
+    assert_in_budget(&result, 0.3);
 }
 
 #[test]
 fn gpcnets_own_counts_are_cut_to_the_budget() {
-    let result = in_budget("run -n 10 --preset gpcnet", 0.5);
+    let result = measured("run -n 10 --preset gpcnet --budget 500ms");
+    assert_in_budget(&result, 0.5);
     assert_eq!(result["plan"]["canaries"][0]["iterations"], 200);
 }
