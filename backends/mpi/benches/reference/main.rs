@@ -1,10 +1,11 @@
 //! Tailback's kernels over [`MpiTransport`](tailback_mpi::MpiTransport) against the same loops in C, alternating.
 //!
-//! Both sides run in the same processes over the same MPI, so that placement, settings and neighbours on the machine
-//! are the same for both. A batch is some milliseconds of one kernel; batches of C and Rust take turns, and so does who
-//! goes first. Reported: p10 and median over the batches of the time per iteration, on rank 0, and their ratios.
+//! All sides run in the same processes over the same MPI, so that placement, settings and neighbours on the machine
+//! are the same for them. A batch is some milliseconds of one kernel; batches of C, Rust and C once more take turns, and
+//! so does who goes first. The second C shows by how much two sides differ that do the same. Rank 0 prints a line for
+//! each batch: kernel, side and the microseconds of an iteration, with tabs between.
 //!
-//! Run by `ci/bench mpi`: `mpirun -n 2 reference [batches [first letters of a kernel]]`.
+//! Run by `ci/bench mpi`, which sums up: `mpirun -n 2 reference [batches [first letters of a kernel]]`.
 
 mod ffi;
 
@@ -76,32 +77,35 @@ fn bandwidth_sync<G: Group>(group: &mut G, ring: &Ring) -> Result<()> {
     group.barrier()
 }
 
-/// Nanoseconds per iteration of one batch.
-fn batch<G: Group>(group: &mut G, kernel: &Kernel<G>, run: impl FnOnce(&mut G) -> Result<()>) -> Result<f64> {
+/// Microseconds per iteration of one batch. The sides have buffers of their own, so the first iterations, not timed, find
+/// them where the side before has left them in the caches.
+fn batch<G: Group>(group: &mut G, kernel: &Kernel<G>, run: impl Fn(&mut G, i32) -> Result<()>) -> Result<f64> {
+    run(group, kernel.iterations / 5)?;
     group.barrier()?;
     let start = group.now();
-    run(group)?;
-    Ok(group.now().since(start).as_secs_f64() * 1e9 / f64::from(kernel.iterations))
+    run(group, kernel.iterations)?;
+    Ok(group.now().since(start).as_secs_f64() * 1e6 / f64::from(kernel.iterations))
 }
 
-fn compare<G: Group>(group: &mut G, ring: &Ring, kernel: &Kernel<G>, batches: usize) -> Result<[Vec<f64>; 2]> {
-    let mut times = [Vec::with_capacity(batches), Vec::with_capacity(batches)];
+/// Who does the work of a batch.
+const SIDES: [&str; 3] = ["C", "Rust", "C again"];
+
+#[allow(clippy::print_stdout)]
+fn compare<G: Group>(group: &mut G, ring: &Ring, kernel: &Kernel<G>, batches: usize) -> Result<()> {
     // One round more than asked for: the first is the warm-up.
     for round in 0..=batches {
-        for turn in 0..2 {
-            let side = (round + turn) % 2;
-            let time = match side {
-                0 => batch(group, kernel, |_| in_c(kernel.number, kernel.iterations))?,
-                _ => batch(group, kernel, |group| {
-                    (0..kernel.iterations).try_for_each(|_| (kernel.iterate)(group, ring))
-                })?,
-            };
-            if round > 0 {
-                times[side].push(time);
+        for turn in 0..SIDES.len() {
+            let side = SIDES[(round + turn) % SIDES.len()];
+            let time = batch(group, kernel, |group, iterations| match side {
+                "Rust" => (0..iterations).try_for_each(|_| (kernel.iterate)(group, ring)),
+                _ => in_c(kernel.number, iterations),
+            })?;
+            if round > 0 && group.rank() == Rank(0) {
+                println!("{}\t{side}\t{time:.4}", kernel.name);
             }
         }
     }
-    Ok(times)
+    Ok(())
 }
 
 fn in_c(number: i32, iterations: i32) -> Result<()> {
@@ -112,35 +116,14 @@ fn in_c(number: i32, iterations: i32) -> Result<()> {
     Err(Error::Library { call: "reference_run", peer: None, code: code.into(), message: "the C loop failed".into() })
 }
 
-fn quantile(times: &mut [f64], q: f64) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[(q * (times.len() - 1) as f64).round() as usize]
-}
-
-#[allow(clippy::print_stdout)]
 fn compare_all(bootstrap: &mut MpiBootstrap, transport: &mut MpiTransport, batches: usize) -> Result<()> {
     let members: Vec<Rank> = (0..bootstrap.size()).map(Rank::from).collect();
     let mut group = transport.group(&members, 4 * AREA)?;
     let (rank, size) = (group.rank().index(), group.size());
     let ring = Ring { left: Rank::from((rank + size - 1) % size), right: Rank::from((rank + 1) % size) };
-    if rank == 0 {
-        println!("{}, {size} ranks, {batches} batches a side; times in us per iteration", transport.describe().library);
-        println!(
-            "{:20} {:>10} {:>10} {:>10} {:>10} {:>9} {:>9}",
-            "kernel", "C p10", "Rust p10", "C median", "Rust med.", "p10 R/C", "med. R/C"
-        );
-    }
     let chosen = std::env::args().nth(2).unwrap_or_default();
-    for kernel in kernels().into_iter().filter(|kernel| kernel.name.starts_with(&chosen)) {
-        let [mut c, mut rust] = compare(&mut group, &ring, &kernel, batches)?;
-        let [c10, r10] = [&mut c, &mut rust].map(|times| quantile(times, 0.1) * 1e-3);
-        let [c50, r50] = [&mut c, &mut rust].map(|times| quantile(times, 0.5) * 1e-3);
-        if rank == 0 {
-            let (p10, median) = (r10 / c10, r50 / c50);
-            println!("{:20} {c10:10.3} {r10:10.3} {c50:10.3} {r50:10.3} {p10:9.3} {median:9.3}", kernel.name);
-        }
-    }
-    Ok(())
+    let mut chosen = kernels().into_iter().filter(|kernel| kernel.name.starts_with(&chosen));
+    chosen.try_for_each(|kernel| compare(&mut group, &ring, &kernel, batches))
 }
 
 fn main() -> ExitCode {

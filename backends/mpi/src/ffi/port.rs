@@ -8,7 +8,7 @@ use tailback_transport::{Error, Proposal, Rank, Result, Span, Tag};
 
 use super::segment::{Model, Segment};
 use super::{
-    Comm, count, failure, mpi, null_request, tailback_mpi_byte, tailback_mpi_double, tailback_mpi_err_in_status,
+    Comm, failure, mpi, null_request, tailback_mpi_byte, tailback_mpi_double, tailback_mpi_err_in_status,
     tailback_mpi_err_pending, tailback_mpi_in_place,
 };
 
@@ -24,8 +24,9 @@ pub(crate) struct Port {
     members: Box<[Rank]>,
     largest_tag: u32,
     segment: Segment,
-    /// How many requests are under way: the first of `requests`, each with its peer. All three have the same room.
-    posted: usize,
+    /// How many requests are under way: the first of `requests`, each with its peer. All three have room for `room`.
+    posted: c_int,
+    room: c_int,
     requests: Vec<MPI_Request>,
     peers: Vec<c_int>,
     statuses: Vec<MPI_Status>,
@@ -58,6 +59,7 @@ impl Port {
             largest_tag,
             segment,
             posted: 0,
+            room: 0,
             requests: Vec::new(),
             peers: Vec::new(),
             statuses: Vec::new(),
@@ -91,7 +93,12 @@ impl Port {
         if rank.index() < self.members.len() {
             return Ok(rank.0.cast_signed());
         }
-        Err(Error::Usage { operation, detail: format!("no member {rank} in a group of {}", self.members.len()) })
+        Err(self.no_member(operation, rank))
+    }
+
+    #[cold]
+    fn no_member(&self, operation: &'static str, rank: Rank) -> Error {
+        Error::Usage { operation, detail: format!("no member {rank} in a group of {}", self.members.len()) }
     }
 
     #[inline(always)]
@@ -99,17 +106,27 @@ impl Port {
         if tag.0 <= self.largest_tag {
             return Ok(tag.0.cast_signed());
         }
-        let detail = format!("tag {} is larger than this MPI's largest, {}", tag.0, self.largest_tag);
-        Err(Error::Usage { operation, detail })
+        Err(self.large_tag(operation, tag))
     }
 
-    /// Where the next request goes; it counts once [`Port::posted`] says so.
+    #[cold]
+    fn large_tag(&self, operation: &'static str, tag: Tag) -> Error {
+        let detail = format!("tag {} is larger than this MPI's largest, {}", tag.0, self.largest_tag);
+        Error::Usage { operation, detail }
+    }
+
+    /// Where the next request goes, with its peer noted. It counts once `posted` says so.
     #[inline(always)]
-    fn slot(&mut self) -> &mut MPI_Request {
-        if self.posted == self.requests.len() {
+    fn slot(&mut self, peer: c_int) -> *mut MPI_Request {
+        if self.posted == self.room {
             self.grow();
         }
-        &mut self.requests[self.posted]
+        let at = self.posted as usize;
+        // SAFETY: `grow` gave both room for `room` values, of which fewer are taken.
+        unsafe {
+            self.peers.as_mut_ptr().add(at).write(peer);
+            self.requests.as_mut_ptr().add(at)
+        }
     }
 
     #[cold]
@@ -118,47 +135,50 @@ impl Port {
         self.requests.resize(room, null_request());
         self.peers.resize(room, 0);
         self.statuses.reserve(room);
-    }
-
-    #[inline(always)]
-    fn posted(&mut self, peer: c_int) {
-        self.peers[self.posted] = peer;
-        self.posted += 1;
+        // A job of this many messages has no memory left for them.
+        self.room = c_int::try_from(room).expect("fewer than 2^31 messages of a rank at a time");
     }
 
     #[inline(always)]
     pub(crate) fn isend(&mut self, to: Rank, tag: Tag, span: Span) -> Result<()> {
         let (peer, tag) = (self.peer("post_send", to)?, self.tag("post_send", tag)?);
         let (at, n) = self.segment.place("post_send", span)?;
-        let request: *mut MPI_Request = self.slot();
+        let request = self.slot(peer);
         // SAFETY: *Live*, *Inside*, *Alive*.
-        unsafe {
-            let at = at.cast_const().cast();
-            mpi!(MPI_Isend(at, n, tailback_mpi_byte, peer, tag, self.comm.raw, request), self.job_rank(peer))
-        }?;
-        self.posted(peer);
-        Ok(())
+        let code =
+            unsafe { ffi::MPI_Isend(at.cast_const().cast(), n, tailback_mpi_byte, peer, tag, self.comm.raw, request) };
+        self.posted("MPI_Isend", code)
     }
 
     #[inline(always)]
     pub(crate) fn irecv(&mut self, from: Rank, tag: Tag, span: Span) -> Result<()> {
         let (peer, tag) = (self.peer("post_recv", from)?, self.tag("post_recv", tag)?);
         let (at, n) = self.segment.place("post_recv", span)?;
-        let request: *mut MPI_Request = self.slot();
+        let request = self.slot(peer);
         // SAFETY: *Live*, *Inside*, *Alive*.
-        unsafe {
-            let at = at.cast();
-            mpi!(MPI_Irecv(at, n, tailback_mpi_byte, peer, tag, self.comm.raw, request), self.job_rank(peer))
-        }?;
-        self.posted(peer);
+        let code = unsafe { ffi::MPI_Irecv(at.cast(), n, tailback_mpi_byte, peer, tag, self.comm.raw, request) };
+        self.posted("MPI_Irecv", code)
+    }
+
+    /// Counts the message that [`Port::slot`] made room for, if MPI took it.
+    #[inline(always)]
+    fn posted(&mut self, call: &'static str, code: c_int) -> Result<()> {
+        if code != 0 {
+            return Err(self.post_failure(call, code));
+        }
+        self.posted += 1;
         Ok(())
+    }
+
+    #[cold]
+    fn post_failure(&self, call: &'static str, code: c_int) -> Error {
+        failure(call, code, self.job_rank(self.peers[self.posted as usize]))
     }
 
     #[inline(always)]
     pub(crate) fn wait_all(&mut self) -> Result<()> {
-        let n = count("wait_all", self.posted)?;
-        // SAFETY: *Live*; the first `n` of `requests` are active and ours, and `statuses` has room for as many.
-        let code = unsafe { ffi::MPI_Waitall(n, self.requests.as_mut_ptr(), self.statuses.as_mut_ptr()) };
+        // SAFETY: *Live*; the first `posted` of `requests` are active and ours, and `statuses` has room for as many.
+        let code = unsafe { ffi::MPI_Waitall(self.posted, self.requests.as_mut_ptr(), self.statuses.as_mut_ptr()) };
         if code != 0 {
             return Err(self.wait_failure(code));
         }
@@ -170,7 +190,7 @@ impl Port {
     #[cold]
     fn wait_failure(&self, code: c_int) -> Error {
         if code == tailback_mpi_err_in_status {
-            for (i, &peer) in self.peers[..self.posted].iter().enumerate() {
+            for (i, &peer) in self.peers[..self.posted as usize].iter().enumerate() {
                 // SAFETY: with this code MPI has set the error field of all `n` statuses, which are plain numbers.
                 let error = unsafe { (&raw const (*self.statuses.as_ptr().add(i)).MPI_ERROR).read() };
                 if error != 0 && error != tailback_mpi_err_pending {
