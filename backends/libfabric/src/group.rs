@@ -89,10 +89,6 @@ impl RawGroup for LibfabricGroup {
 
     #[inline]
     fn wait(&mut self, lane: Lane) -> Result<()> {
-        let mut engine = self.engine.borrow_mut();
-        while !engine.is_complete(self.slot, number(lane)) {
-            engine.progress(Idle::Wait)?;
-        }
-        Ok(())
+        self.engine.borrow_mut().wait(self.slot, number(lane))
     }
 }

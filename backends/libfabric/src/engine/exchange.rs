@@ -3,7 +3,7 @@
 //! The cards go round by Bruck's algorithm: in step k each member sends what it has to the member 2^k before it, so
 //! ceil(log2 n) messages each suffice, to the same partners that a dissemination barrier has.
 
-use tailback_transport::{Error, Idle, Rank, Result, Span, Tag};
+use tailback_transport::{Error, Rank, Result, Span, Tag};
 
 use super::groups::{GroupState, Member};
 use super::{Engine, Slot};
@@ -51,9 +51,7 @@ impl Engine {
             let (to, from) = (Rank::from((rank + size - have) % size), Rank::from((rank + have) % size));
             self.post_recv(slot, SETUP, from, Tag(step), Span::new(at(have), more * Card::LEN))?;
             self.post_send(slot, SETUP, to, Tag(step), Span::new(at(0), more * Card::LEN))?;
-            while !self.is_complete(slot, SETUP) {
-                self.progress(Idle::Wait)?;
-            }
+            self.wait(slot, SETUP)?;
             (have, step) = (have + more, step + 1);
         }
         for distance in 0..size {

@@ -26,27 +26,29 @@ const LINGER: Duration = Duration::from_millis(20);
 
 impl Engine {
     /// One round for every peer and every group.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn progress(&mut self, idle: Idle) -> Result<()> {
         if self.poll()? > 0 {
             self.fruitless = 0;
             return Ok(());
         }
-        if idle == Idle::Wait {
-            self.pause()?;
+        match self.wait {
+            // No pause instruction: it takes as long as a read of the queue, and adds to the latency.
+            WaitMode::Spin => Ok(()),
+            _ if idle == Idle::Return => Ok(()),
+            mode => self.pause(mode),
         }
-        Ok(())
     }
 
     /// Reads completions and posts what waited for room: how many completions there were.
-    #[inline]
+    #[inline(always)]
     pub(super) fn poll(&mut self) -> Result<usize> {
         let (groups, mut wrong) = (&mut self.groups, None);
         let count = self.endpoint.poll(|done| note(groups, &mut wrong, done));
         self.polled(count, wrong)
     }
 
-    #[inline]
+    #[inline(always)]
     fn polled(&mut self, count: std::result::Result<usize, crate::ffi::Failure>, wrong: Option<Done>) -> Result<usize> {
         let count = count.map_err(|failure| self.error(failure))?;
         if let Some(done) = wrong {
@@ -74,10 +76,9 @@ impl Engine {
     }
 
     /// What the wait mode says.
-    fn pause(&mut self) -> Result<()> {
+    fn pause(&mut self, mode: WaitMode) -> Result<()> {
         self.fruitless = self.fruitless.saturating_add(1);
-        match (self.wait, self.endpoint.blocking()) {
-            // No pause instruction: it takes as long as a read of the queue, and adds to the latency.
+        match (mode, self.endpoint.blocking()) {
             (WaitMode::Spin, _) => {}
             (WaitMode::Yield, _) => thread::yield_now(),
             (WaitMode::Block, Blocking::Queue) => {

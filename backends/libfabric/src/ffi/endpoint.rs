@@ -146,7 +146,7 @@ impl Endpoint {
     }
 
     /// Posts a message.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send(&mut self, ticket: Ticket, span: Span, tag: u64) -> Result<Posted, Failure> {
         let (from, desc) = self.regions.place(ticket.region, span);
         let to = self.addresses[ticket.peer as usize];
@@ -164,7 +164,7 @@ impl Endpoint {
     }
 
     /// Posts a receive of a message from the ticket's peer, or with its tag where receives are not directed.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn receive(&mut self, ticket: Ticket, span: Span, tag: u64) -> Result<Posted, Failure> {
         let (into, desc) = self.regions.place(ticket.region, span);
         let from = if self.directed { self.addresses[ticket.peer as usize] } else { ANYONE };
@@ -207,7 +207,7 @@ impl Endpoint {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn post(
         &mut self,
         ticket: Ticket,
@@ -232,11 +232,15 @@ impl Endpoint {
     }
 
     /// Makes progress and hands over what completed: how many.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn poll(&mut self, done: impl FnMut(Done)) -> Result<usize, Failure> {
         let mut entries = [const { MaybeUninit::<fi_cq_msg_entry>::uninit() }; BATCH];
         // SAFETY: *Live*; the queue was opened for entries of this format, and there is room for as many as are asked for.
         let count = unsafe { fi_cq_read(self.cq, entries.as_mut_ptr().cast(), BATCH) };
+        // Out of the way of a rank that spins.
+        if is_busy(count) {
+            return Ok(0);
+        }
         self.completed("fi_cq_read", &entries, count, done)
     }
 
@@ -250,7 +254,6 @@ impl Endpoint {
         self.completed("fi_cq_sread", &entries, count, done)
     }
 
-    #[inline]
     fn completed(
         &mut self,
         call: &'static str,
@@ -258,13 +261,7 @@ impl Endpoint {
         count: isize,
         mut done: impl FnMut(Done),
     ) -> Result<usize, Failure> {
-        let Ok(count) = usize::try_from(count) else {
-            return match count {
-                code if is_busy(code) || code == -(FI_EINTR as isize) => Ok(0),
-                code if code == -(FI_EAVAIL as isize) => Err(self.failed_operation()),
-                code => Err(self.fabric.failure(call, code as i64)),
-            };
-        };
+        let Ok(count) = usize::try_from(count) else { return self.not_read(call, count) };
         for entry in &entries[..count] {
             // SAFETY: the library filled in as many entries as it said.
             let entry = unsafe { entry.assume_init_ref() };
@@ -278,6 +275,16 @@ impl Endpoint {
             done(Done { ticket, len: entry.len });
         }
         Ok(count)
+    }
+
+    /// What a code of the queue's means that is no number of entries.
+    #[cold]
+    fn not_read(&mut self, call: &'static str, code: isize) -> Result<usize, Failure> {
+        match code {
+            code if is_busy(code) || code == -(FI_EINTR as isize) => Ok(0),
+            code if code == -(FI_EAVAIL as isize) => Err(self.failed_operation()),
+            code => Err(self.fabric.failure(call, code as i64)),
+        }
     }
 
     /// Reads the error that the queue announced.

@@ -47,7 +47,6 @@ pub(crate) struct Ticket {
 #[repr(C)]
 struct Slot {
     context: fi_context2,
-    index: u32,
     ticket: Ticket,
 }
 
@@ -57,15 +56,14 @@ const CHUNK: usize = 256;
 #[derive(Default)]
 pub(super) struct Slots {
     chunks: Vec<*mut Slot>,
-    free: Vec<u32>,
+    free: Vec<*mut Slot>,
 }
 
 impl Slots {
     /// A context for an operation that is about to be posted.
     #[inline]
     pub(super) fn take(&mut self, ticket: Ticket) -> *mut c_void {
-        let index = self.free.pop().unwrap_or_else(|| self.grow(ticket));
-        let slot = self.address(index);
+        let slot = self.free.pop().unwrap_or_else(|| self.grow(ticket));
         // SAFETY: the slot is in a chunk of ours and free, so nothing refers to it.
         unsafe { (*slot).ticket = ticket };
         slot.cast()
@@ -79,30 +77,23 @@ impl Slots {
     pub(super) unsafe fn give_back(&mut self, context: *mut c_void) -> Ticket {
         let slot: *mut Slot = context.cast();
         // SAFETY: a slot of ours, whose operation is over: the provider no longer touches it.
-        let (index, ticket) = unsafe { ((*slot).index, (*slot).ticket) };
-        self.free.push(index);
+        let ticket = unsafe { (*slot).ticket };
+        self.free.push(slot);
         ticket
     }
 
-    fn address(&self, index: u32) -> *mut Slot {
-        let index = index as usize;
-        // SAFETY: indices below CHUNK stay inside the chunk.
-        unsafe { self.chunks[index / CHUNK].add(index % CHUNK) }
-    }
-
+    /// A new chunk: its first slot, the others are free.
     #[cold]
-    fn grow(&mut self, ticket: Ticket) -> u32 {
-        let first = self.chunks.len() * CHUNK;
-        let chunk: Box<[Slot]> = (first..first + CHUNK)
-            .map(|index| Slot {
-                context: fi_context2 { internal: [std::ptr::null_mut(); 8] },
-                index: u32::try_from(index).expect("fewer than 2^32 operations in flight"),
-                ticket,
-            })
-            .collect();
-        self.chunks.push(Box::into_raw(chunk).cast());
-        self.free.extend((first + 1..first + CHUNK).rev().map(|index| index as u32));
-        first as u32
+    fn grow(&mut self, ticket: Ticket) -> *mut Slot {
+        let empty = || Slot { context: fi_context2 { internal: [std::ptr::null_mut(); 8] }, ticket };
+        let chunk: Box<[Slot]> = std::iter::repeat_with(empty).take(CHUNK).collect();
+        let first: *mut Slot = Box::into_raw(chunk).cast();
+        self.chunks.push(first);
+        // All chunks may be free at once: giving back never allocates.
+        self.free.reserve(self.chunks.len() * CHUNK);
+        // SAFETY: indices below CHUNK stay inside the chunk.
+        self.free.extend((1..CHUNK).rev().map(|index| unsafe { first.add(index) }));
+        first
     }
 }
 
