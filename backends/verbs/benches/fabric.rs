@@ -1,12 +1,12 @@
-//! The loops of perftest over [`VerbsTransport`]: two ranks on this machine, one line per measurement. `ci/bench verbs` runs
-//! them in turn with perftest's own programs and compares.
+//! The loops of perftest over [`VerbsTransport`]: two ranks on this machine, one loop a run, as perftest's programs do.
+//! `ci/bench verbs` runs them in turn with those and compares.
 //!
 //! - `send_lat`: 8 bytes there and back by messages, half of it (ib_send_lat).
 //! - `write_lat`: 8 bytes there and back by puts that the target finds in its memory, half of it (ib_write_lat).
-//! - `read_lat`: one get of 8 bytes (ib_read_lat).
-//! - `write_bw`: puts of 64 KiB, one flush at the end (ib_write_bw).
+//! - `read_lat`: one get of 8 bytes (ib_read_lat); the other rank sleeps, as perftest's server does.
+//! - `write_bw`: puts of 64 KiB, one flush at the end (ib_write_bw); likewise.
 //!
-//! Latencies are medians in microseconds, the bandwidth is in MiB/s. `fabric ITERATIONS`
+//! Latencies are medians in microseconds, the bandwidth is in MiB/s. `fabric LOOP ITERATIONS`
 
 #![allow(clippy::print_stdout)]
 
@@ -26,10 +26,21 @@ const LONG: usize = 65_536;
 const OUT: Span = Span { offset: 0, len: 8 };
 const INTO: Span = Span { offset: 64, len: 8 };
 
+/// A loop: its figure after so many iterations.
+type Loop = fn(&mut VerbsGroup, usize) -> Result<f64>;
+
+const LOOPS: [(&str, Loop); 4] =
+    [("send_lat", send_lat), ("write_lat", write_lat), ("read_lat", read_lat), ("write_bw", write_bw)];
+
 fn main() -> ExitCode {
-    let iterations = std::env::args().skip(1).find_map(|word| word.parse().ok()).unwrap_or(1000);
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let chosen = words.first().and_then(|name| LOOPS.iter().find(|(of, _)| of == name));
+    let (Some((_, run)), Some(Ok(iterations))) = (chosen, words.get(1).map(|word| word.parse())) else {
+        eprintln!("usage: fabric send_lat|write_lat|read_lat|write_bw ITERATIONS (ci/bench verbs calls it)");
+        return ExitCode::SUCCESS;
+    };
     let done = match JoinConfig::from_env() {
-        Ok(Some(config)) => as_rank(config, iterations).map(|()| 0),
+        Ok(Some(config)) => as_rank(config, *run, iterations).map(|()| 0),
         Ok(None) => start(),
         Err(error) => Err(error),
     };
@@ -42,41 +53,35 @@ fn main() -> ExitCode {
     }
 }
 
-/// Starts this program again as two ranks, on a core each.
+/// Starts this program again as two ranks, on a core each: the one that measures on the second, as perftest's client is
+/// in `ci/bench verbs`, for the first core has the machine's interrupts.
 fn start() -> Result<i32> {
     let program = std::env::current_exe().map_err(|source| Error::Io { operation: "start", peer: None, source })?;
     let command = [program.into()].into_iter().chain(std::env::args_os().skip(1)).collect::<Vec<OsString>>();
     let mut options = LaunchOptions::new(2, command);
     options.setup = Box::new(|rank| RankSetup {
-        prefix: ["taskset", "-c"].map(Into::into).into_iter().chain([rank.to_string().into()]).collect(),
+        prefix: ["taskset", "-c"].map(Into::into).into_iter().chain([(1 - rank.index()).to_string().into()]).collect(),
         ..RankSetup::default()
     });
     launch::run(&options)
 }
 
-fn as_rank(mut config: JoinConfig, iterations: usize) -> Result<()> {
+fn as_rank(mut config: JoinConfig, run: Loop, iterations: usize) -> Result<()> {
     config.stall_limit = None; // an emulated machine takes its time, and nobody ticks
     let mut bootstrap = TcpBootstrap::join(config, Arc::new(Monitor::new()))?;
     let config = VerbsConfig { wait: Some(WaitMode::Spin), ..VerbsConfig::default() };
     let mut transport = VerbsTransport::open(&mut bootstrap, &config)?;
     let members = [Rank(0), Rank(1)];
     let mut group = transport.group(&members, 2 * LONG)?;
-    // Its barrier makes sure that both are there.
+    // Its barrier makes sure that both are connected.
     let mut everyone = Collective::new(transport).group(&members, 0)?;
-    let speaks = bootstrap.rank() == Rank(0);
-    for (name, measure) in [
-        ("send_lat", send_lat as fn(&mut VerbsGroup, usize) -> Result<f64>),
-        ("write_lat", write_lat),
-        ("read_lat", read_lat),
-        ("write_bw", write_bw),
-    ] {
-        everyone.barrier()?;
-        let figure = measure(&mut group, iterations)?;
-        if speaks {
-            println!("{name} {figure:.2}");
-        }
-    }
     everyone.barrier()?;
+    let figure = run(&mut group, iterations)?;
+    if bootstrap.rank() == Rank(0) {
+        println!("{figure:.2}");
+    }
+    // Over the bootstrap, where a rank sleeps: one that spins would take a core from the emulation.
+    bootstrap.barrier()?;
     drop((group, everyone));
     bootstrap.finish()
 }
@@ -117,11 +122,20 @@ fn send_lat(group: &mut VerbsGroup, iterations: usize) -> Result<f64> {
     Ok(round / 2.0)
 }
 
-fn write_lat(group: &mut VerbsGroup, iterations: usize) -> Result<f64> {
-    let (peer, first) = (Rank(1 - group.rank().0), group.rank() == Rank(0));
-    // Both learn where the other's segment is, so that no put below waits for that.
+/// Both learn where the other's segment is: the one that sleeps later could not say.
+fn meet(group: &mut VerbsGroup) -> Result<()> {
+    let peer = Rank(1 - group.rank().0);
     group.put(peer, Span::new(128, 8), 192)?;
     group.flush(peer)?;
+    // The other's question, too, was answered when its word has come.
+    group.post_send(Lane::Data, peer, Tag(2), OUT)?;
+    group.post_recv(Lane::Data, peer, Tag(2), INTO)?;
+    group.wait(Lane::Data)
+}
+
+fn write_lat(group: &mut VerbsGroup, iterations: usize) -> Result<f64> {
+    let (peer, first) = (Rank(1 - group.rank().0), group.rank() == Rank(0));
+    meet(group)?;
     let round = median(group, iterations, |group, i| {
         let number = (i as u64 + 1).to_le_bytes();
         // Two places in turn: the answer to a number proves that the put of the one before has left its place.
@@ -142,6 +156,7 @@ fn write_lat(group: &mut VerbsGroup, iterations: usize) -> Result<f64> {
 }
 
 fn read_lat(group: &mut VerbsGroup, iterations: usize) -> Result<f64> {
+    meet(group)?;
     if group.rank() != Rank(0) {
         return Ok(0.0);
     }
@@ -152,6 +167,7 @@ fn read_lat(group: &mut VerbsGroup, iterations: usize) -> Result<f64> {
 }
 
 fn write_bw(group: &mut VerbsGroup, iterations: usize) -> Result<f64> {
+    meet(group)?;
     if group.rank() != Rank(0) {
         return Ok(0.0);
     }

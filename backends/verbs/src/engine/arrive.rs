@@ -21,18 +21,24 @@ impl Engine {
         link.credits += credits;
         if len > 0 {
             let at = buffer as usize * BUFFER;
-            link.owed += 1;
             if matches!(link.incoming, Incoming::Header) {
                 self.arrive_header(peer, at, len)?;
             } else {
                 self.absorb(peer, at, len)?;
             }
         }
-        let Route::Linked(link) = &mut self.peers[peer].route else { return Ok(()) };
-        link.repost(Rank::from(peer), buffer)?;
+        let state = &mut self.peers[peer];
+        let Route::Linked(link) = &mut state.route else { return Ok(()) };
+        if len > 0 {
+            link.free(Rank::from(peer), buffer)?;
+        } else {
+            link.repost(Rank::from(peer), buffer)?;
+        }
         // A message is as good as a greeting.
         if !link.heard {
             self.hear(peer)?;
+        } else if state.out.is_empty() && !link.owes_much() {
+            return Ok(());
         }
         self.pump(peer)
     }
@@ -47,11 +53,36 @@ impl Engine {
         let Some(header) = Header::decode(&bytes) else {
             return Err(self.protocol(peer, format!("{len} bytes without a header")));
         };
+        if header.length == (len - HEADER) as u64 && self.arrive_whole(peer, &header, at + HEADER)? {
+            return Ok(());
+        }
         let incoming = self.begin(peer, header)?;
         if let Route::Linked(link) = &mut self.peers[peer].route {
             link.incoming = incoming;
         }
         self.absorb(peer, at + HEADER, len - HEADER)
+    }
+
+    /// A message that is whole in its first buffer, and whose receive waits, is over at once: whether it is one.
+    #[inline]
+    fn arrive_whole(&mut self, peer: usize, header: &Header, at: usize) -> Result<bool> {
+        let (Message::Send { lane, tag }, Some(slot)) = (header.message, self.groups.find(header.group)) else {
+            return Ok(false);
+        };
+        let (group, from, len) = (self.groups.at_mut(slot), header.from as usize, header.length as usize);
+        if group.ranks.get(from) != Some(&Rank::from(peer)) {
+            return Ok(false);
+        }
+        let Some(span) = group.members[from].take_posted(lane, tag) else { return Ok(false) };
+        if span.len != len {
+            return Err(self.protocol(peer, wrong_length(len, span.len)));
+        }
+        if let Route::Linked(link) = &self.peers[peer].route {
+            group.segment.copy_from(span.offset, &link.memory, at, len);
+        }
+        group.pending[lane as usize] -= 1;
+        self.peers[peer].open -= 1;
+        Ok(true)
     }
 
     /// Payload arrived: it goes where the message under way says.

@@ -47,9 +47,9 @@ impl Member {
     }
 
     /// Takes the oldest receive that a message with this lane and tag completes.
+    #[inline]
     pub(super) fn take_posted(&mut self, lane: Lane, tag: Tag) -> Option<Span> {
-        let at = self.posted.iter().position(|&(l, t, _)| l == lane && t == tag)?;
-        self.posted.remove(at).map(|(_, _, span)| span)
+        take(&mut self.posted, lane, tag)
     }
 
     /// Lets a message wait.
@@ -58,15 +58,27 @@ impl Member {
     }
 
     /// Takes the oldest waiting message with this lane and tag.
+    #[inline]
     pub(super) fn take_unexpected(&mut self, lane: Lane, tag: Tag) -> Option<Vec<u8>> {
-        let at = self.unexpected.iter().position(|&(l, t, _)| l == lane && t == tag)?;
-        self.unexpected.remove(at).map(|(_, _, data)| data)
+        take(&mut self.unexpected, lane, tag)
     }
 
     /// Receives that wait.
     pub(super) fn receives(&self) -> usize {
         self.posted.len()
     }
+}
+
+/// Takes the first with this lane and tag, which is most often the first of all.
+#[inline]
+fn take<T>(from: &mut VecDeque<(Lane, Tag, T)>, lane: Lane, tag: Tag) -> Option<T> {
+    let fits = |&(l, t, _): &(Lane, Tag, T)| l == lane && t == tag;
+    let taken = match from.front() {
+        None => None,
+        Some(first) if fits(first) => from.pop_front(),
+        Some(_) => from.iter().position(fits).and_then(|at| from.remove(at)),
+    };
+    taken.map(|(_, _, what)| what)
 }
 
 /// One group as its engine sees it.
@@ -102,7 +114,8 @@ pub(super) struct Early {
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     slots: Vec<Option<GroupState>>,
-    by_id: HashMap<u64, Slot>,
+    /// The live ones. Every message is looked up here, and a rank has a handful of them: no table is faster.
+    live: Vec<(u64, Slot)>,
     dropped: HashSet<u64>,
     /// How many groups were made of which members.
     made: HashMap<Vec<Rank>, u64>,
@@ -134,7 +147,7 @@ impl Groups {
             self.slots.len() - 1
         });
         self.slots[slot] = Some(state);
-        self.by_id.insert(id, slot);
+        self.live.push((id, slot));
         (slot, self.early.remove(&id).unwrap_or_default())
     }
 
@@ -154,8 +167,9 @@ impl Groups {
     }
 
     /// The live group with this id.
+    #[inline]
     pub(super) fn find(&self, id: u64) -> Option<Slot> {
-        self.by_id.get(&id).copied()
+        self.live.iter().find(|&&(live, _)| live == id).map(|&(_, slot)| slot)
     }
 
     /// Whether this rank had that group and dropped it.
@@ -173,7 +187,7 @@ impl Groups {
         let group = self.at_mut(slot);
         group.dropped = true;
         let id = group.id;
-        self.by_id.remove(&id);
+        self.live.retain(|&(live, _)| live != id);
         self.dropped.insert(id);
         self.release(slot);
     }

@@ -1,9 +1,10 @@
 //! One other rank of the job: the pair that connects to it, what waits to be posted, and how much is open with it.
 //!
 //! Flow control: a rank has [`CREDITS`] buffers for each connected peer, and the peer sends no more than it knows to be
-//! free. Freed buffers are told with every buffer sent, or alone once half of them are. Such a message needs no credit: at most
-//! two of them can be under way, for the peer must have used half of its credits for each, and [`SPARE`] buffers are
-//! there for them. So a receive queue never runs dry.
+//! free. Freed buffers go back to the device some at a time; from then on the next message tells of them, or one of its
+//! own once half of them are untold. Such a message needs no credit: at most two of them can be under way, for the peer
+//! must have used half of its credits for each, and [`SPARE`] buffers are there for them. So a receive queue never runs
+//! dry.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -17,8 +18,10 @@ use crate::wire::{Address, HEADER, Header};
 
 /// Buffers for a peer's messages.
 pub(super) const CREDITS: u32 = 32;
-/// Buffers for its messages without credit.
+/// Buffers for its messages without credit. These go back to the device at once.
 const SPARE: u32 = 4;
+/// So many buffers go back to the device together: few enough that a peer without credits is told of those before.
+const FREED: usize = 8;
 /// Bytes of a buffer.
 pub(super) const BUFFER: usize = 8192;
 /// Requests that may be under way to a peer.
@@ -99,7 +102,9 @@ pub(super) struct Link {
     unsignalled: u32,
     /// Buffers of the peer's known to be free.
     pub(super) credits: u32,
-    /// Buffers of this rank's that were freed and not yet told.
+    /// Buffers of this rank's that were freed and are not yet the device's.
+    freed: Vec<u32>,
+    /// Buffers of this rank's that were given back and not yet told.
     pub(super) owed: u32,
     pub(super) incoming: Incoming,
 }
@@ -129,11 +134,25 @@ impl Link {
             first_open: 0,
             unsignalled: 0,
             credits: CREDITS,
+            freed: Vec::with_capacity(FREED),
             owed: 0,
             incoming: Incoming::Header,
         };
         (0..CREDITS + SPARE).try_for_each(|buffer| link.repost(rank, buffer))?;
         Ok(link)
+    }
+
+    /// The payload of a buffer was taken: it goes back to the device with others.
+    #[inline]
+    pub(super) fn free(&mut self, rank: Rank, buffer: u32) -> Result<()> {
+        self.freed.push(buffer);
+        if self.freed.len() < FREED {
+            return Ok(());
+        }
+        self.freed.iter().try_for_each(|&buffer| self.repost(rank, buffer))?;
+        self.freed.clear();
+        self.owed += FREED as u32;
+        Ok(())
     }
 
     /// Gives a buffer back to the device.

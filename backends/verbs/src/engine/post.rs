@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use tailback_transport::{Idle, Lane, Rank, Result, Span, Tag};
+use tailback_transport::{Error, Idle, Lane, Rank, Result, Span, Tag};
 
 use super::Engine;
 use super::arrive::wrong_length;
@@ -75,14 +75,15 @@ impl Engine {
         if peer == self.me.index() {
             return self.send_to_self(slot, lane, to, tag, span);
         }
+        if self.send_at_once(peer, slot, lane, tag, span)? {
+            return Ok(());
+        }
         self.reach(peer)?;
         let group = self.groups.at_mut(slot);
         group.pending[lane as usize] += 1;
         group.used += 1;
-        let state = &mut self.peers[peer];
-        state.open += 1;
-        state.out.push_back(Work::Send { slot, lane, tag, span, at: 0, begun: false });
-        self.pump(peer)
+        self.peers[peer].open += 1;
+        self.submit(peer, Work::Send { slot, lane, tag, span, at: 0, begun: false })
     }
 
     /// Receives a message that is there already, or lets the receive wait for it.
@@ -167,7 +168,8 @@ impl Engine {
         if self.is_flushed(slot, to)? {
             return self.glance();
         }
-        while !self.is_flushed(slot, to)? {
+        // The fence is on its way, and a peer that is lost makes progress fail.
+        while self.groups.at(slot).members[to.index()].accesses > 0 {
             self.progress(Idle::Wait)?;
         }
         Ok(())
@@ -197,15 +199,17 @@ impl Engine {
         let member = &mut group.members[member.index()];
         member.accesses += 1;
         match &mut member.key {
-            Key::Known { .. } => state.out.push_back(work),
-            Key::Asked(waiting) => waiting.push(work),
+            Key::Known { .. } => self.submit(peer, work),
+            Key::Asked(waiting) => {
+                waiting.push(work);
+                Ok(())
+            }
             Key::Unknown => {
                 member.key = Key::Asked(vec![work]);
                 let request = Header { message: Message::KeyRequest, from: rank, group: id, length: 0 };
-                state.out.push_back(Work::Say(request));
+                self.submit(peer, Work::Say(request))
             }
         }
-        self.pump(peer)
     }
 
     /// The rounds of a call that had nothing to wait for: peers are served now and then all the same.
@@ -221,14 +225,22 @@ impl Engine {
     #[inline]
     fn check(&self, slot: Slot, member: Rank, span: Span) -> Result<usize> {
         let group = self.groups.at(slot);
-        let Some(rank) = group.ranks.get(member.index()) else {
-            return Err(self.usage(format!("no member {member} in a group of {}", group.ranks.len())));
-        };
-        if span.offset.checked_add(span.len).is_none_or(|end| end > group.segment.len()) {
-            let (offset, len, size) = (span.offset, span.len, group.segment.len());
-            return Err(self.usage(format!("{len} bytes from {offset} are not in a segment of {size}")));
+        let size = group.segment.len();
+        match group.ranks.get(member.index()) {
+            Some(rank) if span.len <= size && span.offset <= size - span.len => Ok(rank.index()),
+            _ => Err(self.refused(slot, member, span)),
         }
-        Ok(rank.index())
+    }
+
+    /// Why [`Engine::check`] says no.
+    #[cold]
+    fn refused(&self, slot: Slot, member: Rank, span: Span) -> Error {
+        let group = self.groups.at(slot);
+        if member.index() >= group.ranks.len() {
+            return self.usage(format!("no member {member} in a group of {}", group.ranks.len()));
+        }
+        let (offset, len, size) = (span.offset, span.len, group.segment.len());
+        self.usage(format!("{len} bytes from {offset} are not in a segment of {size}"))
     }
 
     fn send_to_self(&mut self, slot: Slot, lane: Lane, to: Rank, tag: Tag, span: Span) -> Result<()> {

@@ -10,8 +10,9 @@ use super::peer::{Done, Route};
 use super::{DATAGRAM, Engine, RECEIVE};
 use crate::ffi::{self, Completion, Context, Event};
 
-/// A spinning rank looks at clocks and at the device's events once in so many fruitless rounds.
-const LOOK_EVERY: u32 = 512;
+/// A spinning rank looks at clocks and at the device's events once in so many fruitless rounds: a system call a
+/// millisecond, or less.
+const LOOK_EVERY: u32 = 8192;
 
 /// A port that is down for so long does not come back in time: the device's own retries take about as long.
 const PORT_PATIENCE: Duration = Duration::from_secs(5);
@@ -30,10 +31,8 @@ impl Engine {
         self.rounds = self.rounds.wrapping_add(1);
         match (self.wait, idle) {
             (WaitMode::Block, Idle::Wait) => self.sleep(),
-            (WaitMode::Spin, _) => {
-                std::hint::spin_loop();
-                self.look_sometimes()
-            }
+            // No pause instruction: it takes as long as a look at the queue, and adds to the latency.
+            (WaitMode::Spin, _) => self.look_sometimes(),
             // A caller that keeps asking would keep the core from the rank it waits for.
             (WaitMode::Yield | WaitMode::Block, _) => {
                 std::thread::yield_now();
@@ -42,6 +41,7 @@ impl Engine {
         }
     }
 
+    #[inline]
     fn look_sometimes(&mut self) -> Result<()> {
         if self.rounds.is_multiple_of(LOOK_EVERY) { self.look_at_device() } else { Ok(()) }
     }

@@ -4,9 +4,9 @@
 //! Longer ones are taken from the segment by the device, without a copy. The last request of a long message tells of its
 //! completion, and so do gets and fences; of the others every so many, to free the places of the send queue.
 
-use tailback_transport::{Result, Span};
+use tailback_transport::{Lane, Result, Span, Tag};
 
-use super::groups::{Groups, Key, Slot};
+use super::groups::{GroupState, Groups, Key, Slot};
 use super::peer::{BUFFER, Done, Link, Route, Work};
 use super::{Engine, send_id};
 use crate::ffi::Piece;
@@ -23,6 +23,37 @@ enum Step {
 }
 
 impl Engine {
+    /// Sends a message that travels inside its request, if nothing is before it and it goes: whether it did.
+    #[inline]
+    pub(super) fn send_at_once(&mut self, peer: usize, slot: Slot, lane: Lane, tag: Tag, span: Span) -> Result<bool> {
+        let state = &mut self.peers[peer];
+        let Route::Linked(link) = &mut state.route else { return Ok(false) };
+        let goes = state.out.is_empty() && link.credits > 0 && link.has_room();
+        if !goes || HEADER + span.len > link.pair.inline() {
+            return Ok(false);
+        }
+        send_short(link, peer, self.groups.at(slot), lane, tag, span)?;
+        Ok(true)
+    }
+
+    /// Posts work at once if nothing is before it and it goes, else lets it wait for its turn.
+    #[inline]
+    pub(super) fn submit(&mut self, peer: usize, mut work: Work) -> Result<()> {
+        let max = self.endpoint.choice.port.max_message as usize;
+        let state = &mut self.peers[peer];
+        if let Route::Linked(link) = &mut state.route
+            && state.out.is_empty()
+            && link.has_room()
+        {
+            let mut poster = Poster { peer, link, groups: &mut self.groups, open: &mut state.open, max };
+            if let Step::Posted = poster.post(&mut work)? {
+                return poster.settle();
+            }
+        }
+        state.out.push_back(work);
+        self.pump(peer)
+    }
+
     /// Posts as much as goes.
     pub(super) fn pump(&mut self, peer: usize) -> Result<()> {
         let max = self.endpoint.choice.port.max_message as usize;
@@ -39,10 +70,7 @@ impl Engine {
                 Step::Stuck => break,
             }
         }
-        if poster.link.owes_much() && poster.link.has_room() {
-            poster.credit(false)?;
-        }
-        Ok(())
+        poster.settle()
     }
 
     /// Makes sure that the completion of everything posted to `peer` will be told.
@@ -60,6 +88,28 @@ impl Engine {
     pub(super) fn has_under_way(&self) -> bool {
         self.peers.iter().any(|peer| matches!(&peer.route, Route::Linked(link) if !link.is_idle()))
     }
+}
+
+/// Sends a message inside its request. There are a credit and a place for it.
+#[inline]
+fn send_short(link: &mut Link, peer: usize, group: &GroupState, lane: Lane, tag: Tag, span: Span) -> Result<()> {
+    let header = header(group, lane, tag, span).encode();
+    link.credits -= 1;
+    let owed = link.take_owed();
+    let (number, signalled) = link.begin(Done::Nothing, false);
+    link.pair.send_inline(send_id(peer, number), signalled, owed, &header, body(group, span, span.len))
+}
+
+#[inline]
+fn header(group: &GroupState, lane: Lane, tag: Tag, span: Span) -> Header {
+    let message = Message::Send { lane, tag };
+    Header { message, from: group.rank, group: group.id, length: span.len as u64 }
+}
+
+/// The first `len` bytes of a message's payload.
+#[inline]
+fn body(group: &GroupState, span: Span, len: usize) -> Option<Piece> {
+    (len > 0).then(|| group.segment.piece(span.offset, len))
 }
 
 /// A link and what its work refers to.
@@ -99,25 +149,21 @@ impl Poster<'_> {
         let Work::Send { slot, lane, tag, span, at, begun } = work else { return Ok(Step::Posted) };
         let (slot, lane, span) = (*slot, *lane, *span);
         let group = self.groups.at(slot);
-        let message = Message::Send { lane, tag: *tag };
-        let header = Header { message, from: group.rank, group: group.id, length: span.len as u64 }.encode();
-        self.link.credits -= 1;
-        let owed = self.link.take_owed();
-        let body = |len: usize| (len > 0).then(|| group.segment.piece(span.offset, len));
         if HEADER + span.len <= self.link.pair.inline() {
-            let (number, signalled) = self.link.begin(Done::Nothing, false);
-            let id = send_id(self.peer, number);
-            self.link.pair.send_inline(id, signalled, owed, &header, body(span.len))?;
+            send_short(self.link, self.peer, group, lane, *tag, span)?;
             *self.open -= 1;
             self.groups.at_mut(slot).pending[lane as usize] -= 1;
             self.groups.unuse(slot, 1);
             return Ok(Step::Posted);
         }
+        let header = header(group, lane, *tag, span).encode();
+        self.link.credits -= 1;
+        let owed = self.link.take_owed();
         let len = span.len.min(BUFFER - HEADER);
         let last = len == span.len;
         let (number, signalled) = self.link.begin(if last { Done::Send { slot, lane } } else { Done::Nothing }, last);
         let head = self.link.stage(number, &header);
-        self.link.pair.send(send_id(self.peer, number), signalled, owed, Some(head), body(len))?;
+        self.link.pair.send(send_id(self.peer, number), signalled, owed, Some(head), body(group, span, len))?;
         (*at, *begun) = (len, true);
         Ok(if last { Step::Posted } else { Step::Part })
     }
@@ -160,6 +206,12 @@ impl Poster<'_> {
         }
         *at += len;
         Ok(if last { Step::Posted } else { Step::Part })
+    }
+
+    /// Tells of freed buffers, if there are many that no message told of.
+    #[inline]
+    fn settle(&mut self) -> Result<()> {
+        if self.link.owes_much() && self.link.has_room() { self.credit(false) } else { Ok(()) }
     }
 
     /// Tells of freed buffers, and of nothing else.
