@@ -20,7 +20,8 @@ use crate::wire::{Address, HEADER, Header};
 pub(super) const CREDITS: u32 = 32;
 /// Buffers for its messages without credit. These go back to the device at once.
 const SPARE: u32 = 4;
-/// So many buffers go back to the device together: few enough that a peer without credits is told of those before.
+/// So many buffers go back to the device together. What is held back until then is less than half of the credits, so a
+/// peer that has used all of them is told of the others.
 const FREED: usize = 8;
 /// Bytes of a buffer.
 pub(super) const BUFFER: usize = 8192;

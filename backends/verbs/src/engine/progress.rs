@@ -10,9 +10,10 @@ use super::peer::{Done, Route};
 use super::{DATAGRAM, Engine, RECEIVE};
 use crate::ffi::{self, Completion, Context, Event};
 
-/// A spinning rank looks at clocks and at the device's events once in so many fruitless rounds: a system call a
-/// millisecond, or less.
-const LOOK_EVERY: u32 = 8192;
+/// A rank looks at clocks and at the device's events once in so many fruitless rounds: of some ten nanoseconds if it
+/// spins, of up to milliseconds if it offers its core to others after each.
+const LOOK_SPINNING: u32 = 8192;
+const LOOK_YIELDING: u32 = 256;
 
 /// A port that is down for so long does not come back in time: the device's own retries take about as long.
 const PORT_PATIENCE: Duration = Duration::from_secs(5);
@@ -32,18 +33,18 @@ impl Engine {
         match (self.wait, idle) {
             (WaitMode::Block, Idle::Wait) => self.sleep(),
             // No pause instruction: it takes as long as a look at the queue, and adds to the latency.
-            (WaitMode::Spin, _) => self.look_sometimes(),
+            (WaitMode::Spin, _) => self.look_every(LOOK_SPINNING),
             // A caller that keeps asking would keep the core from the rank it waits for.
             (WaitMode::Yield | WaitMode::Block, _) => {
                 std::thread::yield_now();
-                self.look_sometimes()
+                self.look_every(LOOK_YIELDING)
             }
         }
     }
 
     #[inline]
-    fn look_sometimes(&mut self) -> Result<()> {
-        if self.rounds.is_multiple_of(LOOK_EVERY) { self.look_at_device() } else { Ok(()) }
+    fn look_every(&mut self, rounds: u32) -> Result<()> {
+        if self.rounds.is_multiple_of(rounds) { self.look_at_device() } else { Ok(()) }
     }
 
     /// Takes what the queue has, up to a batch; whether there was anything.
