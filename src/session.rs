@@ -9,6 +9,7 @@ mod request;
 mod runs;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use tailback_transport::{Bootstrap, Capabilities, Monitor, Rank, Support, Transport};
@@ -39,6 +40,10 @@ impl Work for Request {
             Command::Congest => None,
             _ => Some(Duration::from_secs(60) + 4 * budget),
         })
+    }
+
+    fn interrupt(&self) -> Option<Arc<AtomicBool>> {
+        Some(interrupt::flag())
     }
 
     fn run<N: Networks>(&self, networks: &mut N, monitor: &Arc<Monitor>) -> u8 {

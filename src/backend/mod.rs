@@ -23,6 +23,7 @@ mod verbs;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use tailback_tcp::bootstrap::variables;
@@ -44,6 +45,9 @@ pub trait Work {
 
     /// How long a rank may make no progress.
     fn stall_limit(&self) -> Option<Duration>;
+
+    /// Raised once the user wants this work to end in order; `None` where a signal simply ends the ranks.
+    fn interrupt(&self) -> Option<Arc<AtomicBool>>;
 
     /// Does the work as one rank of a job and gives the exit code. Errors end the whole job.
     fn run<N: Networks>(&self, networks: &mut N, monitor: &Arc<Monitor>) -> u8;

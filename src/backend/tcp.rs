@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tailback_tcp::{JoinConfig, Secret, TcpBootstrap, TcpConfig, TcpTransport};
+use tailback_tcp::{Interrupt, JoinConfig, Secret, TcpBootstrap, TcpConfig, TcpTransport};
 use tailback_transport::{Bootstrap, Error, Monitor, Result as TransportResult};
 
 use super::{Networks, Variant, Visitor, Work, open_raw};
@@ -16,6 +16,7 @@ pub(super) fn over_own_bootstrap<W: Work>(
 ) -> Result<u8, String> {
     let text = |error: Error| error.to_string();
     config.stall_limit = request.stall_limit();
+    config.interrupt = request.interrupt().map(Interrupt::new);
     let secret = config.secret.clone();
     let monitor = Arc::new(Monitor::new());
     let bootstrap = TcpBootstrap::join(config, Arc::clone(&monitor)).map_err(text)?;

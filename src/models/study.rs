@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -86,6 +87,10 @@ impl Work for StudyRequest {
 
     fn stall_limit(&self) -> Option<Duration> {
         self.transport.stall_limit.or(Some(Duration::from_secs(120)))
+    }
+
+    fn interrupt(&self) -> Option<Arc<AtomicBool>> {
+        None
     }
 
     fn run<N: Networks>(&self, networks: &mut N, monitor: &Arc<Monitor>) -> u8 {

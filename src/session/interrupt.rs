@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 /// Raised by the first Ctrl-C or SIGTERM; the second ends the process at once. Signals belong to the process, so the flag
-/// does too. Ranks call this as soon as they have joined: from then on no signal makes the others take them for dead.
-/// Before, a rank that waits for others to appear ends at once.
+/// does too. Ranks call this before they join by our own bootstrap, which ends a rank that still waits for others, and
+/// as soon as MPI has started: from then on no signal makes the others take them for dead.
 pub fn flag() -> Arc<AtomicBool> {
     static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
     Arc::clone(FLAG.get_or_init(|| {

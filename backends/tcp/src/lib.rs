@@ -13,7 +13,7 @@ pub mod secret;
 mod transport;
 mod wire;
 
-pub use bootstrap::{JoinConfig, TcpBootstrap};
+pub use bootstrap::{Interrupt, JoinConfig, TcpBootstrap};
 pub use group::TcpGroup;
 pub use secret::Secret;
 pub use tailback_transport::WaitMode;

@@ -2,12 +2,13 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tailback_tcp::bootstrap::{Failure, OnFailure};
-use tailback_tcp::{JoinConfig, Secret, TcpBootstrap};
+use tailback_tcp::{Interrupt, JoinConfig, Secret, TcpBootstrap};
 use tailback_transport::{Bootstrap, Monitor, Rank};
 
 /// Keeps what would be printed, and how ranks end.
@@ -37,6 +38,8 @@ struct Job {
     record: Arc<Record>,
     join_timeout: Duration,
     stall_limit: Option<Duration>,
+    /// Raised when the user wants the job to end.
+    interrupt: Arc<AtomicBool>,
 }
 
 impl Job {
@@ -49,6 +52,7 @@ impl Job {
             record: Arc::default(),
             join_timeout: Duration::from_secs(60),
             stall_limit: None,
+            interrupt: Arc::default(),
         }
     }
 
@@ -58,6 +62,7 @@ impl Job {
         config.host = format!("node{rank}");
         config.join_timeout = self.join_timeout;
         config.stall_limit = self.stall_limit;
+        config.interrupt = Some(Interrupt::new(Arc::clone(&self.interrupt)));
         config.on_failure = self.record.clone();
         config
     }
@@ -319,6 +324,60 @@ fn a_rank_that_leaves_early_is_named_by_those_who_need_it() {
     });
     assert!(results.into_iter().all(|r| r.unwrap()));
     assert_eq!(job.said(), ["rank 3 (host node3) was lost in phase \"start-up\": it ended before the others"]);
+}
+
+#[test]
+fn an_interrupt_ends_ranks_that_wait_for_others_without_a_word() {
+    // Rank 4 is missing, and rank 1 is its parent; later rank 0 is missing too.
+    for present in [0..4, 1..4] {
+        let job = Job::new(5, 3);
+        let count = present.len();
+        let user = {
+            let flag = Arc::clone(&job.interrupt);
+            thread::spawn(move || {
+                thread::sleep(Duration::from_millis(300));
+                flag.store(true, Ordering::Relaxed);
+            })
+        };
+        let begun = Instant::now();
+        for result in job.run(present, |job, rank| job.join(rank).err().map(|e| e.to_string())) {
+            assert_eq!(result.unwrap().as_deref(), Some("the job ended; another rank says why"));
+        }
+        user.join().unwrap();
+        assert!(begun.elapsed() < job.join_timeout / 2, "they waited on: {:?}", begun.elapsed());
+        assert_eq!(job.record.ended.lock().unwrap().len(), count);
+        assert_eq!(job.said(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_complete_job_that_is_interrupted_still_joins_and_ends_in_order() {
+    let job = Job::new(5, 2);
+    job.interrupt.store(true, Ordering::Relaxed);
+    for result in job.run(0..5, |job, rank| job.join(rank)?.finish()) {
+        result.unwrap().unwrap();
+    }
+    assert_eq!(job.said(), Vec::<String>::new());
+}
+
+#[test]
+fn after_an_interrupt_a_loss_is_no_news_but_a_mistake_is() {
+    for (reason, said) in [(None, None), (Some("no space left"), Some("no space left"))] {
+        let job = Job::new(4, 2);
+        job.interrupt.store(true, Ordering::Relaxed);
+        let results = job.run(0..4, move |job, rank| {
+            let mut b = job.join(rank).unwrap();
+            match reason {
+                None if rank == 3 => true,
+                Some(reason) if rank == 3 => b.abort(reason),
+                _ => b.barrier().is_err(),
+            }
+        });
+        assert!(results.into_iter().all(|r| r.unwrap_or(true)));
+        let heard = job.said();
+        assert_eq!(heard.len(), usize::from(said.is_some()), "{heard:?}");
+        assert!(said.is_none_or(|said| heard[0].ends_with(said)), "{heard:?}");
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tailback_transport::{Error, Rank, Result};
 
 use super::failure::{ExitProcess, OnFailure};
+use super::interrupt::Interrupt;
 use super::lifeline::Lifeline;
 use crate::secret::Secret;
 
@@ -38,6 +39,8 @@ pub struct JoinConfig {
     pub fan_out: usize,
     /// Ends this rank when the launcher is gone.
     pub lifeline: Option<Arc<Lifeline>>,
+    /// Says that the user wants the job to end.
+    pub interrupt: Option<Interrupt>,
     /// What happens when the job fails.
     pub on_failure: Arc<dyn OnFailure>,
 }
@@ -59,8 +62,18 @@ impl JoinConfig {
             launcher: "environment".to_owned(),
             fan_out: 32,
             lifeline: None,
+            interrupt: None,
             on_failure: Arc::new(ExitProcess),
         }
+    }
+
+    /// Whether nobody waits for this job any more: the launcher is gone, or the user has wanted its end for a while.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.lifeline.as_ref().is_some_and(|l| l.is_cut()) || self.interrupt.as_ref().is_some_and(Interrupt::is_over)
+    }
+
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.interrupt.as_ref().is_some_and(Interrupt::is_raised)
     }
 
     pub(super) fn check(&self) -> Result<()> {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tailback_transport::{Error, Rank, Result};
+use tailback_transport::{Error, Rank};
 
 use super::config::JoinConfig;
 use super::failure::Ranks;
@@ -40,7 +40,7 @@ impl From<Error> for Setback {
     }
 }
 
-pub(super) type JoinResult<T> = std::result::Result<T, Setback>;
+pub(super) type JoinResult<T> = Result<T, Setback>;
 
 /// A neighbour as the watcher sees it.
 #[derive(Debug)]
@@ -146,7 +146,7 @@ fn reach(config: &JoinConfig, peer: Rank, address: SocketAddr, deadline: Instant
             Err(Obstacle::Lasting(error)) => return Err(error.into()),
             Err(Obstacle::Passing(text)) => text,
         };
-        if config.lifeline.as_ref().is_some_and(|l| l.is_cut()) {
+        if config.is_abandoned() {
             return Err(Setback::Theirs);
         }
         if Instant::now() + pause >= deadline {
@@ -188,7 +188,7 @@ fn await_welcome(
     // Rank 0 started its own clock at another moment, and it is the one to say who is missing.
     let deadline = deadline + Duration::from_secs(5) + config.join_timeout;
     while !is_readable(root, CHECK_INTERVAL) {
-        if config.lifeline.as_ref().is_some_and(|l| l.is_cut()) {
+        if config.is_abandoned() {
             return Err(Setback::Theirs);
         }
         if Instant::now() >= deadline {
@@ -214,7 +214,7 @@ fn root_lost(config: &JoinConfig) -> Setback {
 }
 
 fn still_wanted(config: &JoinConfig, root: &TcpStream) -> JoinResult<()> {
-    if config.lifeline.as_ref().is_some_and(|l| l.is_cut()) {
+    if config.is_abandoned() {
         return Err(Setback::Theirs);
     }
     // After its welcome rank 0 says only that the job ends, by word or by closing.
@@ -274,13 +274,4 @@ fn io_error(operation: &'static str, source: std::io::Error) -> Error {
 fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
-}
-
-/// The result without the distinction of who says it, for those who need only one.
-pub(super) fn flatten<T>(result: JoinResult<T>) -> Result<Option<T>> {
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(Setback::Mine(error)) => Err(error),
-        Err(Setback::Theirs) => Ok(None),
-    }
 }

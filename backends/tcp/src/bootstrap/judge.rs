@@ -61,6 +61,11 @@ impl Judge {
         self.reports.push(report);
     }
 
+    /// Whether ranks were lost, as opposed to having given up.
+    pub(super) fn has_losses(&self) -> bool {
+        self.reports.iter().any(|r| r.lost().is_some())
+    }
+
     /// The one message about the reports so far. A lost rank explains why others gave up, so it comes first.
     pub(super) fn verdict(&self) -> String {
         let lost: Vec<Rank> = self.reports.iter().filter_map(Report::lost).collect();
@@ -154,7 +159,7 @@ impl Judge {
 }
 
 impl Report {
-    fn lost(&self) -> Option<Rank> {
+    pub(super) fn lost(&self) -> Option<Rank> {
         match self {
             Report::Lost { rank, .. } => Some(*rank),
             Report::Abort { .. } => None,

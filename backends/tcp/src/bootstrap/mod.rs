@@ -10,6 +10,7 @@ mod env;
 mod failure;
 mod gate;
 mod handshake;
+mod interrupt;
 mod join;
 mod judge;
 mod lifeline;
@@ -34,7 +35,8 @@ use tailback_transport::{Bootstrap, Error, Merge, Monitor, Rank, Result};
 pub use self::config::JoinConfig;
 pub use self::env::variables;
 pub use self::failure::{EXIT_CODE, ExitProcess, Failure, OnFailure};
-use self::join::{Neighbour, Place};
+pub use self::interrupt::Interrupt;
+use self::join::{Neighbour, Place, Setback};
 use self::judge::Judge;
 pub use self::lifeline::Lifeline;
 use self::peer::Peer;
@@ -59,9 +61,13 @@ impl TcpBootstrap {
     /// watchdog. If another rank is the reason that the job ends, this process ends without a message.
     pub fn join(config: JoinConfig, monitor: Arc<Monitor>) -> Result<Self> {
         config.check()?;
-        let Some(place) = join::flatten(join::join(&config))? else {
-            config.on_failure.end(&Failure::silent());
-            return Err(ended());
+        let place = match join::join(&config) {
+            Ok(place) => place,
+            Err(Setback::Mine(error)) if !config.is_interrupted() => return Err(error),
+            Err(_) => {
+                config.on_failure.end(&Failure::silent());
+                return Err(ended());
+            }
         };
         let Place { tree, watch_parent, watch_children, hosts, scaffold, broken } = place;
         let judge = (config.rank.0 == 0).then(|| Judge::new(hosts, config.fan_out, Instant::now()));

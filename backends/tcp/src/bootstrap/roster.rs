@@ -112,9 +112,9 @@ impl<'a> Roster<'a> {
         )))
     }
 
-    /// Notices ranks, and the launcher, that went away while others are waited for.
+    /// Notices ranks, and the launcher, that went away while others are waited for, and a user who wants the end.
     pub(super) fn check(&self) -> JoinResult<()> {
-        if self.config.lifeline.as_ref().is_some_and(|l| l.is_cut()) {
+        if self.config.is_abandoned() {
             return Err(Setback::Theirs);
         }
         let here: Vec<(usize, &Entry)> =

@@ -36,6 +36,8 @@ const INTERVAL: Duration = Duration::from_secs(1);
 struct Ending {
     at: Instant,
     message: Option<String>,
+    /// Whether a rank was lost, which a user who wants the job to end need not be told.
+    loss: bool,
 }
 
 pub(super) struct Watcher {
@@ -95,10 +97,11 @@ impl Watcher {
             if now >= self.state.next_beat && self.beat(now) == Flow::Stop {
                 return;
             }
-            if self.state.ending.as_ref().is_some_and(|e| now >= e.at) {
-                let message = self.state.ending.take().and_then(|e| e.message);
+            if let Some(ending) = self.state.ending.take_if(|e| now >= e.at) {
+                let loss = ending.loss || self.judge.as_ref().is_some_and(Judge::has_losses);
                 let verdict = self.judge.as_ref().map(Judge::verdict);
-                return self.end(message.or(verdict));
+                let known = loss && self.config.is_interrupted();
+                return self.end(ending.message.or(verdict).filter(|_| !known));
             }
         }
     }
@@ -164,7 +167,7 @@ impl Watcher {
                 Watch::Pulse(phase) => parent.phase = Some(phase),
                 Watch::Goodbye => parent.done = true,
                 Watch::Noted => {
-                    self.state.ending = Some(Ending { at: Instant::now() + PATIENCE, message: None });
+                    self.state.ending = Some(Ending { at: Instant::now() + PATIENCE, message: None, loss: false });
                     self.children.iter_mut().for_each(|c| c.link.send(&Watch::Noted));
                 }
                 Watch::End => {
@@ -285,13 +288,14 @@ impl Watcher {
         let message = (me.0 == 1 && parent.rank.0 == 0)
             .then(|| lost_message(parent.rank, &parent.host, parent.phase.as_deref().unwrap_or("start-up"), detail));
         if self.state.ending.as_ref().is_none_or(|e| e.at > at) {
-            self.state.ending = Some(Ending { at, message });
+            self.state.ending = Some(Ending { at, message, loss: true });
         }
     }
 
     /// Takes a report towards rank 0; `own` is what to print if nobody there takes it.
     fn report(&mut self, report: Report, own: Option<String>) {
         let now = Instant::now();
+        let loss = report.lost().is_some();
         let patience = if own.is_some() { CONFIRM } else { PATIENCE };
         let at = match (&mut self.judge, &mut self.parent) {
             (Some(judge), _) => {
@@ -307,7 +311,7 @@ impl Watcher {
         };
         if self.state.ending.is_none() {
             let message = if self.judge.is_some() { None } else { own };
-            self.state.ending = Some(Ending { at, message });
+            self.state.ending = Some(Ending { at, message, loss });
         }
     }
 
