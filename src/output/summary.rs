@@ -23,6 +23,7 @@ pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
         section(&mut out, alone, &loads(run.congestors.iter().map(|load| ("-", load))));
         let under = run.tests.iter().flat_map(|test| test.load.iter().map(|load| (test.kernel.info().key, load)));
         section(&mut out, "Load delivered while the canary measured", &loads(under));
+        explain_iterations(&mut out, run);
     }
     if let Some(lab) = &result.lab {
         section(&mut out, "Drops and full queues of the emulated network", &busiest_ports(lab));
@@ -190,7 +191,7 @@ pub fn with_interval(measured: Factor) -> String {
 }
 
 fn loads<'a>(rows: impl Iterator<Item = (&'a str, &'a CongestorLoad)>) -> Table {
-    let mut table = Table::new(["congestor", "while", "ranks", "delivered", "MiB/s in all", "MiB/s/rank p50"]);
+    let mut table = Table::new(["congestor", "while", "ranks", "delivered", "MiB/s in all", "an iteration p50"]);
     for (canary, load) in rows {
         table.row([
             load.title.clone(),
@@ -202,6 +203,15 @@ fn loads<'a>(rows: impl Iterator<Item = (&'a str, &'a CongestorLoad)>) -> Table 
         ]);
     }
     table
+}
+
+/// A rank's iteration faster than all ranks together looks like a mistake to whoever does not know why it is none.
+fn explain_iterations(out: &mut String, run: &Run) {
+    let mut loads = run.congestors.iter().chain(run.tests.iter().flat_map(|test| &test.load));
+    if loads.any(|load| load.summary.as_ref().is_some_and(|summary| summary.p50 > load.delivered_mib_per_s)) {
+        *out += "An iteration p50: MiB/s of one rank in its typical iteration. It can be more than all ranks delivered:\n\
+                 most iterations end in buffers at once, and the few that wait for the network take most of the time.\n\n";
+    }
 }
 
 /// The ports that dropped most, under load: where the congestion was.
@@ -238,5 +248,25 @@ fn amount(bytes: u64) -> String {
     match bytes {
         0..=1_048_575 => Bytes(bytes).to_string(),
         _ => format!("{} MiB", figure(bytes as f64 / 1_048_576.0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::synthetic;
+
+    #[test]
+    fn iterations_that_beat_the_total_are_explained_and_others_are_not() {
+        let mut file = synthetic::file("tcp", None, 3.0);
+        let loads = |file: &mut ResultFile, rate: f64| {
+            let run = &mut file.runs[0];
+            let loads = run.congestors.iter_mut().chain(run.tests.iter_mut().flat_map(|test| &mut test.load));
+            loads.for_each(|load| load.delivered_mib_per_s = rate);
+        };
+        loads(&mut file, 1e9);
+        assert!(!render(&file, false).contains("An iteration p50:"));
+        loads(&mut file, 0.1);
+        assert!(render(&file, false).contains("An iteration p50:"));
     }
 }

@@ -23,7 +23,7 @@ use tailback_transport::{Error, Rank, Result};
 pub(crate) use device::{Context, Domain, Event, Limits, LinkLayer, Port, device_names};
 pub(crate) use memory::{Access, Memory, Piece};
 pub(crate) use pair::{Datagrams, Depths, Handle, Pair, Path, Peer};
-pub(crate) use queue::{Completion, Completions};
+pub(crate) use queue::{Completion, Completions, poll_failed};
 
 /// The loaded library.
 pub(crate) fn library() -> std::result::Result<&'static Library, &'static sys::Missing> {
@@ -37,6 +37,7 @@ fn loaded() -> &'static Library {
 }
 
 /// An error of a call that returns its error number.
+#[cold]
 fn failed(call: &'static str, peer: Option<Rank>, number: c_int) -> Error {
     let message = io::Error::from_raw_os_error(number.abs()).to_string();
     Error::Library { call, peer, code: number.into(), message }
@@ -47,6 +48,7 @@ fn failed_errno(call: &'static str, peer: Option<Rank>) -> Error {
     failed(call, peer, io::Error::last_os_error().raw_os_error().unwrap_or_default())
 }
 
+#[inline]
 fn check(call: &'static str, peer: Option<Rank>, number: c_int) -> Result<()> {
     if number == 0 { Ok(()) } else { Err(failed(call, peer, number)) }
 }

@@ -3,11 +3,20 @@
 //! A message is a header and its payload, cut into buffers: the first begins with the header, the others are payload
 //! alone. A pair carries one message at a time, so that needs no more words. The immediate data of every buffer is the
 //! number of buffers that its sender has freed; a buffer of no bytes says only that. Numbers are little-endian.
+//!
+//! A header has two words of 64 bits. The first has the kind (4 bits), the lane (4), the sender's position in the group
+//! (24), and the tag, or the key of a segment (32); the second has the group. A message that is longer than its first
+//! buffer has its length in a third word, and a segment's key has the address there. All devices that are emulated, and
+//! some that are not, take longer for every byte: a short message has no more of them than it needs.
 
 use tailback_transport::{Lane, Tag};
 
-/// Bytes of a header.
-pub(crate) const HEADER: usize = 32;
+/// Bytes of the header of a message that is whole in its first buffer.
+pub(crate) const HEADER: usize = 16;
+/// Bytes of any header, at most.
+pub(crate) const LONG_HEADER: usize = 24;
+/// A group's members have positions below this.
+pub(crate) const POSITIONS: usize = 1 << 24;
 
 /// What a header announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,49 +35,64 @@ pub(crate) enum Message {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) message: Message,
-    /// The sender's position in the group.
+    /// The sender's position in the group, below [`POSITIONS`].
     pub(crate) from: u32,
     pub(crate) group: u64,
     /// Bytes of payload.
     pub(crate) length: u64,
 }
 
+const SEND: u64 = 1;
+const KEY_REQUEST: u64 = 2;
+const KEY: u64 = 3;
+const REFUSED: u64 = 4;
+const LONG_SEND: u64 = 5;
+
 impl Header {
-    pub(crate) fn encode(&self) -> [u8; HEADER] {
-        let mut bytes = [0; HEADER];
+    /// The header as bytes, and how many of them count, at the head of a buffer with room for `buffer` bytes in all.
+    #[inline]
+    pub(crate) fn encode(&self, buffer: usize) -> ([u8; LONG_HEADER], usize) {
         let (kind, lane, word, number) = match self.message {
-            Message::Send { lane, tag } => (1, lane as u8, tag.0, self.length),
-            Message::KeyRequest => (2, 0, 0, 0),
-            Message::Key { address, key } => (3, 0, key, address),
-            Message::Refused => (4, 0, 0, 0),
+            Message::Send { lane, tag } if HEADER as u64 + self.length <= buffer as u64 => {
+                (SEND, lane as u64, tag.0, None)
+            }
+            Message::Send { lane, tag } => (LONG_SEND, lane as u64, tag.0, Some(self.length)),
+            Message::KeyRequest => (KEY_REQUEST, 0, 0, None),
+            Message::Key { address, key } => (KEY, 0, key, Some(address)),
+            Message::Refused => (REFUSED, 0, 0, None),
         };
-        (bytes[0], bytes[1]) = (kind, lane);
-        bytes[4..8].copy_from_slice(&self.from.to_le_bytes());
+        let first = kind | lane << 4 | u64::from(self.from) << 8 | u64::from(word) << 32;
+        let mut bytes = [0; LONG_HEADER];
+        bytes[..8].copy_from_slice(&first.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.group.to_le_bytes());
-        bytes[16..24].copy_from_slice(&number.to_le_bytes());
-        bytes[24..28].copy_from_slice(&word.to_le_bytes());
-        bytes
+        bytes[16..].copy_from_slice(&number.unwrap_or(0).to_le_bytes());
+        (bytes, if number.is_some() { LONG_HEADER } else { HEADER })
     }
 
-    pub(crate) fn decode(bytes: &[u8; HEADER]) -> Option<Header> {
-        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
-        let lane = Lane::ALL.get(usize::from(bytes[1])).copied();
-        let (message, length) = match bytes[0] {
-            1 => (Message::Send { lane: lane?, tag: Tag(word(24)) }, long(16)),
-            2 => (Message::KeyRequest, 0),
-            3 => (Message::Key { address: long(16), key: word(24) }, 0),
-            4 => (Message::Refused, 0),
+    /// The header at the head of a buffer in which `filled` bytes arrived, and how many of them are its own.
+    #[inline]
+    pub(crate) fn decode(bytes: &[u8; LONG_HEADER], filled: usize) -> Option<(Header, usize)> {
+        let number = |at: usize| bytes[at..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+        let (first, group) = (number(0), number(8));
+        let (from, word) = ((first >> 8) as u32 & (POSITIONS as u32 - 1), (first >> 32) as u32);
+        let lane = || Lane::ALL.get((first >> 4 & 0xf) as usize).copied();
+        let payload = filled.checked_sub(HEADER)? as u64;
+        let (message, length, size) = match first & 0xf {
+            SEND => (Message::Send { lane: lane()?, tag: Tag(word) }, payload, HEADER),
+            LONG_SEND => (Message::Send { lane: lane()?, tag: Tag(word) }, number(16), LONG_HEADER),
+            KEY_REQUEST => (Message::KeyRequest, 0, HEADER),
+            KEY => (Message::Key { address: number(16), key: word }, 0, LONG_HEADER),
+            REFUSED => (Message::Refused, 0, HEADER),
             _ => return None,
         };
-        Some(Header { message, from: word(4), group: long(8), length })
+        (size <= filled).then_some((Header { message, from, group, length }, size))
     }
 }
 
 /// Bytes of a [`Hello`].
 pub(crate) const HELLO: usize = 32;
 
-const HELLO_MARK: u32 = 0x5442_5601;
+const HELLO_MARK: u32 = 0x5442_5602;
 
 /// How two ranks connect their pairs, by datagrams that may be lost or doubled. Every hello has all that the receiver
 /// needs, and each rank has one pair for the other: so it does not matter who asks first, or whether both do.
@@ -156,17 +180,37 @@ mod tests {
 
     #[test]
     fn headers_are_read_back() {
-        let messages = [
-            (Message::Send { lane: Lane::Protocol, tag: Tag(u32::MAX) }, 6_553_600),
-            (Message::KeyRequest, 0),
-            (Message::Key { address: 0x7fff_1234_5678_9000, key: 0xdead_beef }, 0),
-            (Message::Refused, 0),
+        let send = Message::Send { lane: Lane::Protocol, tag: Tag(u32::MAX) };
+        let cases = [
+            (send, 0, HEADER),
+            (send, 100 - HEADER as u64, HEADER),
+            (send, 101 - HEADER as u64, LONG_HEADER),
+            (send, 6_553_600, LONG_HEADER),
+            (Message::KeyRequest, 0, HEADER),
+            (Message::Key { address: 0x7fff_1234_5678_9000, key: 0xdead_beef }, 0, LONG_HEADER),
+            (Message::Refused, 0, HEADER),
         ];
-        for (message, length) in messages {
-            let header = Header { message, from: 70_000, group: u64::MAX - 1, length };
-            assert_eq!(Header::decode(&header.encode()), Some(header));
+        for (message, length, size) in cases {
+            for from in [0, 70_000, POSITIONS as u32 - 1] {
+                let header = Header { message, from, group: u64::MAX - 1, length };
+                let (bytes, taken) = header.encode(100);
+                assert_eq!(taken, size, "{header:?}");
+                let filled = 100.min(taken + length as usize);
+                assert_eq!(Header::decode(&bytes, filled), Some((header, size)));
+                assert_eq!(Header::decode(&bytes, size - 1), None, "{header:?} cut short");
+            }
         }
-        assert_eq!(Header::decode(&[9; HEADER]), None);
+    }
+
+    #[test]
+    fn what_is_no_header_is_not_taken_for_one() {
+        for filled in [0, 1, HEADER, LONG_HEADER, 8192] {
+            assert_eq!(Header::decode(&[0; LONG_HEADER], filled), None);
+            assert_eq!(Header::decode(&[9; LONG_HEADER], filled), None);
+            let mut no_lane = [0; LONG_HEADER];
+            no_lane[0] = 0xf1;
+            assert_eq!(Header::decode(&no_lane, filled), None);
+        }
     }
 
     #[test]

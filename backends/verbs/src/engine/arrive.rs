@@ -6,9 +6,9 @@
 use tailback_transport::{Rank, Result};
 
 use super::Engine;
-use super::groups::{Early, Key};
-use super::peer::{BUFFER, Incoming, Route, Work};
-use crate::wire::{HEADER, Header, Message};
+use super::groups::{Early, Groups, Key};
+use super::peer::{BUFFER, Incoming, Link, Route, Work};
+use crate::wire::{HEADER, Header, LONG_HEADER, Message};
 
 /// How many buffers of held payloads are kept for the next ones, and how large they may be.
 const SPARES: usize = 64;
@@ -16,29 +16,37 @@ const SPARE_LEN: usize = 256 * 1024;
 
 impl Engine {
     /// A buffer of `len` bytes arrived from `peer`, which has freed `credits` buffers.
+    #[inline]
     pub(super) fn arrive(&mut self, peer: usize, buffer: u32, len: usize, credits: u32) -> Result<()> {
-        let Route::Linked(link) = &mut self.peers[peer].route else { return Ok(()) };
-        link.credits += credits;
-        if len > 0 {
-            let at = buffer as usize * BUFFER;
-            if matches!(link.incoming, Incoming::Header) {
-                self.arrive_header(peer, at, len)?;
-            } else {
-                self.absorb(peer, at, len)?;
-            }
-        }
         let state = &mut self.peers[peer];
         let Route::Linked(link) = &mut state.route else { return Ok(()) };
+        link.credits += credits;
+        if !deliver(link, &mut self.groups, peer, buffer, len) {
+            return self.arrive_part(peer, buffer, len);
+        }
+        state.open -= 1;
+        link.free(Rank::from(peer), buffer)?;
+        if state.out.is_empty() && !link.owes_much() { Ok(()) } else { self.pump(peer) }
+    }
+
+    /// Likewise, for what is not a whole message that was waited for.
+    fn arrive_part(&mut self, peer: usize, buffer: u32, len: usize) -> Result<()> {
+        let Route::Linked(link) = &mut self.peers[peer].route else { return Ok(()) };
+        let at = buffer as usize * BUFFER;
+        if len == 0 {
+            link.repost(Rank::from(peer), buffer)?;
+        } else if matches!(link.incoming, Incoming::Header) {
+            self.arrive_header(peer, at, len)?;
+        } else {
+            self.absorb(peer, at, len)?;
+        }
+        let Route::Linked(link) = &mut self.peers[peer].route else { return Ok(()) };
         if len > 0 {
             link.free(Rank::from(peer), buffer)?;
-        } else {
-            link.repost(Rank::from(peer), buffer)?;
         }
         // A message is as good as a greeting.
         if !link.heard {
             self.hear(peer)?;
-        } else if state.out.is_empty() && !link.owes_much() {
-            return Ok(());
         }
         self.pump(peer)
     }
@@ -46,43 +54,14 @@ impl Engine {
     /// The first buffer of a message.
     fn arrive_header(&mut self, peer: usize, at: usize, len: usize) -> Result<()> {
         let Route::Linked(link) = &mut self.peers[peer].route else { return Ok(()) };
-        let mut bytes = [0; HEADER];
-        if len >= HEADER {
-            link.memory.read(at, &mut bytes);
-        }
-        let Some(header) = Header::decode(&bytes) else {
+        let Some((header, size)) = read_header(link, at, len) else {
             return Err(self.protocol(peer, format!("{len} bytes without a header")));
         };
-        if header.length == (len - HEADER) as u64 && self.arrive_whole(peer, &header, at + HEADER)? {
-            return Ok(());
-        }
         let incoming = self.begin(peer, header)?;
         if let Route::Linked(link) = &mut self.peers[peer].route {
             link.incoming = incoming;
         }
-        self.absorb(peer, at + HEADER, len - HEADER)
-    }
-
-    /// A message that is whole in its first buffer, and whose receive waits, is over at once: whether it is one.
-    #[inline]
-    fn arrive_whole(&mut self, peer: usize, header: &Header, at: usize) -> Result<bool> {
-        let (Message::Send { lane, tag }, Some(slot)) = (header.message, self.groups.find(header.group)) else {
-            return Ok(false);
-        };
-        let (group, from, len) = (self.groups.at_mut(slot), header.from as usize, header.length as usize);
-        if group.ranks.get(from) != Some(&Rank::from(peer)) {
-            return Ok(false);
-        }
-        let Some(span) = group.members[from].take_posted(lane, tag) else { return Ok(false) };
-        if span.len != len {
-            return Err(self.protocol(peer, wrong_length(len, span.len)));
-        }
-        if let Route::Linked(link) = &self.peers[peer].route {
-            group.segment.copy_from(span.offset, &link.memory, at, len);
-        }
-        group.pending[lane as usize] -= 1;
-        self.peers[peer].open -= 1;
-        Ok(true)
+        self.absorb(peer, at + size, len - size)
     }
 
     /// Payload arrived: it goes where the message under way says.
@@ -236,6 +215,37 @@ impl Engine {
             self.spare.push(data);
         }
     }
+}
+
+/// Takes a message that is whole in its buffer to the receive that waits for it: whether that is what came.
+#[inline]
+fn deliver(link: &Link, groups: &mut Groups, peer: usize, buffer: u32, len: usize) -> bool {
+    let at = buffer as usize * BUFFER;
+    if !link.heard || !matches!(link.incoming, Incoming::Header) {
+        return false;
+    }
+    let Some((Header { message: Message::Send { lane, tag }, from, group, length }, HEADER)) =
+        read_header(link, at, len)
+    else {
+        return false;
+    };
+    let (length, Some(slot)) = (length as usize, groups.find(group)) else { return false };
+    let group = groups.at_mut(slot);
+    if group.ranks.get(from as usize).is_none_or(|rank| rank.index() != peer) {
+        return false;
+    }
+    let Some(offset) = group.members[from as usize].take_first(lane, tag, length) else { return false };
+    group.segment.copy_from(offset, &link.memory, at + HEADER, length);
+    group.pending[lane as usize] -= 1;
+    true
+}
+
+/// The header in a buffer of `len` bytes, and its size.
+#[inline]
+fn read_header(link: &Link, at: usize, len: usize) -> Option<(Header, usize)> {
+    let mut bytes = [0; LONG_HEADER];
+    link.memory.read(at, &mut bytes);
+    Header::decode(&bytes, len)
 }
 
 pub(super) fn wrong_length(arrived: usize, expected: usize) -> String {

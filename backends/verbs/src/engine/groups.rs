@@ -46,8 +46,18 @@ impl Member {
         self.posted.push_back((lane, tag, span));
     }
 
-    /// Takes the oldest receive that a message with this lane and tag completes.
+    /// Takes the oldest receive, if it is for this lane, tag and length, and gives its place in the segment.
     #[inline]
+    pub(super) fn take_first(&mut self, lane: Lane, tag: Tag, len: usize) -> Option<usize> {
+        let &(of, with, span) = self.posted.front()?;
+        if of != lane || with != tag || span.len != len {
+            return None;
+        }
+        self.posted.pop_front();
+        Some(span.offset)
+    }
+
+    /// Takes the oldest receive that a message with this lane and tag completes.
     pub(super) fn take_posted(&mut self, lane: Lane, tag: Tag) -> Option<Span> {
         take(&mut self.posted, lane, tag)
     }
@@ -60,7 +70,7 @@ impl Member {
     /// Takes the oldest waiting message with this lane and tag.
     #[inline]
     pub(super) fn take_unexpected(&mut self, lane: Lane, tag: Tag) -> Option<Vec<u8>> {
-        take(&mut self.unexpected, lane, tag)
+        if self.unexpected.is_empty() { None } else { take(&mut self.unexpected, lane, tag) }
     }
 
     /// Receives that wait.
@@ -69,16 +79,10 @@ impl Member {
     }
 }
 
-/// Takes the first with this lane and tag, which is most often the first of all.
-#[inline]
+/// Takes the first with this lane and tag.
 fn take<T>(from: &mut VecDeque<(Lane, Tag, T)>, lane: Lane, tag: Tag) -> Option<T> {
-    let fits = |&(l, t, _): &(Lane, Tag, T)| l == lane && t == tag;
-    let taken = match from.front() {
-        None => None,
-        Some(first) if fits(first) => from.pop_front(),
-        Some(_) => from.iter().position(fits).and_then(|at| from.remove(at)),
-    };
-    taken.map(|(_, _, what)| what)
+    let at = from.iter().position(|&(l, t, _)| l == lane && t == tag)?;
+    from.remove(at).map(|(_, _, what)| what)
 }
 
 /// One group as its engine sees it.

@@ -48,7 +48,7 @@ pub(crate) struct Engine {
     connecting: Vec<usize>,
     links: u32,
     groups: Groups,
-    batch: Vec<Completion>,
+    batch: [Completion; BATCH],
     /// Whether an event was asked for and not taken.
     armed: bool,
     port_down: Option<Instant>,
@@ -79,7 +79,7 @@ impl Engine {
             connecting: Vec::new(),
             links: 0,
             groups: Groups::default(),
-            batch: vec![Completion::empty(); BATCH],
+            batch: [Completion::empty(); BATCH],
             armed: false,
             port_down: None,
             spare: Vec::new(),

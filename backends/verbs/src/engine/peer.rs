@@ -14,7 +14,7 @@ use tailback_transport::{Lane, Rank, Result, Span, Tag};
 
 use super::groups::Slot;
 use crate::ffi::{Access, Completions, Depths, Domain, Handle, Memory, Pair, Path, Piece};
-use crate::wire::{Address, HEADER, Header};
+use crate::wire::{Address, Header, LONG_HEADER};
 
 /// Buffers for a peer's messages.
 pub(super) const CREDITS: u32 = 32;
@@ -36,7 +36,7 @@ pub(super) const COMPLETIONS: u32 = CREDITS + SPARE + SENDS;
 
 /// Where a link's memory has what: buffers, then a header for each request under way, then a place for fences.
 const HEADERS: usize = (CREDITS + SPARE) as usize * BUFFER;
-const LANDING: usize = HEADERS + SENDS as usize * HEADER;
+const LANDING: usize = HEADERS + SENDS as usize * LONG_HEADER;
 const MEMORY: usize = LANDING + 8;
 
 /// Something to post on the pair, in order.
@@ -196,10 +196,10 @@ impl Link {
     }
 
     /// The header's place for the request with this number: free, since there are no more requests than places.
-    pub(super) fn stage(&mut self, number: u32, header: &[u8; HEADER]) -> Piece {
-        let place = HEADERS + (number % SENDS) as usize * HEADER;
+    pub(super) fn stage(&mut self, number: u32, header: &[u8]) -> Piece {
+        let place = HEADERS + (number % SENDS) as usize * LONG_HEADER;
         self.memory.write(place, header);
-        self.memory.piece(place, HEADER)
+        self.memory.piece(place, header.len())
     }
 
     /// Where a fence's byte goes.

@@ -9,7 +9,7 @@ use super::arrive::wrong_length;
 use super::groups::{Key, Slot};
 use super::peer::{Route, Work};
 use crate::ffi::{Access, Memory};
-use crate::wire::{Header, Message};
+use crate::wire::{Header, Message, POSITIONS};
 
 /// Calls with nothing to wait for serve peers once in so many.
 const GLANCE_EVERY: u32 = 16;
@@ -18,6 +18,9 @@ impl Engine {
     /// Makes a group and serves what arrived for it before.
     pub(crate) fn make_group(&mut self, ranks: &[Rank], segment: usize) -> Result<Slot> {
         self.operation = "group";
+        if ranks.len() > POSITIONS {
+            return Err(self.usage(format!("a group has at most {POSITIONS} members")));
+        }
         let distinct: HashSet<Rank> = ranks.iter().copied().collect();
         if distinct.len() != ranks.len() || ranks.iter().any(|rank| rank.index() >= self.peers.len()) {
             return Err(self.usage("members are distinct ranks of the job"));

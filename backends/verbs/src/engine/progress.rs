@@ -22,17 +22,26 @@ impl Engine {
     /// One round: takes completions, acts on them, waits if there were none and `idle` says so.
     #[inline]
     pub(crate) fn progress(&mut self, idle: Idle) -> Result<()> {
-        let worked = self.take_completions()?;
+        let found = self.endpoint.completions.poll(&mut self.batch);
+        self.rounds = self.rounds.wrapping_add(1);
+        // Most rounds of a rank that spins. No pause instruction: it takes as long as a look at the queue, and adds to
+        // the latency.
+        let fruitless = found == 0 && self.wait == WaitMode::Spin && self.connecting.is_empty();
+        if fruitless && !self.rounds.is_multiple_of(LOOK_SPINNING) { Ok(()) } else { self.act_or_wait(found, idle) }
+    }
+
+    /// The rest of a round whose poll gave `found`.
+    #[inline(never)]
+    fn act_or_wait(&mut self, found: i32, idle: Idle) -> Result<()> {
+        let worked = self.act_on_all(found)?;
         if !self.connecting.is_empty() {
             self.remind()?;
         }
         if worked {
             return Ok(());
         }
-        self.rounds = self.rounds.wrapping_add(1);
         match (self.wait, idle) {
             (WaitMode::Block, Idle::Wait) => self.sleep(),
-            // No pause instruction: it takes as long as a look at the queue, and adds to the latency.
             (WaitMode::Spin, _) => self.look_every(LOOK_SPINNING),
             // A caller that keeps asking would keep the core from the rank it waits for.
             (WaitMode::Yield | WaitMode::Block, _) => {
@@ -42,42 +51,39 @@ impl Engine {
         }
     }
 
-    #[inline]
     fn look_every(&mut self, rounds: u32) -> Result<()> {
         if self.rounds.is_multiple_of(rounds) { self.look_at_device() } else { Ok(()) }
     }
 
-    /// Takes what the queue has, up to a batch; whether there was anything.
+    /// Acts on what a poll put into the batch; whether that was anything.
     #[inline]
-    fn take_completions(&mut self) -> Result<bool> {
-        let mut batch = std::mem::take(&mut self.batch);
-        let acted = self.endpoint.completions.poll(&mut batch).and_then(|count| {
-            let found = &batch[..count];
-            // The cause of a pair's failure is more telling than what follows from it, whatever their order.
-            if found.iter().any(|completion| !completion.is_success()) {
-                let (follows, causes) = found.iter().partition::<Vec<_>, _>(|completion| completion.is_consequence());
-                causes.into_iter().chain(follows).try_for_each(|completion| self.act(completion))?;
-            } else {
-                found.iter().try_for_each(|completion| self.act(completion))?;
-            }
-            Ok(count > 0)
-        });
-        self.batch = batch;
-        acted
+    fn act_on_all(&mut self, found: i32) -> Result<bool> {
+        let count = usize::try_from(found).map_err(|_| ffi::poll_failed(found))?;
+        let batch = &mut self.batch[..count];
+        // The cause of a pair's failure is more telling than what follows from it, whatever their order.
+        if count > 1 && batch.iter().any(|completion| !completion.is_success()) {
+            batch.sort_by_key(Completion::is_consequence);
+        }
+        (0..count).try_for_each(|at| self.act(at))?;
+        Ok(count > 0)
     }
 
+    /// Acts on one completion of the batch.
     #[inline]
-    fn act(&mut self, completion: &Completion) -> Result<()> {
+    fn act(&mut self, at: usize) -> Result<()> {
+        let completion = &self.batch[at];
         let id = completion.id();
         let (peer, number) = ((id >> 32 & 0x3fff_ffff) as usize, id as u32);
+        if id & (RECEIVE | DATAGRAM) == RECEIVE && completion.is_success() {
+            let (len, credits) = (completion.len(), completion.immediate());
+            return self.arrive(peer, number, len, credits);
+        }
+        let completion = *completion;
         if id & DATAGRAM != 0 {
-            return self.act_on_datagram(completion, number);
+            return self.act_on_datagram(&completion, number);
         }
         if !completion.is_success() {
-            return self.fail(peer, completion);
-        }
-        if id & RECEIVE != 0 {
-            return self.arrive(peer, number, completion.len(), completion.immediate());
+            return self.fail(peer, &completion);
         }
         self.complete(peer, number);
         self.pump(peer)
@@ -141,7 +147,8 @@ impl Engine {
             self.endpoint.completions.arm()?;
             self.armed = true;
             // What completed before the queue was armed makes no event.
-            if self.take_completions()? {
+            let found = self.endpoint.completions.poll(&mut self.batch);
+            if self.act_on_all(found)? {
                 return Ok(());
             }
         }

@@ -93,11 +93,11 @@ impl Engine {
 /// Sends a message inside its request. There are a credit and a place for it.
 #[inline]
 fn send_short(link: &mut Link, peer: usize, group: &GroupState, lane: Lane, tag: Tag, span: Span) -> Result<()> {
-    let header = header(group, lane, tag, span).encode();
+    let (header, size) = header(group, lane, tag, span).encode(BUFFER);
     link.credits -= 1;
     let owed = link.take_owed();
     let (number, signalled) = link.begin(Done::Nothing, false);
-    link.pair.send_inline(send_id(peer, number), signalled, owed, &header, body(group, span, span.len))
+    link.pair.send_inline(send_id(peer, number), signalled, owed, &header[..size], body(group, span, span.len))
 }
 
 #[inline]
@@ -156,13 +156,13 @@ impl Poster<'_> {
             self.groups.unuse(slot, 1);
             return Ok(Step::Posted);
         }
-        let header = header(group, lane, *tag, span).encode();
+        let (header, size) = header(group, lane, *tag, span).encode(BUFFER);
         self.link.credits -= 1;
         let owed = self.link.take_owed();
-        let len = span.len.min(BUFFER - HEADER);
+        let len = span.len.min(BUFFER - size);
         let last = len == span.len;
         let (number, signalled) = self.link.begin(if last { Done::Send { slot, lane } } else { Done::Nothing }, last);
-        let head = self.link.stage(number, &header);
+        let head = self.link.stage(number, &header[..size]);
         self.link.pair.send(send_id(self.peer, number), signalled, owed, Some(head), body(group, span, len))?;
         (*at, *begun) = (len, true);
         Ok(if last { Step::Posted } else { Step::Part })
@@ -222,13 +222,13 @@ impl Poster<'_> {
     }
 
     fn say(&mut self, header: &Header) -> Result<()> {
-        let (bytes, owed) = (header.encode(), self.link.take_owed());
+        let ((bytes, size), owed) = (header.encode(BUFFER), self.link.take_owed());
         let (number, signalled) = self.link.begin(Done::Nothing, false);
         let id = send_id(self.peer, number);
-        if HEADER <= self.link.pair.inline() {
-            return self.link.pair.send_inline(id, signalled, owed, &bytes, None);
+        if size <= self.link.pair.inline() {
+            return self.link.pair.send_inline(id, signalled, owed, &bytes[..size], None);
         }
-        let head = self.link.stage(number, &bytes);
+        let head = self.link.stage(number, &bytes[..size]);
         self.link.pair.send(id, signalled, owed, Some(head), None)
     }
 

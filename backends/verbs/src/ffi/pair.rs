@@ -126,7 +126,7 @@ impl Queue {
         check("ibv_post_recv", peer, unsafe { sys::ibv_post_recv(self.raw, &raw mut request, &raw mut bad) })
     }
 
-    #[inline]
+    #[inline(always)]
     fn post(&self, peer: Option<Rank>, pieces: &mut [sys::ibv_sge], mut request: sys::ibv_send_wr) -> Result<()> {
         request.sg_list = pieces.as_mut_ptr();
         request.num_sge = pieces.len() as i32;
@@ -149,7 +149,7 @@ fn entry(piece: Piece) -> sys::ibv_sge {
     sys::ibv_sge { addr: piece.address, length: piece.len, lkey: piece.key }
 }
 
-#[inline]
+#[inline(always)]
 fn request(id: u64, opcode: sys::ibv_wr_opcode, signalled: bool, inline: bool) -> sys::ibv_send_wr {
     let mut flags = 0;
     if signalled {
@@ -290,7 +290,7 @@ impl Pair {
 }
 
 /// A send that shows a number to its receiver.
-#[inline]
+#[inline(always)]
 fn numbered(id: u64, signalled: bool, inline: bool, number: u32) -> sys::ibv_send_wr {
     let mut request = request(id, sys::IBV_WR_SEND_WITH_IMM, signalled, inline);
     request.__bindgen_anon_1.imm_data = number.to_be();

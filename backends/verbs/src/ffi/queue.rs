@@ -72,6 +72,11 @@ impl Completion {
     }
 }
 
+/// The error of a poll that gave a negative number.
+pub(crate) fn poll_failed(number: i32) -> Error {
+    failed("ibv_poll_cq", None, number)
+}
+
 /// A completion queue with its channel.
 #[derive(Debug)]
 pub(crate) struct Completions {
@@ -108,12 +113,12 @@ impl Completions {
         Ok(Rc::new(queue))
     }
 
-    /// Takes completions into `batch`; how many.
+    /// Takes completions into `batch`; how many, or less than none if it [failed](poll_failed). A plain number, for this
+    /// is what a rank that waits does all the time.
     #[inline]
-    pub(crate) fn poll(&self, batch: &mut [Completion]) -> Result<usize> {
+    pub(crate) fn poll(&self, batch: &mut [Completion]) -> i32 {
         // SAFETY: *Open*; the wrapper has the layout of what it wraps, and the callee fills at most `batch`.
-        let found = unsafe { sys::ibv_poll_cq(self.raw, batch.len() as i32, batch.as_mut_ptr().cast()) };
-        usize::try_from(found).map_err(|_| failed("ibv_poll_cq", None, found))
+        unsafe { sys::ibv_poll_cq(self.raw, batch.len() as i32, batch.as_mut_ptr().cast()) }
     }
 
     /// Asks for an event with the next completion.
