@@ -26,7 +26,7 @@ impl Engine {
         }
         state.open -= 1;
         link.free(Rank::from(peer), buffer)?;
-        if state.out.is_empty() && !link.owes_much() { Ok(()) } else { self.pump(peer) }
+        if state.wants_pump() { self.pump(peer) } else { Ok(()) }
     }
 
     /// Likewise, for what is not a whole message that was waited for.

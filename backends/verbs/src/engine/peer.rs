@@ -39,6 +39,13 @@ const HEADERS: usize = (CREDITS + SPARE) as usize * BUFFER;
 const LANDING: usize = HEADERS + SENDS as usize * LONG_HEADER;
 const MEMORY: usize = LANDING + 8;
 
+/// What is done to a member's segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AccessKind {
+    Put,
+    Get,
+}
+
 /// Something to post on the pair, in order.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Work {
@@ -46,10 +53,8 @@ pub(super) enum Work {
     Send { slot: Slot, lane: Lane, tag: Tag, span: Span, at: usize, begun: bool },
     /// A header alone.
     Say(Header),
-    /// An RDMA write to `remote` (an offset) of the member's segment; `at` bytes of it are posted.
-    Put { slot: Slot, member: u32, local: Span, remote: usize, at: usize },
-    /// An RDMA read, likewise.
-    Get { slot: Slot, member: u32, local: Span, remote: usize, at: usize },
+    /// An RDMA write to `remote` (an offset) of the member's segment, or a read from there; `at` bytes are posted.
+    Access { kind: AccessKind, slot: Slot, member: u32, local: Span, remote: usize, at: usize },
     /// A read of one byte behind puts: its completion proves that they are in the member's memory, for the device
     /// there serves requests in order and a read is not answered from before an earlier write.
     Fence { slot: Slot, member: u32 },
@@ -244,5 +249,11 @@ impl Peer {
     /// A peer not yet reached.
     pub(super) fn new(address: Address) -> Peer {
         Peer { address, route: Route::Idle, out: VecDeque::new(), open: 0 }
+    }
+
+    /// Whether there is anything to post: work, or a word about freed buffers.
+    #[inline]
+    pub(super) fn wants_pump(&self) -> bool {
+        !self.out.is_empty() || matches!(&self.route, Route::Linked(link) if link.owes_much())
     }
 }

@@ -7,7 +7,7 @@ use tailback_transport::{Error, Idle, Lane, Rank, Result, Span, Tag};
 use super::Engine;
 use super::arrive::wrong_length;
 use super::groups::{Key, Slot};
-use super::peer::{Route, Work};
+use super::peer::{AccessKind, Route, Work};
 use crate::ffi::{Access, Memory};
 use crate::wire::{Header, Message, POSITIONS};
 
@@ -134,6 +134,7 @@ impl Engine {
     }
 
     /// Queues an RDMA write.
+    #[inline]
     pub(crate) fn put(&mut self, slot: Slot, to: Rank, local: Span, remote: usize) -> Result<()> {
         self.operation = "put";
         let peer = self.check(slot, to, local)?;
@@ -142,15 +143,12 @@ impl Engine {
             self.groups.at_mut(slot).segment.copy_within(local.offset, remote, local.len);
             return Ok(());
         }
-        self.reach(peer)?;
-        if local.len == 0 {
-            return Ok(());
-        }
-        self.groups.at_mut(slot).members[to.index()].unfenced = true;
-        self.access(peer, slot, to, Work::Put { slot, member: to.0, local, remote, at: 0 })
+        self.groups.at_mut(slot).members[to.index()].unfenced |= local.len > 0;
+        self.access(peer, (slot, to), AccessKind::Put, local, remote)
     }
 
     /// Queues an RDMA read.
+    #[inline]
     pub(crate) fn get(&mut self, slot: Slot, from: Rank, local: Span, remote: usize) -> Result<()> {
         self.operation = "get";
         let peer = self.check(slot, from, local)?;
@@ -159,14 +157,32 @@ impl Engine {
             self.groups.at_mut(slot).segment.copy_within(remote, local.offset, local.len);
             return Ok(());
         }
+        self.access(peer, (slot, from), AccessKind::Get, local, remote)
+    }
+
+    /// Queues a put or a get.
+    #[inline]
+    fn access(
+        &mut self,
+        peer: usize,
+        (slot, member): (Slot, Rank),
+        kind: AccessKind,
+        local: Span,
+        remote: usize,
+    ) -> Result<()> {
+        if local.len > 0 && self.access_at_once(peer, (slot, member), kind, local, remote)? {
+            return Ok(());
+        }
         self.reach(peer)?;
         if local.len == 0 {
             return Ok(());
         }
-        self.access(peer, slot, from, Work::Get { slot, member: from.0, local, remote, at: 0 })
+        let work = Work::Access { kind, slot, member: member.0, local, remote, at: 0 };
+        self.queue(peer, slot, member, work)
     }
 
     /// Waits until the puts to `to` are in its segment and the gets from it have arrived.
+    #[inline]
     pub(crate) fn flush(&mut self, slot: Slot, to: Rank) -> Result<()> {
         if self.is_flushed(slot, to)? {
             return self.glance();
@@ -179,12 +195,13 @@ impl Engine {
     }
 
     /// Whether they are; sends a fence after puts.
+    #[inline]
     pub(crate) fn is_flushed(&mut self, slot: Slot, to: Rank) -> Result<bool> {
         self.operation = "flush";
         let peer = self.check(slot, to, Span::default())?;
         let member = &mut self.groups.at_mut(slot).members[to.index()];
         if std::mem::take(&mut member.unfenced) {
-            self.access(peer, slot, to, Work::Fence { slot, member: to.0 })?;
+            self.queue(peer, slot, to, Work::Fence { slot, member: to.0 })?;
         }
         if matches!(self.peers[peer].route, Route::Lost(_)) && self.peers[peer].open > 0 {
             return Err(self.lost(peer));
@@ -193,7 +210,7 @@ impl Engine {
     }
 
     /// Queues work on a member's segment, once it is known where that is.
-    fn access(&mut self, peer: usize, slot: Slot, member: Rank, work: Work) -> Result<()> {
+    fn queue(&mut self, peer: usize, slot: Slot, member: Rank, work: Work) -> Result<()> {
         let group = self.groups.at_mut(slot);
         let (id, rank) = (group.id, group.rank);
         group.used += 1;

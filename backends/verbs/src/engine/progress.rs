@@ -58,10 +58,13 @@ impl Engine {
     /// Acts on what a poll put into the batch; whether that was anything.
     #[inline]
     fn act_on_all(&mut self, found: i32) -> Result<bool> {
+        if found == 1 {
+            return self.act(0).map(|()| true);
+        }
         let count = usize::try_from(found).map_err(|_| ffi::poll_failed(found))?;
         let batch = &mut self.batch[..count];
         // The cause of a pair's failure is more telling than what follows from it, whatever their order.
-        if count > 1 && batch.iter().any(|completion| !completion.is_success()) {
+        if batch.iter().any(|completion| !completion.is_success()) {
             batch.sort_by_key(Completion::is_consequence);
         }
         (0..count).try_for_each(|at| self.act(at))?;
@@ -86,7 +89,7 @@ impl Engine {
             return self.fail(peer, &completion);
         }
         self.complete(peer, number);
-        self.pump(peer)
+        if self.peers[peer].wants_pump() { self.pump(peer) } else { Ok(()) }
     }
 
     fn act_on_datagram(&mut self, completion: &Completion, number: u32) -> Result<()> {

@@ -4,10 +4,10 @@
 //! Longer ones are taken from the segment by the device, without a copy. The last request of a long message tells of its
 //! completion, and so do gets and fences; of the others every so many, to free the places of the send queue.
 
-use tailback_transport::{Lane, Result, Span, Tag};
+use tailback_transport::{Lane, Rank, Result, Span, Tag};
 
 use super::groups::{GroupState, Groups, Key, Slot};
-use super::peer::{BUFFER, Done, Link, Route, Work};
+use super::peer::{AccessKind, BUFFER, Done, Link, Route, Work};
 use super::{Engine, send_id};
 use crate::ffi::Piece;
 use crate::wire::{HEADER, Header, Message};
@@ -33,6 +33,33 @@ impl Engine {
             return Ok(false);
         }
         send_short(link, peer, self.groups.at(slot), lane, tag, span)?;
+        Ok(true)
+    }
+
+    /// Posts a put or a get that fits in one request, if nothing is before it and it goes: whether it did.
+    #[inline]
+    pub(super) fn access_at_once(
+        &mut self,
+        peer: usize,
+        (slot, member): (Slot, Rank),
+        kind: AccessKind,
+        local: Span,
+        remote: usize,
+    ) -> Result<bool> {
+        let max = self.endpoint.choice.port.max_message as usize;
+        let state = &mut self.peers[peer];
+        let Route::Linked(link) = &mut state.route else { return Ok(false) };
+        let group = self.groups.at_mut(slot);
+        let partner = &mut group.members[member.index()];
+        let Key::Known { address, key } = partner.key else { return Ok(false) };
+        if !state.out.is_empty() || !link.has_room() || local.len > max {
+            return Ok(false);
+        }
+        partner.accesses += 1;
+        group.used += 1;
+        state.open += 1;
+        let (from, to) = (group.segment.piece(local.offset, local.len), address + remote as u64);
+        access(link, peer, kind, Done::Access { slot, member: member.0 }, from, (to, key))?;
         Ok(true)
     }
 
@@ -100,6 +127,25 @@ fn send_short(link: &mut Link, peer: usize, group: &GroupState, lane: Lane, tag:
     link.pair.send_inline(send_id(peer, number), signalled, owed, &header[..size], body(group, span, span.len))
 }
 
+/// Posts a put from `piece`, or a get into it; the last one of an operation completes it. There is a place for it.
+#[inline]
+fn access(
+    link: &mut Link,
+    peer: usize,
+    kind: AccessKind,
+    done: Done,
+    piece: Piece,
+    (to, key): (u64, u32),
+) -> Result<()> {
+    // A get is waited for soon; a put completes with the fence behind it.
+    let (number, signalled) = link.begin(done, kind == AccessKind::Get && done != Done::Nothing);
+    let id = send_id(peer, number);
+    match kind {
+        AccessKind::Get => link.pair.read(id, signalled, piece, to, key),
+        AccessKind::Put => link.pair.write(id, signalled, piece, to, key),
+    }
+}
+
 #[inline]
 fn header(group: &GroupState, lane: Lane, tag: Tag, span: Span) -> Header {
     let message = Message::Send { lane, tag };
@@ -132,7 +178,7 @@ impl Poster<'_> {
                 self.link.credits -= 1;
                 self.say(header).map(|()| Step::Posted)
             }
-            Work::Put { .. } | Work::Get { .. } => self.access(work),
+            Work::Access { .. } => self.access(work),
             Work::Fence { slot, member } => {
                 let (slot, member) = (*slot, *member);
                 let (address, key) = self.key(slot, member);
@@ -185,25 +231,14 @@ impl Poster<'_> {
 
     /// A put or a get, or the next part of one that is longer than the port's messages may be.
     fn access(&mut self, work: &mut Work) -> Result<Step> {
-        let is_get = matches!(work, Work::Get { .. });
-        let (Work::Put { slot, member, local, remote, at } | Work::Get { slot, member, local, remote, at }) = work
-        else {
-            return Ok(Step::Posted);
-        };
+        let Work::Access { kind, slot, member, local, remote, at } = work else { return Ok(Step::Posted) };
         let (address, key) = self.key(*slot, *member);
         let len = (local.len - *at).min(self.max);
         let last = *at + len == local.len;
         let piece = self.piece(*slot, Span::new(local.offset + *at, len));
         let to = address + (*remote + *at) as u64;
         let done = if last { Done::Access { slot: *slot, member: *member } } else { Done::Nothing };
-        let (number, signalled) = self.link.begin(done, is_get && last);
-        let id = send_id(self.peer, number);
-        if is_get {
-            self.link.pair.read(id, signalled, piece, to, key)?;
-        } else {
-            let inline = len <= self.link.pair.inline();
-            self.link.pair.write(id, signalled, inline, piece, to, key)?;
-        }
+        access(self.link, self.peer, *kind, done, piece, (to, key))?;
         *at += len;
         Ok(if last { Step::Posted } else { Step::Part })
     }

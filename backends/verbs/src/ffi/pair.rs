@@ -274,14 +274,17 @@ impl Pair {
         self.queue.post(Some(self.rank), &mut pieces[..count], numbered(id, signalled, true, number))
     }
 
-    /// Writes to the peer's memory.
-    pub(crate) fn write(&self, id: u64, signalled: bool, inline: bool, from: Piece, to: u64, key: u32) -> Result<()> {
+    /// Writes to the peer's memory; what is short travels inside the request.
+    #[inline]
+    pub(crate) fn write(&self, id: u64, signalled: bool, from: Piece, to: u64, key: u32) -> Result<()> {
+        let inline = from.len as usize <= self.queue.inline;
         let mut request = request(id, sys::IBV_WR_RDMA_WRITE, signalled, inline);
         request.wr.rdma = remote(to, key);
         self.queue.post(Some(self.rank), &mut [entry(from)], request)
     }
 
     /// Reads from the peer's memory.
+    #[inline]
     pub(crate) fn read(&self, id: u64, signalled: bool, into: Piece, from: u64, key: u32) -> Result<()> {
         let mut request = request(id, sys::IBV_WR_RDMA_READ, signalled, false);
         request.wr.rdma = remote(from, key);
