@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// How long a rank goes on joining once it knows of the wish. By then every rank knows, so that nobody takes one that
 /// has ended for lost; and a job whose ranks are all there ends in order instead.
-const GRACE: Duration = Duration::from_millis(500);
+const GRACE: Duration = Duration::from_secs(1);
 
 /// A flag that the caller raises when the user wants the job to end. A rank that then still waits for others ends
 /// without a word, and a lost rank is no news: this is why it ended. After joining it is the caller who ends in order.
