@@ -191,7 +191,7 @@ pub fn with_interval(measured: Factor) -> String {
 }
 
 fn loads<'a>(rows: impl Iterator<Item = (&'a str, &'a CongestorLoad)>) -> Table {
-    let mut table = Table::new(["congestor", "while", "ranks", "delivered", "MiB/s in all", "an iteration p50"]);
+    let mut table = Table::new(["congestor", "while", "ranks", "delivered", "MiB/s in all", "MiB/s/iteration p50"]);
     for (canary, load) in rows {
         table.row([
             load.title.clone(),
@@ -209,7 +209,7 @@ fn loads<'a>(rows: impl Iterator<Item = (&'a str, &'a CongestorLoad)>) -> Table 
 fn explain_iterations(out: &mut String, run: &Run) {
     let mut loads = run.congestors.iter().chain(run.tests.iter().flat_map(|test| &test.load));
     if loads.any(|load| load.summary.as_ref().is_some_and(|summary| summary.p50 > load.delivered_mib_per_s)) {
-        *out += "An iteration p50: MiB/s of one rank in its typical iteration. It can be more than all ranks delivered:\n\
+        *out += "MiB/s/iteration p50: of one rank, in its typical iteration. It can be more than all ranks delivered:\n\
                  most iterations end in buffers at once, and the few that wait for the network take most of the time.\n\n";
     }
 }
@@ -265,8 +265,8 @@ mod tests {
             loads.for_each(|load| load.delivered_mib_per_s = rate);
         };
         loads(&mut file, 1e9);
-        assert!(!render(&file, false).contains("An iteration p50:"));
+        assert!(!render(&file, false).contains("MiB/s/iteration p50:"));
         loads(&mut file, 0.1);
-        assert!(render(&file, false).contains("An iteration p50:"));
+        assert!(render(&file, false).contains("MiB/s/iteration p50:"));
     }
 }

@@ -134,7 +134,8 @@ pub(super) fn impacts(side: &Side<'_>) -> HtmlTable {
 
 /// What the congestors of a run did.
 pub(super) fn loads(side: &Side<'_>) -> HtmlTable {
-    let header = ["congestor", "while", "ranks", "delivered MiB", "seconds", "MiB/s in all", "an iteration p50", "p99"];
+    let header =
+        ["congestor", "while", "ranks", "delivered MiB", "seconds", "MiB/s in all", "MiB/s/iteration p50", "p99"];
     let mut table = HtmlTable::new(&format!("{}: load delivered", side.label), header);
     let alone = side.run.congestors.iter().map(|load| ("alone", load));
     let loaded = side.run.tests.iter().flat_map(|test| test.load.iter().map(|load| (test.kernel.info().key, load)));

@@ -384,6 +384,26 @@ fn after_an_interrupt_a_loss_is_no_news_but_a_mistake_is() {
 }
 
 #[test]
+fn a_rank_that_is_lost_at_work_is_named_even_after_an_interrupt() {
+    let mut job = Job::new(4, 2);
+    job.stall_limit = Some(Duration::from_secs(8));
+    let results = job.run(0..4, |job, rank| {
+        let monitor = Arc::new(Monitor::new());
+        let mut b = TcpBootstrap::join(job.config(rank), monitor.clone()).unwrap();
+        monitor.enter("loaded test");
+        if rank == 3 {
+            // Long enough for a sign of life to tell of the phase, at most a second apart.
+            thread::sleep(Duration::from_secs(3));
+            job.interrupt.store(true, Ordering::Relaxed);
+            return true;
+        }
+        b.barrier().is_err()
+    });
+    assert!(results.into_iter().all(|r| r.unwrap()));
+    assert_eq!(job.said(), ["rank 3 (host node3) was lost in phase \"loaded test\": it ended before the others"]);
+}
+
+#[test]
 fn other_protocol_versions_are_told_apart() {
     let mut job = Job::new(2, 32);
     job.join_timeout = Duration::from_secs(2);
@@ -398,7 +418,7 @@ fn other_protocol_versions_are_told_apart() {
     });
     let error = job.join(1).err().unwrap().to_string();
     let expected =
-        format!("rank 0 at {} speaks bootstrap protocol 9, rank 1 speaks 1: run the same tailback", job.root);
+        format!("rank 0 at {} speaks bootstrap protocol 9, rank 1 speaks 2: run the same tailback", job.root);
     assert!(error.starts_with(&expected), "{error}");
 
     // A rank of the future: it gets the challenge, to know what differs, and nothing more.
@@ -414,6 +434,6 @@ fn other_protocol_versions_are_told_apart() {
     stream.write_all(&hello).unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
-    assert_eq!((answer.len(), &answer[..10]), (42, &b"TAILBOOT\0\x01"[..]));
+    assert_eq!((answer.len(), &answer[..10]), (42, &b"TAILBOOT\0\x02"[..]));
     assert_eq!(root.join().unwrap(), "rank 1 did not join within 2 s");
 }

@@ -24,8 +24,9 @@ use crate::loopback::{Loopback, LoopbackBootstrap};
 use crate::{Bootstrap, Capabilities, Collective, Operation, Rank, Support, Transport};
 use arena::{Arena, Case};
 
-/// Payload sizes that every kind of transfer is tried with.
-const SIZES: [usize; 6] = [0, 1, 8, 4096, 131_072, LARGEST];
+/// Payload sizes that every kind of transfer is tried with: small, large, and around what the verbs backend sends inside
+/// a request (204 bytes), in a buffer of 8 KiB with a short header and with a long one.
+const SIZES: [usize; 11] = [0, 1, 8, 204, 205, 4096, 8168, 8176, 8177, 131_072, LARGEST];
 
 /// The largest of [`SIZES`].
 const LARGEST: usize = 6_553_600;

@@ -34,7 +34,7 @@ pub use clock::Clock;
 pub use collective::Collective;
 pub use error::{Error, Result};
 pub use group::{Group, Idle, Lane, Proposal, RawGroup, RawTransport, Transport};
-pub use monitor::Monitor;
+pub use monitor::{Monitor, START_UP};
 pub use rendezvous::{Protocol, Rendezvous};
 pub use types::{Bytes, Nanos, Rank, Span, Tag};
 pub use wait::WaitMode;

@@ -6,6 +6,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+/// The phase of a rank that has not entered any.
+pub const START_UP: &str = "start-up";
+
 /// A rank's current phase and a counter that moves while it makes progress.
 #[derive(Debug, Default)]
 pub struct Monitor {
@@ -15,10 +18,10 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// A monitor in phase "start-up".
+    /// A monitor in phase [`START_UP`].
     #[must_use]
     pub fn new() -> Self {
-        Monitor { phase: Mutex::new("start-up".into()), ticks: AtomicU64::new(0), waiting: AtomicBool::new(false) }
+        Monitor { phase: Mutex::new(START_UP.into()), ticks: AtomicU64::new(0), waiting: AtomicBool::new(false) }
     }
 
     /// Enters a phase; entering counts as progress.

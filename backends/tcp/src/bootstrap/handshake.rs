@@ -12,7 +12,7 @@ use crate::secret::{self, Handshake, NONCE_LEN, Nonce, PROOF_LEN, Plane, Proof, 
 
 const MAGIC: [u8; 8] = *b"TAILBOOT";
 /// Raised whenever ranks of different builds could misunderstand each other.
-pub(super) const VERSION: u16 = 1;
+pub(super) const VERSION: u16 = 2;
 pub(super) const HELLO_LEN: usize = 8 + 2 + 4 + 4 + NONCE_LEN;
 const CHALLENGE_LEN: usize = 8 + 2 + NONCE_LEN;
 const VERDICT_LEN: usize = 1 + PROOF_LEN;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tailback_transport::{Error, Rank};
+use tailback_transport::{Error, Rank, START_UP};
 
 use super::config::JoinConfig;
 use super::failure::Ranks;
@@ -210,7 +210,7 @@ fn root_lost(config: &JoinConfig) -> Setback {
     }
     // Its name was not told yet; its address is known to everybody.
     let host = config.root.ip().to_string();
-    Setback::Mine(Error::Setup(lost_message(Rank(0), &host, "start-up", "connection closed")))
+    Setback::Mine(Error::Setup(lost_message(Rank(0), &host, START_UP, "connection closed")))
 }
 
 fn still_wanted(config: &JoinConfig, root: &TcpStream) -> JoinResult<()> {

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use tailback_transport::Rank;
+use tailback_transport::{Rank, START_UP};
 
 use super::failure::Ranks;
 use super::message::{Beat, Report, State};
@@ -33,7 +33,7 @@ impl Judge {
     pub(super) fn new(hosts: Vec<String>, fan_out: usize, now: Instant) -> Self {
         let seat = |host| Seat {
             host,
-            phase: "start-up".to_owned(),
+            phase: START_UP.to_owned(),
             ticks: 0,
             collectives: 0,
             state: State::Busy,
@@ -59,11 +59,6 @@ impl Judge {
 
     pub(super) fn report(&mut self, report: Report) {
         self.reports.push(report);
-    }
-
-    /// Whether ranks were lost, as opposed to having given up.
-    pub(super) fn has_losses(&self) -> bool {
-        self.reports.iter().any(|r| r.lost().is_some())
     }
 
     /// The one message about the reports so far. A lost rank explains why others gave up, so it comes first.
@@ -159,7 +154,7 @@ impl Judge {
 }
 
 impl Report {
-    pub(super) fn lost(&self) -> Option<Rank> {
+    fn lost(&self) -> Option<Rank> {
         match self {
             Report::Lost { rank, .. } => Some(*rank),
             Report::Abort { .. } => None,

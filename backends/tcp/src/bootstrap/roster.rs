@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
-use tailback_transport::{Error, Rank};
+use tailback_transport::{Error, Rank, START_UP};
 
 use super::config::JoinConfig;
 use super::failure::Ranks;
@@ -128,7 +128,7 @@ impl<'a> Roster<'a> {
             None => Ok(()),
             Some(at) => {
                 let (rank, entry) = here[at];
-                let text = lost_message(Rank::from(rank), &entry.host, "start-up", "connection closed");
+                let text = lost_message(Rank::from(rank), &entry.host, START_UP, "connection closed");
                 Err(Setback::Mine(Error::Setup(text)))
             }
         }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
-use tailback_transport::Rank;
+use tailback_transport::{Rank, START_UP};
 
 use super::config::JoinConfig;
 use super::failure::Failure;
@@ -36,8 +36,8 @@ const INTERVAL: Duration = Duration::from_secs(1);
 struct Ending {
     at: Instant,
     message: Option<String>,
-    /// Whether a rank was lost, which a user who wants the job to end need not be told.
-    loss: bool,
+    /// Whether the reason is what the user asked for, and no news.
+    excused: bool,
 }
 
 pub(super) struct Watcher {
@@ -98,10 +98,8 @@ impl Watcher {
                 return;
             }
             if let Some(ending) = self.state.ending.take_if(|e| now >= e.at) {
-                let loss = ending.loss || self.judge.as_ref().is_some_and(Judge::has_losses);
                 let verdict = self.judge.as_ref().map(Judge::verdict);
-                let known = loss && self.config.is_interrupted();
-                return self.end(ending.message.or(verdict).filter(|_| !known));
+                return self.end(ending.message.or(verdict).filter(|_| !ending.excused));
             }
         }
     }
@@ -167,7 +165,7 @@ impl Watcher {
                 Watch::Pulse(phase) => parent.phase = Some(phase),
                 Watch::Goodbye => parent.done = true,
                 Watch::Noted => {
-                    self.state.ending = Some(Ending { at: Instant::now() + PATIENCE, message: None, loss: false });
+                    self.state.ending = Some(Ending { at: Instant::now() + PATIENCE, message: None, excused: false });
                     self.children.iter_mut().for_each(|c| c.link.send(&Watch::Noted));
                 }
                 Watch::End => {
@@ -286,16 +284,23 @@ impl Watcher {
         let (me, at) = (self.config.rank, Instant::now() + SETTLE);
         let detail = if parent.done { "it ended before the others" } else { detail };
         let message = (me.0 == 1 && parent.rank.0 == 0)
-            .then(|| lost_message(parent.rank, &parent.host, parent.phase.as_deref().unwrap_or("start-up"), detail));
+            .then(|| lost_message(parent.rank, &parent.host, parent.phase.as_deref().unwrap_or(START_UP), detail));
+        let excused = self.excuses(parent.phase.as_deref());
         if self.state.ending.as_ref().is_none_or(|e| e.at > at) {
-            self.state.ending = Some(Ending { at, message, loss: true });
+            self.state.ending = Some(Ending { at, message, excused });
         }
+    }
+
+    /// Whether a rank lost in `phase` ended because the user wants the job to end: ranks then give up joining. Later they
+    /// end in order, so that a loss is news all the same; and so is one noticed before the wish.
+    fn excuses(&self, phase: Option<&str>) -> bool {
+        self.config.is_interrupted() && phase.is_none_or(|phase| phase == START_UP)
     }
 
     /// Takes a report towards rank 0; `own` is what to print if nobody there takes it.
     fn report(&mut self, report: Report, own: Option<String>) {
         let now = Instant::now();
-        let loss = report.lost().is_some();
+        let excused = matches!(&report, Report::Lost { phase, .. } if self.excuses(phase.as_deref()));
         let patience = if own.is_some() { CONFIRM } else { PATIENCE };
         let at = match (&mut self.judge, &mut self.parent) {
             (Some(judge), _) => {
@@ -309,9 +314,12 @@ impl Watcher {
             }
             (None, None) => now,
         };
-        if self.state.ending.is_none() {
-            let message = if self.judge.is_some() { None } else { own };
-            self.state.ending = Some(Ending { at, message, loss });
+        match &mut self.state.ending {
+            Some(ending) => ending.excused &= excused,
+            none => {
+                let message = if self.judge.is_some() { None } else { own };
+                *none = Some(Ending { at, message, excused });
+            }
         }
     }
 

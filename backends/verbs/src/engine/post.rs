@@ -143,8 +143,9 @@ impl Engine {
             self.groups.at_mut(slot).segment.copy_within(local.offset, remote, local.len);
             return Ok(());
         }
+        self.access(peer, (slot, to), AccessKind::Put, local, remote)?;
         self.groups.at_mut(slot).members[to.index()].unfenced |= local.len > 0;
-        self.access(peer, (slot, to), AccessKind::Put, local, remote)
+        Ok(())
     }
 
     /// Queues an RDMA read.

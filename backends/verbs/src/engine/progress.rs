@@ -10,7 +10,7 @@ use super::peer::{Done, Route};
 use super::{DATAGRAM, Engine, RECEIVE};
 use crate::ffi::{self, Completion, Context, Event};
 
-/// A rank looks at clocks and at the device's events once in so many fruitless rounds: of some ten nanoseconds if it
+/// A rank looks at clocks and at the device's events about once in so many fruitless rounds: of some ten nanoseconds if it
 /// spins, of up to milliseconds if it offers its core to others after each.
 const LOOK_SPINNING: u32 = 8192;
 const LOOK_YIELDING: u32 = 256;
