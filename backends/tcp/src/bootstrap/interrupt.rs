@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const GRACE: Duration = Duration::from_secs(1);
 
 /// A flag that the caller raises when the user wants the job to end. A rank that then still waits for others ends
-/// without a word, and a lost rank is no news: this is why it ended. After joining it is the caller who ends in order.
+/// without a word, and one lost while joining is no news: this is why it ended. Later it is the caller who ends in order.
 #[derive(Clone, Debug)]
 pub struct Interrupt {
     raised: Arc<AtomicBool>,

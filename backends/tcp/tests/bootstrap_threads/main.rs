@@ -1,109 +1,18 @@
 //! The bootstrap with ranks as threads: joining, collectives, strangers and mistakes.
 
+mod interrupts;
+mod job;
+
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tailback_tcp::bootstrap::{Failure, OnFailure};
-use tailback_tcp::{Interrupt, JoinConfig, Secret, TcpBootstrap};
+use tailback_tcp::{JoinConfig, Secret, TcpBootstrap};
 use tailback_transport::{Bootstrap, Monitor, Rank};
 
-/// Keeps what would be printed, and how ranks end.
-#[derive(Debug, Default)]
-struct Record {
-    said: Mutex<Vec<String>>,
-    ended: Mutex<Vec<Failure>>,
-}
-
-impl OnFailure for Record {
-    fn report(&self, message: &str) {
-        self.said.lock().unwrap().push(message.to_owned());
-    }
-
-    fn end(&self, failure: &Failure) {
-        self.ended.lock().unwrap().push(failure.clone());
-    }
-}
-
-/// A job whose ranks are threads of this process.
-#[derive(Clone)]
-struct Job {
-    size: usize,
-    fan_out: usize,
-    root: SocketAddr,
-    secret: Secret,
-    record: Arc<Record>,
-    join_timeout: Duration,
-    stall_limit: Option<Duration>,
-    /// Raised when the user wants the job to end.
-    interrupt: Arc<AtomicBool>,
-}
-
-impl Job {
-    fn new(size: usize, fan_out: usize) -> Self {
-        Job {
-            size,
-            fan_out,
-            root: free_address(),
-            secret: Secret::random().unwrap(),
-            record: Arc::default(),
-            join_timeout: Duration::from_secs(60),
-            stall_limit: None,
-            interrupt: Arc::default(),
-        }
-    }
-
-    fn config(&self, rank: usize) -> JoinConfig {
-        let mut config = JoinConfig::new(Rank::from(rank), self.size, self.root, self.secret.clone());
-        config.fan_out = self.fan_out;
-        config.host = format!("node{rank}");
-        config.join_timeout = self.join_timeout;
-        config.stall_limit = self.stall_limit;
-        config.interrupt = Some(Interrupt::new(Arc::clone(&self.interrupt)));
-        config.on_failure = self.record.clone();
-        config
-    }
-
-    fn join(&self, rank: usize) -> tailback_transport::Result<TcpBootstrap> {
-        TcpBootstrap::join(self.config(rank), Arc::new(Monitor::new()))
-    }
-
-    /// Runs `work` on every rank of `ranks` and gives what each returned.
-    fn run<T: Send + 'static>(
-        &self,
-        ranks: impl IntoIterator<Item = usize>,
-        work: impl Fn(&Job, usize) -> T + Send + Sync + 'static,
-    ) -> Vec<thread::Result<T>> {
-        let work = Arc::new(work);
-        let start = |rank| {
-            let (job, work) = (self.clone(), work.clone());
-            thread::spawn(move || work(&job, rank))
-        };
-        let threads: Vec<_> = ranks.into_iter().map(start).collect();
-        threads.into_iter().map(thread::JoinHandle::join).collect()
-    }
-
-    fn said(&self) -> Vec<String> {
-        self.record.said.lock().unwrap().clone()
-    }
-}
-
-fn free_address() -> SocketAddr {
-    // Below the range of outgoing connections, where nothing else in this test takes it in between.
-    use std::sync::atomic::{AtomicU16, Ordering};
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    for _ in 0..1000 {
-        let offset = (std::process::id() as u16 % 80) * 100 + NEXT.fetch_add(1, Ordering::Relaxed);
-        let address = SocketAddr::from(([127, 0, 0, 1], 20_000 + offset % 12_000));
-        if TcpListener::bind(address).is_ok() {
-            return address;
-        }
-    }
-    panic!("no free port");
-}
+use job::{Job, free_address};
 
 #[test]
 fn collectives_agree_on_every_size_and_depth() {
@@ -324,83 +233,6 @@ fn a_rank_that_leaves_early_is_named_by_those_who_need_it() {
     });
     assert!(results.into_iter().all(|r| r.unwrap()));
     assert_eq!(job.said(), ["rank 3 (host node3) was lost in phase \"start-up\": it ended before the others"]);
-}
-
-#[test]
-fn an_interrupt_ends_ranks_that_wait_for_others_without_a_word() {
-    // Rank 4 is missing, and rank 1 is its parent; later rank 0 is missing too.
-    for present in [0..4, 1..4] {
-        let job = Job::new(5, 3);
-        let count = present.len();
-        let user = {
-            let flag = Arc::clone(&job.interrupt);
-            thread::spawn(move || {
-                thread::sleep(Duration::from_millis(300));
-                flag.store(true, Ordering::Relaxed);
-            })
-        };
-        let begun = Instant::now();
-        for result in job.run(present, |job, rank| job.join(rank).err().map(|e| e.to_string())) {
-            assert_eq!(result.unwrap().as_deref(), Some("the job ended; another rank says why"));
-        }
-        user.join().unwrap();
-        assert!(begun.elapsed() < job.join_timeout / 2, "they waited on: {:?}", begun.elapsed());
-        assert_eq!(job.record.ended.lock().unwrap().len(), count);
-        assert_eq!(job.said(), Vec::<String>::new());
-    }
-}
-
-#[test]
-fn a_complete_job_that_is_interrupted_still_joins_and_ends_in_order() {
-    let job = Job::new(5, 2);
-    job.interrupt.store(true, Ordering::Relaxed);
-    let begun = Instant::now();
-    let results = job.run(0..5, |job, rank| job.join(rank)?.finish());
-    // A machine that took longer than a rank's patience proves nothing but the silence.
-    if begun.elapsed() < Duration::from_secs(1) {
-        results.into_iter().for_each(|result| result.unwrap().unwrap());
-    }
-    assert_eq!(job.said(), Vec::<String>::new());
-}
-
-#[test]
-fn after_an_interrupt_a_loss_is_no_news_but_a_mistake_is() {
-    for (reason, said) in [(None, None), (Some("no space left"), Some("no space left"))] {
-        let job = Job::new(4, 2);
-        let results = job.run(0..4, move |job, rank| {
-            let mut b = job.join(rank).unwrap();
-            job.interrupt.store(true, Ordering::Relaxed);
-            match reason {
-                None if rank == 3 => true,
-                Some(reason) if rank == 3 => b.abort(reason),
-                _ => b.barrier().is_err(),
-            }
-        });
-        assert!(results.into_iter().all(|r| r.unwrap_or(true)));
-        let heard = job.said();
-        assert_eq!(heard.len(), usize::from(said.is_some()), "{heard:?}");
-        assert!(said.is_none_or(|said| heard[0].ends_with(said)), "{heard:?}");
-    }
-}
-
-#[test]
-fn a_rank_that_is_lost_at_work_is_named_even_after_an_interrupt() {
-    let mut job = Job::new(4, 2);
-    job.stall_limit = Some(Duration::from_secs(8));
-    let results = job.run(0..4, |job, rank| {
-        let monitor = Arc::new(Monitor::new());
-        let mut b = TcpBootstrap::join(job.config(rank), monitor.clone()).unwrap();
-        monitor.enter("loaded test");
-        if rank == 3 {
-            // Long enough for a sign of life to tell of the phase, at most a second apart.
-            thread::sleep(Duration::from_secs(3));
-            job.interrupt.store(true, Ordering::Relaxed);
-            return true;
-        }
-        b.barrier().is_err()
-    });
-    assert!(results.into_iter().all(|r| r.unwrap()));
-    assert_eq!(job.said(), ["rank 3 (host node3) was lost in phase \"loaded test\": it ended before the others"]);
 }
 
 #[test]
