@@ -6,18 +6,18 @@
 
 pub mod backend;
 pub mod cli;
+pub mod commands;
 pub mod compare;
 pub mod engine;
 pub mod import;
 pub mod kernel;
 pub mod lab;
 pub mod layout;
-pub mod local;
 pub mod models;
 pub mod output;
 pub mod plan;
 pub mod report;
 pub mod result;
-pub mod session;
 pub mod stats;
+pub mod text;
 pub mod threshold;

@@ -10,9 +10,9 @@ use std::str::FromStr;
 use crate::compare::{Comparison, State};
 use crate::engine::Phase;
 use crate::kernel::Canary;
-use crate::output::escape;
 use crate::result::Run;
 use crate::stats::Statistic;
+use crate::text::escape;
 
 /// How a figure is held against a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +130,7 @@ impl Threshold {
         let failure = match value {
             None => Some("was not measured".to_owned()),
             Some(value) if self.operator.holds(value, self.number) => {
-                Some(format!("is {}", crate::output::figure(value)))
+                Some(format!("is {}", crate::text::figure(value)))
             }
             Some(_) => None,
         };

@@ -7,8 +7,7 @@ use tailback_libfabric::{LibfabricConfig, LibfabricTransport, Source, Wishes, su
 use tailback_tcp::address;
 use tailback_transport::{Bootstrap, Error, Result as TransportResult};
 
-use super::{Variant, Visitor};
-use crate::cli::{FabricOptions, TransportOptions};
+use super::{Settings, Variant, Visitor};
 
 /// The library and its providers, usable ones first; or what is missing.
 pub(super) fn state(path: Option<&Path>) -> String {
@@ -29,34 +28,34 @@ pub(super) fn state(path: Option<&Path>) -> String {
 }
 
 /// Whether there is a library, and the options mean something.
-pub(super) fn check(options: &FabricOptions) -> Result<(), String> {
+pub(super) fn check(settings: &Settings) -> Result<(), String> {
     let text = |error: Error| error.to_string();
-    wishes(options, None).map_err(text)?;
-    tailback_libfabric::check(options.library.libfabric_path.as_deref()).map_err(text)
+    wishes(settings, None).map_err(text)?;
+    tailback_libfabric::check(settings.fabric.library.as_deref()).map_err(text)
 }
 
 /// Opens the network and hands it to `visitor`. Collective over the job.
 pub(super) fn open<B: Bootstrap, V: Visitor>(
     variant: Variant,
-    options: &TransportOptions,
+    settings: &Settings,
     bootstrap: &mut B,
     visitor: V,
 ) -> TransportResult<V::Output> {
     // Providers that use the Internet's addresses take the same way as plain sockets.
-    let choice = address::choose(bootstrap, options.data_interface.as_deref(), options.data_address)?;
-    let asked = options.data_interface.is_some() || options.data_address.is_some();
+    let choice = address::choose(bootstrap, settings.data_interface.as_deref(), settings.data_address)?;
+    let asked = settings.data_interface.is_some() || settings.data_address.is_some();
     let source = Source { address: choice.address, asked, reason: choice.reason };
     let config = LibfabricConfig {
-        path: options.fabric.library.libfabric_path.clone(),
-        wishes: wishes(&options.fabric, Some(source))?,
-        wait: options.wait,
+        path: settings.fabric.library.clone(),
+        wishes: wishes(settings, Some(source))?,
+        wait: settings.wait,
     };
     let mut transport = variant.over(LibfabricTransport::open(bootstrap, &config)?);
     Ok(visitor.visit(bootstrap, &mut transport))
 }
 
-fn wishes(options: &FabricOptions, source: Option<Source>) -> TransportResult<Wishes> {
-    let traffic_class = options.traffic_class.as_deref().map(str::parse).transpose()?;
-    let (provider, domain) = (options.provider.clone(), options.domain.clone());
+fn wishes(settings: &Settings, source: Option<Source>) -> TransportResult<Wishes> {
+    let traffic_class = settings.traffic_class.as_deref().map(str::parse).transpose()?;
+    let (provider, domain) = (settings.fabric.provider.clone(), settings.fabric.domain.clone());
     Ok(Wishes { provider, domain, traffic_class, source, undirected: false })
 }

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use tailback_transport::{Bootstrap, Error, Result as TransportResult};
 
-use super::{Variant, Visitor};
-use crate::cli::{FabricOptions, TransportOptions};
+use super::{Settings, Variant, Visitor};
 
 const ABSENT: &str = "not in this binary: build with --features libfabric";
 
@@ -13,13 +12,13 @@ pub(super) fn state(_path: Option<&Path>) -> String {
     ABSENT.into()
 }
 
-pub(super) fn check(_options: &FabricOptions) -> Result<(), String> {
+pub(super) fn check(_settings: &Settings) -> Result<(), String> {
     Err(format!("--transport libfabric is {ABSENT}"))
 }
 
 pub(super) fn open<B: Bootstrap, V: Visitor>(
     _variant: Variant,
-    _options: &TransportOptions,
+    _settings: &Settings,
     _bootstrap: &mut B,
     _visitor: V,
 ) -> TransportResult<V::Output> {

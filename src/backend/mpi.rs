@@ -6,9 +6,8 @@ use tailback_mpi::{MpiBootstrap, MpiTransport};
 use tailback_tcp::Secret;
 use tailback_transport::{Bootstrap, Monitor, Rank, Result as TransportResult};
 
-use super::{Backend, Networks, Variant, Visitor, Work, open_raw};
-use crate::cli::TransportOptions;
-use crate::session;
+use super::open::open_raw;
+use super::{Backend, Networks, Settings, Variant, Visitor, Work, give_up};
 
 const COULD_NOT_RUN: u8 = 2;
 
@@ -27,9 +26,9 @@ pub(super) fn over_mpi<W: Work>(request: &W, _launcher: &str, variants: Vec<Vari
     let Some((mut bootstrap, transport)) = init(request, &monitor)? else { return Ok(COULD_NOT_RUN) };
     let secret = match shared_secret(&mut bootstrap) {
         Ok(secret) => secret,
-        Err(error) => session::give_up(&bootstrap, &error),
+        Err(error) => give_up(&bootstrap, &error),
     };
-    let mut networks = MpiNetworks { bootstrap, transport, secret, options: request.transport(), variants };
+    let mut networks = MpiNetworks { bootstrap, transport, secret, settings: request.settings(), variants };
     Ok(request.run(&mut networks, &monitor))
 }
 
@@ -38,7 +37,7 @@ struct MpiNetworks<'a> {
     bootstrap: MpiBootstrap,
     transport: MpiTransport,
     secret: Secret,
-    options: &'a TransportOptions,
+    settings: &'a Settings,
     variants: Vec<Variant>,
 }
 
@@ -57,7 +56,7 @@ impl Networks for MpiNetworks<'_> {
         if variant.backend == Backend::Mpi {
             return Ok(visitor.visit(&mut self.bootstrap, &mut self.transport));
         }
-        open_raw(variant, self.options, &mut self.bootstrap, &self.secret, visitor)
+        open_raw(variant, self.settings, &mut self.bootstrap, &self.secret, visitor)
     }
 }
 

@@ -1,65 +1,16 @@
-//! Plain sockets, under any bootstrap; and the built-in bootstrap, for any raw network.
+//! Plain sockets, under any bootstrap.
 
-use std::sync::Arc;
+use tailback_tcp::{Secret, TcpConfig, TcpTransport};
+use tailback_transport::{Bootstrap, Result};
 
-use tailback_tcp::{Interrupt, JoinConfig, Secret, TcpBootstrap, TcpConfig, TcpTransport};
-use tailback_transport::{Bootstrap, Error, Monitor, Result as TransportResult};
-
-use super::{Networks, Variant, Visitor, Work, open_raw};
-use crate::cli::TransportOptions;
-
-/// Ranks that found each other through Tailback's own bootstrap.
-pub(super) fn over_own_bootstrap<W: Work>(
-    request: &W,
-    mut config: JoinConfig,
-    variants: Vec<Variant>,
-) -> Result<u8, String> {
-    let text = |error: Error| error.to_string();
-    config.stall_limit = request.stall_limit();
-    config.interrupt = request.interrupt().map(Interrupt::new);
-    let secret = config.secret.clone();
-    let monitor = Arc::new(Monitor::new());
-    let bootstrap = TcpBootstrap::join(config, Arc::clone(&monitor)).map_err(text)?;
-    let mut networks = OwnNetworks { bootstrap, secret, options: request.transport(), variants };
-    let code = request.run(&mut networks, &monitor);
-    networks.bootstrap.finish().map_err(text)?;
-    Ok(code)
-}
-
-/// What those ranks can open.
-struct OwnNetworks<'a> {
-    bootstrap: TcpBootstrap,
-    secret: Secret,
-    options: &'a TransportOptions,
-    variants: Vec<Variant>,
-}
-
-impl Networks for OwnNetworks<'_> {
-    type Bootstrap = TcpBootstrap;
-
-    fn bootstrap(&mut self) -> &mut TcpBootstrap {
-        &mut self.bootstrap
-    }
-
-    fn variants(&self) -> &[Variant] {
-        &self.variants
-    }
-
-    fn open<V: Visitor>(&mut self, variant: Variant, visitor: V) -> TransportResult<V::Output> {
-        open_raw(variant, self.options, &mut self.bootstrap, &self.secret, visitor)
-    }
-}
+use super::Settings;
 
 /// The transport, for ranks that share `secret`.
-pub(super) fn open(
-    options: &TransportOptions,
-    bootstrap: &mut impl Bootstrap,
-    secret: &Secret,
-) -> TransportResult<TcpTransport> {
+pub(super) fn open(settings: &Settings, bootstrap: &mut impl Bootstrap, secret: &Secret) -> Result<TcpTransport> {
     let config = TcpConfig {
-        interface: options.data_interface.clone(),
-        address: options.data_address,
-        wait: options.wait,
+        interface: settings.data_interface.clone(),
+        address: settings.data_address,
+        wait: settings.wait,
         secret: secret.clone(),
     };
     TcpTransport::open(bootstrap, &config)

@@ -3,8 +3,7 @@
 use tailback_transport::rendezvous::DEFAULT_THRESHOLD;
 use tailback_transport::{Bytes, Collective, Protocol, RawTransport, Rendezvous};
 
-use super::Backend;
-use crate::cli::TransportOptions;
+use super::{Backend, Settings};
 
 /// What one run goes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,18 +47,18 @@ impl Variant {
 }
 
 /// The variants the user named, in that order; over `default` when no transport was named.
-pub fn variants(options: &TransportOptions, default: Backend) -> Result<Vec<Variant>, String> {
-    twice("--transport", &options.transport)?;
-    twice("--protocol", &options.protocol)?;
-    let backends = if options.transport.is_empty() { vec![default] } else { options.transport.clone() };
-    if !options.protocol.is_empty() && backends.iter().all(|backend| !backend.is_raw()) {
+pub fn variants(settings: &Settings, default: Backend) -> Result<Vec<Variant>, String> {
+    twice("--transport", &settings.transports)?;
+    twice("--protocol", &settings.protocols)?;
+    let backends = if settings.transports.is_empty() { vec![default] } else { settings.transports.clone() };
+    if !settings.protocols.is_empty() && backends.iter().all(|backend| !backend.is_raw()) {
         return Err("--protocol is for raw transports such as tcp: MPI has protocols of its own".into());
     }
-    let protocols = if options.protocol.is_empty() { vec![Protocol::default()] } else { options.protocol.clone() };
-    if options.eager_threshold.is_some() && protocols.iter().all(|protocol| protocol.moves_by().is_none()) {
+    let protocols = if settings.protocols.is_empty() { vec![Protocol::default()] } else { settings.protocols.clone() };
+    if settings.eager_threshold.is_some() && protocols.iter().all(|protocol| protocol.moves_by().is_none()) {
         return Err("--eager-threshold is for the put and get protocols: name one with --protocol".into());
     }
-    let threshold = options.eager_threshold.map_or(DEFAULT_THRESHOLD, |bytes| Bytes(bytes as u64));
+    let threshold = settings.eager_threshold.map_or(DEFAULT_THRESHOLD, |bytes| Bytes(bytes as u64));
     let with = |backend: Backend| -> Vec<Variant> {
         if !backend.is_raw() {
             return vec![Variant { backend, messages: None }];
@@ -79,45 +78,39 @@ fn twice<N: PartialEq + std::fmt::Display>(option: &str, names: &[N]) -> Result<
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
 
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        options: TransportOptions,
-    }
-
-    fn named(line: &str) -> Result<Vec<String>, String> {
-        let words = ["tailback"].into_iter().chain(line.split_whitespace());
-        let options = Line::try_parse_from(words).map_err(|error| error.to_string())?.options;
-        Ok(variants(&options, Backend::Tcp)?.into_iter().map(Variant::label).collect())
+    fn named(transports: &[Backend], protocols: &[Protocol], threshold: Option<usize>) -> Result<String, String> {
+        let (transports, protocols) = (transports.to_vec(), protocols.to_vec());
+        let settings = Settings { transports, protocols, eager_threshold: threshold, ..Settings::default() };
+        Ok(variants(&settings, Backend::Tcp)?.into_iter().map(Variant::label).collect::<Vec<_>>().join(" | "))
     }
 
     #[test]
     fn protocols_multiply_raw_transports_only() {
-        let labels = |line| named(line).unwrap().join(" | ");
-        assert_eq!(labels(""), "tcp, eager");
-        assert_eq!(labels("--transport mpi"), "mpi");
-        assert_eq!(labels("--protocol put"), "tcp, put");
-        let all = "mpi | tcp, eager | tcp, put | tcp, get";
-        assert_eq!(labels("--transport mpi,tcp --protocol eager,put,get"), all);
-        assert_eq!(labels("--transport tcp,mpi --protocol get"), "tcp, get | mpi");
+        use Backend::{Mpi, Tcp};
+        use Protocol::{Eager, Get, Put};
+        let labels = |transports: &[_], protocols: &[_]| named(transports, protocols, None).unwrap();
+        assert_eq!(labels(&[], &[]), "tcp, eager");
+        assert_eq!(labels(&[Mpi], &[]), "mpi");
+        assert_eq!(labels(&[], &[Put]), "tcp, put");
+        assert_eq!(labels(&[Mpi, Tcp], &[Eager, Put, Get]), "mpi | tcp, eager | tcp, put | tcp, get");
+        assert_eq!(labels(&[Tcp, Mpi], &[Get]), "tcp, get | mpi");
     }
 
     #[test]
     fn nonsense_is_refused() {
-        for (line, expected) in [
-            ("--transport tcp,tcp", "--transport names tcp twice"),
-            ("--protocol put,get,put", "--protocol names put twice"),
-            ("--transport mpi --protocol put", "MPI has protocols of its own"),
-            ("--eager-threshold 4KiB", "--eager-threshold is for the put and get protocols"),
-            ("--protocol eager --eager-threshold 4KiB", "--eager-threshold is for the put and get protocols"),
-            ("--protocol rendezvous", "use eager, put or get"),
+        use Backend::{Mpi, Tcp};
+        use Protocol::{Eager, Get, Put};
+        for (transports, protocols, threshold, expected) in [
+            (&[Tcp, Tcp][..], &[][..], None, "--transport names tcp twice"),
+            (&[], &[Put, Get, Put], None, "--protocol names put twice"),
+            (&[Mpi], &[Put], None, "MPI has protocols of its own"),
+            (&[], &[], Some(4096), "--eager-threshold is for the put and get protocols"),
+            (&[], &[Eager], Some(4096), "--eager-threshold is for the put and get protocols"),
         ] {
-            let said = named(line).unwrap_err();
-            assert!(said.contains(expected), "{line}: {said}");
+            let said = named(transports, protocols, threshold).unwrap_err();
+            assert!(said.contains(expected), "{said}");
         }
     }
 

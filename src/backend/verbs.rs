@@ -3,8 +3,7 @@
 use tailback_transport::{Bootstrap, Result as TransportResult};
 use tailback_verbs::{VerbsConfig, VerbsTransport, traffic_class};
 
-use super::{Variant, Visitor};
-use crate::cli::TransportOptions;
+use super::{Settings, Variant, Visitor};
 
 /// The devices and their ports, or what is missing.
 pub(super) fn state() -> String {
@@ -15,30 +14,30 @@ pub(super) fn state() -> String {
 }
 
 /// Whether there is a library and a device, and the options mean something.
-pub(super) fn check(options: &TransportOptions) -> Result<(), String> {
-    config(options)?;
+pub(super) fn check(settings: &Settings) -> Result<(), String> {
+    config(settings)?;
     tailback_verbs::devices().map(|_| ())
 }
 
 /// Opens the network and hands it to `visitor`. Collective over the job.
 pub(super) fn open<B: Bootstrap, V: Visitor>(
     variant: Variant,
-    options: &TransportOptions,
+    settings: &Settings,
     bootstrap: &mut B,
     visitor: V,
 ) -> TransportResult<V::Output> {
-    let config = config(options).map_err(tailback_transport::Error::Setup)?;
+    let config = config(settings).map_err(tailback_transport::Error::Setup)?;
     let mut transport = variant.over(VerbsTransport::open(bootstrap, &config)?);
     Ok(visitor.visit(bootstrap, &mut transport))
 }
 
-fn config(options: &TransportOptions) -> Result<VerbsConfig, String> {
+fn config(settings: &Settings) -> Result<VerbsConfig, String> {
     Ok(VerbsConfig {
-        device: options.verbs.device.clone(),
-        port: options.verbs.port,
-        gid_index: options.verbs.gid_index,
-        service_level: options.verbs.service_level.unwrap_or_default(),
-        traffic_class: options.fabric.traffic_class.as_deref().map_or(Ok(0), traffic_class)?,
-        wait: options.wait,
+        device: settings.verbs.device.clone(),
+        port: settings.verbs.port,
+        gid_index: settings.verbs.gid_index,
+        service_level: settings.verbs.service_level.unwrap_or_default(),
+        traffic_class: settings.traffic_class.as_deref().map_or(Ok(0), traffic_class)?,
+        wait: settings.wait,
     })
 }

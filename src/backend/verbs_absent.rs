@@ -2,8 +2,7 @@
 
 use tailback_transport::{Bootstrap, Error, Result as TransportResult};
 
-use super::{Variant, Visitor};
-use crate::cli::TransportOptions;
+use super::{Settings, Variant, Visitor};
 
 const ABSENT: &str = "not in this binary: build with --features verbs";
 
@@ -11,13 +10,13 @@ pub(super) fn state() -> String {
     ABSENT.into()
 }
 
-pub(super) fn check(_options: &TransportOptions) -> Result<(), String> {
+pub(super) fn check(_settings: &Settings) -> Result<(), String> {
     Err(format!("--transport verbs is {ABSENT}"))
 }
 
 pub(super) fn open<B: Bootstrap, V: Visitor>(
     _variant: Variant,
-    _options: &TransportOptions,
+    _settings: &Settings,
     _bootstrap: &mut B,
     _visitor: V,
 ) -> TransportResult<V::Output> {

@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::checks::CheckOptions;
 use crate::compare::{self, By, Comparison, sides};
+use crate::output;
 use crate::result::{self, ResultFile};
 use crate::stats::Statistic;
 
@@ -43,6 +44,7 @@ impl CompareOptions {
         if let ([(path, file)], Some(By::Congestor)) = (&files[..], self.by) {
             return self.congestors(path, file);
         }
+        let thresholds = self.checks.clone().checks();
         let sides = sides::chosen(&files, self.by)?;
         let statistics: &[Statistic] = if self.verbose { &Statistic::ALL } else { &[Statistic::Avg, Statistic::P99] };
         let mut comparison = compare::compare(&sides, statistics);
@@ -61,19 +63,19 @@ impl CompareOptions {
         }
         self.print(&comparison)?;
         let mut checks = Vec::new();
-        let all = if self.checks.has_ratios() { compare::compare(&sides, &Statistic::ALL) } else { comparison };
-        for threshold in &self.checks.fail_if {
+        let all = if thresholds.has_ratios() { compare::compare(&sides, &Statistic::ALL) } else { comparison };
+        for threshold in &thresholds.fail_if {
             if threshold.ratio {
                 checks.extend(threshold.check_ratios(&all));
             } else {
                 checks.extend(sides.iter().map(|side| threshold.check(&side.label, side.run)));
             }
         }
-        self.checks.conclude(&checks)
+        thresholds.conclude(&checks)
     }
 
     fn print(&self, comparison: &Comparison) -> Result<u8, String> {
-        super::print(&if self.json {
+        output::print(&if self.json {
             serde_json::to_string_pretty(comparison).expect("plain data") + "\n"
         } else {
             compare::render(comparison)
@@ -82,13 +84,14 @@ impl CompareOptions {
 
     /// The congestors of one file.
     fn congestors(&self, path: &Path, file: &ResultFile) -> Result<u8, String> {
-        if self.checks.has_ratios() {
+        let thresholds = self.checks.clone().checks();
+        if thresholds.has_ratios() {
             return Err("ratios are of files: congestors of one file have none to be checked".into());
         }
         let comparison = compare::compare_congestors(file)
             .ok_or_else(|| format!("{} has loads of fewer than two congestors", path.display()))?;
         self.print(&comparison)?;
-        self.checks.check(file)
+        thresholds.check(file)
     }
 }
 

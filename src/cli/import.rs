@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use crate::import;
+use crate::output;
 use crate::result;
 
 /// Where a text comes from.
@@ -45,6 +46,6 @@ impl ImportOptions {
             out.into()
         });
         result::write(&out, &file).map_err(|error| error.to_string())?;
-        super::print(&format!("{}: {} tests\n", out.display(), file.runs[0].tests.len()))
+        output::print(&format!("{}: {} tests\n", out.display(), file.runs[0].tests.len()))
     }
 }

@@ -11,19 +11,18 @@ mod models;
 mod options;
 mod report;
 mod show;
+mod transport;
 
 use clap::{Parser, Subcommand};
 
 use crate::backend;
+use crate::commands::{self, Request};
 use crate::lab::{self, LabCommand, LabSpec};
+use crate::output::print;
 use crate::result;
-use crate::session::Request;
 
-pub use checks::CheckOptions;
-pub use options::{
-    CommonOptions, CongestOptions, FabricOptions, LibfabricPath, LocalOptions, NetworkOptions, OutputOptions,
-    PlanOptions, RunOptions, TransportOptions, VerbsOptions,
-};
+use options::{CongestOptions, NetworkOptions, RunOptions};
+use transport::LibfabricPath;
 
 /// Measures what congestion does to HPC and data-centre networks.
 ///
@@ -94,9 +93,9 @@ struct LabRunOptions {
 /// Does what was asked and gives the exit code; an error is one line for stderr.
 pub fn execute(cli: Cli) -> Result<u8, String> {
     match cli.command {
-        Command::Run(options) => start(Request::run(options)),
-        Command::Network(options) => start(Request::network(options)),
-        Command::Congest(options) => start(Request::congest(options)),
+        Command::Run(options) => start(options.request()),
+        Command::Network(options) => start(options.request()),
+        Command::Congest(options) => start(options.request()),
         Command::Show(options) => options.execute(),
         Command::Compare(options) => options.execute(),
         Command::Report(options) => options.execute(),
@@ -106,7 +105,7 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Beff(options) => once(options.execute()),
         Command::Launch(arguments) => arguments.execute(),
         Command::Lab(Lab::Run(options)) => {
-            start_with(Request::run(options.run), |request| backend::start_in_lab(request, &options.lab))
+            start_with(options.run.request(), |request| commands::start_in_lab(request, &options.lab))
         }
         Command::Lab(Lab::Other(command)) => lab::execute(command).map_err(|error| error.to_string()),
         Command::Info(library) => print(&info::text(library.libfabric_path.as_deref())),
@@ -116,7 +115,7 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
 }
 
 fn start(request: Result<Request, String>) -> Result<u8, String> {
-    start_with(request, backend::start)
+    start_with(request, commands::start)
 }
 
 fn start_with(
@@ -156,15 +155,6 @@ fn one_line(text: &str) -> String {
     let kept = paragraphs.enumerate().filter(|(at, paragraph)| *at == 0 || paragraph.starts_with("tip:"));
     let kept: Vec<String> = kept.map(|(_, paragraph)| paragraph).collect();
     kept.join("; ").trim_start_matches("error: ").to_owned()
-}
-
-/// To stdout; a reader that has gone away (`| head`) is no error.
-pub fn print(text: &str) -> Result<u8, String> {
-    use std::io::Write as _;
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(format!("cannot write to stdout: {error}")),
-        _ => Ok(0),
-    }
 }
 
 #[cfg(test)]

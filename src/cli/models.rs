@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::TransportOptions;
-use crate::backend;
+use super::transport::TransportOptions;
+use crate::commands::{self, ContentionStudy, Study, StudyRequest};
 use crate::models::contention::{Graph, Model, PAPER_BYTES, PAPER_T_REF, Shape};
-use crate::models::study::{ContentionStudy, Study, StudyRequest};
 use crate::models::{beff, maxrate};
 use crate::output;
 
@@ -40,7 +39,8 @@ impl StudyOptions {
             return Err("a node has at least 1 rank: give --ranks-per-node N".into());
         }
         let StudyOptions { ranks_per_node, seed, out, quiet, transport } = self;
-        backend::start_study(&StudyRequest { study, seed, ranks_per_node, transport, out, draw, quiet })
+        let (place, settings) = transport.settings();
+        commands::start_study(&StudyRequest { study, seed, ranks_per_node, place, settings, out, draw, quiet })
     }
 }
 
@@ -141,7 +141,7 @@ impl ContentionOptions {
         if let Some(path) = &self.draw {
             output::draw(path, &result.graphs[0])?;
         }
-        super::print(&output::contention(&result))
+        output::print(&output::contention(&result))
     }
 
     fn contention(&self) -> Result<ContentionStudy, String> {

@@ -1,18 +1,21 @@
 //! Options shared by the commands that run something.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use tailback_tcp::WaitMode;
-use tailback_transport::Protocol;
 
-use crate::backend::Backend;
+use super::checks::CheckOptions;
+use super::transport::TransportOptions;
+use crate::commands::{Checks, Output, Request};
 use crate::kernel::{Canary, Congestor};
 use crate::layout::Split;
 use crate::output::Format;
 use crate::plan::{Patch, Preset, Set, units};
+use crate::result::Command;
+
+/// Congestion without an end: a day is longer than any allocation that would not be interrupted.
+const ENDLESS: Duration = Duration::from_secs(86_400);
 
 /// Options of `tailback run`.
 #[derive(Clone, Debug, Args)]
@@ -31,7 +34,7 @@ pub struct RunOptions {
     #[command(flatten)]
     pub common: CommonOptions,
     #[command(flatten)]
-    pub checks: super::CheckOptions,
+    pub checks: CheckOptions,
 }
 
 /// Options of `tailback network`.
@@ -181,131 +184,6 @@ pub struct CommonOptions {
     pub output: OutputOptions,
 }
 
-/// The network under test.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Transport")]
-#[allow(missing_docs)]
-pub struct TransportOptions {
-    /// Without a launcher: how many ranks to start on this machine [default: one per host of the lab, else 10]
-    #[arg(short = 'n', long, value_name = "N")]
-    pub ranks: Option<usize>,
-
-    /// Without a launcher: plain ranks on this machine rather than the emulated cluster
-    #[arg(long, env = "TAILBACK_NO_LAB", hide_env = true, value_parser = clap::builder::FalseyValueParser::new())]
-    pub no_lab: bool,
-
-    /// The network under test; several are run one after the other, with the same seed and placement, into one result
-    /// [default: mpi under an MPI launcher, else tcp]
-    #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
-    pub transport: Vec<Backend>,
-
-    /// How messages above the eager threshold travel over raw transports: eager (at once), put (RTS, CTS, put, FIN) or
-    /// get (RTS, get, FIN); a run for each that is named [default: eager]
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub protocol: Vec<Protocol>,
-
-    /// With put and get: messages of at most this size are sent eagerly [default: 1KiB]
-    #[arg(long, value_name = "BYTES", value_parser = units::bytes)]
-    pub eager_threshold: Option<usize>,
-
-    /// How a rank waits: spin, yield or block [default: block when ranks outnumber cores, else spin]
-    #[arg(long, value_name = "MODE", env = "TAILBACK_WAIT", hide_env_values = true)]
-    pub wait: Option<WaitMode>,
-
-    /// Interface for measured traffic
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "TAILBACK_DATA_IF",
-        hide_env_values = true,
-        conflicts_with = "data_address"
-    )]
-    pub data_interface: Option<String>,
-
-    /// Local address for measured traffic
-    #[arg(long, value_name = "ADDRESS", env = "TAILBACK_DATA_ADDR", hide_env_values = true)]
-    pub data_address: Option<IpAddr>,
-
-    #[command(flatten)]
-    pub fabric: FabricOptions,
-
-    #[command(flatten)]
-    pub verbs: VerbsOptions,
-
-    /// End the job when a rank makes no progress for this long [default: 60s plus four budgets; none for congest]
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
-    pub stall_limit: Option<Duration>,
-}
-
-/// Which of libfabric's networks; and what verbs share with it.
-#[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Transport")]
-#[allow(missing_docs)]
-pub struct FabricOptions {
-    /// With libfabric: the provider, as `tailback info` names it [default: the first that can serve]
-    #[arg(long, value_name = "NAME")]
-    pub provider: Option<String>,
-
-    /// With libfabric: the provider's domain, a device or interface [default: the one of the data address, else the
-    /// first]
-    #[arg(long, value_name = "NAME")]
-    pub domain: Option<String>,
-
-    /// With libfabric: best-effort, low-latency, dedicated-access, bulk-data, scavenger, network-control or dscp:N; with
-    /// verbs: dscp:N, or the whole byte [default: the provider's, for verbs 0]
-    #[arg(long, value_name = "CLASS")]
-    pub traffic_class: Option<String>,
-
-    #[command(flatten)]
-    pub library: LibfabricPath,
-}
-
-/// Where libfabric is.
-#[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Transport")]
-#[allow(missing_docs)]
-pub struct LibfabricPath {
-    /// The libfabric to load [default: the system's]
-    #[arg(long, value_name = "FILE", env = "TAILBACK_LIBFABRIC", hide_env_values = true)]
-    pub libfabric_path: Option<PathBuf>,
-}
-
-impl FabricOptions {
-    /// Whether the user chose something that only libfabric has.
-    pub fn is_given(&self) -> bool {
-        self.provider.is_some() || self.domain.is_some()
-    }
-}
-
-/// Which of the RDMA devices, and how.
-#[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Transport")]
-#[allow(missing_docs)]
-pub struct VerbsOptions {
-    /// With verbs: the device, as `tailback info` names it [default: the first with an active port]
-    #[arg(long, value_name = "NAME", env = "TAILBACK_DEVICE", hide_env_values = true)]
-    pub device: Option<String>,
-
-    /// With verbs: the device's port, from 1 [default: the first that is active]
-    #[arg(long, value_name = "N")]
-    pub port: Option<u8>,
-
-    /// With verbs: which of the port's addresses (GIDs) [default: on RoCE, version 2 with an IPv4 address]
-    #[arg(long, value_name = "N")]
-    pub gid_index: Option<u8>,
-
-    /// With verbs: the service level, on RoCE the priority, of all packets [default: 0]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..16))]
-    pub service_level: Option<u8>,
-}
-
-impl VerbsOptions {
-    /// Whether the user chose something that only verbs have on the command line; the environment may be everyone's.
-    pub fn is_given(&self) -> bool {
-        self.port.is_some() || self.gid_index.is_some() || self.service_level.is_some()
-    }
-}
-
 /// What is shown and kept.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Output")]
@@ -356,4 +234,59 @@ impl std::str::FromStr for Share {
         let number = weight.trim().parse().map_err(|_| format!("'{text}': '{weight}' is no weight"))?;
         Ok(Share { kernel: name.trim().parse()?, weight: number, percent })
     }
+}
+
+impl RunOptions {
+    /// What is asked for, as plain values.
+    pub fn request(self) -> Result<Request, String> {
+        let output = &self.common.output;
+        let alone = self.roles.congestors_alone || (output.verbose && output.format == Format::Gpcnet);
+        let patch = Patch {
+            canaries: self.canaries.canaries,
+            congestors: self.congestors.mix()?,
+            canary_fraction: self.roles.canary_fraction,
+            split: self.roles.split,
+            congestors_alone: alone.then_some(true),
+            ..Patch::default()
+        };
+        let request = request(Command::Run, &self.plan, patch, self.common)?;
+        Ok(Request { control: !self.local.no_control, checks: self.checks.checks(), ..request })
+    }
+}
+
+impl NetworkOptions {
+    /// What is asked for, as plain values.
+    pub fn request(self) -> Result<Request, String> {
+        let patch = Patch { canaries: self.canaries.canaries, ..Patch::default() };
+        request(Command::Network, &self.plan, patch, self.common)
+    }
+}
+
+impl CongestOptions {
+    /// What is asked for, as plain values.
+    pub fn request(self) -> Result<Request, String> {
+        let patch = Patch { congestors: self.congestors.mix()?, ..Patch::default() };
+        let request = request(Command::Congest, &self.plan, patch, self.common)?;
+        Ok(Request { duration: self.duration.unwrap_or(ENDLESS), ..request })
+    }
+}
+
+fn request(command: Command, plan: &PlanOptions, patch: Patch, common: CommonOptions) -> Result<Request, String> {
+    let patches = plan.patches(patch)?;
+    let (place, settings) = common.transport.settings();
+    let OutputOptions { format, verbose, out, csv, quiet } = common.output;
+    Ok(Request {
+        command,
+        preset: plan.preset,
+        seed: plan.seed,
+        budget: plan.budget,
+        patches,
+        duration: Duration::ZERO,
+        dry_run: plan.dry_run,
+        control: false,
+        place,
+        settings,
+        output: Output { format, verbose, out, csv, quiet },
+        checks: Checks::default(),
+    })
 }

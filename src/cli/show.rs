@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::output::Format;
+use crate::output::{self, Format};
 
 /// Options of `tailback show`.
 #[derive(Clone, Debug, Args)]
@@ -31,6 +31,6 @@ impl ShowOptions {
             return Err(format!("{} is a study, which GPCNeT has no table for", path.display()));
         }
         let shown: Vec<String> = files.iter().map(|(_, file)| self.format.render(file, self.verbose)).collect();
-        super::print(&shown.join("\n"))
+        output::print(&shown.join("\n"))
     }
 }

@@ -9,11 +9,12 @@ use std::fmt::Write as _;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use super::{Measured, Side, State, Verdict};
+use super::measured::Measured;
+use super::{Side, State, Verdict};
 use crate::engine::Phase;
 use crate::kernel::Canary;
-use crate::output::{Table, factor, with_interval};
 use crate::stats::{Direction, Factor, Statistic};
+use crate::text::{Table, factor, with_interval};
 
 /// Slowdowns are compared at so many evenly spaced quantiles.
 const QUANTILES: u32 = 99;

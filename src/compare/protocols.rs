@@ -6,10 +6,11 @@
 
 use serde::Serialize;
 
-use super::{Measured, Side, State, Verdict};
+use super::measured::Measured;
+use super::{Side, State, Verdict};
 use crate::kernel::Canary;
-use crate::output::factor;
 use crate::stats::{Factor, Statistic};
+use crate::text::factor;
 
 /// Below this there is no impact to share out.
 const NO_IMPACT: f64 = 1.1;

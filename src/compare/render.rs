@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Cell, Comparison, FIGURES_TEST, FigureRow, State};
-use crate::output::{Table, figure, with_interval};
+use crate::text::{Table, figure, with_interval};
 
 /// The tables: one per state, a row per test and statistic.
 pub fn render(comparison: &Comparison) -> String {

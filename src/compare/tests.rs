@@ -2,7 +2,9 @@ use std::path::PathBuf;
 
 use super::sides::chosen;
 use super::*;
-use crate::result::synthetic;
+use crate::kernel::Canary;
+use crate::result::{ResultFile, synthetic};
+use crate::stats::Statistic;
 
 fn named(files: Vec<ResultFile>) -> Vec<(PathBuf, ResultFile)> {
     let name = |at: usize| PathBuf::from(format!("dir/{}.json", ["a", "b", "c"][at]));

@@ -3,7 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::system::Reason;
+/// One line that says why there can be no lab.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Reason(pub(super) String);
 
 /// A lab's error.
 #[derive(Debug, thiserror::Error)]

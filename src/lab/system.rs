@@ -13,7 +13,7 @@ use std::process::{Child, Command, Output, Stdio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::error::{Error, Result};
+use super::error::{Error, Reason, Result};
 
 /// Where administrators' tools are; ordinary users' PATH often lacks these.
 const ADMIN_PATH: &str = "/usr/sbin:/sbin:/usr/bin:/bin";
@@ -61,11 +61,6 @@ impl fmt::Display for Mode {
         })
     }
 }
-
-/// One line that says why there can be no lab.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Reason(String);
 
 /// Whether this user can have a lab on this machine, and how.
 ///

@@ -7,4 +7,3 @@ pub mod beff;
 pub mod contention;
 pub mod maxrate;
 mod measure;
-pub mod study;

@@ -4,10 +4,9 @@ use std::fmt::Write as _;
 
 use tailback_transport::Bytes;
 
-use super::number::{figure, percent};
-use super::table::Table;
 use crate::models::maxrate::{Model, medians};
 use crate::result::{Estimate, FitResult, MaxRateResult};
+use crate::text::{Table, figure, percent};
 
 /// A terminal is not wider than so many numbers of pairs.
 const MOST_COLUMNS: usize = 12;

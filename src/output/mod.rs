@@ -4,23 +4,19 @@
 
 mod csv;
 mod gpcnet;
-mod markup;
 mod maxrate;
 mod models;
-mod number;
+mod print;
 mod progress;
 mod summary;
-mod table;
 
 use crate::result::ResultFile;
 
-pub use markup::escape;
 pub(crate) use maxrate::{answer, estimate};
 pub use models::{contention, draw, study};
-pub use number::{factor, figure, percent};
+pub use print::print;
 pub use progress::Progress;
-pub use summary::{placement_lines, with_interval};
-pub(crate) use table::Table;
+pub use summary::placement_lines;
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]

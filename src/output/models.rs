@@ -7,11 +7,10 @@ use std::path::Path;
 use tailback_transport::Bytes;
 
 use super::maxrate::maxrate;
-use super::number::{figure, percent};
-use super::table::Table;
 use crate::models::beff::Beff;
 use crate::models::contention;
 use crate::result::{self, ContentionResult, GraphResult, ResultFile};
+use crate::text::{Table, figure, percent};
 
 /// The tables of a study.
 pub fn study(file: &ResultFile) -> String {

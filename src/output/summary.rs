@@ -4,13 +4,12 @@ use std::fmt::Write as _;
 
 use tailback_transport::Bytes;
 
-use super::number::{factor, figure};
-use super::table::Table;
 use crate::compare;
 use crate::engine::Phase;
 use crate::lab::PortCounters;
 use crate::result::{Command, CongestorLoad, ControlRecord, LabRecord, Node, NodeRole, ResultFile, Run, Test};
-use crate::stats::{Factor, Statistic};
+use crate::stats::Statistic;
+use crate::text::{Table, factor, figure, with_interval};
 
 pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
     let mut out = String::new();
@@ -181,13 +180,6 @@ fn impacts(out: &mut String, run: &Run) {
     } else if run.impacts.iter().any(|test| test.impact.avg.interval.is_none()) {
         *out += "No interval: too few passes within the budget; a longer --budget gives one.\n\n";
     }
-}
-
-/// A factor with its interval, where it has one.
-pub fn with_interval(measured: Factor) -> String {
-    let Some(interval) = measured.interval else { return factor(measured.factor) };
-    let bound = |value: f64| factor(value).trim_end_matches('x').to_owned();
-    format!("{} [{}, {}]", factor(measured.factor), bound(interval.low), bound(interval.high))
 }
 
 fn loads<'a>(rows: impl Iterator<Item = (&'a str, &'a CongestorLoad)>) -> Table {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::plot::Plot;
-use crate::output::escape;
+use crate::text::escape;
 
 /// A table whose first column names its rows. Wide ones scroll inside themselves, by keyboard too.
 pub(super) struct HtmlTable {

@@ -4,8 +4,8 @@ use super::html::{gallery, section};
 use super::plot::{Plot, STYLE};
 use super::{Report, studies, tables};
 use crate::compare::{FIGURES_TEST, Side, TEST};
-use crate::output::{escape, factor, with_interval};
 use crate::stats::{Factor, Statistic};
+use crate::text::{escape, factor, with_interval};
 
 const GUIDE: &str = include_str!("guide.html");
 const PAGE_STYLE: &str = include_str!("page.css");
@@ -15,7 +15,14 @@ const KEY: &str = "<p class=\"key\"><span><i style=\"background:var(--calm)\"></
 /// Impacts below this are called small. It colours one sentence; every number is shown all the same.
 const SMALL: f64 = 2.0;
 
-pub(super) fn render(report: &Report<'_>) -> String {
+impl Report<'_> {
+    /// The page.
+    pub fn html(&self) -> String {
+        render(self)
+    }
+}
+
+fn render(report: &Report<'_>) -> String {
     let sections = [
         ("key", "Key results", key_results(report)),
         ("run", "What was run", what_was_run(report)),

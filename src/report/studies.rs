@@ -7,8 +7,9 @@ use super::plot::{self, Plot};
 use crate::lab::PortCounters;
 use crate::models::beff::Beff;
 use crate::models::maxrate::{Model, medians};
-use crate::output::{answer, estimate, figure, percent};
+use crate::output::{answer, estimate};
 use crate::result::{ContentionResult, EdgeResult, LabRecord, MaxRateResult, RegimeResult, ResultFile};
+use crate::text::{figure, percent};
 
 /// Graphs that are drawn; a sweep over hundreds of random ones is for the tables.
 const MOST_GRAPHS: usize = 12;

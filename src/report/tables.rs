@@ -5,9 +5,10 @@ use super::published;
 use crate::compare::{self, Comparison, Side, State};
 use crate::engine::Phase;
 use crate::kernel::Canary;
-use crate::output::{factor, figure, placement_lines, with_interval};
+use crate::output::placement_lines;
 use crate::result::{CongestorLoad, Test, Verdict};
 use crate::stats::{Statistic, Summary};
+use crate::text::{factor, figure, with_interval};
 
 /// Impacts of every run: the answer, before any detail.
 pub(super) fn key_results(sides: &[Side<'_>], kernels: &[Canary]) -> HtmlTable {

@@ -7,7 +7,7 @@ use crate::models::contention;
 use crate::models::maxrate::{self, Observation, Values};
 use crate::result::{
     Command, ContentionResult, EdgeResult, FitResult, GraphResult, LabRecord, MaxRateResult, ModelResults,
-    PhaseCounters, RegimeResult, synthetic,
+    PhaseCounters, RegimeResult, ResultFile, synthetic,
 };
 
 fn files(count: usize) -> Vec<(PathBuf, ResultFile)> {

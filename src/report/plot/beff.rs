@@ -3,7 +3,7 @@
 use super::axis::{LogAxis, label};
 use super::{Plot, WIDTH, bar, line, text};
 use crate::models::beff::Beff;
-use crate::output::figure;
+use crate::text::figure;
 
 const LEFT: f64 = 8.0;
 const RIGHT: f64 = WIDTH - 70.0;

@@ -4,8 +4,8 @@ use std::f64::consts::TAU;
 
 use super::axis::label;
 use super::{Plot, WIDTH, bar, escape, fit, line, text};
-use crate::output::figure;
 use crate::result::{ContentionResult, EdgeResult, GraphResult};
+use crate::text::figure;
 
 const RADIUS: f64 = 150.0;
 const MIDDLE: (f64, f64) = (WIDTH / 2.0, 190.0);

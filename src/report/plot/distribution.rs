@@ -7,8 +7,8 @@ use super::{Plot, WIDTH, line, text};
 use crate::compare::Side;
 use crate::engine::Phase;
 use crate::kernel::Canary;
-use crate::output::{escape, figure};
 use crate::stats::{Direction, Statistic};
+use crate::text::{escape, figure};
 
 const BINS: usize = 56;
 const TOP: f64 = 14.0;

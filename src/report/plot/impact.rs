@@ -4,9 +4,9 @@ use super::axis::{LogAxis, label};
 use super::{Plot, WIDTH, bar, fit, line, text};
 use crate::compare::Side;
 use crate::kernel::Canary;
-use crate::output::{factor, with_interval};
 use crate::report::published::System;
 use crate::stats::{Factor, Statistic};
+use crate::text::{factor, with_interval};
 
 const LEFT: f64 = 8.0;
 /// Room for the value behind the longest bar.

@@ -5,7 +5,7 @@ use super::{Plot, WIDTH, bar, fit, line, text};
 use crate::compare::Side;
 use crate::engine::Phase;
 use crate::kernel::Congestor;
-use crate::output::figure;
+use crate::text::figure;
 
 const LEFT: f64 = 92.0;
 const RIGHT: f64 = WIDTH - 62.0;

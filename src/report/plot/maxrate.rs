@@ -5,8 +5,8 @@ use tailback_transport::Bytes;
 use super::axis::{LogAxis, label};
 use super::{Plot, WIDTH, escape, line, text};
 use crate::models::maxrate::{Model, Observation, medians};
-use crate::output::figure;
 use crate::result::{FitResult, MaxRateResult};
+use crate::text::figure;
 
 const LEFT: f64 = 46.0;
 const RIGHT: f64 = WIDTH - 62.0;

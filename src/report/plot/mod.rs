@@ -11,7 +11,7 @@ mod nodes;
 mod percentiles;
 mod violin;
 
-use crate::output::escape;
+use crate::text::escape;
 
 pub use beff::beff;
 pub use distribution::distribution;

@@ -5,7 +5,7 @@ use super::{Plot, WIDTH, line, text};
 use crate::compare::Side;
 use crate::engine::Phase;
 use crate::kernel::Canary;
-use crate::output::{escape, figure};
+use crate::text::{escape, figure};
 
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 180.0;

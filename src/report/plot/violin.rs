@@ -4,8 +4,8 @@ use super::axis::label;
 use super::{Plot, WIDTH, escape, fit, line, text};
 use crate::engine::Phase;
 use crate::lab::PortCounters;
-use crate::output::figure;
 use crate::result::{LabRecord, PhaseCounters};
+use crate::text::figure;
 
 const LEFT: f64 = 14.0;
 const RIGHT: f64 = WIDTH - 20.0;

@@ -1,6 +1,6 @@
 //! A study from its options to its results: `tailback maxrate`, `contention` and `beff`, on whatever backend runs.
 //!
-//! Rank 0 decides and the others are told, as in [`crate::session`]. Results are the same file family, with a section
+//! Rank 0 decides and the others are told, as in a load test. Results are the same file family, with a section
 //! of their own.
 
 use std::path::PathBuf;
@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use tailback_transport::{Bootstrap, Bytes, Error, Monitor, Operation, Rank, Support, Transport};
 
-use crate::backend::{Networks, Visitor, Work};
-use crate::cli::{self, TransportOptions};
+use super::Place;
+use super::show::handed_over;
+use crate::backend::{Networks, Settings, Visitor, Work, give_up};
 use crate::layout::Nodes;
 use crate::models::{beff, contention, maxrate};
 use crate::output;
@@ -65,7 +66,8 @@ pub struct StudyRequest {
     pub study: Study,
     pub seed: u64,
     pub ranks_per_node: Option<usize>,
-    pub transport: TransportOptions,
+    pub place: Place,
+    pub settings: Settings,
     pub out: Option<PathBuf>,
     /// Where to draw the first graph, with measured penalties.
     pub draw: Option<PathBuf>,
@@ -81,12 +83,12 @@ struct Decision {
 }
 
 impl Work for StudyRequest {
-    fn transport(&self) -> &TransportOptions {
-        &self.transport
+    fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     fn stall_limit(&self) -> Option<Duration> {
-        self.transport.stall_limit.or(Some(Duration::from_secs(120)))
+        self.settings.stall_limit.or(Some(Duration::from_secs(120)))
     }
 
     fn interrupt(&self) -> Option<Arc<AtomicBool>> {
@@ -100,7 +102,7 @@ impl Work for StudyRequest {
                 let threshold = variant.eager_threshold();
                 match networks.open(variant, Measure { request: self, threshold, monitor }) {
                     Ok(outcome) => outcome,
-                    Err(error) => crate::session::give_up(networks.bootstrap(), &error),
+                    Err(error) => give_up(networks.bootstrap(), &error),
                 }
             }
             several => {
@@ -117,7 +119,7 @@ impl Work for StudyRequest {
                 }
                 2
             }
-            Err(error) => crate::session::give_up(networks.bootstrap(), &error),
+            Err(error) => give_up(networks.bootstrap(), &error),
         }
     }
 }
@@ -236,13 +238,13 @@ impl StudyRequest {
         Ok(serde_json::from_slice(&told).expect("rank 0 sent a decision"))
     }
 
-    /// Prints the results, then keeps them. A rank that was started by [`crate::local`] hands them over instead.
+    /// Prints the results, then keeps them. A rank that was started by [`super::local`] hands them over instead.
     pub fn show(&self, file: &ResultFile) -> u8 {
-        if let Some(path) = std::env::var_os(crate::local::RESULT_VARIABLE) {
-            let kept = result::write(path.as_ref(), file);
+        if let Some(path) = handed_over() {
+            let kept = result::write(&path, file);
             return kept.map_or_else(|error| self.fail(&error.to_string()), |()| 0);
         }
-        let printed = cli::print(&output::study(file));
+        let printed = output::print(&output::study(file));
         let kept = self.out.as_deref().map_or(Ok(()), |path| result::write(path, file).map_err(|e| e.to_string()));
         let graph = file.models.as_ref().and_then(|models| models.contention.as_ref()?.graphs.first());
         let drawn = match (&self.draw, graph) {

@@ -1,24 +1,28 @@
 //! Aligned columns: the first to the left, the others to the right.
 
 /// Rows under a header, each cell a text.
-pub(crate) struct Table {
+pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    pub(crate) fn new<S: Into<String>>(header: impl IntoIterator<Item = S>) -> Self {
+    /// No rows yet.
+    pub fn new<S: Into<String>>(header: impl IntoIterator<Item = S>) -> Self {
         Table { rows: vec![header.into_iter().map(Into::into).collect()] }
     }
 
-    pub(crate) fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
+    /// Adds a row.
+    pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether there is a header and nothing else.
+    pub fn is_empty(&self) -> bool {
         self.rows.len() == 1
     }
 
-    pub(crate) fn render(&self) -> String {
+    /// The text, a line a row.
+    pub fn render(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {
             self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)

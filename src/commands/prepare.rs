@@ -1,74 +1,23 @@
-//! A command from its options to its results, on whatever backend it runs.
-//!
-//! Rank 0 reads files and decides; the others are told. So a mistake is reported once, and ranks cannot disagree about
-//! the plan.
+//! Everything that can be known to be wrong before the first message is measured.
 
-mod dry_run;
-pub mod interrupt;
-mod request;
-mod runs;
+use tailback_transport::{Bootstrap, Capabilities, Rank, Result as TransportResult, Support, Transport};
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
-
-use tailback_transport::{Bootstrap, Capabilities, Monitor, Rank, Support, Transport};
-
-use crate::backend::{Networks, Visitor, Work};
-use crate::cli::{self, TransportOptions};
-use crate::engine::OnPhase;
+use super::request::Decision;
+use super::{Request, dry_run};
+use crate::backend::{Networks, Visitor};
 use crate::kernel::Info;
 use crate::layout::{Layout, Nodes};
-use crate::local::PhaseReporter;
-use crate::output::{Format, Progress};
+use crate::output;
 use crate::plan::Plan;
-use crate::result::{self, Command, ResultFile};
-
-use request::Decision;
-pub use request::Request;
-use runs::Runs;
-
-impl Work for Request {
-    fn transport(&self) -> &TransportOptions {
-        &self.transport
-    }
-
-    fn stall_limit(&self) -> Option<Duration> {
-        let budget = self.plan.budget.unwrap_or(Duration::from_secs(10));
-        self.transport.stall_limit.or(match self.command {
-            // A rank without partners waits for as long as the others load.
-            Command::Congest => None,
-            _ => Some(Duration::from_secs(60) + 4 * budget),
-        })
-    }
-
-    fn interrupt(&self) -> Option<Arc<AtomicBool>> {
-        Some(interrupt::flag())
-    }
-
-    fn run<N: Networks>(&self, networks: &mut N, monitor: &Arc<Monitor>) -> u8 {
-        interrupt::flag();
-        let root = networks.bootstrap().rank() == Rank(0);
-        match Session::prepare(self, networks) {
-            Ok(Prepared::Ready(session)) => Runs::new(&session, self, monitor, root).make(networks),
-            Ok(Prepared::Told(code)) => code,
-            Err(error) => give_up(networks.bootstrap(), &error),
-        }
-    }
-}
-
-/// Ends the job because of an error on this rank.
-pub fn give_up<B: Bootstrap>(bootstrap: &B, error: &tailback_transport::Error) -> ! {
-    bootstrap.abort(&error.to_string())
-}
+use crate::result::Command;
 
 /// Everything that is known before the first message is measured.
-struct Session {
-    decision: Decision,
-    layout: Layout,
+pub(super) struct Session {
+    pub decision: Decision,
+    pub layout: Layout,
 }
 
-enum Prepared {
+pub(super) enum Prepared {
     Ready(Box<Session>),
     /// The user was told why not, or was shown the plan: end with this code.
     Told(u8),
@@ -76,7 +25,7 @@ enum Prepared {
 
 impl Session {
     /// Everything that can be known to be wrong before the first run is found out here. Every network is opened for that.
-    fn prepare<N: Networks>(request: &Request, networks: &mut N) -> tailback_transport::Result<Prepared> {
+    pub(super) fn prepare<N: Networks>(request: &Request, networks: &mut N) -> TransportResult<Prepared> {
         let bootstrap = networks.bootstrap();
         let root = bootstrap.rank() == Rank(0);
         let mine = if root { serde_json::to_vec(&request.decide()).expect("plain data") } else { Vec::new() };
@@ -108,7 +57,7 @@ impl Session {
         }
         if session.decision.dry_run {
             if root {
-                let _ = cli::print(&dry_run::render(&session.decision, &session.layout, &variants));
+                let _ = output::print(&dry_run::render(&session.decision, &session.layout, &variants));
             }
             return Ok(Prepared::Told(0));
         }
@@ -162,47 +111,4 @@ fn check_operations(decision: &Decision, capabilities: &Capabilities) -> Result<
         }
     }
     Ok(())
-}
-
-/// Who hears of phases: on rank 0 the process that started the ranks, if it wants to, else the user.
-fn phase_observer(request: &Request, root: bool) -> OnPhase {
-    if !root {
-        return Arc::new(|_, _| {});
-    }
-    if let Some(listener) = PhaseReporter::from_env() {
-        return Arc::new(move |name, budget| listener.tell(name, budget));
-    }
-    let progress = Progress::new(!request.quiet());
-    Arc::new(move |name, budget| progress.phase(name, budget))
-}
-
-/// Prints the results, then keeps them: what cannot be written has at least been seen. A rank that was started by
-/// [`crate::local`] hands them over instead.
-pub fn show(request: &Request, file: &ResultFile) -> u8 {
-    if let Some(path) = std::env::var_os(crate::local::RESULT_VARIABLE) {
-        return match result::write(path.as_ref(), file) {
-            Ok(()) => 0,
-            Err(error) => {
-                eprintln!("tailback: error: {error}");
-                2
-            }
-        };
-    }
-    let output = &request.output;
-    let printed = cli::print(&output.format.render(file, output.verbose));
-    let kept =
-        output.out.as_deref().map_or(Ok(()), |path| result::write(path, file).map_err(|error| error.to_string()));
-    let csv = output.csv.as_deref().map_or(Ok(()), |path| {
-        result::write_text(path, &Format::Csv.render(file, false)).map_err(|error| error.to_string())
-    });
-    let checked = request.checks.check(file);
-    let mut code = *checked.as_ref().unwrap_or(&0);
-    if file.interrupted && file.command != Command::Congest {
-        code = 2;
-    }
-    for problem in [printed.map(|_| ()), kept, csv, checked.map(|_| ())].into_iter().filter_map(Result::err) {
-        eprintln!("tailback: error: {problem}");
-        code = 2;
-    }
-    code
 }

@@ -1,29 +1,25 @@
 //! Studies without a launcher: on the hosts of an emulated cluster, or as plain local ranks.
 
-use std::ffi::OsString;
-use std::net::IpAddr;
+use tailback_tcp::launch::{self, LaunchOptions};
 
-use tailback_tcp::launch::{self, LaunchOptions, RankSetup};
-
-use super::in_lab::PORT;
+use super::place::outside_lab;
+use super::ranks::{GRACE, exit_code, on_hosts, this_command};
 use super::scratch::{self, Scratch};
-use super::{GRACE, RESULT_VARIABLE, exit_code, this_command};
-use crate::backend::Work;
+use crate::commands::StudyRequest;
 use crate::lab::{self, Lab, LabSpec};
-use crate::models::study::StudyRequest;
 use crate::result::{self, LabRecord, PhaseCounters};
 
 /// Runs a study on this machine, on as many nodes and ranks as it needs.
-pub fn run_study(request: &StudyRequest) -> Result<u8, String> {
+pub(in crate::commands) fn run_study(request: &StudyRequest) -> Result<u8, String> {
     let (ranks, per_node) = request.local_ranks()?;
-    let ranks = request.transport().ranks.unwrap_or(ranks);
+    let ranks = request.place.ranks.unwrap_or(ranks);
     if ranks == 0 {
         return Err("a job has at least 1 rank: give -n N".into());
     }
-    if request.transport().no_lab {
+    if request.place.no_lab {
         return plain(request, ranks, per_node, "");
     }
-    if let Some(backend) = super::outside_lab(request.transport()) {
+    if let Some(backend) = outside_lab(&request.settings) {
         return plain(request, ranks, per_node, &format!(" (the emulated cluster has no {backend})"));
     }
     match lab::available() {
@@ -59,36 +55,18 @@ fn in_lab(request: &StudyRequest, ranks: usize, per_node: usize) -> Result<u8, S
         spec.queue_bytes >> 10
     ));
     let lab = Lab::up(&spec).map_err(|error| error.to_string())?;
-    let outcome = on_hosts(request, &lab, ranks, per_node);
+    let outcome = measure(request, &lab, ranks, per_node);
     let down = lab.down().map_err(|error| error.to_string());
     let code = outcome?;
     down.map(|()| code)
 }
 
 /// Runs the ranks, adds to their result what the lab was and what its ports did, and shows it.
-fn on_hosts(request: &StudyRequest, lab: &Lab, ranks: usize, per_node: usize) -> Result<u8, String> {
-    let setup = |rank: usize| {
-        let host = &lab.hosts()[rank / per_node];
-        let env: Vec<(OsString, OsString)> = vec![("TAILBACK_HOST".into(), host.name.clone().into())];
-        RankSetup { prefix: lab.command_on(host), env }
-    };
-    let setups: Vec<RankSetup> = (0..ranks).map(setup).collect();
+fn measure(request: &StudyRequest, lab: &Lab, ranks: usize, per_node: usize) -> Result<u8, String> {
     let scratch = Scratch::new()?;
     let handed_over = scratch.path("study.json");
-    let mut options = LaunchOptions::new(ranks, this_command()?);
-    options.bind = IpAddr::V4(lab.hosts()[0].control);
-    options.port = Some(PORT);
-    options.grace = GRACE;
-    options.env = [
-        // All hosts share this machine's cores: spinning ranks would measure those.
-        ("TAILBACK_WAIT", "block".into()),
-        ("TAILBACK_DATA_IF", "d0".into()),
-        ("TAILBACK_BOOTSTRAP_IF", "c0".into()),
-        (RESULT_VARIABLE, handed_over.clone().into_os_string()),
-    ]
-    .map(|(name, value)| (name.into(), value))
-    .into();
-    options.setup = Box::new(move |rank| setups[rank.index()].clone());
+    let hosts = (0..ranks).map(|rank| &lab.hosts()[rank / per_node]);
+    let options = on_hosts(lab, hosts, this_command()?, &handed_over);
     let before = lab.counters().map_err(|error| error.to_string())?;
     let code = exit_code(launch::run(&options))?;
     let mut file = match result::read(&handed_over) {

@@ -8,10 +8,14 @@ use std::time::Instant;
 
 use tailback_transport::{Bootstrap, Description, Error, Monitor, Nanos, Result, Transport};
 
-use super::{Decision, Request, Session, give_up, interrupt, phase_observer, show};
-use crate::backend::{Networks, Variant, Visitor};
+use super::phases::PhaseReporter;
+use super::prepare::Session;
+use super::request::Decision;
+use super::show::{handed_over, show};
+use super::{Request, interrupt};
+use crate::backend::{Networks, Variant, Visitor, give_up};
 use crate::engine::{self, Control, Job, Measured, OnPhase};
-use crate::local::RESULT_VARIABLE;
+use crate::output::Progress;
 use crate::result::{self, Build, Command, HostFacts, ResultFile, Run, RunBuilder, System};
 
 /// The runs so far.
@@ -112,7 +116,7 @@ impl<'a> Runs<'a> {
 
     /// Keeps the runs so far, in case a later one fails.
     fn keep(&self, system: &System, missing: &[Variant]) {
-        let path = std::env::var_os(RESULT_VARIABLE).map(Into::into).or_else(|| self.request.output.out.clone());
+        let path = handed_over().or_else(|| self.request.output.out.clone());
         let Some(path) = path else { return };
         // The complete result is written to the same place, and a problem with it is then the user's to know.
         let _ = result::write_draft(&path, &self.file_without(system.clone(), missing));
@@ -196,4 +200,16 @@ impl Visitor for Measure<'_> {
         job.finish()?;
         Ok(Outcome { description, phases, interrupted })
     }
+}
+
+/// Who hears of phases: on rank 0 the process that started the ranks, if it wants to, else the user.
+fn phase_observer(request: &Request, root: bool) -> OnPhase {
+    if !root {
+        return Arc::new(|_, _| {});
+    }
+    if let Some(listener) = PhaseReporter::from_env() {
+        return Arc::new(move |name, budget| listener.tell(name, budget));
+    }
+    let progress = Progress::new(!request.quiet());
+    Arc::new(move |name, budget| progress.phase(name, budget))
 }

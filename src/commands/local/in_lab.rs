@@ -1,31 +1,28 @@
 //! The load test in the emulated cluster, with the unshaped control.
 
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tailback_tcp::launch::{self, LaunchOptions, RankSetup};
+use tailback_tcp::launch;
 
-use super::phases::{self, PhaseListener};
+use super::ranks::{exit_code, on_hosts, this_command};
 use super::scratch::Scratch;
-use super::{GRACE, RESULT_VARIABLE, this_command};
+use crate::commands::Request;
+use crate::commands::phases::{self, PhaseListener};
+use crate::commands::show::show;
 use crate::lab::{Lab, LabSpec, PortCounters};
 use crate::layout::{Layout, Nodes};
 use crate::output::Progress;
 use crate::plan::{Plan, Preset};
 use crate::result::{self, Command, ControlRecord, LabRecord, PhaseCounters, ResultFile};
-use crate::session::{self, Request};
 
-/// Any port does: rank 0 has a network namespace of its own.
-pub(super) const PORT: u16 = 4777;
 const SHAPED: &str = "shaped";
 const UNSHAPED: &str = "unshaped";
 
 /// Brings a lab up, runs the request with a rank on each host, brings it down.
-pub fn run_in_lab(request: &Request, spec: &LabSpec) -> Result<u8, String> {
+pub(in crate::commands) fn run_in_lab(request: &Request, spec: &LabSpec) -> Result<u8, String> {
     let plan = request.resolve(Preset::Lab)?;
     let text = |error: crate::lab::Error| error.to_string();
-    let control =
-        request.command() == Command::Run && spec.shaped && !request.local.no_control && !request.is_dry_run();
+    let control = request.command == Command::Run && spec.shaped && request.control && !request.dry_run;
     request.say(&format!(
         "no launcher: an emulated cluster of {} hosts on {} leaf switches ({} links, {} KiB queues) on this machine, {} plan{}",
         spec.hosts,
@@ -62,7 +59,7 @@ fn seed(request: &Request, plan: &Plan, lab: &Lab) -> u64 {
     };
     const TRIES: usize = 100;
     // A user's seed never changes, so the first try is as good as any.
-    (0..TRIES).map(|_| request.seed()).find(|&seed| crosses(seed)).unwrap_or_else(|| request.seed())
+    (0..TRIES).map(|_| request.any_seed()).find(|&seed| crosses(seed)).unwrap_or_else(|| request.any_seed())
 }
 
 struct LabBench<'a> {
@@ -97,7 +94,7 @@ impl LabBench<'_> {
             control,
         });
         drop(lab);
-        Ok(session::show(self.request, &file))
+        Ok(show(self.request, &file))
     }
 
     fn control(&mut self, file: &mut ResultFile) -> Result<Option<ControlRecord>, String> {
@@ -125,32 +122,11 @@ impl LabBench<'_> {
         let result = self.scratch.path(&format!("{name}.json"));
 
         let lab = self.lab.lock().unwrap_or_else(PoisonError::into_inner);
-        let setups: Vec<RankSetup> = lab
-            .hosts()
-            .iter()
-            .map(|host| RankSetup {
-                prefix: lab.command_on(host),
-                env: vec![("TAILBACK_HOST".into(), host.name.clone().into())],
-            })
-            .collect();
-        let mut options = LaunchOptions::new(setups.len(), command);
-        options.bind = IpAddr::V4(lab.hosts()[0].control);
-        options.port = Some(PORT);
-        options.grace = GRACE;
-        options.env = [
-            // All hosts share this machine's cores: spinning ranks would measure those.
-            ("TAILBACK_WAIT", "block".into()),
-            ("TAILBACK_DATA_IF", "d0".into()),
-            ("TAILBACK_BOOTSTRAP_IF", "c0".into()),
-            (phases::VARIABLE, socket.into_os_string()),
-            (RESULT_VARIABLE, result.clone().into_os_string()),
-        ]
-        .map(|(name, value)| (name.into(), value))
-        .into();
-        options.setup = Box::new(move |rank| setups[rank.index()].clone());
+        let mut options = on_hosts(&lab, lab.hosts().iter(), command, &result);
+        options.env.push((phases::VARIABLE.into(), socket.into_os_string()));
         drop(lab);
 
-        let code = super::exit_code(launch::run(&options))?;
+        let code = exit_code(launch::run(&options))?;
         let file = match result::read(&result) {
             Ok(file) if code == 0 || file.interrupted => file,
             _ => return Ok(Ran::Code(code)),

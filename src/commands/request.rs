@@ -6,26 +6,54 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cli::{self, CheckOptions, CongestOptions, LocalOptions, NetworkOptions, RunOptions, TransportOptions};
+use super::{Checks, Place};
+use crate::backend::Settings;
 use crate::output::Format;
 use crate::plan::{Patch, Plan, Preset};
 use crate::result::{self, Command};
 
-/// Congestion without an end: a day is longer than any allocation that would not be interrupted.
-const ENDLESS: Duration = Duration::from_secs(86_400);
-
 /// What the user asked for, before anything is decided.
+#[derive(Clone, Debug)]
 pub struct Request {
-    pub(super) command: Command,
-    pub(super) plan: cli::PlanOptions,
-    patch: Patch,
-    duration: Option<Duration>,
-    /// What to do when there is no launcher.
-    pub local: LocalOptions,
+    /// The load test, or one of its parts.
+    pub command: Command,
+    /// The preset asked for, if one was.
+    pub preset: Option<Preset>,
+    /// The seed asked for, if one was.
+    pub seed: Option<u64>,
+    /// Wall time of each test, if it was asked for.
+    pub budget: Option<Duration>,
+    /// Changes to the preset, in order: a plan file's, then the user's own.
+    pub patches: Vec<Patch>,
+    /// How long congestors run, where nothing else ends them.
+    pub duration: Duration,
+    /// Only show what would be run.
+    pub dry_run: bool,
+    /// Repeat the plan without shaping, where ranks run in the emulated cluster.
+    pub control: bool,
+    /// Where ranks run when there is no launcher.
+    pub place: Place,
     /// How the network under test is reached.
-    pub transport: TransportOptions,
-    pub(super) output: cli::OutputOptions,
-    pub(super) checks: CheckOptions,
+    pub settings: Settings,
+    /// What is shown and kept.
+    pub output: Output,
+    /// What is checked.
+    pub checks: Checks,
+}
+
+/// What is shown and kept.
+#[derive(Clone, Debug, Default)]
+pub struct Output {
+    /// How results are printed.
+    pub format: Format,
+    /// More columns.
+    pub verbose: bool,
+    /// Where the result file goes.
+    pub out: Option<PathBuf>,
+    /// Where the results go as CSV.
+    pub csv: Option<PathBuf>,
+    /// No progress and no notes.
+    pub quiet: bool,
 }
 
 /// What rank 0 decided.
@@ -39,54 +67,9 @@ pub(super) struct Decision {
 }
 
 impl Request {
-    /// `tailback run`.
-    pub fn run(options: RunOptions) -> Result<Self, String> {
-        let alone = options.roles.congestors_alone
-            || (options.common.output.verbose && options.common.output.format == Format::Gpcnet);
-        let patch = Patch {
-            canaries: options.canaries.canaries,
-            congestors: options.congestors.mix()?,
-            canary_fraction: options.roles.canary_fraction,
-            split: options.roles.split,
-            congestors_alone: alone.then_some(true),
-            ..Patch::default()
-        };
-        Self::new(Command::Run, options.plan, patch, None, options.common).map(|request| Request {
-            local: options.local,
-            checks: options.checks,
-            ..request
-        })
-    }
-
-    /// `tailback network`.
-    pub fn network(options: NetworkOptions) -> Result<Self, String> {
-        let patch = Patch { canaries: options.canaries.canaries, ..Patch::default() };
-        Self::new(Command::Network, options.plan, patch, None, options.common)
-    }
-
-    /// `tailback congest`.
-    pub fn congest(options: CongestOptions) -> Result<Self, String> {
-        let patch = Patch { congestors: options.congestors.mix()?, ..Patch::default() };
-        let duration = options.duration.unwrap_or(ENDLESS);
-        Self::new(Command::Congest, options.plan, patch, Some(duration), options.common)
-    }
-
-    fn new(
-        command: Command,
-        plan: cli::PlanOptions,
-        patch: Patch,
-        duration: Option<Duration>,
-        common: cli::CommonOptions,
-    ) -> Result<Self, String> {
-        let local = LocalOptions::default();
-        let checks = CheckOptions::default();
-        let cli::CommonOptions { transport, output } = common;
-        Ok(Request { command, plan, patch, duration, local, transport, output, checks })
-    }
-
     /// The plan, with every mistake in it found, and a look at whether its results could be kept.
     pub fn resolve(&self, preset: Preset) -> Result<Plan, String> {
-        let mut patches = self.plan.patches(self.patch.clone())?;
+        let mut patches = self.patches.clone();
         if self.command == Command::Network {
             // The network test starts from all canaries; a plan file may still choose among them and set their counts.
             let all = crate::kernel::Canary::ALL.to_vec();
@@ -116,28 +99,18 @@ impl Request {
     /// What must be added to the command line so that ranks decide as this process did.
     pub fn fixed(&self, plan: &Plan, seed: u64) -> Vec<OsString> {
         let mut words: Vec<OsString> = Vec::new();
-        if self.plan.preset.is_none() {
+        if self.preset.is_none() {
             words.extend(["--preset".into(), plan.preset.to_string().into()]);
         }
-        if self.plan.seed.is_none() {
+        if self.seed.is_none() {
             words.extend(["--seed".into(), seed.to_string().into()]);
         }
         words
     }
 
     /// The seed asked for, or a new one. 32 bits: easy to read out and to type.
-    pub fn seed(&self) -> u64 {
-        self.plan.seed.unwrap_or_else(|| rand::random::<u32>().into())
-    }
-
-    /// Whether the plan is only to be shown.
-    pub fn is_dry_run(&self) -> bool {
-        self.plan.dry_run
-    }
-
-    /// What was asked for.
-    pub fn command(&self) -> Command {
-        self.command
+    pub fn any_seed(&self) -> u64 {
+        self.seed.unwrap_or_else(|| rand::random::<u32>().into())
     }
 
     /// Whether the user wants results only.
@@ -160,9 +133,9 @@ impl Request {
         Ok(Decision {
             command: self.command,
             plan: self.resolve(Preset::Gpcnet)?,
-            seed: self.seed(),
-            duration_s: self.duration.unwrap_or_default().as_secs_f64(),
-            dry_run: self.plan.dry_run,
+            seed: self.any_seed(),
+            duration_s: self.duration.as_secs_f64(),
+            dry_run: self.dry_run,
         })
     }
 }

@@ -9,8 +9,6 @@ use std::time::Duration;
 
 use tailback_transport::Nanos;
 
-use super::Heard;
-
 /// Where the listener listens.
 pub(super) const VARIABLE: &str = "TAILBACK_PHASES";
 /// A listener that does not answer must not hold up the job.
@@ -52,7 +50,7 @@ impl PhaseListener {
     }
 }
 
-fn serve(stream: &UnixStream, heard: &mut Heard) {
+fn serve(stream: &UnixStream, heard: &mut (dyn FnMut(&str, Nanos) + Send)) {
     let mut answer = stream;
     for line in BufReader::new(stream).lines() {
         let Ok(line) = line else { return };
@@ -73,14 +71,15 @@ mod tests {
 
     #[test]
     fn a_phase_is_heard_before_it_begins() {
-        let scratch = super::super::scratch::Scratch::new().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("phases");
         let (sender, heard) = mpsc::channel();
-        PhaseListener::start(&scratch.path("phases"), move |name, budget| {
+        PhaseListener::start(&path, move |name, budget| {
             std::thread::sleep(Duration::from_millis(50));
             sender.send((name.to_owned(), budget)).unwrap();
         })
         .unwrap();
-        let stream = UnixStream::connect(scratch.path("phases")).unwrap();
+        let stream = UnixStream::connect(&path).unwrap();
         let reporter = PhaseReporter(Mutex::new(stream));
         reporter.tell("isolated lat", Nanos(7));
         assert_eq!(heard.try_recv().unwrap(), ("isolated lat".to_owned(), Nanos(7)));

@@ -1,6 +1,8 @@
 //! Numbers at the width a reader needs: three or four significant digits, never an exponent. What is no number, as the
 //! quotient of two zeros in a damaged file, is a dash.
 
+use crate::stats::Factor;
+
 /// A figure, with as many decimals as its size calls for.
 pub fn figure(value: f64) -> String {
     match value.abs() {
@@ -24,6 +26,13 @@ pub fn factor(value: f64) -> String {
         v if v >= 10.0 => format!("{value:.1}x"),
         _ => format!("{value:.2}x"),
     }
+}
+
+/// A factor with its interval, where it has one.
+pub fn with_interval(measured: Factor) -> String {
+    let Some(interval) = measured.interval else { return factor(measured.factor) };
+    let bound = |value: f64| factor(value).trim_end_matches('x').to_owned();
+    format!("{} [{}, {}]", factor(measured.factor), bound(interval.low), bound(interval.high))
 }
 
 #[cfg(test)]

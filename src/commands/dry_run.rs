@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::Decision;
+use super::request::Decision;
 use crate::backend::Variant;
 use crate::layout::Layout;
 use crate::output::placement_lines;

@@ -1,0 +1,120 @@
+//! Which job this process belongs to, and the work done in it.
+
+use std::path::Path;
+
+use tailback_tcp::JoinConfig;
+use tailback_tcp::bootstrap::variables;
+
+use super::{Backend, Settings, Variant, Work, libfabric, mpi, own, variants, verbs};
+
+enum Job {
+    /// Tailback's own variables, or Slurm's.
+    Tailback(Box<JoinConfig>),
+    /// An MPI launcher's.
+    Mpi(String),
+    None,
+    /// Unusable, as another rank says.
+    Refused,
+}
+
+/// Tailback's own variables come first, since someone set them for us; then MPI's, then Slurm's without MPI.
+fn find_job() -> Result<Job, String> {
+    if std::env::var_os(variables::RANK).is_none()
+        && let Some(launcher) = mpi::launcher()
+    {
+        return Ok(Job::Mpi(launcher));
+    }
+    let config = match JoinConfig::from_env() {
+        Ok(config) => config,
+        // A secret that was forgotten is missing everywhere: once is enough to say so.
+        Err(_) if !has_secret() && !speaks_for_all() => return Ok(Job::Refused),
+        Err(error) => return Err(error.to_string()),
+    };
+    Ok(config.map_or(Job::None, |config| Job::Tailback(Box::new(config))))
+}
+
+/// Does the work in the job this process belongs to; where it belongs to none, `alone` is called.
+pub fn in_job<W: Work>(request: &W, alone: impl FnOnce() -> Result<u8, String>) -> Result<u8, String> {
+    let job = find_job()?;
+    let default = if matches!(job, Job::Mpi(_)) { Backend::Mpi } else { Backend::Tcp };
+    let variants = match variants(request.settings(), default) {
+        Ok(variants) if !matches!(job, Job::Mpi(_)) && variants.iter().any(|v| v.backend == Backend::Mpi) => {
+            Err(needs_mpi_launcher())
+        }
+        Ok(variants) => usable(request.settings(), &variants).map(|()| variants),
+        mistaken => mistaken,
+    };
+    let variants = match variants {
+        Ok(variants) => variants,
+        // Every rank finds the same mistake.
+        Err(_) if !speaks_for_all() => return Ok(2),
+        Err(message) => return Err(message),
+    };
+    match job {
+        Job::Refused => Ok(2),
+        Job::Tailback(config) => own::over_own_bootstrap(request, *config, variants),
+        Job::Mpi(launcher) => mpi::over_mpi(request, &launcher, variants),
+        Job::None => alone(),
+    }
+}
+
+/// Whether what was asked for is there, and meant for what was asked for.
+fn usable(settings: &Settings, variants: &[Variant]) -> Result<(), String> {
+    let used = |backend: Backend| variants.iter().any(|variant| variant.backend == backend);
+    if settings.fabric.is_given() && !used(Backend::Libfabric) {
+        return Err("--provider and --domain are for --transport libfabric".into());
+    }
+    if settings.verbs.is_given() && !used(Backend::Verbs) {
+        return Err("--port, --gid-index and --service-level are for --transport verbs".into());
+    }
+    if settings.traffic_class.is_some() && !used(Backend::Libfabric) && !used(Backend::Verbs) {
+        return Err("--traffic-class is for --transport libfabric and verbs".into());
+    }
+    variants.iter().try_for_each(|variant| check(variant.backend, settings))
+}
+
+fn has_secret() -> bool {
+    [variables::SECRET, variables::SECRET_FILE].iter().any(|name| std::env::var_os(name).is_some())
+}
+
+/// Whether this process is the one to report a mistake that every rank of the job makes alike.
+pub fn speaks_for_all() -> bool {
+    // Whoever starts ranks counts them in one of these.
+    const RANK: [&str; 4] = [variables::RANK, "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"];
+    let rank = RANK.iter().find_map(|name| std::env::var(name).ok()?.parse::<u32>().ok());
+    rank.is_none_or(|rank| rank == 0)
+}
+
+/// Whether ranks can open it here; asked before any rank starts.
+fn check(backend: Backend, settings: &Settings) -> Result<(), String> {
+    match backend {
+        Backend::Tcp | Backend::Mpi => Ok(()),
+        Backend::Libfabric => libfabric::check(settings),
+        Backend::Verbs => verbs::check(settings),
+    }
+}
+
+fn needs_mpi_launcher() -> String {
+    format!("--transport mpi needs an MPI launcher, such as mpirun ({})", mpi::state())
+}
+
+/// The compiled-in backends and what each can do here: a line, or several. Libfabric is the system's, or `libfabric`.
+pub fn available(libfabric: Option<&Path>) -> Vec<(&'static str, String)> {
+    vec![
+        ("tcp", "ready: plain sockets, nothing to install".into()),
+        ("mpi", mpi::state()),
+        ("libfabric", libfabric::state(libfabric)),
+        ("verbs", verbs::state()),
+    ]
+}
+
+/// What launcher, if any, this process sees.
+pub fn job_seen() -> String {
+    match find_job() {
+        Ok(Job::Tailback(config)) => format!("rank {} of {}, started by {}", config.rank, config.size, config.launcher),
+        Ok(Job::Mpi(launcher)) => format!("started by {launcher}"),
+        Ok(Job::Refused) => "unusable: there is no job secret".into(),
+        Ok(Job::None) => "no launcher: commands that measure start ranks on this machine".into(),
+        Err(error) => format!("unusable: {error}"),
+    }
+}

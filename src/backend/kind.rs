@@ -1,0 +1,62 @@
+//! The networks under test by name. A further backend begins with a line here.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A network under test, as the user names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// Plain sockets.
+    Tcp,
+    /// The MPI library this binary was built with.
+    Mpi,
+    /// Endpoints of a libfabric provider.
+    Libfabric,
+    /// Queue pairs of InfiniBand or RoCE.
+    Verbs,
+}
+
+impl Backend {
+    /// All of them, with what each is.
+    pub const ALL: [(Backend, &'static str); 4] = [
+        (Backend::Tcp, "Plain sockets"),
+        (Backend::Mpi, "The MPI library this binary was built with"),
+        (Backend::Libfabric, "Endpoints of a libfabric provider"),
+        (Backend::Verbs, "Queue pairs of InfiniBand or RoCE"),
+    ];
+
+    /// As the user types it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Backend::Tcp => "tcp",
+            Backend::Mpi => "mpi",
+            Backend::Libfabric => "libfabric",
+            Backend::Verbs => "verbs",
+        }
+    }
+
+    /// Whether its messages follow a protocol of ours.
+    pub(super) fn is_raw(self) -> bool {
+        self != Backend::Mpi
+    }
+
+    /// Whether it can run on the emulated cluster, whose network is made of the kernel's own interfaces.
+    pub fn fits_lab(self) -> bool {
+        self != Backend::Verbs
+    }
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+impl FromStr for Backend {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let known = Backend::ALL.into_iter().find(|(backend, _)| backend.word() == word);
+        known.map(|(backend, _)| backend).ok_or_else(|| format!("unknown transport '{word}'"))
+    }
+}

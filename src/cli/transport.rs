@@ -1,0 +1,153 @@
+//! Options that choose and set up the network under test, and where ranks run without a launcher.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use tailback_tcp::WaitMode;
+use tailback_transport::Protocol;
+
+use crate::backend::{Backend, FabricSettings, Settings, VerbsSettings};
+use crate::commands::Place;
+use crate::plan::units;
+
+/// The network under test.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Transport")]
+#[allow(missing_docs)]
+pub struct TransportOptions {
+    /// Without a launcher: how many ranks to start on this machine [default: one per host of the lab, else 10]
+    #[arg(short = 'n', long, value_name = "N")]
+    pub ranks: Option<usize>,
+
+    /// Without a launcher: plain ranks on this machine rather than the emulated cluster
+    #[arg(long, env = "TAILBACK_NO_LAB", hide_env = true, value_parser = clap::builder::FalseyValueParser::new())]
+    pub no_lab: bool,
+
+    /// The network under test; several are run one after the other, with the same seed and placement, into one result
+    /// [default: mpi under an MPI launcher, else tcp]
+    #[arg(long, value_parser = backends(), value_name = "LIST", value_delimiter = ',')]
+    pub transport: Vec<Backend>,
+
+    /// How messages above the eager threshold travel over raw transports: eager (at once), put (RTS, CTS, put, FIN) or
+    /// get (RTS, get, FIN); a run for each that is named [default: eager]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub protocol: Vec<Protocol>,
+
+    /// With put and get: messages of at most this size are sent eagerly [default: 1KiB]
+    #[arg(long, value_name = "BYTES", value_parser = units::bytes)]
+    pub eager_threshold: Option<usize>,
+
+    /// How a rank waits: spin, yield or block [default: block when ranks outnumber cores, else spin]
+    #[arg(long, value_name = "MODE", env = "TAILBACK_WAIT", hide_env_values = true)]
+    pub wait: Option<WaitMode>,
+
+    /// Interface for measured traffic
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "TAILBACK_DATA_IF",
+        hide_env_values = true,
+        conflicts_with = "data_address"
+    )]
+    pub data_interface: Option<String>,
+
+    /// Local address for measured traffic
+    #[arg(long, value_name = "ADDRESS", env = "TAILBACK_DATA_ADDR", hide_env_values = true)]
+    pub data_address: Option<IpAddr>,
+
+    #[command(flatten)]
+    pub fabric: FabricOptions,
+
+    #[command(flatten)]
+    pub verbs: VerbsOptions,
+
+    /// End the job when a rank makes no progress for this long [default: 60s plus four budgets; none for congest]
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub stall_limit: Option<Duration>,
+}
+
+/// Which of libfabric's networks; and what verbs share with it.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Transport")]
+#[allow(missing_docs)]
+pub struct FabricOptions {
+    /// With libfabric: the provider, as `tailback info` names it [default: the first that can serve]
+    #[arg(long, value_name = "NAME")]
+    pub provider: Option<String>,
+
+    /// With libfabric: the provider's domain, a device or interface [default: the one of the data address, else the
+    /// first]
+    #[arg(long, value_name = "NAME")]
+    pub domain: Option<String>,
+
+    /// With libfabric: best-effort, low-latency, dedicated-access, bulk-data, scavenger, network-control or dscp:N; with
+    /// verbs: dscp:N, or the whole byte [default: the provider's, for verbs 0]
+    #[arg(long, value_name = "CLASS")]
+    pub traffic_class: Option<String>,
+
+    #[command(flatten)]
+    pub library: LibfabricPath,
+}
+
+/// Where libfabric is.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Transport")]
+#[allow(missing_docs)]
+pub struct LibfabricPath {
+    /// The libfabric to load [default: the system's]
+    #[arg(long, value_name = "FILE", env = "TAILBACK_LIBFABRIC", hide_env_values = true)]
+    pub libfabric_path: Option<PathBuf>,
+}
+
+/// Which of the RDMA devices, and how.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Transport")]
+#[allow(missing_docs)]
+pub struct VerbsOptions {
+    /// With verbs: the device, as `tailback info` names it [default: the first with an active port]
+    #[arg(long, value_name = "NAME", env = "TAILBACK_DEVICE", hide_env_values = true)]
+    pub device: Option<String>,
+
+    /// With verbs: the device's port, from 1 [default: the first that is active]
+    #[arg(long, value_name = "N")]
+    pub port: Option<u8>,
+
+    /// With verbs: which of the port's addresses (GIDs) [default: on RoCE, version 2 with an IPv4 address]
+    #[arg(long, value_name = "N")]
+    pub gid_index: Option<u8>,
+
+    /// With verbs: the service level, on RoCE the priority, of all packets [default: 0]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..16))]
+    pub service_level: Option<u8>,
+}
+
+impl TransportOptions {
+    /// As plain values: where ranks run, and how they reach the network under test.
+    pub fn settings(self) -> (Place, Settings) {
+        let place = Place { ranks: self.ranks, no_lab: self.no_lab };
+        let FabricOptions { provider, domain, traffic_class, library } = self.fabric;
+        let VerbsOptions { device, port, gid_index, service_level } = self.verbs;
+        let settings = Settings {
+            transports: self.transport,
+            protocols: self.protocol,
+            eager_threshold: self.eager_threshold,
+            wait: self.wait,
+            data_interface: self.data_interface,
+            data_address: self.data_address,
+            fabric: FabricSettings { provider, domain, library: library.libfabric_path },
+            verbs: VerbsSettings { device, port, gid_index, service_level },
+            traffic_class,
+            stall_limit: self.stall_limit,
+        };
+        (place, settings)
+    }
+}
+
+/// Backends by name, with a line on each in the long help.
+fn backends() -> impl TypedValueParser<Value = Backend> {
+    let value = |(backend, what): (Backend, &'static str)| PossibleValue::new(backend.word()).help(what);
+    PossibleValuesParser::new(Backend::ALL.map(value)).map(|word| word.parse().expect("one of the possible values"))
+}

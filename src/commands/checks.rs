@@ -1,0 +1,46 @@
+//! `--fail-if` and `--junit`, wherever there are figures to check.
+
+use std::path::PathBuf;
+
+use crate::compare;
+use crate::result::{self, ResultFile};
+use crate::threshold::{Check, Threshold, junit};
+
+/// Thresholds and where to report them.
+#[derive(Clone, Debug, Default)]
+pub struct Checks {
+    /// What must not hold.
+    pub fail_if: Vec<Threshold>,
+
+    /// Where the outcome of every threshold goes, as JUnit.
+    pub junit: Option<PathBuf>,
+}
+
+impl Checks {
+    /// Whether any threshold is about a comparison.
+    pub fn has_ratios(&self) -> bool {
+        self.fail_if.iter().any(|threshold| threshold.ratio)
+    }
+
+    /// Holds the thresholds against every run of a file.
+    pub fn check(&self, file: &ResultFile) -> Result<u8, String> {
+        let runs = file.runs.iter().map(|run| (compare::sides::run_label(run), run));
+        let checks: Vec<Check> =
+            runs.flat_map(|(name, run)| self.fail_if.iter().map(move |of| of.check(&name, run))).collect();
+        self.conclude(&checks)
+    }
+
+    /// Tells failures on stderr, writes the JUnit file, and gives the exit code.
+    pub fn conclude(&self, checks: &[Check]) -> Result<u8, String> {
+        let failed = checks.iter().filter_map(|check| Some((check, check.failure.as_ref()?)));
+        let mut code = 0;
+        for (check, why) in failed {
+            eprintln!("tailback: failed: {}: {}: it {why}", check.run, check.threshold);
+            code = 1;
+        }
+        if let Some(path) = &self.junit {
+            result::write_text(path, &junit(checks)).map_err(|error| error.to_string())?;
+        }
+        Ok(code)
+    }
+}

@@ -1,0 +1,42 @@
+//! The load test and its parts, as one rank of a job does them, on whatever backend it runs.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use tailback_transport::{Bootstrap, Monitor, Rank};
+
+use super::prepare::{Prepared, Session};
+use super::runs::Runs;
+use super::{Request, interrupt};
+use crate::backend::{Networks, Settings, Work, give_up};
+use crate::result::Command;
+
+impl Work for Request {
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn stall_limit(&self) -> Option<Duration> {
+        let budget = self.budget.unwrap_or(Duration::from_secs(10));
+        self.settings.stall_limit.or(match self.command {
+            // A rank without partners waits for as long as the others load.
+            Command::Congest => None,
+            _ => Some(Duration::from_secs(60) + 4 * budget),
+        })
+    }
+
+    fn interrupt(&self) -> Option<Arc<AtomicBool>> {
+        Some(interrupt::flag())
+    }
+
+    fn run<N: Networks>(&self, networks: &mut N, monitor: &Arc<Monitor>) -> u8 {
+        interrupt::flag();
+        let root = networks.bootstrap().rank() == Rank(0);
+        match Session::prepare(self, networks) {
+            Ok(Prepared::Ready(session)) => Runs::new(&session, self, monitor, root).make(networks),
+            Ok(Prepared::Told(code)) => code,
+            Err(error) => give_up(networks.bootstrap(), &error),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Starting ranks: what every way of doing so on this machine shares.
+
+use std::ffi::OsString;
+use std::net::IpAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use tailback_tcp::launch::{LaunchOptions, RankSetup};
+
+use crate::commands::show::RESULT_VARIABLE;
+use crate::lab::{Host, Lab};
+
+/// How long ranks have to end in order after Ctrl-C: longer than a phase takes to notice.
+pub(super) const GRACE: Duration = Duration::from_secs(10);
+/// Any port does: rank 0 of a lab has a network namespace of its own.
+const LAB_PORT: u16 = 4777;
+
+/// Options that start `command` on hosts of a lab, a host for each rank, and have rank 0 leave its result at `result`.
+pub(super) fn on_hosts<'l>(
+    lab: &Lab,
+    hosts: impl Iterator<Item = &'l Host>,
+    command: Vec<OsString>,
+    result: &Path,
+) -> LaunchOptions {
+    let setup = |host: &Host| RankSetup {
+        prefix: lab.command_on(host),
+        env: vec![("TAILBACK_HOST".into(), host.name.clone().into())],
+    };
+    let setups: Vec<RankSetup> = hosts.map(setup).collect();
+    let mut options = LaunchOptions::new(setups.len(), command);
+    options.bind = IpAddr::V4(lab.hosts()[0].control);
+    options.port = Some(LAB_PORT);
+    options.grace = GRACE;
+    options.env = [
+        // All hosts share this machine's cores: spinning ranks would measure those.
+        ("TAILBACK_WAIT", "block".into()),
+        ("TAILBACK_DATA_IF", "d0".into()),
+        ("TAILBACK_BOOTSTRAP_IF", "c0".into()),
+        (RESULT_VARIABLE, result.as_os_str().to_owned()),
+    ]
+    .map(|(name, value)| (name.into(), value))
+    .into();
+    options.setup = Box::new(move |rank| setups[rank.index()].clone());
+    options
+}
+
+/// This process's own command line.
+pub(super) fn this_command() -> Result<Vec<OsString>, String> {
+    let program = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    Ok([program.into()].into_iter().chain(std::env::args_os().skip(1)).collect())
+}
+
+pub(super) fn exit_code(code: tailback_transport::Result<i32>) -> Result<u8, String> {
+    // A shell's code for a signal means the same here: it could not run.
+    match code.map_err(|error| error.to_string())? {
+        code @ (0 | 1) => Ok(code as u8),
+        _ => Ok(2),
+    }
+}

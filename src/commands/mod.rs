@@ -1,0 +1,24 @@
+//! Commands that measure: the load test and its parts, and the studies; in the job this process belongs to, or started
+//! on this machine.
+//!
+//! A command is a request of plain values. The command line makes them; so could anything else. Rank 0 reads files and
+//! decides; the others are told, so a mistake is reported once, and ranks cannot disagree about the plan.
+
+mod checks;
+mod dry_run;
+mod interrupt;
+mod load;
+mod local;
+mod phases;
+mod prepare;
+mod request;
+mod runs;
+mod show;
+mod start;
+mod study;
+
+pub use checks::Checks;
+pub use local::Place;
+pub use request::{Output, Request};
+pub use start::{start, start_in_lab, start_study};
+pub use study::{ContentionStudy, Study, StudyRequest};

@@ -1,0 +1,96 @@
+//! What a report is made of: its files, and the plots drawn of them.
+
+use std::path::PathBuf;
+
+use super::plot::Plot;
+use super::{plot, published, studies};
+use crate::compare::sides::file_names;
+use crate::compare::{Side, sides};
+use crate::kernel::Canary;
+use crate::result::ResultFile;
+
+/// What a report is made of.
+pub struct Report<'a> {
+    /// Every run of every file.
+    pub(super) sides: Vec<Side<'a>>,
+    pub(super) files: &'a [(PathBuf, ResultFile)],
+    /// Whether published systems are shown beside the results.
+    pub(super) published: bool,
+}
+
+impl<'a> Report<'a> {
+    /// A report on `files`.
+    pub fn new(files: &'a [(PathBuf, ResultFile)], published: bool) -> Self {
+        Report { sides: sides(files), files, published }
+    }
+
+    /// Every plot of the page.
+    pub fn plots(&self) -> Vec<Plot> {
+        let mut plots = self.impacts();
+        plots.extend(self.distributions());
+        plots.extend(self.percentiles());
+        plots.extend(self.loads());
+        plots.extend(self.ports());
+        plots.extend(self.node_maps());
+        plots.extend(self.studies());
+        plots
+    }
+
+    pub(super) fn kernels(&self) -> Vec<Canary> {
+        let mut kernels: Vec<Canary> = self.sides.iter().flat_map(Side::kernels).collect();
+        kernels.sort();
+        kernels.dedup();
+        kernels
+    }
+
+    pub(super) fn impacts(&self) -> Vec<Plot> {
+        let systems = if self.published { published::table() } else { Vec::new() };
+        self.kernels().into_iter().filter_map(|kernel| plot::impact(kernel, &self.sides, &systems)).collect()
+    }
+
+    fn per_test(&self, draw: impl Fn(&Side<'_>, Canary) -> Option<Plot>) -> Vec<Plot> {
+        let draw = &draw;
+        let tests = self.kernels().into_iter().flat_map(|kernel| self.sides.iter().map(move |side| (side, kernel)));
+        tests.filter_map(|(side, kernel)| draw(side, kernel)).collect()
+    }
+
+    pub(super) fn distributions(&self) -> Vec<Plot> {
+        self.per_test(plot::distribution)
+    }
+
+    pub(super) fn percentiles(&self) -> Vec<Plot> {
+        self.per_test(plot::percentiles)
+    }
+
+    pub(super) fn loads(&self) -> Vec<Plot> {
+        self.sides.iter().filter_map(plot::load).collect()
+    }
+
+    /// Every file with its name.
+    pub(super) fn named(&self) -> impl Iterator<Item = (String, &'a ResultFile)> {
+        file_names(self.files).into_iter().zip(self.files.iter().map(|(_, file)| file))
+    }
+
+    /// A file's part of what a page can hold of something, within limits: a page on many files stays small.
+    pub(super) fn each(&self, whole: usize, least: usize, most: usize) -> usize {
+        (whole / self.files.len().max(1)).clamp(least, most)
+    }
+
+    /// One map for each file: its runs share the placement.
+    pub(super) fn node_maps(&self) -> Vec<Plot> {
+        self.named().filter_map(|(name, file)| plot::nodes(&name, file)).collect()
+    }
+
+    /// What the ports of an emulated network did: the lab counts for a whole file.
+    pub(super) fn ports(&self) -> Vec<Plot> {
+        let dots = self.each(160, 6, 40);
+        self.named()
+            .filter_map(|(name, file)| Some(plot::counters(&name, file.lab.as_ref()?, dots)))
+            .flatten()
+            .collect()
+    }
+
+    pub(super) fn studies(&self) -> Vec<Plot> {
+        self.named().flat_map(|(name, file)| studies::plots(&name, file)).collect()
+    }
+}

@@ -1,0 +1,9 @@
+//! What every view is written with: numbers at the width a reader needs, aligned columns, text inside markup.
+
+mod markup;
+mod number;
+mod table;
+
+pub use markup::escape;
+pub use number::{factor, figure, percent, with_interval};
+pub use table::Table;

@@ -1,0 +1,150 @@
+//! The house keeps its order: layers of `src` use only those below them, and no circle joins files of any crate.
+//!
+//! Read from the text of `use` declarations and paths, so it needs no compiler and sees every feature's files. Test code
+//! is left out: a test may use anything.
+
+mod source;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use source::Crate;
+
+/// The folders and files at the top of `src`, from the top down. Each uses only what stands below it.
+const LAYERS: [&str; 18] = [
+    "cli",
+    "commands",
+    "report",
+    "output",
+    "threshold",
+    "compare",
+    "text",
+    "import",
+    "result",
+    "engine",
+    "models",
+    "lab",
+    "plan",
+    "kernel",
+    "layout",
+    "stats",
+    "backend",
+    "lib",
+];
+
+/// Crates whose files may not form circles.
+const CRATES: [&str; 1] = ["src"];
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// File to the files it takes names from.
+type Arrows = BTreeMap<String, BTreeSet<String>>;
+
+fn layer_of(file: &str) -> usize {
+    let top = file.split('/').next().unwrap_or(file).trim_end_matches(".rs");
+    LAYERS.iter().position(|layer| *layer == top).unwrap_or_else(|| {
+        panic!("src/{top} has no place in the order of layers: add it to LAYERS in tests/architecture/main.rs")
+    })
+}
+
+/// Arrows that run back up, in words.
+fn violations(arrows: &Arrows) -> Vec<String> {
+    let mut found = Vec::new();
+    for (from, targets) in arrows {
+        for to in targets {
+            if layer_of(to) < layer_of(from) {
+                found.push(format!("{from} uses {to}, which stands above it"));
+            }
+        }
+    }
+    found
+}
+
+/// The files of some circle, if there is one.
+fn circle(arrows: &Arrows) -> Option<Vec<String>> {
+    fn visit<'a>(file: &'a str, arrows: &'a Arrows, way: &mut Vec<&'a str>, done: &mut BTreeSet<&'a str>) -> bool {
+        if let Some(at) = way.iter().position(|seen| *seen == file) {
+            way.drain(..at);
+            return true;
+        }
+        if !done.insert(file) {
+            return false;
+        }
+        way.push(file);
+        if arrows.get(file).is_some_and(|targets| targets.iter().any(|to| visit(to, arrows, way, done))) {
+            return true;
+        }
+        way.pop();
+        false
+    }
+    let (mut way, mut done) = (Vec::new(), BTreeSet::new());
+    let found = arrows.keys().any(|file| visit(file, arrows, &mut way, &mut done));
+    found.then(|| way.into_iter().map(str::to_owned).collect())
+}
+
+#[test]
+fn layers_use_only_what_is_below_them() {
+    let found = violations(&Crate::read(&root().join("src")).arrows());
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn no_circle_joins_files() {
+    for folder in CRATES {
+        let arrows = Crate::read(&root().join(folder)).arrows();
+        assert!(arrows.values().any(|targets| !targets.is_empty()), "{folder}: no arrow was read");
+        let found = circle(&arrows);
+        assert!(found.is_none(), "{folder}: a circle: {}", found.unwrap_or_default().join(" -> "));
+    }
+}
+
+#[test]
+fn every_layer_is_there() {
+    for layer in LAYERS {
+        let at = |name: &str| root().join("src").join(name);
+        assert!(Path::is_dir(&at(layer)) || at(&format!("{layer}.rs")).is_file(), "src/{layer} is gone: mend LAYERS");
+    }
+}
+
+/// The test would see what it is for.
+#[test]
+fn a_use_of_the_command_line_in_a_backend_is_found() {
+    let mut source = Crate::read(&root().join("src"));
+    assert!(violations(&source.arrows()).is_empty());
+    source.insert("backend/open.rs", "use crate::cli::Cli;");
+    let arrows = source.arrows();
+    let found = violations(&arrows);
+    assert_eq!(found, ["backend/open.rs uses cli/mod.rs, which stands above it"]);
+    assert!(circle(&arrows).is_some(), "cli uses backend too, so this is a circle");
+}
+
+#[test]
+fn names_are_followed_to_where_they_are_made() {
+    let source = Crate::of(&[
+        ("lib.rs", "pub mod a;\npub mod b;"),
+        ("a/mod.rs", "mod inner;\nmod other;\npub use inner::{One, Two as Second};\nfn f() { other::call(); }"),
+        ("a/inner.rs", "pub struct One; pub struct Two; // use crate::b;\nconst S: &str = \"use crate::b::text\";"),
+        ("a/other.rs", "use super::One;\npub fn call() {}\n#[cfg(test)]\nmod tests { use crate::b::Thing; }"),
+        ("b.rs", "use crate::a::{self, Second};\npub struct Thing;\nfn g() -> a::One { a::One }"),
+    ]);
+    let arrows = source.arrows();
+    let to = |file: &str| arrows[file].iter().map(String::as_str).collect::<Vec<_>>();
+    assert_eq!(to("a/mod.rs"), ["a/other.rs"]);
+    assert_eq!(to("a/other.rs"), ["a/inner.rs"]);
+    assert_eq!(to("b.rs"), ["a/inner.rs"]);
+    assert!(to("a/inner.rs").is_empty(), "comments and strings are no code");
+    assert!(circle(&arrows).is_none());
+}
+
+#[test]
+fn circles_are_found() {
+    let source = Crate::of(&[
+        ("lib.rs", "mod a;\nmod b;\nmod c;"),
+        ("a.rs", "use crate::b::B;"),
+        ("b.rs", "fn f() { crate::c::call(); } pub struct B;"),
+        ("c.rs", "use super::a::A;"),
+    ]);
+    assert_eq!(circle(&source.arrows()).unwrap(), ["a.rs", "b.rs", "c.rs"]);
+}
