@@ -42,6 +42,13 @@ impl Batch {
         self.passes = (self.passes.0 + other.passes.0, self.passes.1 + other.passes.1);
     }
 
+    /// All of `batches` in one.
+    pub fn joined<'a>(batches: impl IntoIterator<Item = &'a Batch>) -> Self {
+        let mut joined = Batch::new();
+        batches.into_iter().for_each(|batch| joined.absorb(batch));
+        joined
+    }
+
     fn clear(&mut self) {
         self.histogram.reset();
         (self.sum_ns, self.extremes_ns, self.passes) = (0.0, None, (0.0, 0));
@@ -155,9 +162,7 @@ impl Samples {
 
     /// Everything in one batch.
     pub fn total(&self) -> Batch {
-        let mut total = Batch::new();
-        self.batches().for_each(|batch| total.absorb(batch));
-        total
+        Batch::joined(self.batches())
     }
 
     /// Adds another rank's samples of the same test.

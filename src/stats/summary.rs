@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Samples;
+use super::time::middle_ns;
 
 /// Whether a figure is a time (less is better) or a rate (more is better).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -152,9 +153,8 @@ impl Summary {
 }
 
 /// The middle of the bucket that holds the quantile, so that the histogram's rounding has no bias.
-fn quantile_ns(histogram: &Histogram<u64>, quantile: f64) -> f64 {
-    let value = histogram.value_at_quantile(quantile);
-    (histogram.lowest_equivalent(value) + histogram.highest_equivalent(value)) as f64 / 2.0
+pub(super) fn quantile_ns(histogram: &Histogram<u64>, quantile: f64) -> f64 {
+    middle_ns(histogram, histogram.value_at_quantile(quantile))
 }
 
 #[cfg(test)]

@@ -1,0 +1,167 @@
+//! Figures that factors are made of, all in ns (or ns/MiB), where more is worse for latencies and bandwidths alike.
+//!
+//! A factor is loaded over isolated. For a bandwidth's average that is bytes over time: samples are the time of a MiB,
+//! so their mean is all time over all bytes, and its inverse the rate that was had. A mean of rates would let the quick
+//! moments hide the slow ones.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::summary::quantile_ns;
+use super::{Batch, Samples, TimeView, Weight};
+
+/// What is read off the samples of one placement in one state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum Figure {
+    /// Mean over messages; for a bandwidth, time over bytes.
+    Avg,
+    P50,
+    P90,
+    P99,
+    P999,
+    /// By time: the mean wait of a message that comes at a random moment.
+    TimeAvg,
+    /// By time: the quantiles of that wait.
+    TimeP50,
+    TimeP75,
+    TimeP90,
+}
+
+impl Figure {
+    /// All of them, those of messages first.
+    pub const ALL: [Figure; 9] = [
+        Figure::Avg,
+        Figure::P50,
+        Figure::P90,
+        Figure::P99,
+        Figure::P999,
+        Figure::TimeAvg,
+        Figure::TimeP50,
+        Figure::TimeP75,
+        Figure::TimeP90,
+    ];
+
+    /// As the user types it.
+    pub fn key(self) -> &'static str {
+        match self {
+            Figure::Avg => "avg",
+            Figure::P50 => "p50",
+            Figure::P90 => "p90",
+            Figure::P99 => "p99",
+            Figure::P999 => "p999",
+            Figure::TimeAvg => "time-avg",
+            Figure::TimeP50 => "time-p50",
+            Figure::TimeP75 => "time-p75",
+            Figure::TimeP90 => "time-p90",
+        }
+    }
+
+    /// The part of messages, or of the time, at least as good; nothing for averages.
+    pub fn quantile(self) -> Option<f64> {
+        match self {
+            Figure::Avg | Figure::TimeAvg => None,
+            Figure::P50 | Figure::TimeP50 => Some(0.5),
+            Figure::TimeP75 => Some(0.75),
+            Figure::P90 | Figure::TimeP90 => Some(0.9),
+            Figure::P99 => Some(0.99),
+            Figure::P999 => Some(0.999),
+        }
+    }
+
+    fn by_time(self) -> bool {
+        matches!(self, Figure::TimeAvg | Figure::TimeP50 | Figure::TimeP75 | Figure::TimeP90)
+    }
+
+    /// The figure of samples that followed each other ([`Weight::Length`]) or a schedule ([`Weight::Even`]); nothing
+    /// without samples.
+    pub fn ns(self, samples: &Batch, weight: Weight) -> Option<f64> {
+        let histogram = samples.histogram();
+        if histogram.is_empty() {
+            return None;
+        }
+        Some(match (self.by_time(), self.quantile()) {
+            (false, None) => samples.mean_ns(),
+            (false, Some(quantile)) => quantile_ns(histogram, quantile),
+            (true, None) => TimeView::of(histogram, weight)?.mean_ns(),
+            (true, Some(quantile)) => TimeView::of(histogram, weight)?.quantile_ns(quantile),
+        })
+    }
+
+    /// How many times worse `loaded` is than `isolated`, on one placement; nothing without samples in both.
+    pub fn factor(self, isolated: &Batch, loaded: &Batch, weight: Weight) -> Option<f64> {
+        let factor = self.ns(loaded, weight)? / self.ns(isolated, weight)?;
+        (factor.is_finite() && factor > 0.0).then_some(factor)
+    }
+}
+
+/// The samples of several blocks of one state and placement, as one. Percentiles of all blocks together are less
+/// biased than the mean of each block's.
+pub fn pooled<'a>(blocks: impl IntoIterator<Item = &'a Samples>) -> Batch {
+    Batch::joined(blocks.into_iter().flat_map(Samples::batches))
+}
+
+/// Fewer than this many samples beyond a percentile do not say where it is.
+const FEWEST_BEYOND: f64 = 10.0;
+
+/// Whether so many iterations can carry a percentile: at least ten of them lie beyond it. Iterations are what is
+/// independent: ranks that wait for each other in one iteration count once.
+pub fn carries(iterations: u64, quantile: f64) -> bool {
+    // 1000 * (1 - 0.99) is a hair under 10.
+    iterations as f64 * (1.0 - quantile) >= FEWEST_BEYOND - 1e-6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(samples: &[(u64, u64)]) -> Samples {
+        let mut block = Samples::new();
+        for &(ns, count) in samples {
+            (0..count).for_each(|_| block.record(ns));
+            block.close_pass(None);
+        }
+        block
+    }
+
+    fn close(left: Option<f64>, right: f64) -> bool {
+        left.is_some_and(|left| (left / right - 1.0).abs() < 1e-3)
+    }
+
+    #[test]
+    fn figures_of_messages_and_of_time() {
+        // Half of the messages at 1 ms, half at 9 ms: nine tenths of the time are slow.
+        let pooled = pooled(&[block(&[(1_000_000, 500)]), block(&[(9_000_000, 500)])]);
+        let ns = |figure: Figure| figure.ns(&pooled, Weight::Length);
+        assert!(close(ns(Figure::Avg), 5e6) && close(ns(Figure::P50), 1e6) && close(ns(Figure::P90), 9e6));
+        assert!(close(ns(Figure::TimeP50), 9e6) && close(ns(Figure::TimeAvg), 8.2e6));
+        assert!(close(Figure::TimeP50.ns(&pooled, Weight::Even), 1e6));
+        assert!(Figure::ALL.iter().all(|figure| ns(*figure).is_some()));
+    }
+
+    #[test]
+    fn a_bandwidth_average_is_bytes_over_time() {
+        // A MiB took 40 ms (25 MiB/s), then half of them 400 ms: 220 ms on average is 5.5 times worse.
+        let isolated = pooled(&[block(&[(40_000_000, 100)])]);
+        let loaded = pooled(&[block(&[(40_000_000, 50), (400_000_000, 50)])]);
+        assert!(close(Figure::Avg.factor(&isolated, &loaded, Weight::Length), 5.5));
+    }
+
+    #[test]
+    fn no_samples_no_figure() {
+        let (empty, some) = (pooled(&[]), pooled(&[block(&[(5, 1)])]));
+        for figure in Figure::ALL {
+            assert_eq!(figure.ns(&empty, Weight::Length), None);
+            assert_eq!(figure.factor(&empty, &some, Weight::Length), None);
+            assert_eq!(figure.factor(&some, &empty, Weight::Even), None);
+        }
+    }
+
+    #[test]
+    fn a_percentile_needs_ten_iterations_beyond_it() {
+        assert!(carries(1000, 0.99) && !carries(999, 0.99));
+        assert!(carries(10_000, 0.999) && !carries(9_999, 0.999));
+        assert!(carries(20, 0.5) && !carries(19, 0.5) && !carries(0, 0.0));
+    }
+}
