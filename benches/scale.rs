@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use tailback::layout::{Layout, Nodes, Role, Split, random_rings};
+use tailback::layout::{Layout, Nodes, Placement, Role, Split, random_rings};
 use tailback::stats::Samples;
 use tailback_transport::Rank;
 
@@ -32,7 +32,7 @@ fn rings(criterion: &mut Criterion) {
 
 /// What one rank of a million does before its first message: layout, its team, its rings.
 fn million_ranks(nodes: Nodes) -> usize {
-    let layout = Layout::load_test(nodes, 42, 0.2, &MIX, Split::Auto).expect("enough nodes");
+    let layout = Layout::load_test(nodes, Placement::random(42), 0.2, &MIX, Split::Auto).expect("enough nodes");
     let me = layout.canaries()[0];
     assert_eq!(layout.role(me), Role::Canary);
     let team = layout.team(me);

@@ -55,6 +55,7 @@ pub fn gpcnet(text: &str) -> Result<ResultFile, ImportError> {
         transport: TransportFacts { backend: "mpi".into(), ..TransportFacts::default() },
         congestors: Vec::new(),
         impacts: Vec::new(),
+        placements: Vec::new(),
         tests,
     };
     Ok(ResultFile {

@@ -26,7 +26,7 @@ pub struct CompareOptions {
     #[arg(long)]
     force: bool,
 
-    /// Every statistic, not only avg and p99
+    /// Every statistic, not only time-p75, avg and p99
     #[arg(short, long)]
     verbose: bool,
 
@@ -46,7 +46,7 @@ impl CompareOptions {
         }
         let thresholds = self.checks.clone().checks();
         let sides = sides::chosen(&files, self.by)?;
-        let statistics: &[Statistic] = if self.verbose { &Statistic::ALL } else { &[Statistic::Avg, Statistic::P99] };
+        let statistics: &[Statistic] = if self.verbose { &Statistic::ALL } else { &compare::SHOWN };
         let mut comparison = compare::compare(&sides, statistics);
         if self.by == Some(By::Congestor) {
             // What is asked for is no obstacle.

@@ -9,7 +9,7 @@ use super::checks::CheckOptions;
 use super::transport::TransportOptions;
 use crate::commands::{Checks, Output, Request};
 use crate::kernel::{Canary, Congestor};
-use crate::layout::Split;
+use crate::layout::{Policy, Split};
 use crate::output::Format;
 use crate::plan::{Patch, Preset, Set, units};
 use crate::result::Command;
@@ -17,8 +17,10 @@ use crate::result::Command;
 /// Congestion without an end: a day is longer than any allocation that would not be interrupted.
 const ENDLESS: Duration = Duration::from_secs(86_400);
 
-/// Options of `tailback run`.
+/// Options of `tailback run`. The last of an option that is given twice counts: whoever starts ranks with the user's
+/// command line adds to it.
 #[derive(Clone, Debug, Args)]
+#[command(args_override_self = true)]
 #[allow(missing_docs)]
 pub struct RunOptions {
     #[command(flatten)]
@@ -77,11 +79,12 @@ pub struct PlanOptions {
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
 
-    /// Wall time that each test may take, e.g. 10s or 500ms [default: 10s in gpcnet, 2s in quick]
+    /// Wall time that each test may take, over all placements, e.g. 10s or 500ms [default: 10s in gpcnet, 2s in quick,
+    /// 3s in lab]
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub budget: Option<Duration>,
 
-    /// Seed of placement and rings [default: random, printed and stored]
+    /// Seed of placements and rings [default: made of the node names, so that jobs on the same nodes pair up]
     #[arg(long)]
     pub seed: Option<u64>,
 
@@ -157,6 +160,32 @@ pub struct RoleOptions {
     /// Also measure every congestor alone
     #[arg(long)]
     pub congestors_alone: bool,
+
+    /// How many placements of the roles are measured; intervals are over them [default: 1 in gpcnet, else 5]
+    #[arg(long, value_name = "K")]
+    pub placements: Option<u32>,
+
+    /// How roles are placed on nodes [default: random in gpcnet, else balanced]
+    #[arg(long, value_enum, value_name = "POLICY")]
+    pub placement: Option<Policy>,
+
+    /// A file of `host group` lines: switches, racks or whatever is known of the topology, for balanced placements
+    /// [default: $TAILBACK_GROUP on each node; the leaves of the lab]
+    #[arg(long, value_name = "FILE")]
+    pub groups: Option<PathBuf>,
+
+    /// How often each canary is measured in each state on a placement: 1, or an even number for isolated, loaded,
+    /// loaded, isolated and its mirror [default: 1 in gpcnet, else 2]
+    #[arg(long, value_name = "N")]
+    pub blocks: Option<u32>,
+
+    /// Measure more placements until the headline's interval is this narrow, e.g. 10%
+    #[arg(long, value_name = "FRACTION", value_parser = units::fraction)]
+    pub precision: Option<f64>,
+
+    /// With --precision: the longest to go on [default: 10m]
+    #[arg(long, value_name = "TIME", value_parser = units::duration, requires = "precision")]
+    pub longest: Option<Duration>,
 }
 
 /// Without a launcher.
@@ -247,10 +276,16 @@ impl RunOptions {
             canary_fraction: self.roles.canary_fraction,
             split: self.roles.split,
             congestors_alone: alone.then_some(true),
+            placements: self.roles.placements,
+            placement: self.roles.placement,
+            blocks: self.roles.blocks,
+            precision: self.roles.precision,
+            longest_s: self.roles.longest.map(|longest| longest.as_secs_f64()),
             ..Patch::default()
         };
         let request = request(Command::Run, &self.plan, patch, self.common)?;
-        Ok(Request { control: !self.local.no_control, checks: self.checks.checks(), ..request })
+        let checks = self.checks.checks();
+        Ok(Request { control: !self.local.no_control, groups: self.roles.groups, checks, ..request })
     }
 }
 
@@ -279,6 +314,7 @@ fn request(command: Command, plan: &PlanOptions, patch: Patch, common: CommonOpt
         command,
         preset: plan.preset,
         seed: plan.seed,
+        groups: None,
         budget: plan.budget,
         patches,
         duration: Duration::ZERO,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::compare;
 use crate::result::{self, ResultFile};
+use crate::stats::Outcome;
 use crate::threshold::{Check, Threshold, junit};
 
 /// Thresholds and where to report them.
@@ -14,6 +15,8 @@ pub struct Checks {
 
     /// Where the outcome of every threshold goes, as JUnit.
     pub junit: Option<PathBuf>,
+    /// Whether what is inconclusive fails.
+    pub strict: bool,
 }
 
 impl Checks {
@@ -30,16 +33,26 @@ impl Checks {
         self.conclude(&checks)
     }
 
-    /// Tells failures on stderr, writes the JUnit file, and gives the exit code.
+    /// Tells on stderr what failed or stayed open, writes the JUnit file, and gives the exit code.
     pub fn conclude(&self, checks: &[Check]) -> Result<u8, String> {
-        let failed = checks.iter().filter_map(|check| Some((check, check.failure.as_ref()?)));
         let mut code = 0;
-        for (check, why) in failed {
-            eprintln!("tailback: failed: {}: {}: it {why}", check.run, check.threshold);
-            code = 1;
+        for check in checks {
+            let Check { run, threshold, found, .. } = check;
+            match check.outcome {
+                Outcome::Pass => {}
+                Outcome::Fail => {
+                    eprintln!("tailback: failed: {run}: {threshold}: it {found}");
+                    code = 1;
+                }
+                Outcome::Inconclusive => {
+                    let hint = if self.strict { "" } else { " (more placements tell; --strict fails it)" };
+                    eprintln!("tailback: inconclusive: {run}: {threshold}: it {found}{hint}");
+                    code = code.max(u8::from(self.strict));
+                }
+            }
         }
         if let Some(path) = &self.junit {
-            result::write_text(path, &junit(checks)).map_err(|error| error.to_string())?;
+            result::write_text(path, &junit(checks, self.strict)).map_err(|error| error.to_string())?;
         }
         Ok(code)
     }

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
+use super::prepare::Session;
 use super::request::Decision;
 use crate::backend::Variant;
-use crate::layout::Layout;
 use crate::output::placement_lines;
 use crate::plan::Counts;
 use crate::result::{self, Command};
@@ -12,8 +12,10 @@ use crate::result::{self, Command};
 /// Joining, connecting and collecting, for a job of laptop size.
 const OVERHEAD_S: f64 = 2.0;
 
-pub(super) fn render(decision: &Decision, layout: &Layout, variants: &[Variant]) -> String {
+pub(super) fn render(session: &Session, variants: &[Variant]) -> String {
+    let decision = &session.decision;
     let plan = &decision.plan;
+    let layout = &session.layout(0).expect("it was possible a moment ago");
     let mut out = String::new();
     let _ = writeln!(
         out,
@@ -21,7 +23,7 @@ pub(super) fn render(decision: &Decision, layout: &Layout, variants: &[Variant])
         plan.preset,
         layout.nodes().rank_count(),
         layout.nodes().len(),
-        decision.seed,
+        session.seed,
         plan.budget_s
     );
     if variants.len() > 1 {

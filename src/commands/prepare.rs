@@ -6,7 +6,7 @@ use super::request::Decision;
 use super::{Request, dry_run};
 use crate::backend::{Networks, Visitor};
 use crate::kernel::Info;
-use crate::layout::{Layout, Nodes};
+use crate::layout::{Layout, LayoutError, Nodes, Placement};
 use crate::output;
 use crate::plan::Plan;
 use crate::result::Command;
@@ -14,7 +14,9 @@ use crate::result::Command;
 /// Everything that is known before the first message is measured.
 pub(super) struct Session {
     pub decision: Decision,
-    pub layout: Layout,
+    /// What the user asked for, or what these nodes always get.
+    pub seed: u64,
+    nodes: Nodes,
 }
 
 pub(super) enum Prepared {
@@ -32,10 +34,12 @@ impl Session {
         let told = bootstrap.broadcast(mine)?;
         let decision: Result<Decision, String> = serde_json::from_slice(&told).expect("rank 0 sent a decision");
         let hosts = bootstrap.allgather(bootstrap.host().to_owned().as_bytes())?;
+        let groups = bootstrap.allgather(group_here().as_bytes())?;
         let prepared = decision.and_then(|decision| {
-            let nodes = nodes(&decision.plan, &hosts);
-            let layout = layout(&decision, nodes).map_err(|error| error.to_string())?;
-            Ok(Session { decision, layout })
+            let nodes = grouped(nodes(&decision.plan, &hosts), &decision, &groups)?;
+            let session = Session { seed: decision.seed.unwrap_or_else(|| nodes.seed()), decision, nodes };
+            session.layout(0).map_err(|error| error.to_string())?;
+            Ok(session)
         });
         // Every rank comes to the same answer, so one tells the user and all end alike.
         let refused = |message: &str| {
@@ -57,7 +61,7 @@ impl Session {
         }
         if session.decision.dry_run {
             if root {
-                let _ = output::print(&dry_run::render(&session.decision, &session.layout, &variants));
+                let _ = output::print(&dry_run::render(&session, &variants));
             }
             return Ok(Prepared::Told(0));
         }
@@ -83,13 +87,50 @@ fn nodes(plan: &Plan, hosts: &[Vec<u8>]) -> Nodes {
     }
 }
 
-fn layout(decision: &Decision, nodes: Nodes) -> Result<Layout, crate::layout::LayoutError> {
-    let (plan, seed) = (&decision.plan, decision.seed);
-    match decision.command {
-        Command::Run => Layout::load_test(nodes, seed, plan.canary_fraction, &plan.weights(), plan.split),
-        // A study never gets here: it has no plan.
-        Command::Network | Command::Maxrate | Command::Contention | Command::Beff => Layout::canaries_only(nodes),
-        Command::Congest => Layout::congestors_only(nodes, seed, &plan.weights()),
+/// What is known of the topology where this rank runs.
+fn group_here() -> String {
+    std::env::var("TAILBACK_GROUP").unwrap_or_default()
+}
+
+/// The nodes with the groups that a file names, or else their environment does.
+fn grouped(nodes: Nodes, decision: &Decision, told: &[Vec<u8>]) -> Result<Nodes, String> {
+    let Some(named) = &decision.groups else {
+        let told: Vec<String> = told.iter().map(|group| String::from_utf8_lossy(group).into_owned()).collect();
+        return Ok(nodes.with_groups(&told));
+    };
+    let mut of_ranks = vec![String::new(); nodes.rank_count()];
+    for node in 0..nodes.len() {
+        let name = nodes.name(node);
+        let (_, group) = named
+            .iter()
+            .find(|(host, _)| host == name)
+            .ok_or_else(|| format!("--groups does not say to which group node {name} belongs"))?;
+        nodes.ranks(node).iter().for_each(|rank| of_ranks[rank.index()].clone_from(group));
+    }
+    Ok(nodes.with_groups(&of_ranks))
+}
+
+impl Session {
+    /// Who does what on one of the placements.
+    pub(super) fn layout(&self, index: u32) -> Result<Layout, LayoutError> {
+        let (nodes, plan) = (self.nodes.clone(), &self.decision.plan);
+        match self.decision.command {
+            Command::Run => {
+                Layout::load_test(nodes, self.placement(index), plan.canary_fraction, &plan.weights(), plan.split)
+            }
+            // A study never gets here: it has no plan.
+            Command::Network | Command::Maxrate | Command::Contention | Command::Beff => Layout::canaries_only(nodes),
+            Command::Congest => Layout::congestors_only(nodes, self.seed, &plan.weights()),
+        }
+    }
+
+    pub(super) fn placement(&self, index: u32) -> Placement {
+        Placement { seed: self.seed, index, policy: self.decision.plan.placement }
+    }
+
+    /// How many placements are measured, at least.
+    pub(super) fn placements(&self) -> u32 {
+        if self.decision.command == Command::Run { self.decision.plan.placements } else { 1 }
     }
 }
 

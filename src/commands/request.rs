@@ -1,7 +1,7 @@
 //! What the user asked for, and what rank 0 makes of it.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,8 @@ pub struct Request {
     pub preset: Option<Preset>,
     /// The seed asked for, if one was.
     pub seed: Option<u64>,
+    /// A file that says which group of the topology each host belongs to.
+    pub groups: Option<PathBuf>,
     /// Wall time of each test, if it was asked for.
     pub budget: Option<Duration>,
     /// Changes to the preset, in order: a plan file's, then the user's own.
@@ -61,7 +63,9 @@ pub struct Output {
 pub(super) struct Decision {
     pub command: Command,
     pub plan: Plan,
-    pub seed: u64,
+    pub seed: Option<u64>,
+    /// Hosts and their groups, where the user named a file.
+    pub groups: Option<Vec<(String, String)>>,
     pub duration_s: f64,
     pub dry_run: bool,
 }
@@ -97,20 +101,12 @@ impl Request {
     }
 
     /// What must be added to the command line so that ranks decide as this process did.
-    pub fn fixed(&self, plan: &Plan, seed: u64) -> Vec<OsString> {
+    pub fn fixed(&self, plan: &Plan) -> Vec<OsString> {
         let mut words: Vec<OsString> = Vec::new();
         if self.preset.is_none() {
             words.extend(["--preset".into(), plan.preset.to_string().into()]);
         }
-        if self.seed.is_none() {
-            words.extend(["--seed".into(), seed.to_string().into()]);
-        }
         words
-    }
-
-    /// The seed asked for, or a new one. 32 bits: easy to read out and to type.
-    pub fn any_seed(&self) -> u64 {
-        self.seed.unwrap_or_else(|| rand::random::<u32>().into())
     }
 
     /// Whether the user wants results only.
@@ -133,9 +129,27 @@ impl Request {
         Ok(Decision {
             command: self.command,
             plan: self.resolve(Preset::Gpcnet)?,
-            seed: self.any_seed(),
+            seed: self.seed,
+            groups: self.groups.as_deref().map(read_groups).transpose()?,
             duration_s: self.duration.as_secs_f64(),
             dry_run: self.dry_run,
         })
     }
+}
+
+/// `host group` a line; empty lines and those that start with # are passed over.
+fn read_groups(path: &Path) -> Result<Vec<(String, String)>, String> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {name}: {error}"))?;
+    let mut groups = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let mut words = line.split_whitespace();
+        match (words.next(), words.next(), words.next()) {
+            (None, ..) => {}
+            (Some(word), ..) if word.starts_with('#') => {}
+            (Some(host), Some(group), None) => groups.push((host.to_owned(), group.to_owned())),
+            _ => return Err(format!("{name}, line {}: write a host and its group", at + 1)),
+        }
+    }
+    Ok(groups)
 }

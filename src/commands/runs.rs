@@ -1,7 +1,8 @@
-//! The runs of a job: the same plan, seed and placement over one network after the other, into one result.
+//! The runs of a job: the same plan over every network, placement by placement, into one result.
 //!
-//! Every network was opened once before the first run, so what cannot be run is known by then. Should a later run fail
-//! all the same, the runs before it are kept: rank 0 writes the result file after each of them.
+//! Networks take turns on every placement, so that what changes with time is no difference between them. Every network
+//! was opened once before the first placement, so what cannot be run is known by then. Should a later one fail all the
+//! same, the placements before it are kept: rank 0 writes the result file after each of them.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,8 +16,9 @@ use super::show::{handed_over, show};
 use super::{Request, interrupt};
 use crate::backend::{Networks, Variant, Visitor, give_up};
 use crate::engine::{self, Control, Job, Measured, OnPhase};
+use crate::layout::Layout;
 use crate::output::Progress;
-use crate::result::{self, Build, Command, HostFacts, ResultFile, Run, RunBuilder, System};
+use crate::result::{self, Build, Command, Headline, HostFacts, ResultFile, RunBuilder, System};
 
 /// The runs so far.
 pub(super) struct Runs<'a> {
@@ -28,7 +30,8 @@ pub(super) struct Runs<'a> {
     started: String,
     clock: Instant,
     notes: Vec<String>,
-    done: Vec<Run>,
+    /// One for each variant that has measured anything, in their order; on rank 0.
+    builders: Vec<(Variant, RunBuilder<'a>)>,
     interrupted: bool,
 }
 
@@ -43,47 +46,87 @@ impl<'a> Runs<'a> {
             started: result::now_rfc3339(),
             clock: Instant::now(),
             notes: Vec::new(),
-            done: Vec::new(),
+            builders: Vec::new(),
             interrupted: false,
         }
     }
 
     /// Makes all of them, shows what they gave, and gives the exit code.
     pub(super) fn make<N: Networks>(mut self, networks: &mut N) -> u8 {
-        let variants = networks.variants().to_vec();
-        let system = self.root.then(|| self.system(networks.bootstrap()));
         if self.root {
-            self.request.say(&format!("seed {}", self.session.decision.seed));
+            self.request.say(&format!("seed {}", self.session.seed));
         }
-        self.session.layout.notes.iter().for_each(|note| self.note(note.clone()));
-        for (at, &variant) in variants.iter().enumerate() {
-            let over = (variants.len() > 1).then(|| variant.label());
-            if let Some(over) = over.as_ref().filter(|_| self.root) {
-                self.request.say(&format!("run {} of {}: over {over}", at + 1, variants.len()));
+        let mut system = None;
+        for index in 0.. {
+            let layout = self.session.layout(index).expect("the first placement was possible, and so are the others");
+            layout.notes.iter().for_each(|note| self.note(note.clone()));
+            if self.root && system.is_none() {
+                system = Some(self.system(networks.bootstrap(), &layout));
             }
-            let outcome = networks.open(variant, self.measure(over)).and_then(|measured| measured);
-            let outcome = match outcome {
-                Ok(outcome) => outcome,
-                Err(error) => self.fail(networks.bootstrap(), system, &variants[at..], &error),
+            if let Err(error) = self.placement(networks, index, &layout) {
+                self.fail(networks.bootstrap(), system, &error);
+            }
+            let more = match self.goes_on(networks.bootstrap(), index + 1) {
+                Ok(more) => more && !self.interrupted,
+                Err(error) => self.fail(networks.bootstrap(), system, &error),
             };
-            self.interrupted = outcome.interrupted;
-            if let Some(system) = &system {
-                self.add(variant, outcome);
-                if at + 1 < variants.len() && !self.interrupted {
-                    self.keep(system, &variants[at + 1..]);
-                }
-            }
-            if self.interrupted {
+            if !more {
                 break;
+            }
+            if let Some(system) = &system {
+                self.keep(system);
             }
         }
         system.map_or(0, |system| show(self.request, &self.file(system)))
     }
 
-    fn measure(&self, over: Option<String>) -> Measure<'a> {
+    /// Every variant on one placement: forwards on one, backwards on the next, so that none is always first.
+    fn placement<N: Networks>(&mut self, networks: &mut N, index: u32, layout: &Layout) -> Result<()> {
+        let mut variants = networks.variants().to_vec();
+        let several = variants.len() > 1;
+        if index % 2 == 1 {
+            variants.reverse();
+        }
+        for variant in variants {
+            let over = several.then(|| variant.label());
+            let outcome = networks.open(variant, self.measure(index, layout, over)).and_then(|measured| measured)?;
+            self.interrupted = outcome.interrupted;
+            if self.root {
+                self.add(variant, index, layout, outcome);
+            }
+            if self.interrupted {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether another placement follows the `done` there are. Rank 0 decides where the figures do.
+    fn goes_on<B: Bootstrap>(&self, bootstrap: &mut B, done: u32) -> Result<bool> {
+        let plan = &self.session.decision.plan;
+        let Some(precision) = plan.precision.filter(|_| done >= self.session.placements()) else {
+            return Ok(done < self.session.placements());
+        };
+        let wide = |of: &Headline| {
+            // Half of the interval on a logarithmic scale: 0.1 is +-10%.
+            of.spread.interval.is_none_or(|interval| (interval.high / interval.low).ln() / 2.0 > precision)
+        };
+        let wide = self.builders.iter().flat_map(|(_, builder)| builder.headlines()).any(|of| wide(&of));
+        let more = wide && self.clock.elapsed().as_secs_f64() < plan.longest_s;
+        let told = bootstrap.broadcast(vec![u8::from(more)])?;
+        Ok(told.first() == Some(&1))
+    }
+
+    fn measure<'m>(&self, index: u32, layout: &'m Layout, over: Option<String>) -> Measure<'m>
+    where
+        'a: 'm,
+    {
         let (monitor, interrupt) = (Arc::clone(self.monitor), interrupt::flag());
-        let control = Control { monitor, interrupt, on_phase: Arc::clone(&self.on_phase), over };
-        Measure { session: self.session, control }
+        let of = self.session.placements().max(index + 1);
+        let placement = (of > 1).then_some((index + 1, of));
+        let control = Control { monitor, interrupt, on_phase: Arc::clone(&self.on_phase), over, placement };
+        let seed = self.session.placement(index).own_seed();
+        Measure { decision: &self.session.decision, layout, seed, control }
     }
 
     /// Tells the user something once, now and in the file.
@@ -96,60 +139,64 @@ impl<'a> Runs<'a> {
         }
     }
 
-    fn add(&mut self, variant: Variant, Outcome { description, phases, .. }: Outcome) {
+    fn add(&mut self, variant: Variant, index: u32, layout: &Layout, outcome: Outcome) {
+        let Outcome { description, phases, .. } = outcome;
         if let Some(wait) = description.details.get("wait") {
             self.note(format!("ranks wait for the network by: {wait}"));
         }
-        let Decision { plan, seed, .. } = &self.session.decision;
-        let mut builder = RunBuilder::new(plan, *seed, description, variant.eager_threshold());
-        let complete = !phases.is_empty();
-        for phase in phases {
-            // Resampling takes its time, while the others wait for this rank.
-            self.monitor.tick();
-            builder.add(phase);
-        }
+        let known = self.builders.iter().position(|(of, _)| *of == variant);
         // A later run that was interrupted before its first phase was complete has nothing to show.
-        if complete || self.done.is_empty() {
-            self.done.push(builder.finish());
+        if phases.is_empty() && (known.is_some() || !self.builders.is_empty()) {
+            return;
         }
+        let at = known.unwrap_or_else(|| {
+            let builder = RunBuilder::new(&self.session.decision.plan, description, variant.eager_threshold());
+            self.builders.push((variant, builder));
+            self.builders.len() - 1
+        });
+        // Decoding takes its time, while the others wait for this rank.
+        self.monitor.tick();
+        self.builders[at].1.add(self.session.placement(index).own_seed(), layout, phases);
+        self.monitor.tick();
     }
 
-    /// Keeps the runs so far, in case a later one fails.
-    fn keep(&self, system: &System, missing: &[Variant]) {
+    /// Keeps the placements so far, in case a later one fails.
+    fn keep(&self, system: &System) {
         let path = handed_over().or_else(|| self.request.output.out.clone());
         let Some(path) = path else { return };
         // The complete result is written to the same place, and a problem with it is then the user's to know.
-        let _ = result::write_draft(&path, &self.file_without(system.clone(), missing));
+        let _ = result::write_draft(&path, &self.unfinished(system.clone()));
     }
 
     /// Ends the job because of an error on this rank; on rank 0, after it has shown what there is.
-    fn fail<B: Bootstrap>(&self, bootstrap: &B, system: Option<System>, missing: &[Variant], error: &Error) -> ! {
-        if let Some(system) = system.filter(|_| !self.done.is_empty()) {
-            show(self.request, &self.file_without(system, missing));
+    fn fail<B: Bootstrap>(&self, bootstrap: &B, system: Option<System>, error: &Error) -> ! {
+        if let Some(system) = system.filter(|_| !self.builders.is_empty()) {
+            show(self.request, &self.unfinished(system));
         }
         give_up(bootstrap, error)
     }
 
-    fn file_without(&self, system: System, missing: &[Variant]) -> ResultFile {
-        let missing: Vec<String> = missing.iter().map(|variant| variant.label()).collect();
+    fn unfinished(&self, system: System) -> ResultFile {
         let mut file = self.file(system);
         file.interrupted = true;
-        file.notes.push(format!("the job ended before these runs were complete: {}", missing.join("; ")));
+        let done = self.builders.iter().map(|(_, builder)| builder.placements()).min().unwrap_or(0);
+        let of = self.session.placements();
+        file.notes.push(format!("the job ended before its plan was complete: {done} of {of} placements are whole"));
         file
     }
 
     fn file(&self, system: System) -> ResultFile {
-        let Decision { command, plan, seed, .. } = &self.session.decision;
+        let Decision { command, plan, .. } = &self.session.decision;
         ResultFile {
             schema_version: result::SCHEMA_VERSION,
             build: Build::this(),
             command: *command,
             started: self.started.clone(),
             duration_s: self.clock.elapsed().as_secs_f64(),
-            seed: *seed,
+            seed: self.session.seed,
             plan: plan.clone(),
             system,
-            runs: self.done.clone(),
+            runs: self.builders.iter().map(|(_, builder)| builder.finish()).collect(),
             lab: None,
             models: None,
             notes: self.notes.clone(),
@@ -158,11 +205,11 @@ impl<'a> Runs<'a> {
         }
     }
 
-    fn system<B: Bootstrap>(&self, bootstrap: &B) -> System {
+    fn system<B: Bootstrap>(&self, bootstrap: &B, layout: &Layout) -> System {
         System {
             ranks: bootstrap.size(),
             launcher: bootstrap.launcher(),
-            nodes: result::placement(&self.session.layout, &self.session.decision.plan),
+            nodes: result::placement(layout, &self.session.decision.plan),
             host: HostFacts::this(),
             environment: result::environment(),
         }
@@ -171,7 +218,9 @@ impl<'a> Runs<'a> {
 
 /// The plan over one network.
 struct Measure<'a> {
-    session: &'a Session,
+    decision: &'a Decision,
+    layout: &'a Layout,
+    seed: u64,
     control: Control,
 }
 
@@ -189,8 +238,8 @@ impl Visitor for Measure<'_> {
 
     fn visit<B: Bootstrap, T: Transport>(self, bootstrap: &mut B, transport: &mut T) -> Result<Outcome> {
         let description = transport.describe();
-        let Decision { command, plan, seed, duration_s, .. } = &self.session.decision;
-        let mut job = Job::new(bootstrap, transport, plan, &self.session.layout, *seed, self.control)?;
+        let Decision { command, plan, duration_s, .. } = self.decision;
+        let mut job = Job::new(bootstrap, transport, plan, self.layout, self.seed, self.control)?;
         let (phases, interrupted) = match command {
             Command::Run => engine::load_test(&mut job)?,
             Command::Network => engine::network_test(&mut job)?,

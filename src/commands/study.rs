@@ -197,6 +197,7 @@ impl StudyRequest {
             tests: Vec::new(),
             congestors: Vec::new(),
             impacts: Vec::new(),
+            placements: Vec::new(),
         };
         let mut plan = Preset::Quick.plan();
         // Nothing of a plan is run by a study.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Cell, Verdict};
 use crate::models::maxrate::Model;
 use crate::result::{ContentionResult, Estimate, FitResult, MaxRateResult, ResultFile};
-use crate::stats::{Factor, Interval};
+use crate::stats::{Factor, Interval, t95};
 
 /// Said where verdicts on such figures are shown.
 pub const FIGURES_TEST: &str =
@@ -55,7 +55,7 @@ pub(super) fn rows(sides: &[Vec<Figure>]) -> Vec<FigureRow> {
         if others.iter().all(Option::is_none) {
             return None;
         }
-        let base = Cell { value: Some(of.value), ratio: None, verdict: None };
+        let base = Cell::base(Some(of.value));
         let cells = std::iter::once(base).chain(others.iter().map(|other| cell(of, other.as_ref())));
         Some(FigureRow {
             group: of.group.clone(),
@@ -68,7 +68,7 @@ pub(super) fn rows(sides: &[Vec<Figure>]) -> Vec<FigureRow> {
 }
 
 fn cell(base: &Figure, other: Option<&Figure>) -> Cell {
-    let Some(other) = other else { return Cell { value: None, ratio: None, verdict: None } };
+    let Some(other) = other else { return Cell::base(None) };
     let ratio = match base.good {
         Good::More => base.value / other.value,
         Good::Less => other.value / base.value,
@@ -81,7 +81,7 @@ fn cell(base: &Figure, other: Option<&Figure>) -> Cell {
     let apart = spread(base).zip(spread(other)).map(|(a, b)| a.hypot(b).exp());
     let interval = apart.map(|apart| Interval { low: ratio / apart, high: ratio * apart });
     let ratio = (ratio.is_finite() && ratio > 0.0).then_some(Factor { factor: ratio, interval });
-    Cell { value: Some(other.value), ratio, verdict: ratio.as_ref().map(Verdict::of) }
+    Cell { ratio, verdict: ratio.as_ref().map(Verdict::by_interval), ..Cell::base(Some(other.value)) }
 }
 
 /// Everything a study's file has to compare.
@@ -135,15 +135,13 @@ fn maxrate(result: &MaxRateResult) -> Vec<Figure> {
 
 /// An interval around the median from the repetitions' own spread; none with fewer than four.
 fn spread(values: &[f64], middle: f64) -> Option<Interval> {
-    /// Student's t, two-sided 95%, for 3 to 9 degrees of freedom; the normal's beyond.
-    const T: [f64; 7] = [3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26];
     if values.len() < 4 || values.iter().any(|value| *value <= 0.0 || !value.is_finite()) {
         return None;
     }
     let count = values.len() as f64;
     let mean = values.iter().map(|value| value.ln()).sum::<f64>() / count;
     let variance = values.iter().map(|value| (value.ln() - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    let apart = (T.get(values.len() - 4).copied().unwrap_or(2.0) * (variance / count).sqrt()).exp();
+    let apart = (t95(count - 1.0) * (variance / count).sqrt()).exp();
     Some(Interval { low: middle / apart, high: middle * apart })
 }
 

@@ -1,8 +1,8 @@
 //! Results side by side: figures of every side, and how many times worse each is than the first, with a confidence
 //! interval and a verdict.
 //!
-//! The test behind a verdict: the 95% percentile bootstrap interval of the ratio, over the stored batches of passes,
-//! excludes 1. Out of scope: differences between repeated jobs, which no single result can show.
+//! The test behind a verdict is over placements, which are what is independent in a run (docs/methodology.md). Out of
+//! scope: differences between repeated jobs, which no single result can show.
 
 mod attribution;
 mod compatible;
@@ -20,7 +20,7 @@ pub use compatible::{Difference, differences};
 pub use figures::{FIGURES_TEST, FigureRow};
 pub use protocols::ProtocolFinding;
 pub use render::{render, title};
-pub use side_by_side::{Comparison, TEST, compare, compare_congestors};
+pub use side_by_side::{Comparison, SHOWN, TEST, compare, compare_congestors};
 pub use sides::{By, Side, sides};
 pub use verdict::{Cell, Row, State, Verdict};
 

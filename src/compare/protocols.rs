@@ -1,21 +1,19 @@
 //! Whose fault the congestion is, network's or protocol's: the impacts of one raw backend's protocols beside each other.
 //!
-//! What every protocol suffers is the network's: the smallest p99 impact among them. What another protocol has beyond it
-//! is that protocol's, and is only called so when the interval of the ratio excludes 1. Out of scope: MPI, whose
-//! protocol is not ours to choose; see [`super::attribution`].
+//! Every protocol is held against every other, placement by placement, by the headline, corrected for all pairs. One is
+//! called the least only if it beats every other; then what the others have beyond it is their own. Where none does,
+//! nothing is blamed: the least of several noisy figures is always somebody's. Out of scope: MPI, whose protocol is not
+//! ours to choose; see [`super::attribution`].
 
 use serde::Serialize;
 
-use super::measured::Measured;
-use super::{Side, State, Verdict};
+use super::measured::{Measured, same_placements};
+use super::{Side, State};
 use crate::kernel::Canary;
-use crate::stats::{Factor, Statistic};
+use crate::stats::{AllPairs, Statistic};
 use crate::text::factor;
 
-/// Below this there is no impact to share out.
-const NO_IMPACT: f64 = 1.1;
-
-/// One canary's impact over one backend, taken apart.
+/// One canary's impact over one backend with every protocol.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProtocolFinding {
     /// The backend.
@@ -24,25 +22,10 @@ pub struct ProtocolFinding {
     pub kernel: Canary,
     /// Its row in the tables.
     pub title: String,
-    /// The protocol that suffers least.
-    pub least: String,
-    /// Its p99 impact: the network's part.
-    pub network: f64,
-    /// What the others have beyond it.
-    pub added: Vec<Added>,
-}
-
-/// What a protocol adds.
-#[derive(Clone, Debug, Serialize)]
-pub struct Added {
-    /// The protocol.
-    pub protocol: String,
-    /// Its p99 impact.
-    pub impact: f64,
-    /// That over the smallest one.
-    pub ratio: Factor,
-    /// Whether that is significant.
-    pub verdict: Verdict,
+    /// The protocols with their impacts, by the headline.
+    pub impacts: Vec<(String, f64)>,
+    /// Every pair; absent with too few placements, or when the runs' placements differ.
+    pub pairs: Option<AllPairs>,
 }
 
 /// The findings for every raw backend that ran with several protocols.
@@ -64,44 +47,56 @@ pub fn findings(sides: &[Side<'_>]) -> Vec<ProtocolFinding> {
 }
 
 fn finding(backend: &str, runs: &[&Side<'_>], kernel: Canary) -> Option<ProtocolFinding> {
-    let mut impacts: Vec<(String, f64, Measured)> = Vec::new();
+    let (mut impacts, mut logs) = (Vec::new(), Vec::new());
     for side in runs {
         let measured = Measured::of(side, kernel);
-        if let Some(impact) = measured.value(State::Impact, Statistic::P99) {
-            impacts.push((side.run.transport.protocol.clone()?, impact, measured));
-        }
+        let Some(impact) = measured.value(State::Impact, Statistic::HEADLINE) else { continue };
+        impacts.push((side.run.transport.protocol.clone()?, impact));
+        let each = measured.each(State::Impact, Statistic::HEADLINE).unwrap_or_default();
+        logs.push(each.into_iter().map(f64::ln).collect::<Vec<f64>>());
     }
-    impacts.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let ((least, network, base), rest) = impacts.split_first()?;
-    let (first, direction) = (runs.first()?, kernel.info().direction);
-    let added = rest.iter().filter_map(|(protocol, impact, measured)| {
-        let ratio = measured.ratio(base, direction, State::Impact, Statistic::P99, first.file.seed)?;
-        Some(Added { protocol: protocol.clone(), impact: *impact, verdict: Verdict::of(&ratio), ratio })
-    });
-    let added: Vec<Added> = added.collect();
+    let first = runs.first()?;
+    let pairs = runs.iter().all(|side| same_placements(first, side)).then(|| AllPairs::of(&logs)).flatten();
     let title = first.run.tests.iter().find(|test| test.kernel == kernel)?.title.clone();
-    let (backend, least) = (backend.to_owned(), least.clone());
-    (!added.is_empty()).then_some(ProtocolFinding { backend, kernel, title, least, network: *network, added })
+    (impacts.len() > 1).then(|| ProtocolFinding { backend: backend.to_owned(), kernel, title, impacts, pairs })
 }
 
 impl ProtocolFinding {
     /// The finding in words.
     pub fn sentence(&self) -> String {
-        let blamed: Vec<String> = self
-            .added
-            .iter()
-            .filter(|added| added.verdict == Verdict::Worse)
-            .map(|added| format!("{} makes that {} worse", added.protocol, factor(added.ratio.factor)))
-            .collect();
-        let network = if self.network < NO_IMPACT {
-            format!("no impact with {}", self.least)
-        } else {
-            format!("the network causes {} whatever the protocol ({} suffers least)", factor(self.network), self.least)
+        let name = |at: usize| self.impacts[at].0.as_str();
+        let all: Vec<String> =
+            self.impacts.iter().map(|(name, impact)| format!("{name} {}", factor(*impact))).collect();
+        let all = all.join(", ");
+        let Some(pairs) = &self.pairs else {
+            return format!("{all}; too few placements to tell them apart");
         };
-        match (blamed.is_empty(), self.added.iter().any(|added| added.verdict == Verdict::Unknown)) {
-            (false, _) => format!("{network}; {}", blamed.join(", ")),
-            (true, true) => format!("{network}; there is no interval to judge the others by"),
-            (true, false) => format!("{network}; no share of a protocol could be shown"),
+        let ratio = |one: usize, other: usize| {
+            let pair = pairs.pairs.iter().find(|pair| (pair.first, pair.second) == (one.min(other), one.max(other)));
+            pair.map_or(1.0, |pair| if pair.first == one { pair.ratio } else { 1.0 / pair.ratio })
+        };
+        let others = |one: usize| (0..self.impacts.len()).filter(move |&at| at != one);
+        if let Some(least) = pairs.least {
+            let beyond: Vec<String> =
+                others(least).map(|at| format!("{} {}", name(at), factor(ratio(least, at)))).collect();
+            return format!("{all}; {} suffers least, the others more by {}", name(least), beyond.join(" and "));
+        }
+        if let Some(worst) = pairs.greatest {
+            return format!("{all}; {} suffers more than every other", name(worst));
+        }
+        let differ: Vec<String> = pairs
+            .pairs
+            .iter()
+            .filter(|pair| pair.differs())
+            .map(|pair| {
+                let (worse, better) =
+                    if pair.ratio > 1.0 { (pair.second, pair.first) } else { (pair.first, pair.second) };
+                format!("{} suffers more than {}", name(worse), name(better))
+            })
+            .collect();
+        match differ.is_empty() {
+            true => format!("{all}; no difference between them was shown"),
+            false => format!("{all}; {}", differ.join(", ")),
         }
     }
 }
@@ -110,7 +105,7 @@ impl ProtocolFinding {
 pub fn render(findings: &[ProtocolFinding]) -> String {
     let mut out = String::new();
     for group in findings.chunk_by(|a, b| a.backend == b.backend) {
-        out += &format!("Network or protocol: the p99 impact over {} (rules: docs/methodology.md)\n", group[0].backend);
+        out += &format!("Network or protocol: the impact over {} (rules: docs/methodology.md)\n", group[0].backend);
         for finding in group {
             out += &format!("  {}: {}.\n", finding.title, finding.sentence());
         }
@@ -134,26 +129,37 @@ mod tests {
     }
 
     #[test]
-    fn a_protocol_that_doubles_the_impact_is_found_out() {
-        let file = file(5.0, 10.0, 5.0);
+    fn a_protocol_that_beats_every_other_is_named() {
+        let file = file(5.0, 10.0, 7.0);
         let found = findings(&of_file(&file));
         assert_eq!(found.len(), 3, "{found:?}");
         for finding in &found {
-            assert!((finding.network - 5.0).abs() < 0.05, "{finding:?}");
             let said = finding.sentence();
-            assert!(said.contains("whatever the protocol") && said.contains("put makes that 2.0"), "{said}");
-            assert!(!said.contains("get makes") && !said.contains("eager makes"), "{said}");
+            assert!(said.contains("eager suffers least, the others more by put 2.0"), "{said}");
         }
-        assert!(render(&found).starts_with("Network or protocol: the p99 impact over tcp"), "{}", render(&found));
+        assert!(render(&found).starts_with("Network or protocol: the impact over tcp"), "{}", render(&found));
+    }
+
+    #[test]
+    fn two_that_share_the_least_leave_the_worst() {
+        let said: Vec<String> =
+            findings(&of_file(&file(5.0, 10.0, 5.0))).iter().map(ProtocolFinding::sentence).collect();
+        assert!(said.iter().all(|said| said.ends_with("put suffers more than every other")), "{said:?}");
     }
 
     #[test]
     fn protocols_that_suffer_alike_are_not_blamed() {
-        let (same, calm) = (file(4.0, 4.0, 4.0), file(1.0, 1.0, 3.0));
-        let said: Vec<String> = findings(&of_file(&same)).iter().map(ProtocolFinding::sentence).collect();
-        assert!(said.iter().all(|said| said.ends_with("no share of a protocol could be shown")), "{said:?}");
-        let said: Vec<String> = findings(&of_file(&calm)).iter().map(ProtocolFinding::sentence).collect();
-        assert!(said.iter().all(|said| said.starts_with("no impact with") && said.contains("get makes that 3.0")));
+        let said: Vec<String> =
+            findings(&of_file(&file(4.0, 4.0, 4.0))).iter().map(ProtocolFinding::sentence).collect();
+        assert!(said.iter().all(|said| said.ends_with("no difference between them was shown")), "{said:?}");
+    }
+
+    #[test]
+    fn one_placement_tells_nothing_apart() {
+        let mut file = file(5.0, 10.0, 5.0);
+        file.runs.iter_mut().for_each(|run| run.placements.truncate(1));
+        let said: Vec<String> = findings(&of_file(&file)).iter().map(ProtocolFinding::sentence).collect();
+        assert!(said.iter().all(|said| said.ends_with("too few placements to tell them apart")), "{said:?}");
     }
 
     #[test]

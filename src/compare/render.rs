@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Cell, Comparison, FIGURES_TEST, FigureRow, State};
+use super::{Cell, Comparison, FIGURES_TEST, FigureRow, State, Verdict};
 use crate::text::{Table, figure, with_interval};
 
 /// The tables: one per state, a row per test and statistic.
@@ -25,7 +25,8 @@ pub fn render(comparison: &Comparison) -> String {
         header.push("unit".into());
         let mut table = Table::new(header);
         for row in comparison.rows.iter().filter(|row| row.state == state) {
-            let mut cells = vec![row.title.clone(), row.statistic.key().to_owned()];
+            let star = if row.primary { " (primary)" } else { "" };
+            let mut cells = vec![row.title.clone(), format!("{}{star}", row.statistic.key())];
             cells.extend(row.cells.iter().enumerate().flat_map(|(at, cell)| columns(at, cell)));
             cells.push(row.unit.clone());
             table.row(cells);
@@ -42,8 +43,12 @@ pub fn render(comparison: &Comparison) -> String {
     }
     out += &super::protocols::render(&comparison.protocols);
     if !comparison.rows.is_empty() {
-        let _ = writeln!(out, "* significant: the {}.", comparison.test);
-        out += "Batches of one job do not show how jobs differ from each other; one mark in twenty is chance.\n";
+        let _ = writeln!(out, "* significant at 5%: {}.", comparison.test);
+        out += "When nothing differs, one comparison in twenty marks a primary figure, and one in twenty any of the others.\n\
+                Placements of one job do not show how jobs differ from each other.\n";
+        if comparison.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.verdict == Some(Verdict::Unknown)) {
+            out += "no test: fewer than three placements on a side.\n";
+        }
     }
     if !comparison.figures.is_empty() {
         let _ = writeln!(out, "* significant: the {FIGURES_TEST}; without intervals there is no test.");
@@ -81,5 +86,5 @@ fn columns(at: usize, cell: &Cell) -> Vec<String> {
         return vec![value];
     }
     let ratio = cell.ratio.map_or_else(|| "-".into(), with_interval);
-    vec![value, ratio, cell.verdict.map_or("", super::Verdict::word).to_owned()]
+    vec![value, ratio, cell.verdict.map_or("", Verdict::word).to_owned()]
 }

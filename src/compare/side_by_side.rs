@@ -11,10 +11,14 @@ use super::sides::Side;
 use super::verdict::{Cell, Row, State, Verdict};
 use super::{congestors, figures, protocols};
 use crate::result::ResultFile;
-use crate::stats::Statistic;
+use crate::stats::{Statistic, holm};
 
 /// Said wherever verdicts are shown.
-pub const TEST: &str = "95% bootstrap interval of the ratio over batches of passes excludes 1";
+pub const TEST: &str = "Student's t on the logarithms of placements' figures, placement by placement where both sides have \
+                        the same ones, else Welch's; corrected by Holm";
+
+/// What is shown unless everything is asked for: the headline, and what GPCNeT shows.
+pub const SHOWN: [Statistic; 3] = [Statistic::HEADLINE, Statistic::Avg, Statistic::P99];
 
 /// Several sides, compared with the first.
 #[derive(Clone, Debug, Serialize)]
@@ -39,32 +43,35 @@ pub struct Comparison {
 }
 
 /// Compares every side with the first, for the kernels that the first and at least one other measured.
+///
+/// One figure of each canary decides and is named beforehand: the impact by the headline. All of these together mark
+/// something in one of twenty comparisons of equals; all others together likewise.
 pub fn compare(sides: &[Side<'_>], statistics: &[Statistic]) -> Comparison {
     let mut rows = Vec::new();
     let (first, rest) = sides.split_first().expect("the command line asks for two sides");
     for kernel in first.kernels().into_iter().filter(|kernel| rest.iter().any(|side| side.kernels().contains(kernel))) {
-        let measured: Vec<Measured> = sides.iter().map(|side| Measured::of(side, kernel)).collect();
+        let measured: Vec<Measured<'_>> = sides.iter().map(|side| Measured::of(side, kernel)).collect();
         let Some(test) = first.run.tests.iter().find(|test| test.kernel == kernel) else { continue };
         for state in State::ALL {
             for &statistic in statistics {
-                let cells: Vec<Cell> = measured
-                    .iter()
-                    .enumerate()
-                    .map(|(at, side)| {
-                        let ratio = (at > 0)
-                            .then(|| side.ratio(&measured[0], test.direction, state, statistic, first.file.seed))
-                            .flatten();
-                        let verdict = ratio.as_ref().map(Verdict::of);
-                        Cell { value: side.value(state, statistic), ratio, verdict }
-                    })
-                    .collect();
+                let cell = |(at, side): (usize, &Measured<'_>)| {
+                    let value = side.value(state, statistic);
+                    match at {
+                        0 => Cell::base(value),
+                        _ => Cell::beside(value, side.ratio(&measured[0], state, statistic)),
+                    }
+                };
+                let cells: Vec<Cell> = measured.iter().enumerate().map(cell).collect();
                 if cells.iter().any(|cell| cell.value.is_some()) {
                     let unit = if state == State::Impact { "x".into() } else { test.unit.clone() };
-                    rows.push(Row { kernel, title: test.title.clone(), state, statistic, unit, cells });
+                    let primary = state == State::Impact && statistic == Statistic::HEADLINE;
+                    rows.push(Row { kernel, title: test.title.clone(), state, statistic, primary, unit, cells });
                 }
             }
         }
     }
+    correct(&mut rows, true);
+    correct(&mut rows, false);
     let differences: Vec<Difference> = rest.iter().flat_map(|side| differences(first, side)).collect();
     // Blame needs like jobs: where plans or ranks differ, a remainder would be anybody's.
     let alike = differences.iter().all(|of| !of.fatal);
@@ -73,6 +80,21 @@ pub fn compare(sides: &[Side<'_>], statistics: &[Statistic]) -> Comparison {
     let names = sides.iter().map(|side| side.label.clone()).collect();
     let figures: Vec<_> = sides.iter().map(|side| figures::of_study(side.file)).collect();
     Comparison { sides: names, differences, test: TEST, rows, figures: figures::rows(&figures), attribution, protocols }
+}
+
+/// Adjusts the p-values of a family and judges by them.
+fn correct(rows: &mut [Row], primary: bool) {
+    let family = |rows: &mut [Row], each: &mut dyn FnMut(&mut Cell)| {
+        let of = rows.iter_mut().filter(|row| row.primary == primary).flat_map(|row| &mut row.cells);
+        of.filter(|cell| cell.p_value.is_some()).for_each(each);
+    };
+    let mut p_values = Vec::new();
+    family(rows, &mut |cell| p_values.extend(cell.p_value));
+    let mut adjusted = holm(&p_values).into_iter();
+    family(rows, &mut |cell| {
+        cell.p_value = adjusted.next();
+        cell.verdict = cell.ratio.map(|of| Verdict::of(of.factor, cell.p_value));
+    });
 }
 
 /// Compares the congestors of one file with each other; nothing when it has fewer than two.

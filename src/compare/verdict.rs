@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::kernel::Canary;
-use crate::stats::{Factor, Statistic};
+use crate::stats::{FAMILY_ERROR, Factor, Ratio, Statistic};
 
 /// What of a test is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -29,23 +29,33 @@ impl State {
     }
 }
 
-/// What the ratio's interval says.
+/// Whether a difference was shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The interval lies above 1.
+    /// The figure is worse, with all tests of its family taken together.
     Worse,
-    /// The interval lies below 1.
+    /// The figure is better, likewise.
     Better,
-    /// The interval holds 1: no difference was shown.
+    /// No difference was shown.
     NotSignificant,
-    /// There is no interval: too few batches, or samples were not kept.
+    /// There is no test: too few placements, or figures of another program.
     Unknown,
 }
 
 impl Verdict {
-    /// The verdict of a ratio of "times worse".
-    pub fn of(ratio: &Factor) -> Self {
+    /// The verdict of a ratio of "times worse" whose p-value has been adjusted for its family.
+    pub fn of(ratio: f64, p_value: Option<f64>) -> Self {
+        match p_value {
+            None => Verdict::Unknown,
+            Some(p_value) if p_value >= FAMILY_ERROR => Verdict::NotSignificant,
+            Some(_) if ratio > 1.0 => Verdict::Worse,
+            Some(_) => Verdict::Better,
+        }
+    }
+
+    /// The verdict by an interval that stands alone.
+    pub fn by_interval(ratio: &Factor) -> Self {
         match ratio.interval {
             None => Verdict::Unknown,
             Some(interval) if !interval.excludes(1.0) => Verdict::NotSignificant,
@@ -72,8 +82,25 @@ pub struct Cell {
     pub value: Option<f64>,
     /// How many times worse than the first side; absent on the first side.
     pub ratio: Option<Factor>,
+    /// How likely a ratio as far from 1 is when nothing differs, adjusted for all tests of its family.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p_value: Option<f64>,
     /// Whether that is significant; absent on the first side.
     pub verdict: Option<Verdict>,
+}
+
+impl Cell {
+    /// Of the first side.
+    pub(super) fn base(value: Option<f64>) -> Self {
+        Cell { value, ratio: None, p_value: None, verdict: None }
+    }
+
+    /// Of another side; the verdict comes once the p-values of its family are known.
+    pub(super) fn beside(value: Option<f64>, ratio: Option<Ratio>) -> Self {
+        let factor = ratio.map(|of| Factor { factor: of.ratio, interval: of.interval });
+        let p_value = ratio.and_then(|of| of.p_value);
+        Cell { value, ratio: factor, p_value, verdict: ratio.map(|of| Verdict::of(of.ratio, p_value)) }
+    }
 }
 
 /// One figure of one test on every side.
@@ -84,6 +111,8 @@ pub struct Row {
     pub title: String,
     pub state: State,
     pub statistic: Statistic,
+    /// Whether it was named beforehand as what decides: its family is those of all canaries and sides, no more.
+    pub primary: bool,
     /// Of the figures; `x` for impacts.
     pub unit: String,
     pub cells: Vec<Cell>,

@@ -17,7 +17,18 @@ const MIB: f64 = 1_048_576.0;
 pub(super) struct Finished {
     pub samples: Samples,
     pub wall: Nanos,
+    /// How long the canary ran untimed until the load before it was no longer felt.
+    pub settled: Nanos,
     pub interrupted: bool,
+}
+
+/// How long a pass over a ring is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Passes {
+    /// The plan's iterations, as GPCNeT counts them: a slow network sees fewer rings.
+    Counted,
+    /// An equal part of the budget for each ring, so that slow and quick phases see the same rings for the same time.
+    Timed,
 }
 
 /// One test on one rank: the team's traffic, all canaries' agreement.
@@ -26,7 +37,10 @@ pub(super) struct CanaryRun<'a, G: Group> {
     pub team: &'a mut Team<G>,
     pub canaries: &'a mut G,
     pub rings: &'a [Neighbours],
+    pub passes: Passes,
     pub budget: Nanos,
+    /// Load has just ended: wait until it is no longer felt.
+    pub settle: bool,
     pub control: &'a Control,
 }
 
@@ -52,43 +66,90 @@ struct TimedLoop<'a, G: Group, K> {
     iterations: u64,
 }
 
-/// What the agreement at a boundary said.
-struct Stop {
-    interrupted: bool,
+/// Why a pass ended at a boundary.
+enum End {
+    /// Its time was over.
+    Pass,
+    /// The test's was, or the user's patience.
+    Test { interrupted: bool },
 }
 
 impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
     fn new(run: CanaryRun<'a, G>, kernel: K, recorder: Recorder) -> Self {
         let counts = &run.test.counts;
-        let iterations = run.test.kernel.info().scaled(counts.iterations, run.team.largest).into();
+        let iterations = match run.passes {
+            Passes::Counted => run.test.kernel.info().scaled(counts.iterations, run.team.largest).into(),
+            Passes::Timed => u64::MAX / 8,
+        };
         let started = run.canaries.now();
-        let target = Nanos(run.budget.0 / CHUNKS);
-        let lockstep = Lockstep::new(Timing::AtBoundary, target, u64::MAX / 8, started);
+        let lockstep = Lockstep::new(Timing::AtBoundary, Self::chunk(run.budget), u64::MAX / 8, started);
         TimedLoop { run, kernel, recorder, lockstep, started, iterations }
+    }
+
+    fn chunk(budget: Nanos) -> Nanos {
+        Nanos(budget.0 / CHUNKS)
     }
 
     fn run(mut self) -> Result<Finished> {
         let counts = self.run.test.counts;
-        let passes = u64::from(counts.rings) * u64::from(counts.measurements);
-        let mut stop = None;
+        let settled = if self.run.settle { self.settle()? } else { Nanos(0) };
+        let passes = match self.run.passes {
+            Passes::Counted => u64::from(counts.rings) * u64::from(counts.measurements),
+            Passes::Timed => self.run.rings.len() as u64,
+        };
+        let mut interrupted = false;
         for pass in 0..passes {
             let ring = self.run.rings[pass as usize % self.run.rings.len()];
             self.run.canaries.barrier()?;
-            stop = self.pass(ring)?;
-            if pass == 0 || stop.is_some() || pass + 1 == passes {
+            let until = Nanos(self.run.budget.0 * (pass + 1) / passes);
+            let end = self.pass(ring, until)?;
+            let over = matches!(end, Some(End::Test { .. }));
+            if pass == 0 || over || pass + 1 == passes {
                 self.check(ring)?;
             }
-            if stop.is_some() {
+            if let Some(End::Test { interrupted: cut }) = end {
+                interrupted = cut;
                 break;
             }
         }
         let wall = self.run.canaries.now().since(self.started);
-        let interrupted = stop.is_some_and(|stop| stop.interrupted);
-        Ok(Finished { samples: self.recorder.samples, wall, interrupted })
+        Ok(Finished { samples: self.recorder.samples, wall, settled, interrupted })
     }
 
-    /// Warm-up and timed iterations on one ring. An agreed stop ends it early, at the same iteration on every rank.
-    fn pass(&mut self, ring: Neighbours) -> Result<Option<Stop>> {
+    /// Iterates untimed until iterations have stopped getting quicker, for at most half of the budget. What queues and
+    /// connections still hold of the load would otherwise count as isolated.
+    fn settle(&mut self) -> Result<Nanos> {
+        /// An iteration this much of the one before is no longer getting quicker.
+        const STILL: f64 = 0.8;
+        let begin = self.run.canaries.now();
+        let mut lockstep = Lockstep::new(Timing::AtBoundary, Self::chunk(self.run.budget), u64::MAX / 8, begin);
+        let (ring, limit) = (self.run.rings[0], Nanos(self.run.budget.0 / 2));
+        let (mut before, mut calm) = (None::<Nanos>, 0);
+        self.run.canaries.barrier()?;
+        loop {
+            self.kernel.iterate(&mut self.run.team.group, ring)?;
+            if lockstep.step() != Next::Boundary {
+                continue;
+            }
+            self.run.control.monitor.tick();
+            let stop = self.run.canaries.now().since(begin) >= limit || self.run.control.interrupted();
+            let agreed = lockstep.agree(self.run.canaries, Ballot { stop, ..Ballot::default() })?;
+            let now = lockstep.slowest();
+            let still = before.zip(now).is_some_and(|(before, now)| now.0 as f64 >= STILL * before.0 as f64);
+            calm = if still { calm + 1 } else { 0 };
+            before = now;
+            if agreed.stop || calm == 2 {
+                break;
+            }
+        }
+        self.started = self.run.canaries.now();
+        self.lockstep = Lockstep::new(Timing::AtBoundary, Self::chunk(self.run.budget), u64::MAX / 8, self.started);
+        Ok(self.started.since(begin))
+    }
+
+    /// Warm-up and timed iterations on one ring. An agreed end comes at the same iteration on every rank; `until` is the
+    /// part of the budget that is over then.
+    fn pass(&mut self, ring: Neighbours, until: Nanos) -> Result<Option<End>> {
         let mut timed = 0;
         let warmup = u64::from(self.run.test.counts.warmup);
         for iteration in 0..warmup + self.iterations {
@@ -102,30 +163,43 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
                 timed += 1;
             }
             if self.lockstep.step() == Next::Boundary
-                && let Some(stop) = self.boundary()?
+                && let Some(end) = self.boundary(until)?
             {
                 if timed == 0 && self.recorder.samples.passes() == 0 {
                     self.recorder.record(took);
                     timed = 1;
                 }
-                if timed > 0 {
+                if self.counts(timed) {
                     self.recorder.close_pass();
                 }
-                return Ok(Some(stop));
+                return Ok(Some(end));
             }
         }
         self.recorder.close_pass();
         Ok(None)
     }
 
-    fn boundary(&mut self) -> Result<Option<Stop>> {
+    /// Whether a pass that was ended after so many timed iterations has a mean worth as much as the others'.
+    fn counts(&self, timed: u64) -> bool {
+        match self.run.passes {
+            Passes::Timed => timed > 0,
+            Passes::Counted => timed > 0 && (2 * timed >= self.iterations || self.recorder.samples.passes() == 0),
+        }
+    }
+
+    fn boundary(&mut self, until: Nanos) -> Result<Option<End>> {
         self.run.control.monitor.tick();
         let now = self.run.canaries.now();
         let spent = now.since(self.started).0 + self.lockstep.expected(now).0;
         let interrupted = self.run.control.interrupted();
-        let mine = Ballot { stop: interrupted || spent >= self.run.budget.0, interrupted };
+        let next = self.run.passes == Passes::Timed && spent >= until.0;
+        let mine = Ballot { stop: interrupted || spent >= self.run.budget.0, interrupted, next };
         let agreed = self.lockstep.agree(self.run.canaries, mine)?;
-        Ok(agreed.stop.then_some(Stop { interrupted: agreed.interrupted }))
+        Ok(match agreed {
+            Ballot { stop: true, interrupted, .. } => Some(End::Test { interrupted }),
+            Ballot { next: true, .. } => Some(End::Pass),
+            _ => None,
+        })
     }
 
     /// Between two barriers nobody writes, so what arrived can be looked at.

@@ -2,6 +2,7 @@
 
 use tailback_transport::{Bootstrap, Error, Result};
 
+use super::Slices;
 use crate::stats::{Samples, SamplesError};
 
 /// What one kind of congestor did while the canaries measured, over all its ranks.
@@ -15,6 +16,10 @@ pub struct Load {
     pub seconds: f64,
     /// Their iterations, as one batch.
     pub samples: Samples,
+    /// What they moved in each slice of that time.
+    pub slices: Slices,
+    /// Whether the load of every rank was steady when the canaries were released.
+    pub steady: bool,
 }
 
 /// The state a phase measures in.
@@ -50,6 +55,8 @@ pub struct Tally {
     pub canary: Option<Samples>,
     /// The longest wall time of a rank's test, in ns.
     pub wall_ns: u64,
+    /// The longest time a rank waited for earlier load to be no longer felt, in ns.
+    pub settled_ns: u64,
     /// What each congestor of the plan did, by its index.
     pub loads: Vec<Option<Load>>,
 }
@@ -77,7 +84,7 @@ impl EncodedTally {
 impl Tally {
     /// An empty tally for a plan with `kinds` congestors.
     pub(super) fn new(kinds: usize) -> Self {
-        Tally { canary: None, wall_ns: 0, loads: vec![None; kinds] }
+        Tally { canary: None, wall_ns: 0, settled_ns: 0, loads: vec![None; kinds] }
     }
 
     /// Everyone's tally, on rank 0, which keeps those of many phases and so keeps them small.
@@ -102,6 +109,7 @@ impl Tally {
     /// Adds another rank's tally as [`Tally::encode`] wrote it.
     fn merge_encoded(&mut self, mut bytes: &[u8]) -> std::result::Result<(), SamplesError> {
         self.wall_ns = self.wall_ns.max(word(&mut bytes)?);
+        self.settled_ns = self.settled_ns.max(word(&mut bytes)?);
         if let Some(encoded) = take_samples(&mut bytes)? {
             match &mut self.canary {
                 Some(mine) => mine.merge_encoded(encoded)?,
@@ -111,26 +119,36 @@ impl Tally {
         for load in &mut self.loads {
             let Some(encoded) = take_samples(&mut bytes)? else { continue };
             let (ranks, moved, seconds) = (word(&mut bytes)?, word(&mut bytes)?, f64::from_bits(word(&mut bytes)?));
+            let steady = word(&mut bytes)? != 0;
+            let slices =
+                Slices::decode(|| word(&mut bytes).ok()).ok_or_else(|| SamplesError("slices of a load".into()))?;
             match load {
                 Some(mine) => {
                     mine.ranks += ranks;
                     mine.bytes += moved;
                     mine.seconds += seconds;
+                    mine.steady &= steady;
+                    mine.slices.merge(&slices);
                     mine.samples.merge_encoded(encoded)?;
                 }
-                None => *load = Some(Load { ranks, bytes: moved, seconds, samples: Samples::decode(encoded)? }),
+                None => {
+                    let samples = Samples::decode(encoded)?;
+                    *load = Some(Load { ranks, bytes: moved, seconds, samples, slices, steady });
+                }
             }
         }
         Ok(())
     }
 
     fn encode(&self) -> Vec<u8> {
-        let mut out = self.wall_ns.to_le_bytes().to_vec();
+        let mut out: Vec<u8> = [self.wall_ns, self.settled_ns].iter().flat_map(|word| word.to_le_bytes()).collect();
         put_samples(&mut out, self.canary.as_ref());
         for load in &self.loads {
             put_samples(&mut out, load.as_ref().map(|load| &load.samples));
             if let Some(load) = load {
-                out.extend([load.ranks, load.bytes, load.seconds.to_bits()].iter().flat_map(|word| word.to_le_bytes()));
+                let words = [load.ranks, load.bytes, load.seconds.to_bits(), u64::from(load.steady)];
+                out.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+                load.slices.encode(&mut out);
             }
         }
         out

@@ -2,6 +2,7 @@
 
 use tailback_transport::{Group, Nanos, Proposal, Result};
 
+use super::Slices;
 use super::canary::Recorder;
 use super::collect::Load;
 use super::job::{Control, Team};
@@ -13,10 +14,21 @@ use crate::plan::CongestorTest;
 /// How often a congestor group looks whether to stop.
 const CHUNK: Nanos = Nanos(10_000_000);
 
+/// Load is kept in slices of at most this.
+const SLICE: Nanos = Nanos(100_000_000);
+/// A load that is not steady after so many slices is not waited for.
+const PATIENCE: u64 = 10;
+
+/// The width of slices in a phase of `budget`: short phases have shorter ones.
+fn slice(budget: Nanos) -> Nanos {
+    Nanos((budget.0 / 4).clamp(SLICE.0 / 5, SLICE.0))
+}
+
 /// How long a congestor runs.
 pub(super) enum Until<'a, G: Group> {
-    /// Until the canaries have measured: the world agrees first on the release, then on the stop.
-    Canaries(&'a mut G),
+    /// Until the canaries have measured, which takes about so long: the world agrees first on the release, once the load
+    /// is steady, then on the stop.
+    Canaries(&'a mut G, Nanos),
     /// For a time, or until interrupted.
     Elapsed(Nanos),
 }
@@ -42,7 +54,7 @@ impl<G: Group> CongestorVisitor for CongestorRun<'_, G> {
         let mut recorder = Recorder::new::<K>(&kernel, test.kernel.info().direction);
         let longest = test.kernel.info().scaled(test.counts.iterations, group.size());
         let mut lockstep = Lockstep::new(Timing::Overlapped, CHUNK, longest.into(), group.now());
-        let mut watch = Watch::new(until, group.now());
+        let mut watch = Watch::new(until, group.now(), kernel.payload() as f64);
         loop {
             let start = group.now();
             kernel.iterate(group, ring)?;
@@ -64,13 +76,15 @@ impl<G: Group> CongestorVisitor for CongestorRun<'_, G> {
             }
             let interrupted = control.interrupted() || watch.interrupted;
             let stop = watch.over || (interrupted && watch.may_stop_itself());
-            let agreed = lockstep.agree(group, Ballot { stop, interrupted })?;
+            let agreed = lockstep.agree(group, Ballot { stop, interrupted, next: false })?;
             if agreed.stop {
                 watch.finish(interrupted)?;
                 let (iterations, seconds) = watch.window(group.now());
                 let bytes = iterations * kernel.payload() as u64;
-                let load = Load { ranks: 1, bytes, seconds, samples: recorder.samples.flatten() };
-                return Ok((load, agreed.interrupted || watch.interrupted));
+                let cut = agreed.interrupted || watch.interrupted;
+                let Watch { slices, steady, .. } = watch;
+                let samples = recorder.samples.flatten();
+                return Ok((Load { ranks: 1, bytes, seconds, samples, slices, steady }, cut));
             }
         }
     }
@@ -102,6 +116,11 @@ struct Watch<'a, G: Group> {
     interrupted: bool,
     /// What a glance already brought of the world's agreement under way.
     seen: Option<Proposal>,
+    /// Bytes of an iteration, and what was moved: since the start until the release, then since that.
+    payload: f64,
+    slices: Slices,
+    recorded: u64,
+    steady: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -113,7 +132,10 @@ enum State {
 }
 
 impl<'a, G: Group> Watch<'a, G> {
-    fn new(until: Until<'a, G>, now: Nanos) -> Self {
+    fn new(until: Until<'a, G>, now: Nanos, payload: f64) -> Self {
+        let budget = match &until {
+            Until::Canaries(_, budget) | Until::Elapsed(budget) => *budget,
+        };
         Watch {
             until,
             state: State::Starting,
@@ -124,12 +146,31 @@ impl<'a, G: Group> Watch<'a, G> {
             over: false,
             interrupted: false,
             seen: None,
+            payload,
+            slices: Slices::new(slice(budget)),
+            recorded: 0,
+            steady: true,
         }
+    }
+
+    /// Puts what was moved since the last boundary into its slices.
+    fn keep(&mut self, now: Nanos) {
+        let since = self.released.map_or(self.started, |(_, at)| at);
+        let moved = (self.iterations - self.recorded) as f64 * self.payload;
+        self.recorded = self.iterations;
+        self.slices.add(now.since(since), moved);
+    }
+
+    /// The canaries start now: what was kept so far lies before that.
+    fn release(&mut self, now: Nanos) {
+        self.released = Some((self.iterations, now));
+        self.slices = Slices::new(self.slices.width());
+        self.state = State::Loading;
     }
 
     /// Lets the world's agreement advance, without waiting for it.
     fn glance(&mut self) -> Result<()> {
-        if let (Until::Canaries(world), State::Releasing | State::Loading) = (&mut self.until, self.state)
+        if let (Until::Canaries(world, _), State::Releasing | State::Loading) = (&mut self.until, self.state)
             && self.seen.is_none()
         {
             self.seen = world.poll_agreement()?;
@@ -140,23 +181,28 @@ impl<'a, G: Group> Watch<'a, G> {
     /// At a chunk's boundary. True when what was recorded so far lies before the canaries' release.
     fn look(&mut self, now: Nanos) -> Result<bool> {
         self.glance()?;
+        if self.state != State::Over {
+            self.keep(now);
+        }
         let world = match &mut self.until {
             Until::Elapsed(limit) => {
                 if self.released.is_none() {
-                    self.released = Some((self.iterations, now));
-                    self.state = State::Loading;
+                    self.release(now);
                     return Ok(true);
                 }
                 self.over = now.since(self.started) >= *limit;
                 return Ok(false);
             }
-            Until::Canaries(world) => world,
+            Until::Canaries(world, _) => world,
         };
         match self.state {
-            // The first chunk is through: this rank loads the network, the canaries may start.
+            // This rank's load has come up: the canaries may start.
             State::Starting => {
-                world.start_agreement([0; 4])?;
-                self.state = State::Releasing;
+                self.steady = self.slices.steady();
+                if self.steady || now.since(self.started).0 >= PATIENCE * self.slices.width().0 {
+                    world.start_agreement([0; 4])?;
+                    self.state = State::Releasing;
+                }
                 Ok(true)
             }
             State::Releasing => {
@@ -164,8 +210,7 @@ impl<'a, G: Group> Watch<'a, G> {
                     return Ok(true);
                 }
                 world.start_agreement([0; 4])?;
-                self.released = Some((self.iterations, now));
-                self.state = State::Loading;
+                self.release(now);
                 Ok(true)
             }
             State::Loading => {
@@ -188,7 +233,7 @@ impl<'a, G: Group> Watch<'a, G> {
 
     /// Sees the sequence through when a team mate saw the stop first.
     fn finish(&mut self, interrupted: bool) -> Result<()> {
-        let Until::Canaries(world) = &mut self.until else { return Ok(()) };
+        let Until::Canaries(world, _) = &mut self.until else { return Ok(()) };
         if self.state == State::Starting {
             world.start_agreement([0; 4])?;
             self.state = State::Releasing;

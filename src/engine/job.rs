@@ -23,7 +23,12 @@ pub struct Control {
     pub on_phase: OnPhase,
     /// What this run goes over, where the job has several: phases are then named with it.
     pub over: Option<String>,
+    /// Which placement it is, from 1, and of how many, where there are several.
+    pub placement: Option<(u32, u32)>,
 }
+
+/// Stands in a phase's name before the number of its placement.
+pub const PLACEMENT: &str = ", placement ";
 
 impl Control {
     pub(super) fn interrupted(&self) -> bool {
@@ -43,7 +48,9 @@ impl Control {
     }
 
     fn named(&self, phase: &str) -> String {
-        self.over.as_ref().map_or_else(|| phase.to_owned(), |over| format!("{phase} over {over}"))
+        let over = self.over.as_ref().map(|over| format!(" over {over}")).unwrap_or_default();
+        let placement = self.placement.map(|(at, of)| format!("{PLACEMENT}{at} of {of}")).unwrap_or_default();
+        format!("{phase}{over}{placement}")
     }
 }
 
@@ -111,6 +118,11 @@ impl<'a, B: Bootstrap, T: Transport> Job<'a, B, T> {
             Ring::Random => random_rings(self.seed, self.slice, size, me, test.counts.rings as usize),
             Ring::Natural | Ring::None => vec![natural_ring(size, me); test.counts.rings as usize],
         }
+    }
+
+    /// The seed of this placement.
+    pub(super) fn seed(&self) -> u64 {
+        self.seed
     }
 
     /// Everyone meets; true when anyone was interrupted.

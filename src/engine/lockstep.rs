@@ -16,6 +16,8 @@ pub(super) struct Ballot {
     pub stop: bool,
     /// The user asked the job to end.
     pub interrupted: bool,
+    /// Go on to the next part at this boundary.
+    pub next: bool,
 }
 
 /// When a group agrees.
@@ -51,6 +53,7 @@ pub(super) struct Lockstep {
     /// What a glance already brought of the agreement under way.
     seen: Option<Proposal>,
     glance_at: u64,
+    slowest: Option<u64>,
 }
 
 impl Lockstep {
@@ -66,6 +69,7 @@ impl Lockstep {
             under_way: false,
             seen: None,
             glance_at: 1,
+            slowest: None,
         }
     }
 
@@ -96,11 +100,16 @@ impl Lockstep {
         Nanos(now.since(self.started).0 / self.done.max(1) * self.chunk)
     }
 
+    /// How long an iteration of the slowest member took, by the last agreement. The same on every member.
+    pub(super) fn slowest(&self) -> Option<Nanos> {
+        self.slowest.map(Nanos)
+    }
+
     /// Agrees at a boundary. What comes back is binding for every member.
     pub(super) fn agree<G: Group>(&mut self, group: &mut G, mine: Ballot) -> Result<Ballot> {
         let now = group.now();
         let per_iteration = now.since(self.started).0 / self.done.max(1);
-        let proposal = [u64::from(mine.stop), u64::from(mine.interrupted), per_iteration, 0];
+        let proposal = [u64::from(mine.stop), u64::from(mine.interrupted), per_iteration, u64::from(mine.next)];
         let agreed = match self.timing {
             Timing::AtBoundary => {
                 group.start_agreement(proposal)?;
@@ -121,9 +130,14 @@ impl Lockstep {
         if let Some([_, _, slowest, _]) = agreed {
             let wanted = self.target.0 / slowest.max(1);
             self.chunk = wanted.clamp(1, (4 * self.chunk).min(self.longest));
+            self.slowest = Some(slowest);
         }
         (self.done, self.glance_at, self.started) = (0, (self.chunk / GLANCES).max(1), group.now());
-        Ok(agreed.map_or_else(Ballot::default, |agreed| Ballot { stop: agreed[0] != 0, interrupted: agreed[1] != 0 }))
+        Ok(agreed.map_or_else(Ballot::default, |agreed| Ballot {
+            stop: agreed[0] != 0,
+            interrupted: agreed[1] != 0,
+            next: agreed[3] != 0,
+        }))
     }
 }
 
@@ -150,7 +164,8 @@ mod tests {
                     lockstep.glance(&mut group)?;
                 }
                 if next == Next::Boundary {
-                    let mine = Ballot { stop: iteration > 500 + 100 * u64::from(me), interrupted: me == 0 };
+                    let mine =
+                        Ballot { stop: iteration > 500 + 100 * u64::from(me), interrupted: me == 0, next: false };
                     let agreed = lockstep.agree(&mut group, mine)?;
                     if agreed.stop {
                         assert!(agreed.interrupted);

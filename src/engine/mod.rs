@@ -9,7 +9,9 @@ mod congestor;
 mod job;
 mod lockstep;
 mod sequence;
+mod slices;
 
 pub use collect::{EncodedTally, Load, Phase, Tally};
-pub use job::{Control, Job, OnPhase};
+pub use job::{Control, Job, OnPhase, PLACEMENT};
 pub use sequence::{Measured, congest, load_test, network_test};
+pub use slices::Slices;

@@ -1,8 +1,10 @@
-//! The order of phases: baselines first, then each canary again under load.
+//! The order of phases. In blocks, each canary is measured isolated (A) and loaded (B) as ABBA or its mirror, so that a
+//! drift of the machine counts for both states alike; without, all baselines come first, then each canary under load, as
+//! GPCNeT does it.
 
 use tailback_transport::{Bootstrap, Group, Nanos, Result, Transport};
 
-use super::canary::CanaryRun;
+use super::canary::{CanaryRun, Passes};
 use super::congestor::{CongestorRun, Until};
 use super::{EncodedTally, Job, Phase, Tally};
 use crate::layout::Role;
@@ -16,6 +18,8 @@ pub struct Measured {
     pub canary: Option<usize>,
     /// The congestor of the plan that ran alone, by index.
     pub congestor: Option<usize>,
+    /// When, in the order of this canary's phases on this placement.
+    pub block: usize,
     /// What was measured.
     pub tally: EncodedTally,
 }
@@ -23,21 +27,41 @@ pub struct Measured {
 /// What a sequence gives on rank 0: the phases that were completed, and whether the user cut it short.
 type Outcome = Result<(Vec<Measured>, bool)>;
 
-/// The load test: every canary alone, then every canary under load.
+/// So many rings share a block's time.
+const RINGS_A_BLOCK: usize = 2;
+
+/// The load test on one placement: every canary alone and under load.
 pub fn load_test<B: Bootstrap, T: Transport>(job: &mut Job<'_, B, T>) -> Outcome {
     let mut sequence = Sequence::new(job);
-    let alone = if sequence.job.plan.congestors_alone { sequence.job.present.clone() } else { Vec::new() };
-    let canaries = sequence.job.plan.canaries.len();
-    for test in 0..canaries {
-        sequence.phase(Phase::Isolated, Some(test), None)?;
+    let plan = sequence.job.plan;
+    sequence.budget = Nanos((plan.block_s() * 1e9) as u64);
+    let alone = if plan.congestors_alone { sequence.job.present.clone() } else { Vec::new() };
+    let canaries = plan.canaries.len();
+    if plan.blocks > 1 {
+        sequence.passes = Passes::Timed;
+        for test in 0..canaries {
+            sequence.blocks(test)?;
+        }
+    } else {
+        for test in 0..canaries {
+            sequence.phase(Phase::Isolated, Some(test), None)?;
+        }
     }
     for kind in (0..alone.len()).filter(|&kind| alone[kind]) {
         sequence.phase(Phase::Alone, None, Some(kind))?;
     }
-    for test in 0..canaries {
-        sequence.phase(Phase::Loaded, Some(test), None)?;
+    if plan.blocks == 1 {
+        for test in 0..canaries {
+            sequence.phase(Phase::Loaded, Some(test), None)?;
+        }
     }
     Ok(sequence.outcome())
+}
+
+/// Isolated and loaded in the order of blocks: ABBA where `mirrored` is false, else BAAB, over and over.
+fn order(blocks: usize, mirrored: bool) -> Vec<Phase> {
+    let at = |place: usize| (matches!(place % 4, 1 | 2) != mirrored).then_some(Phase::Loaded);
+    (0..2 * blocks).map(|place| at(place).unwrap_or(Phase::Isolated)).collect()
 }
 
 /// Every canary, without load.
@@ -60,14 +84,31 @@ pub fn congest<B: Bootstrap, T: Transport>(job: &mut Job<'_, B, T>, duration: Na
 struct Sequence<'j, 'a, B: Bootstrap, T: Transport> {
     job: &'j mut Job<'a, B, T>,
     budget: Nanos,
+    passes: Passes,
     measured: Vec<Measured>,
+    /// The place of the next phase among those of its canary, and whether load came right before it.
+    block: usize,
+    after_load: bool,
     interrupted: bool,
 }
 
 impl<'j, 'a, B: Bootstrap, T: Transport> Sequence<'j, 'a, B, T> {
     fn new(job: &'j mut Job<'a, B, T>) -> Self {
         let budget = Nanos((job.plan.budget_s * 1e9) as u64);
-        Sequence { job, budget, measured: Vec::new(), interrupted: false }
+        let (passes, measured) = (Passes::Counted, Vec::new());
+        Sequence { job, budget, passes, measured, block: 0, after_load: false, interrupted: false }
+    }
+
+    /// All blocks of one canary. Which order comes first is drawn, and changes from canary to canary and from placement
+    /// to placement.
+    fn blocks(&mut self, test: usize) -> Result<()> {
+        let mirrored = (self.job.seed() ^ (self.job.seed() >> 7) ^ test as u64) & 1 == 1;
+        for (block, phase) in order(self.job.plan.blocks as usize, mirrored).into_iter().enumerate() {
+            self.block = block;
+            self.phase(phase, Some(test), None)?;
+        }
+        self.block = 0;
+        Ok(())
     }
 
     fn outcome(self) -> (Vec<Measured>, bool) {
@@ -96,8 +137,9 @@ impl<'j, 'a, B: Bootstrap, T: Transport> Sequence<'j, 'a, B, T> {
         if let Some(tally) = collected
             && (!self.interrupted || phase == Phase::Congest)
         {
-            self.measured.push(Measured { phase, canary, congestor, tally });
+            self.measured.push(Measured { phase, canary, congestor, block: self.block, tally });
         }
+        self.after_load = phase != Phase::Isolated;
         Ok(())
     }
 
@@ -113,7 +155,7 @@ impl<'j, 'a, B: Bootstrap, T: Transport> Sequence<'j, 'a, B, T> {
 
     fn isolated(&mut self, canary: Option<usize>, tally: &mut Tally) -> Result<bool> {
         match (canary, self.job.role) {
-            (Some(test), Role::Canary) => self.measure(test, tally),
+            (Some(test), Role::Canary) => self.measure(test, false, tally),
             _ => Ok(false),
         }
     }
@@ -141,14 +183,14 @@ impl<'j, 'a, B: Bootstrap, T: Transport> Sequence<'j, 'a, B, T> {
         match (canary, self.job.role) {
             (Some(test), Role::Canary) => {
                 self.job.meet(false)?;
-                let cut = self.measure(test, tally)?;
+                let cut = self.measure(test, true, tally)?;
                 self.job.meet(cut)
             }
             (_, Role::Congestor(kind)) => {
                 let run = CongestorRun {
                     test: &self.job.plan.congestors[kind],
                     team: self.job.team.as_mut().expect("a congestor has a team"),
-                    until: Until::Canaries(&mut self.job.world),
+                    until: Until::Canaries(&mut self.job.world, self.budget),
                     control: &self.job.control,
                 };
                 let (load, cut) = run.test.kernel.visit(run)?;
@@ -162,20 +204,40 @@ impl<'j, 'a, B: Bootstrap, T: Transport> Sequence<'j, 'a, B, T> {
         }
     }
 
-    fn measure(&mut self, test: usize, tally: &mut Tally) -> Result<bool> {
+    fn measure(&mut self, test: usize, loaded: bool, tally: &mut Tally) -> Result<bool> {
         let test = &self.job.plan.canaries[test];
-        let rings = self.job.rings(test);
+        let mut rings = self.job.rings(test);
+        if self.passes == Passes::Timed {
+            rings.truncate(RINGS_A_BLOCK);
+        }
         let run = CanaryRun {
             test,
             team: self.job.team.as_mut().expect("a canary has a team"),
             canaries: self.job.canaries.as_mut().expect("a canary knows the others"),
             rings: &rings,
+            passes: self.passes,
             budget: self.budget,
+            settle: self.after_load && !loaded,
             control: &self.job.control,
         };
         let finished = test.kernel.visit(run)?;
         tally.canary = Some(finished.samples);
         tally.wall_ns = finished.wall.0;
+        tally.settled_ns = finished.settled.0;
         Ok(finished.interrupted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_balance_the_states_over_time() {
+        let text = |blocks, mirrored| -> String {
+            order(blocks, mirrored).iter().map(|phase| if *phase == Phase::Loaded { 'B' } else { 'A' }).collect()
+        };
+        assert_eq!((text(2, false).as_str(), text(2, true).as_str()), ("ABBA", "BAAB"));
+        assert_eq!(text(4, false), "ABBAABBA");
     }
 }

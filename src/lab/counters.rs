@@ -65,6 +65,21 @@ impl PortCounters {
     }
 }
 
+impl PortCounters {
+    /// Adds what happened on the same port in another phase.
+    pub fn add(&mut self, other: &PortCounters) {
+        self.bytes += other.bytes;
+        self.packets += other.packets;
+        if let (Some(sum), Some(other)) = (&mut self.queue, &other.queue) {
+            sum.bytes += other.bytes;
+            sum.packets += other.packets;
+            sum.drops += other.drops;
+            sum.overlimits += other.overlimits;
+            (sum.backlog_bytes, sum.backlog_packets) = (other.backlog_bytes, other.backlog_packets);
+        }
+    }
+}
+
 impl Lab {
     /// Reads every port's counters, in an order that does not change while the lab is up.
     ///

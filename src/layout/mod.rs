@@ -6,11 +6,13 @@
 
 mod nodes;
 mod pairs;
+mod policy;
 mod ring;
 mod roles;
 mod shuffle;
 
 pub use nodes::Nodes;
 pub use pairs::sample_pairs;
+pub use policy::{Placement, Policy};
 pub use ring::{Neighbours, natural_ring, random_rings};
 pub use roles::{Layout, LayoutError, Role, Split};

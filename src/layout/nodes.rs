@@ -12,6 +12,9 @@ pub struct Nodes {
     starts: Vec<u32>,
     ranks: Vec<Rank>,
     node_of: Vec<u32>,
+    /// The group of each node: what is known of the topology. One for all when nothing is.
+    groups: Vec<u32>,
+    group_names: Vec<String>,
 }
 
 impl Nodes {
@@ -56,7 +59,47 @@ impl Nodes {
             ranks[next[node as usize] as usize] = Rank::from(rank);
             next[node as usize] += 1;
         }
-        Nodes { names, starts, ranks, node_of }
+        let groups = vec![0; names.len()];
+        Nodes { names, starts, ranks, node_of, groups, group_names: vec![String::new()] }
+    }
+
+    /// The same nodes with what is known of the topology: `groups[r]` is the switch, rack or other group of rank r's
+    /// node. A node belongs to the group of its first rank.
+    #[must_use]
+    pub fn with_groups<S: AsRef<str>>(mut self, groups: &[S]) -> Self {
+        self.group_names.clear();
+        for node in 0..self.len() {
+            let name = groups[self.ranks(node)[0].index()].as_ref();
+            let known = self.group_names.iter().position(|known| known == name);
+            self.groups[node] = known.unwrap_or_else(|| {
+                self.group_names.push(name.to_owned());
+                self.group_names.len() - 1
+            }) as u32;
+        }
+        self
+    }
+
+    /// The group a node belongs to.
+    pub fn group_of(&self, node: usize) -> usize {
+        self.groups[node] as usize
+    }
+
+    /// How many groups there are.
+    pub fn group_count(&self) -> usize {
+        self.group_names.len()
+    }
+
+    /// A seed that is the same for the same nodes, so that jobs before and after a change on one allocation are placed
+    /// alike. 32 bits: easy to read out and to type.
+    pub fn seed(&self) -> u64 {
+        let mut names: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        names.sort_unstable();
+        // FNV-1a, folded: its value for given nodes never changes.
+        let mut hash = 0xcbf2_9ce4_8422_2325u64;
+        for byte in names.iter().flat_map(|name| name.bytes().chain([b'\n'])) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        (hash ^ (hash >> 32)) & 0xffff_ffff
     }
 
     /// How many nodes there are.
@@ -117,6 +160,22 @@ mod tests {
         assert_eq!((nodes.len(), nodes.slices(), nodes.fewest_ranks()), (3, 3, 1));
         assert_eq!(nodes.ranks(0), [Rank(0), Rank(2), Rank(5)]);
         assert_eq!((nodes.name(1), nodes.node_of(Rank(4)), nodes.slice_of(Rank(4))), ("a", 1, 1));
+    }
+
+    #[test]
+    fn the_same_nodes_have_the_same_seed() {
+        let seed = |hosts: &[&str]| Nodes::from_hosts(hosts).seed();
+        assert_eq!(seed(&["n1", "n2", "n1"]), seed(&["n2", "n1"]), "order and ranks do not matter");
+        assert_ne!(seed(&["n1", "n2"]), seed(&["n1", "n3"]));
+        assert_eq!(seed(&["a", "b"]), 2_297_085_853, "changing this unpairs users' results");
+    }
+
+    #[test]
+    fn groups_are_of_nodes() {
+        let nodes = Nodes::from_hosts(&["a", "b", "a", "c"]);
+        assert_eq!(nodes.group_count(), 1);
+        let nodes = nodes.with_groups(&["x", "y", "x", "x"]);
+        assert_eq!((nodes.group_count(), [0, 1, 2].map(|node| nodes.group_of(node))), (2, [0, 1, 0]));
     }
 
     #[test]

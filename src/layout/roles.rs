@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tailback_transport::Rank;
 
 use super::Nodes;
-use super::shuffle::{Stream, shuffle, stream};
+use super::policy::{Placement, Policy};
 
 /// What a rank does. A congestor carries the index of its kind in the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -89,14 +89,14 @@ impl Layout {
         require_two(&nodes)?;
         let mut notes = Vec::new();
         let kinds = deal_kinds(nodes.len(), weights, &mut notes).into_iter().map(Some).collect();
-        let order = shuffled(nodes.len(), seed);
+        let order = Placement::random(seed).order(&nodes, 0);
         Ok(Self::new(nodes, order, kinds, Deal::ByNode, notes))
     }
 
     /// The load test: `canary_fraction` of the nodes (or slices) measure, the others load.
     pub fn load_test(
         nodes: Nodes,
-        seed: u64,
+        placement: Placement,
         canary_fraction: f64,
         weights: &[(&str, f64)],
         split: Split,
@@ -118,11 +118,13 @@ impl Layout {
             Split::Slice => true,
             Split::Node | Split::Auto => false,
         };
-        let order = shuffled(count, seed);
         if by_slice {
             // The smallest node decides, so that every node has both roles.
             let canary_slices = ((canary_fraction * fewest as f64).round() as usize).clamp(1, fewest - 1);
             let kinds = deal_kinds(count, weights, &mut notes).into_iter().map(Some).collect();
+            // Every node measures: what a policy can choose is who loads how.
+            let drawn = Placement { policy: Policy::Random, ..placement };
+            let order = drawn.order(&nodes, 0);
             return Ok(Self::new(nodes, order, kinds, Deal::BySlice(canary_slices), notes));
         }
         let wanted = ((1.0 - canary_fraction) * count as f64 + 1e-9).floor() as usize;
@@ -135,6 +137,7 @@ impl Layout {
         }
         let mut kinds: Vec<Option<u16>> = deal_kinds(congestors, weights, &mut notes).into_iter().map(Some).collect();
         kinds.resize(count, None);
+        let order = placement.order(&nodes, count - congestors);
         Ok(Self::new(nodes, order, kinds, Deal::ByNode, notes))
     }
 
@@ -209,6 +212,21 @@ impl Layout {
         self.kinds.iter().filter(|kind| kind.is_some()).count()
     }
 
+    /// What kind of placement it is: how many nodes measure in each group that is known, most first. Placements that
+    /// differ in it answer different questions.
+    pub fn kind(&self) -> String {
+        let mut counts = vec![0usize; self.nodes.group_count()];
+        for node in (0..self.nodes.len()).filter(|&node| self.roles_on(node).contains(&Role::Canary)) {
+            counts[self.nodes.group_of(node)] += 1;
+        }
+        if counts.len() < 2 {
+            return "canaries anywhere".into();
+        }
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        let counts: Vec<String> = counts.iter().map(ToString::to_string).collect();
+        format!("canaries {} over {} groups", counts.join("+"), counts.len())
+    }
+
     /// What each rank of a node does, as its distinct roles.
     pub fn roles_on(&self, node: usize) -> Vec<Role> {
         let mut roles: Vec<Role> = Vec::new();
@@ -240,12 +258,6 @@ impl Layout {
 
 fn require_two(nodes: &Nodes) -> Result<(), LayoutError> {
     if nodes.len() < 2 { Err(LayoutError::TooFewNodes { nodes: nodes.len() }) } else { Ok(()) }
-}
-
-fn shuffled(count: usize, seed: u64) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..count as u32).collect();
-    shuffle(&mut order, &mut stream(seed, Stream::Roles));
-    order
 }
 
 /// Kinds for `count` nodes in proportion to their weights, at least 2 nodes each; the lightest kinds are left out when
@@ -296,7 +308,7 @@ mod tests {
 
     #[test]
     fn ten_nodes_split_as_gpcnet_does() {
-        let layout = Layout::load_test(hosts(&[1; 10]), 1, 0.2, &FOUR, Split::Auto).unwrap();
+        let layout = Layout::load_test(hosts(&[1; 10]), Placement::random(1), 0.2, &FOUR, Split::Auto).unwrap();
         assert_eq!((layout.nodes_with(Role::Canary), layout.congestor_nodes()), (2, 8));
         assert!((0..4).all(|kind| layout.nodes_with(Role::Congestor(kind)) == 2));
         assert_eq!(layout.notes, Vec::<String>::new());
@@ -304,18 +316,18 @@ mod tests {
 
     #[test]
     fn few_nodes_hold_fewer_kinds_and_say_so() {
-        let layout = Layout::load_test(hosts(&[1; 5]), 1, 0.2, &FOUR, Split::Auto).unwrap();
+        let layout = Layout::load_test(hosts(&[1; 5]), Placement::random(1), 0.2, &FOUR, Split::Auto).unwrap();
         assert_eq!((layout.nodes_with(Role::Canary), layout.congestor_nodes()), (2, 3));
         assert_eq!(layout.notes.len(), 2, "{:?}", layout.notes);
     }
 
     #[test]
     fn two_nodes_share_roles_by_slice() {
-        let layout = Layout::load_test(hosts(&[2, 2]), 1, 0.2, &FOUR, Split::Auto).unwrap();
+        let layout = Layout::load_test(hosts(&[2, 2]), Placement::random(1), 0.2, &FOUR, Split::Auto).unwrap();
         assert_eq!(layout.canaries().len(), 2);
         assert_eq!(layout.nodes_with(Role::Congestor(0)), 2);
         assert_eq!(
-            Layout::load_test(hosts(&[1, 1]), 1, 0.2, &FOUR, Split::Auto).unwrap_err(),
+            Layout::load_test(hosts(&[1, 1]), Placement::random(1), 0.2, &FOUR, Split::Auto).unwrap_err(),
             LayoutError::NoRoomForLoad { nodes: 2, ranks: 1 }
         );
     }
@@ -337,7 +349,7 @@ mod tests {
         ) {
             let nodes = hosts(&counts);
             let split = if by_slice && nodes.fewest_ranks() > 1 { Split::Slice } else { Split::Node };
-            let layout = Layout::load_test(nodes, seed, fraction, &FOUR, split).unwrap();
+            let layout = Layout::load_test(nodes, Placement { seed, index: 3, policy: Policy::Balanced }, fraction, &FOUR, split).unwrap();
             let canaries = layout.canaries();
             prop_assert!(canaries.len() >= 2);
             for rank in (0..layout.nodes().rank_count()).map(Rank::from) {

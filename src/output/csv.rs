@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 
 use crate::engine::Phase;
-use crate::result::{CongestorLoad, ModelResults, Printed, ResultFile, Test};
+use crate::result::{CongestorLoad, ModelResults, Printed, ResultFile, Run, Test};
 use crate::stats::{Statistic, Summary};
 
 const HEADER: &str = "transport,protocol,phase,role,kernel,while,bytes,unit,samples,passes,wall_s,avg,mean,best,p50,p90,p99,p999,worst,\
-impact_avg,impact_p50,impact_p90,impact_p99,impact_p999,delivered_bytes,delivered_mib_per_s";
+impact_avg,impact_p50,impact_p90,impact_p99,impact_p999,delivered_bytes,delivered_mib_per_s,time_p50,time_p75,time_p90,\
+impact_time_p50,impact_time_p75,impact_time_p75_low,impact_time_p75_high,impact_time_p90,placements";
 
 pub(super) fn render(result: &ResultFile) -> String {
     if let Some(models) = &result.models {
@@ -20,7 +21,7 @@ pub(super) fn render(result: &ResultFile) -> String {
             let figures = load.summary.as_ref().map_or_else(|| ",,,,,,,,,,".into(), |summary| figures(summary, None));
             let _ = writeln!(
                 out,
-                "{start},{phase},congestor,{},{canary},,MiB/s/rank,{figures},,,,,,{},{}",
+                "{start},{phase},congestor,{},{canary},,MiB/s/rank,{figures},,,,,,{},{},,,,,,,,,",
                 load.kernel, load.delivered_bytes, load.delivered_mib_per_s
             );
         };
@@ -44,20 +45,40 @@ pub(super) fn render(result: &ResultFile) -> String {
                 let loaded = test.phase == Phase::Loaded;
                 loaded.then(|| run.impact(test.kernel, statistic)).flatten().map(|of| of.factor.to_string())
             };
-            let factors: Vec<String> = Statistic::ALL.iter().map(|of| factor(of).unwrap_or_default()).collect();
+            let factors: Vec<String> = Statistic::MESSAGES.iter().map(|of| factor(of).unwrap_or_default()).collect();
             let _ = writeln!(
                 out,
-                "{start},{},canary,{},,{},{},{},{},,",
+                "{start},{},canary,{},,{},{},{},{},,,{}",
                 test.phase.word(),
                 test.kernel,
                 test.bytes,
                 test.unit,
                 figures,
-                factors.join(",")
+                factors.join(","),
+                by_time(run, test)
             );
         }
     }
     out
+}
+
+/// Figures by time, their impacts, and over how many placements.
+fn by_time(run: &Run, test: &Test) -> String {
+    let text = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+    let figures = Statistic::TIMES.map(|statistic| text(test.figure(statistic)));
+    let loaded = test.phase == Phase::Loaded;
+    let factor = |statistic| loaded.then(|| run.impact(test.kernel, statistic)).flatten();
+    let headline = factor(Statistic::HEADLINE);
+    let interval = headline.and_then(|of| of.interval);
+    let impacts = [
+        text(factor(Statistic::TimeP50).map(|of| of.factor)),
+        text(headline.map(|of| of.factor)),
+        text(interval.map(|of| of.low)),
+        text(interval.map(|of| of.high)),
+        text(factor(Statistic::TimeP90).map(|of| of.factor)),
+    ];
+    let placements = if run.placements.is_empty() { String::new() } else { run.placements.len().to_string() };
+    figures.into_iter().chain(impacts).chain([placements]).collect::<Vec<_>>().join(",")
 }
 
 /// Another program's figures: what it printed, and nothing for what it did not.

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use crate::engine::Phase;
 use crate::result::{Command, CongestorLoad, NodeRole, Printed, ResultFile, Run, Test};
-use crate::stats::{Statistic, Summary};
+use crate::stats::Summary;
 
 pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
     let mut out = String::new();
@@ -163,8 +163,13 @@ fn key_results(run: &Run) -> Option<String> {
         .iter()
         .filter(|test| test.phase == Phase::Loaded)
         .filter_map(|test| {
-            let factor = |statistic| Some(run.impact(test.kernel, statistic)?.factor);
-            Some((test.title.as_str(), factor(Statistic::Avg)?, factor(Statistic::P99)?))
+            let calm = run.test(test.kernel, Phase::Isolated)?;
+            let factor = |of: fn(&Summary) -> f64, printed: fn(&Printed) -> f64| {
+                let value = |test: &Test| test.summary.as_ref().map(of).or_else(|| test.printed.as_ref().map(printed));
+                Some(test.direction.factor(value(calm)?, value(test)?)).filter(|factor| factor.is_finite())
+            };
+            // GPCNeT's own figures: means of passes, and percentiles of messages however few.
+            Some((test.title.as_str(), factor(|of| of.avg, |of| of.avg)?, factor(|of| of.p99, |of| of.p99)?))
         })
         .collect();
     if impacts.is_empty() {

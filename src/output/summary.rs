@@ -8,7 +8,7 @@ use crate::compare;
 use crate::engine::Phase;
 use crate::lab::PortCounters;
 use crate::result::{Command, CongestorLoad, ControlRecord, LabRecord, Node, NodeRole, ResultFile, Run, Test};
-use crate::stats::Statistic;
+use crate::stats::{Direction, Statistic};
 use crate::text::{Table, factor, figure, with_interval};
 
 pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
@@ -17,7 +17,7 @@ pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
         heading(&mut out, result, run);
         section(&mut out, "Isolated", &tests(run, Phase::Isolated, verbose));
         section(&mut out, "Under load", &tests(run, Phase::Loaded, verbose));
-        impacts(&mut out, run);
+        impacts(&mut out, result, run);
         let alone = if result.command == Command::Congest { "Congestors" } else { "Congestors alone" };
         section(&mut out, alone, &loads(run.congestors.iter().map(|load| ("-", load))));
         let under = run.tests.iter().flat_map(|test| test.load.iter().map(|load| (test.kernel.info().key, load)));
@@ -71,7 +71,7 @@ fn heading(out: &mut String, result: &ResultFile, run: &Run) {
 /// The runs of one job beside each other, and what that says about network, library and protocol.
 fn side_by_side(out: &mut String, result: &ResultFile, verbose: bool) {
     let sides = compare::sides::of_file(result);
-    let statistics: &[Statistic] = if verbose { &Statistic::ALL } else { &[Statistic::Avg, Statistic::P99] };
+    let statistics: &[Statistic] = if verbose { &Statistic::ALL } else { &compare::SHOWN };
     let comparison = compare::compare(&sides, statistics);
     if !comparison.rows.is_empty() {
         let _ = writeln!(out, "Runs side by side\n\n{}", compare::render(&comparison));
@@ -120,10 +120,11 @@ fn section(out: &mut String, title: &str, table: &Table) {
 }
 
 fn tests(run: &Run, phase: Phase, verbose: bool) -> Table {
-    let mut header = vec!["test", "avg", "p50", "p90", "p99", "p99.9", "worst", "unit"];
+    let mut header =
+        vec!["test", "time-p50", "time-p75", "time-p90", "avg", "p50", "p90", "p99", "p99.9", "worst", "unit"];
     if verbose {
         header.splice(1..1, ["best"]);
-        header.extend(["worst batch", "samples", "passes", "wall s"]);
+        header.extend(["worst batch", "samples", "iterations", "passes", "wall s"]);
     }
     let mut table = Table::new(header);
     for test in run.tests.iter().filter(|test| test.phase == phase) {
@@ -141,12 +142,15 @@ fn row(test: &Test, verbose: bool) -> Vec<String> {
     if verbose {
         cells.push(figure(summary.best));
     }
-    cells.extend(Statistic::ALL.map(|statistic| figure(summary.get(statistic))));
+    let carried = |statistic| summary.get(statistic).map_or_else(|| "-".into(), figure);
+    cells.extend(COLUMNS.map(carried));
     cells.push(figure(summary.worst));
     cells.push(test.unit.clone());
     if verbose {
         cells.push(figure(summary.worst_batch_avg));
-        cells.extend([summary.samples.to_string(), summary.passes.to_string(), format!("{:.2}", test.wall_s)]);
+        let iterations = summary.iterations.map_or_else(|| "-".into(), |count| count.to_string());
+        cells.extend([summary.samples.to_string(), iterations, summary.passes.to_string()]);
+        cells.push(format!("{:.2}", test.wall_s));
     }
     cells
 }
@@ -160,30 +164,113 @@ fn printed(test: &Test, verbose: bool) -> Option<Vec<String>> {
     if verbose {
         cells.push(known(best));
     }
-    cells.extend(Statistic::ALL.map(|statistic| known(test.figure(statistic))));
+    cells.extend(COLUMNS.map(|statistic| known(test.figure(statistic))));
     cells.extend([known(worst), test.unit.clone()]);
     Some(cells)
 }
 
-fn impacts(out: &mut String, run: &Run) {
-    let mut table = Table::new(["test", "avg", "p50", "p90", "p99", "p99.9"]);
+/// Figures by time, then by message.
+const COLUMNS: [Statistic; 8] = [
+    Statistic::TimeP50,
+    Statistic::TimeP75,
+    Statistic::TimeP90,
+    Statistic::Avg,
+    Statistic::P50,
+    Statistic::P90,
+    Statistic::P99,
+    Statistic::P999,
+];
+
+fn impacts(out: &mut String, result: &ResultFile, run: &Run) {
+    headlines(out, result, run);
+    let mut table = Table::new(["test", "time-p50", "time-p90", "avg", "p50", "p90", "p99", "p99.9"]);
     for test in run.tests.iter().filter(|test| test.phase == Phase::Loaded) {
-        let of = Statistic::ALL.map(|statistic| run.impact(test.kernel, statistic));
+        let shown = COLUMNS.into_iter().filter(|&of| of != Statistic::HEADLINE || run.headline(test.kernel).is_none());
+        let of: Vec<_> = shown.map(|statistic| run.impact(test.kernel, statistic)).collect();
         if of.iter().any(Option::is_some) {
-            let cells = of.map(|factor| factor.map_or_else(|| "-".into(), with_interval));
+            let cells = of.into_iter().map(|factor| factor.map_or_else(|| "-".into(), with_interval));
             table.row([test.title.clone()].into_iter().chain(cells));
         }
     }
-    section(out, "Congestion impact (times worse under load, 95% interval)", &table);
+    section(out, "The same by other figures: of time, then of messages (-: too few iterations to tell)", &table);
     if run.tests.iter().any(|test| test.printed.is_some()) {
         *out += "No intervals: these figures are another program's, rounded as it printed them.\n\n";
-    } else if run.impacts.iter().any(|test| test.impact.avg.interval.is_none()) {
-        *out += "No interval: too few passes within the budget; a longer --budget gives one.\n\n";
     }
 }
 
+/// What is claimed first, and all that tells how far to trust it.
+fn headlines(out: &mut String, result: &ResultFile, run: &Run) {
+    let mut table = Table::new(["test", "impact", "placements from - to", "one more", "time held up", "alone"]);
+    let mut remarks: Vec<String> = Vec::new();
+    let mut placements = 0;
+    for test in &run.impacts {
+        let Some(headline) = &test.headline else { continue };
+        let spread = headline.spread;
+        placements = placements.max(spread.placements);
+        let percent = |part: f64| format!("{:.0}%", 100.0 * part);
+        let bounds = |low: f64, high: f64| format!("{} - {}", factor(low), factor(high));
+        let impact = match headline.not_reportable {
+            Some(why) => {
+                remarks.push(format!("{}: not reportable: {why}.", test.title));
+                "not reportable".to_owned()
+            }
+            None => with_interval(spread.into()),
+        };
+        table.row([
+            test.title.clone(),
+            impact,
+            if spread.placements > 1 { bounds(spread.lowest, spread.highest) } else { "this one only".into() },
+            spread.prediction.map_or_else(|| "-".into(), |of| bounds(of.low, of.high)),
+            headline.congested.map_or_else(|| "-".into(), |of| percent(of.loaded)),
+            headline.congested.map_or_else(|| "-".into(), |of| percent(of.isolated)),
+        ]);
+        for kind in &headline.kinds {
+            let (name, of) = (&kind.kind, kind.spread);
+            let times = if of.placements == 1 { "1 placement".into() } else { format!("{} placements", of.placements) };
+            remarks.push(format!("{}, {name} ({times}): {}.", test.title, with_interval(of.into())));
+        }
+        if let Some(moved) = headline.baseline_moved.filter(|moved| (moved.ln()).abs() > 0.1) {
+            remarks.push(format!("{}: isolated, the last block was {moved:.2}x the first.", test.title));
+        }
+    }
+    let over = match placements {
+        0 => return,
+        1 => "this placement only: another may lie far outside".to_owned(),
+        2 => "2 placements, too few for an interval".to_owned(),
+        count => format!("95% interval over {count} placements"),
+    };
+    let _ = writeln!(
+        out,
+        "Congestion impact: times worse under load, for a message that comes at a random moment (75th percentile by time)\n{over}; {} placement, seed {}\n{}",
+        result.plan.placement,
+        result.seed,
+        table.render()
+    );
+    for test in run.tests.iter().filter(|test| test.phase == Phase::Loaded) {
+        remarks.extend(test.load.iter().filter_map(|load| weak(test, load)));
+    }
+    for remark in &remarks {
+        let _ = writeln!(out, "  {remark}");
+    }
+    *out += "one more: where the impact of one more placement would lie. time held up: the share of time in which the canary took\n\
+             more than twice its isolated median; alone: the same without load.\n\n";
+}
+
+/// What is to be said of a load that was not there all along.
+fn weak(test: &Test, load: &CongestorLoad) -> Option<String> {
+    let (title, key) = (&load.title, test.kernel.info().key);
+    if load.least_mib_per_s.is_some_and(|least| least < 0.01 * load.delivered_mib_per_s) {
+        let ms = 1e3 * load.slice_s.unwrap_or_default();
+        return Some(format!(
+            "{title} stopped for {ms:.0} ms or more while {key} measured: its load was not there all along."
+        ));
+    }
+    (load.steady == Some(false)).then(|| format!("{title} was not steady yet when {key} began to measure."))
+}
+
 fn loads<'a>(rows: impl Iterator<Item = (&'a str, &'a CongestorLoad)>) -> Table {
-    let mut table = Table::new(["congestor", "while", "ranks", "delivered", "MiB/s in all", "MiB/s/iteration p50"]);
+    let mut table =
+        Table::new(["congestor", "while", "ranks", "delivered", "MiB/s in all", "least", "MiB/s/iteration p50"]);
     for (canary, load) in rows {
         table.row([
             load.title.clone(),
@@ -191,6 +278,7 @@ fn loads<'a>(rows: impl Iterator<Item = (&'a str, &'a CongestorLoad)>) -> Table 
             load.ranks.to_string(),
             amount(load.delivered_bytes),
             figure(load.delivered_mib_per_s),
+            load.least_mib_per_s.map_or_else(|| "-".into(), figure),
             load.summary.as_ref().map_or_else(|| "-".into(), |summary| figure(summary.p50)),
         ]);
     }
@@ -225,11 +313,31 @@ fn busiest_ports(lab: &LabRecord) -> Table {
 
 fn verdicts(control: &ControlRecord) -> Table {
     let several = control.verdicts.iter().any(|verdict| verdict.run.is_some());
-    let mut table =
-        Table::new(several.then_some("run").into_iter().chain(["test", "impact", "unshaped", "comes from"]));
+    let columns = ["test", "impact", "unshaped", "time added", "unshaped", "share", "comes from"];
+    let mut table = Table::new(several.then_some("run").into_iter().chain(columns));
     for verdict in &control.verdicts {
-        let cells =
-            [verdict.title.clone(), factor(verdict.shaped), factor(verdict.unshaped), verdict.cause.to_string()];
+        let time = |ns: Option<f64>| {
+            let unit = match verdict.kernel.info().direction {
+                Direction::Latency => "us",
+                Direction::Bandwidth => "us/MiB",
+            };
+            ns.map_or_else(|| "-".into(), |ns| format!("{} {unit}", figure(ns / 1e3)))
+        };
+        let percent = |part: f64| format!("{:.0}%", 100.0 * part);
+        let share = match (verdict.control_share, verdict.control_share_interval) {
+            (Some(share), Some(of)) => format!("{} [{}, {}]", percent(share), percent(of.low), percent(of.high)),
+            (Some(share), None) => percent(share),
+            _ => "-".into(),
+        };
+        let cells = [
+            verdict.title.clone(),
+            factor(verdict.shaped),
+            factor(verdict.unshaped),
+            time(verdict.added_ns),
+            time(verdict.control_added_ns),
+            share,
+            verdict.cause.to_string(),
+        ];
         let run = several.then(|| verdict.run.clone().unwrap_or_default());
         table.row(run.into_iter().chain(cells));
     }

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::{Canary, Congestor, Info, Shape};
-use crate::layout::Split;
+use crate::layout::{Policy, Split};
 
 pub use patch::{Patch, Set};
 pub use preset::Preset;
@@ -98,8 +98,24 @@ impl CongestorTest {
 pub struct Plan {
     /// The preset it started from.
     pub preset: Preset,
-    /// Wall time that each test may take, in seconds.
+    /// Wall time that each canary may take in each state, over all placements and blocks, in seconds.
     pub budget_s: f64,
+    /// How many placements are measured.
+    #[serde(default = "one")]
+    pub placements: u32,
+    /// How roles are placed on nodes.
+    #[serde(default = "random")]
+    pub placement: Policy,
+    /// How often each canary is measured in each state, per placement: 1 = all isolated, then all loaded; 2 = isolated,
+    /// loaded, loaded, isolated, or its mirror.
+    #[serde(default = "one")]
+    pub blocks: u32,
+    /// Measure more placements until the headline's interval is this narrow (0.1 = +-10%), up to `longest_s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision: Option<f64>,
+    /// The longest that a run may go on for its precision, in seconds.
+    #[serde(default = "ten_minutes")]
+    pub longest_s: f64,
     /// Fraction of the nodes that measure.
     pub canary_fraction: f64,
     /// How roles are dealt out.
@@ -114,7 +130,25 @@ pub struct Plan {
     pub congestors: Vec<CongestorTest>,
 }
 
+// What plans of results before these settings were.
+fn one() -> u32 {
+    1
+}
+
+fn random() -> Policy {
+    Policy::Random
+}
+
+fn ten_minutes() -> f64 {
+    600.0
+}
+
 impl Plan {
+    /// Wall time of one block: one canary in one state, once.
+    pub fn block_s(&self) -> f64 {
+        self.budget_s / f64::from(self.placements) / f64::from(self.blocks)
+    }
+
     /// The plan after `patches`, each over the one before.
     pub fn resolve(preset: Preset, patches: &[Patch]) -> Result<Self, PlanError> {
         let preset = patches.iter().rev().find_map(|patch| patch.preset).unwrap_or(preset);
@@ -139,6 +173,32 @@ impl Plan {
         }
         if !(self.budget_s >= 0.05 && self.budget_s <= 86_400.0) {
             return invalid(format!("budget {} s is not between 50 ms and one day", self.budget_s));
+        }
+        if self.placements == 0 || self.placements > 1000 {
+            return invalid(format!("{} placements: choose from 1 to 1000", self.placements));
+        }
+        if !(self.blocks == 1 || self.blocks % 2 == 0 && (2..=64).contains(&self.blocks)) {
+            return invalid(format!("{} blocks: choose 1, or an even number up to 64", self.blocks));
+        }
+        if self.block_s() < 0.01 {
+            return invalid(format!(
+                "budget {} s over {} placements and {} blocks leaves {:.1} ms a block: at least 10 ms are needed",
+                self.budget_s,
+                self.placements,
+                self.blocks,
+                self.block_s() * 1e3
+            ));
+        }
+        if let Some(precision) = self.precision {
+            if !(precision > 0.0 && precision < 1.0) {
+                return invalid(format!("precision {precision} is not between 0 and 100%"));
+            }
+            if self.placements < 3 {
+                return invalid("a precision needs at least 3 placements to start from".into());
+            }
+        }
+        if !(self.longest_s > 0.0 && self.longest_s <= 604_800.0) {
+            return invalid(format!("{} s is no time to go on for: choose up to a week", self.longest_s));
         }
         if self.ranks_per_node == Some(0) {
             return invalid("--ranks-per-node must be at least 1".into());

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{CanaryTest, Counts, Plan, PlanError, Preset, units};
 use crate::kernel::{Canary, Congestor};
-use crate::layout::Split;
+use crate::layout::{Policy, Split};
 
 /// A number, or a text with a unit.
 #[derive(Clone, Debug, Deserialize)]
@@ -49,6 +49,11 @@ impl std::str::FromStr for Set {
 pub struct Patch {
     pub preset: Option<Preset>,
     pub budget_s: Option<f64>,
+    pub placements: Option<u32>,
+    pub placement: Option<Policy>,
+    pub blocks: Option<u32>,
+    pub precision: Option<f64>,
+    pub longest_s: Option<f64>,
     pub canary_fraction: Option<f64>,
     pub split: Option<Split>,
     pub ranks_per_node: Option<usize>,
@@ -65,6 +70,11 @@ pub struct Patch {
 struct File {
     preset: Option<Preset>,
     budget: Option<Value>,
+    placements: Option<u32>,
+    placement: Option<Policy>,
+    blocks: Option<u32>,
+    precision: Option<Value>,
+    longest: Option<Value>,
     canary_fraction: Option<Value>,
     split: Option<Split>,
     ranks_per_node: Option<usize>,
@@ -97,17 +107,19 @@ impl Patch {
             malformed(format!("{place}{}", error.message().replace('\n', " ")))
         })?;
         let seconds = |value: &Value| units::duration(&value.text()).map(|duration| duration.as_secs_f64());
+        let fraction = |value: &Value| units::fraction(&value.text());
         let congestors = file.congestors.map(|kinds| {
             kinds.iter().map(|(kind, &weight)| Ok((kind.parse()?, weight))).collect::<Result<Vec<_>, String>>()
         });
         Ok(Patch {
             preset: file.preset,
             budget_s: file.budget.as_ref().map(seconds).transpose().map_err(malformed)?,
-            canary_fraction: file
-                .canary_fraction
-                .map(|value| units::fraction(&value.text()))
-                .transpose()
-                .map_err(malformed)?,
+            placements: file.placements,
+            placement: file.placement,
+            blocks: file.blocks,
+            precision: file.precision.as_ref().map(fraction).transpose().map_err(malformed)?,
+            longest_s: file.longest.as_ref().map(seconds).transpose().map_err(malformed)?,
+            canary_fraction: file.canary_fraction.as_ref().map(fraction).transpose().map_err(malformed)?,
             split: file.split,
             ranks_per_node: file.ranks_per_node,
             congestors_alone: file.congestors_alone,
@@ -121,6 +133,11 @@ impl Patch {
     pub(super) fn apply(&self, plan: &mut Plan) -> Result<(), PlanError> {
         let preset = plan.preset;
         plan.budget_s = self.budget_s.unwrap_or(plan.budget_s);
+        plan.placements = self.placements.unwrap_or(plan.placements);
+        plan.placement = self.placement.unwrap_or(plan.placement);
+        plan.blocks = self.blocks.unwrap_or(plan.blocks);
+        plan.precision = self.precision.or(plan.precision);
+        plan.longest_s = self.longest_s.unwrap_or(plan.longest_s);
         plan.canary_fraction = self.canary_fraction.unwrap_or(plan.canary_fraction);
         plan.split = self.split.unwrap_or(plan.split);
         plan.ranks_per_node = self.ranks_per_node.or(plan.ranks_per_node);

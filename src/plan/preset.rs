@@ -5,15 +5,15 @@ use serde::{Deserialize, Serialize};
 
 use super::{CanaryTest, CongestorTest, Counts, Plan};
 use crate::kernel::{Canary, Congestor};
-use crate::layout::Split;
+use crate::layout::{Policy, Split};
 
 /// A named plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
-    /// GPCNeT 1.3's kernels, sizes, counts and 10 s per test
+    /// GPCNeT 1.3's kernels, sizes, counts, 10 s per test and its one random placement
     Gpcnet,
-    /// The same kernels with short passes, a smaller Allreduce congestor and 2 s per test
+    /// The same kernels over five placements, a smaller Allreduce congestor and 2 s per test
     Quick,
     /// quick, with a mix that fills the queues of the emulated cluster: large all-to-all and incast, 25% canaries
     Lab,
@@ -39,7 +39,16 @@ impl Preset {
         };
         Plan {
             preset: self,
-            budget_s: if self == Preset::Gpcnet { 10.0 } else { 2.0 },
+            budget_s: match self {
+                Preset::Gpcnet => 10.0,
+                Preset::Quick => 2.0,
+                Preset::Lab => 3.0,
+            },
+            placements: if self == Preset::Gpcnet { 1 } else { 5 },
+            placement: if self == Preset::Gpcnet { Policy::Random } else { Policy::Balanced },
+            blocks: if self == Preset::Gpcnet { 1 } else { 2 },
+            precision: None,
+            longest_s: 600.0,
             canary_fraction: if self == Preset::Lab { 0.25 } else { 0.2 },
             split: Split::Auto,
             ranks_per_node: None,
@@ -61,6 +70,10 @@ impl Preset {
             // Short passes, so that a slow network still visits enough rings for a confidence interval.
             counts.iterations = counts.iterations.min(40);
             counts.warmup = counts.warmup.min(5);
+        }
+        if self == Preset::Lab && counts.window > 1 {
+            // Eight messages of 128 KiB each way take 84 ms at 200 Mbit/s: a block would hold one or two iterations.
+            counts.window = 2;
         }
         CanaryTest { kernel, counts }
     }

@@ -13,12 +13,12 @@ use crate::text::{factor, figure, with_interval};
 /// Impacts of every run: the answer, before any detail.
 pub(super) fn key_results(sides: &[Side<'_>], kernels: &[Canary]) -> HtmlTable {
     let mut header = vec!["run".to_owned()];
-    header.extend(kernels.iter().flat_map(|kernel| ["avg", "p99"].map(|of| format!("{} {of}", kernel.info().key))));
+    let names = compare::SHOWN.map(Statistic::key);
+    header.extend(kernels.iter().flat_map(|kernel| names.map(|of| format!("{} {of}", kernel.info().key))));
     let mut table = HtmlTable::new("Congestion impact: times worse under load, with 95% interval", header);
     for side in sides {
         let factors = kernels.iter().flat_map(|&kernel| {
-            [Statistic::Avg, Statistic::P99]
-                .map(|of| side.run.impact(kernel, of).map_or_else(|| "–".into(), with_interval))
+            compare::SHOWN.map(|of| side.run.impact(kernel, of).map_or_else(|| "–".into(), with_interval))
         });
         let cells: Vec<String> = factors.collect();
         if cells.iter().any(|cell| cell != "–") {
@@ -85,26 +85,36 @@ fn more_facts(side: &Side<'_>) -> HtmlTable {
     table
 }
 
-const FIGURES: [&str; 13] =
-    ["test", "state", "unit", "avg", "mean", "best", "p50", "p90", "p99", "p99.9", "worst", "samples", "passes"];
+const FIGURES: [&str; 16] = [
+    "test",
+    "state",
+    "unit",
+    "time-p50",
+    "time-p75",
+    "time-p90",
+    "avg",
+    "GPCNeT's avg",
+    "best",
+    "p50",
+    "p90",
+    "p99",
+    "p99.9",
+    "worst",
+    "samples",
+    "passes",
+];
 
-fn figures(summary: Option<&Summary>, test: Option<&Test>) -> Vec<String> {
-    let Some(summary) = summary else {
-        let of = |statistic| test.and_then(|test| test.figure(statistic)).map_or_else(|| "–".into(), figure);
-        let known = [
-            of(Statistic::Avg),
-            "–".into(),
-            "–".into(),
-            "–".into(),
-            "–".into(),
-            of(Statistic::P99),
-            of(Statistic::P999),
-        ];
-        return known.into_iter().chain(["–".into(), "–".into(), "–".into()]).collect();
-    };
-    let Summary { avg, mean, best, p50, p90, p99, p999, worst, .. } = *summary;
-    let values = [avg, mean, best, p50, p90, p99, p999, worst].map(figure);
-    values.into_iter().chain([summary.samples.to_string(), summary.passes.to_string()]).collect()
+fn figures(test: &Test) -> Vec<String> {
+    let known = |value: Option<f64>| value.map_or_else(|| "–".into(), figure);
+    let of = |statistic| known(test.figure(statistic));
+    let summary = test.summary.as_ref();
+    let mut cells: Vec<String> = Statistic::TIMES.map(of).into();
+    cells.extend([of(Statistic::Avg), known(summary.map(|summary| summary.avg)), known(summary.map(|s| s.best))]);
+    cells.extend([Statistic::P50, Statistic::P90, Statistic::P99, Statistic::P999].map(of));
+    cells.push(known(summary.map(|summary| summary.worst)));
+    let count = |of: fn(&Summary) -> u64| summary.map_or_else(|| "–".into(), |summary| of(summary).to_string());
+    cells.extend([count(|summary| summary.samples), count(|summary| summary.passes)]);
+    cells
 }
 
 /// Every figure of every test of a run.
@@ -112,7 +122,7 @@ pub(super) fn tests(side: &Side<'_>) -> HtmlTable {
     let mut table = HtmlTable::new(&format!("{}: tests", side.label), FIGURES);
     for test in &side.run.tests {
         let start = [test.title.clone(), test.phase.word().to_owned(), test.unit.clone()];
-        table.row(start.into_iter().chain(figures(test.summary.as_ref(), Some(test))));
+        table.row(start.into_iter().chain(figures(test)));
     }
     table
 }
@@ -121,7 +131,7 @@ pub(super) fn tests(side: &Side<'_>) -> HtmlTable {
 pub(super) fn impacts(side: &Side<'_>) -> HtmlTable {
     let mut table = HtmlTable::new(
         &format!("{}: congestion impact, times worse under load, with 95% interval", side.label),
-        ["test", "avg", "p50", "p90", "p99", "p99.9"],
+        ["test"].into_iter().chain(Statistic::ALL.map(Statistic::key)),
     );
     for kernel in side.kernels() {
         let of = Statistic::ALL.map(|of| side.run.impact(kernel, of).map_or_else(|| "–".into(), with_interval));
@@ -160,7 +170,7 @@ pub(super) fn loads(side: &Side<'_>) -> HtmlTable {
 
 /// A comparison of all runs with the first.
 pub(super) fn comparison(sides: &[Side<'_>]) -> (Comparison, Vec<HtmlTable>) {
-    let comparison = compare::compare(sides, &[Statistic::Avg, Statistic::P99]);
+    let comparison = compare::compare(sides, &compare::SHOWN);
     let table = |state: State| {
         let mut header = vec!["test".to_owned(), "figure".into(), "unit".into(), comparison.sides[0].clone()];
         for side in &comparison.sides[1..] {
@@ -204,17 +214,18 @@ fn columns(at: usize, cell: &compare::Cell) -> Vec<String> {
 
 /// MPI's impact taken apart, and how near the raw runs are to it.
 pub(super) fn attribution(of: &compare::Attribution) -> [HtmlTable; 2] {
-    let header = ["test", "raw impact", "MPI impact", "library adds", "verdict", "network's share"];
-    let mut shares = HtmlTable::new(&format!("Attribution of the p99 impact of {}", of.mpi), header);
+    let header = ["test", "MPI impact", "what raw suffers as well", "the library's share", "finding"];
+    let mut shares = HtmlTable::new(&format!("Attribution of the impact of {}", of.mpi), header);
     for share in &of.shares {
-        shares.row([
-            share.title.clone(),
-            factor(share.raw),
-            factor(share.mpi),
-            with_interval(share.library),
-            share.verdict.word().to_owned(),
-            share.network_share.map_or_else(|| "–".into(), |part| format!("{:.0}%", 100.0 * part)),
-        ]);
+        let cell = |of: fn(&crate::stats::Shares) -> crate::stats::Share| {
+            let percent = |of: crate::stats::Share| {
+                let [share, low, high] = [of.share, of.interval.low, of.interval.high].map(|part| 100.0 * part);
+                format!("{share:.0}% [{low:.0}, {high:.0}]")
+            };
+            share.shares.as_ref().map_or_else(|_| "–".into(), |shares| percent(of(shares)))
+        };
+        let (network, library) = (cell(|of| of.network), cell(|of| of.library));
+        shares.row([share.title.clone(), factor(share.mpi), network, library, share.sentence()]);
     }
     let mut distances =
         HtmlTable::new("Distance of raw runs from MPI, in decades of slowdown", ["raw run", "distance"]);

@@ -2,111 +2,223 @@
 
 use tailback_transport::{Bytes, Description};
 
-use super::{BatchRecord, CongestorLoad, EncodedHistogram, Node, NodeRole, Run, Test, TestImpact, TransportFacts};
-use crate::engine::{Load, Measured, Phase};
+use super::{
+    BatchRecord, BlockRecord, CongestorLoad, EncodedHistogram, Headline, Node, NodeRole, PlacementRecord,
+    PlacementTest, Run, Test, TestImpact, TimeCongested, TransportFacts,
+};
+use crate::engine::{Load, Measured, Phase, Tally};
 use crate::layout::{Layout, Nodes, Role};
 use crate::plan::Plan;
-use crate::stats::{Direction, Samples, Side, Summary, impact};
+use crate::stats::{
+    Batch, Direction, Factor, Impact, Samples, Spread, Statistic, Summary, TimeView, Weight, one_placement,
+};
 
-/// Puts together one transport's run.
+/// Puts together one transport's run, placement by placement.
 pub struct RunBuilder<'a> {
     plan: &'a Plan,
-    seed: u64,
-    run: Run,
-    /// Samples of isolated tests, encoded because that is a hundredth of their size, until their loaded half comes.
-    isolated: Vec<(usize, Vec<u8>)>,
+    transport: TransportFacts,
+    congestors: Vec<CongestorLoad>,
+    placements: Vec<PlacementRecord>,
+    /// What tests have gathered so far, in the order of their first phase.
+    gathered: Vec<Gathered>,
+}
+
+/// One canary in one state, over the placements so far.
+struct Gathered {
+    canary: usize,
+    phase: Phase,
+    /// Each placement's samples; the passes of one test where there is only one placement.
+    parts: Vec<Batch>,
+    passes: u64,
+    wall_ns: u64,
+    loads: Vec<Option<Load>>,
+    /// The samples themselves, for the interval of a single placement.
+    whole: Option<Samples>,
 }
 
 impl<'a> RunBuilder<'a> {
     /// A run of `plan` over the transport described, whose messages are eager up to `threshold`.
-    pub fn new(plan: &'a Plan, seed: u64, description: Description, threshold: Option<Bytes>) -> Self {
+    pub fn new(plan: &'a Plan, description: Description, threshold: Option<Bytes>) -> Self {
         let transport = TransportFacts::of(description, threshold);
-        let run = Run { transport, tests: Vec::new(), congestors: Vec::new(), impacts: Vec::new() };
-        RunBuilder { plan, seed, run, isolated: Vec::new() }
+        RunBuilder { plan, transport, congestors: Vec::new(), placements: Vec::new(), gathered: Vec::new() }
     }
 
-    /// Adds a phase.
-    pub fn add(&mut self, measured: Measured) {
-        let Measured { phase, canary, tally, .. } = measured;
-        // Before this phase's samples are unpacked: one test's at a time is enough.
-        let calm = canary.filter(|_| phase == Phase::Loaded).and_then(|test| self.isolated_side(test));
-        let tally = tally.decode();
-        let load = self.loads(&tally.loads);
-        match (phase, canary, tally.canary) {
-            (Phase::Isolated | Phase::Loaded, Some(test), Some(samples)) => {
-                self.run.tests.push(self.test(phase, test, &samples, tally.wall_ns, load));
-                if phase == Phase::Isolated {
-                    self.isolated.push((test, samples.encode()));
-                } else {
-                    self.add_impact(test, calm, samples);
+    /// Adds a placement and its complete phases.
+    pub fn add(&mut self, seed: u64, layout: &Layout, phases: Vec<Measured>) {
+        let roles = placement(layout, self.plan).into_iter().map(|node| node.roles).collect();
+        self.add_phases(PlacementRecord { seed, kind: layout.kind(), roles, tests: Vec::new() }, phases);
+    }
+
+    /// The same, for a placement whose facts are known.
+    pub fn add_phases(&mut self, mut record: PlacementRecord, phases: Vec<Measured>) {
+        let mut tests: Vec<(usize, Phase)> = Vec::new();
+        for measured in &phases {
+            match measured.canary {
+                Some(canary) if !tests.contains(&(canary, measured.phase)) => tests.push((canary, measured.phase)),
+                Some(_) => {}
+                None => {
+                    let loads = measured.tally.decode().loads;
+                    self.congestors.extend(self.loads(&loads, measured.phase));
                 }
             }
-            _ => self.run.congestors.extend(load),
+        }
+        for (canary, phase) in tests {
+            let blocks: Vec<(usize, Tally)> = phases
+                .iter()
+                .filter(|measured| (measured.canary, measured.phase) == (Some(canary), phase))
+                .map(|measured| (measured.block, measured.tally.decode()))
+                .collect();
+            record.tests.push(self.gather(canary, phase, blocks));
+        }
+        self.placements.push(record);
+    }
+
+    fn gather(&mut self, canary: usize, phase: Phase, blocks: Vec<(usize, Tally)>) -> PlacementTest {
+        let test = &self.plan.canaries[canary];
+        let (kernel, direction) = (test.kernel, test.kernel.info().direction);
+        let (mut records, mut samples) = (Vec::new(), Vec::new());
+        let mut loads: Vec<Option<Load>> = vec![None; self.plan.congestors.len()];
+        let (mut passes, mut wall_ns) = (0, 0);
+        for (place, tally) in blocks {
+            let of_block = tally.canary.as_ref().and_then(|samples| Summary::of(samples, direction));
+            records.push(BlockRecord {
+                place,
+                wall_s: tally.wall_ns as f64 * 1e-9,
+                settled_s: tally.settled_ns as f64 * 1e-9,
+                headline: of_block.as_ref().and_then(|summary| summary.get(Statistic::HEADLINE)),
+                p50: of_block.as_ref().map(|summary| summary.p50),
+            });
+            wall_ns += tally.wall_ns;
+            loads.iter_mut().zip(tally.loads).for_each(|(sum, load)| join(sum, load));
+            if let Some(of_block) = tally.canary {
+                passes += of_block.passes();
+                samples.push(of_block);
+            }
+        }
+        let batches: Vec<&Batch> = samples.iter().flat_map(Samples::batches).collect();
+        let summary = Summary::of_batches(&batches, passes, direction, Weight::Length);
+        let parts = match (self.plan.placements, &samples[..]) {
+            (1, [only]) => only.batches().cloned().collect(),
+            _ => vec![Batch::joined(batches.iter().copied())],
+        };
+        let load = self.loads(&loads, phase);
+        let known = self.gathered.iter().position(|of| (of.canary, of.phase) == (canary, phase));
+        let at = known.unwrap_or_else(|| {
+            let (parts, loads) = (Vec::new(), vec![None; self.plan.congestors.len()]);
+            self.gathered.push(Gathered { canary, phase, parts, passes: 0, wall_ns: 0, loads, whole: None });
+            self.gathered.len() - 1
+        });
+        let gathered = &mut self.gathered[at];
+        gathered.parts.extend(parts.into_iter().filter(|part| !part.histogram().is_empty()));
+        gathered.passes += passes;
+        gathered.wall_ns += wall_ns;
+        gathered.loads.iter_mut().zip(loads).for_each(|(sum, load)| join(sum, load));
+        gathered.whole = if samples.len() == 1 { samples.pop() } else { None };
+        PlacementTest { phase, kernel, summary, blocks: records, load }
+    }
+
+    /// The factors over the placements so far, for a look at how certain they are.
+    pub fn headlines(&self) -> Vec<Headline> {
+        let of = |canary| Headline::of(&self.placements, canary, None);
+        self.plan.canaries.iter().filter_map(|test| of(test.kernel)).collect()
+    }
+
+    /// How many placements there are so far.
+    pub fn placements(&self) -> usize {
+        self.placements.len()
+    }
+
+    /// The run as far as it came.
+    pub fn finish(&self) -> Run {
+        let tests = self.gathered.iter().map(|of| self.test(of)).collect();
+        let impacts = (0..self.plan.canaries.len()).filter_map(|canary| self.impact(canary)).collect();
+        Run {
+            transport: self.transport.clone(),
+            tests,
+            congestors: self.congestors.clone(),
+            impacts,
+            placements: self.placements.clone(),
         }
     }
 
-    /// The finished run.
-    pub fn finish(self) -> Run {
-        self.run
-    }
-
-    fn test(&self, phase: Phase, test: usize, samples: &Samples, wall_ns: u64, load: Vec<CongestorLoad>) -> Test {
-        let test = &self.plan.canaries[test];
+    fn test(&self, of: &Gathered) -> Test {
+        let test = &self.plan.canaries[of.canary];
         let direction = test.kernel.info().direction;
-        let batch = |batch: &crate::stats::Batch| BatchRecord {
-            avg: batch.pass_mean(),
-            histogram: EncodedHistogram::of(batch.histogram()),
-        };
+        let batches: Vec<&Batch> = of.parts.iter().collect();
+        let batch =
+            |batch: &Batch| BatchRecord { avg: batch.pass_mean(), histogram: EncodedHistogram::of(batch.histogram()) };
         Test {
-            phase,
+            phase: of.phase,
             kernel: test.kernel,
             title: test.title(),
             bytes: test.counts.bytes,
             direction,
             unit: direction.unit().into(),
-            wall_s: wall_ns as f64 * 1e-9,
-            summary: Summary::of(samples, direction),
-            histogram: Some(EncodedHistogram::of(samples.total().histogram())),
+            wall_s: of.wall_ns as f64 * 1e-9,
+            summary: Summary::of_batches(&batches, of.passes, direction, Weight::Length),
+            histogram: Some(EncodedHistogram::of(Batch::joined(batches).histogram())),
             printed: None,
-            batches: samples.batches().map(batch).collect(),
-            load,
+            batches: of.parts.iter().map(batch).collect(),
+            load: self.loads(&of.loads, of.phase),
         }
     }
 
-    fn loads(&self, loads: &[Option<Load>]) -> Vec<CongestorLoad> {
+    fn impact(&self, canary: usize) -> Option<TestImpact> {
+        let test = &self.plan.canaries[canary];
+        let find = |phase| self.gathered.iter().find(|of| (of.canary, of.phase) == (canary, phase));
+        let (calm, busy) = (find(Phase::Isolated)?, find(Phase::Loaded)?);
+        let view = |of: &Gathered| TimeView::of(Batch::joined(&of.parts).histogram(), Weight::Length);
+        let congested = view(calm).zip(view(busy)).map(|(calm, busy)| TimeCongested::of(&calm, &busy));
+        let headline = Headline::of(&self.placements, test.kernel, congested);
+        let impact = Impact::of(|statistic| {
+            let factors: Vec<f64> = self.placements.iter().filter_map(|of| of.factor(test.kernel, statistic)).collect();
+            // A figure that some placements could not carry is a figure of the others only.
+            let whole = factors.len() == self.placements.len();
+            let spread = Spread::of(&factors).filter(|_| whole)?;
+            let single = || one_placement(statistic, calm.whole.as_ref()?, busy.whole.as_ref()?).ok();
+            let interval = if factors.len() == 1 { single().map(|of| of.interval) } else { spread.interval };
+            Some(Factor { factor: spread.factor, interval })
+        });
+        headline.is_some().then(|| TestImpact { kernel: test.kernel, title: test.title(), impact, headline })
+    }
+
+    fn loads(&self, loads: &[Option<Load>], phase: Phase) -> Vec<CongestorLoad> {
         let record = |(kind, load): (usize, &Load)| {
             let test = &self.plan.congestors[kind];
             let seconds = load.seconds / load.ranks.max(1) as f64;
-            let mib = load.bytes as f64 / 1_048_576.0;
+            let mib = |bytes: f64| bytes / 1_048_576.0;
+            let slice_s = load.slices.width().as_secs_f64();
+            let least = load.slices.whole().iter().copied().reduce(f64::min);
             CongestorLoad {
                 kernel: test.kernel,
                 title: test.title(),
                 ranks: load.ranks,
                 delivered_bytes: load.bytes,
                 seconds,
-                delivered_mib_per_s: if seconds > 0.0 { mib / seconds } else { 0.0 },
+                delivered_mib_per_s: if seconds > 0.0 { mib(load.bytes as f64) / seconds } else { 0.0 },
+                least_mib_per_s: least.map(|bytes| mib(bytes) / slice_s),
+                slice_s: Some(slice_s),
+                steady: (phase == Phase::Loaded).then_some(load.steady),
                 summary: Summary::of(&load.samples, Direction::Bandwidth),
             }
         };
         loads.iter().enumerate().filter_map(|(kind, load)| load.as_ref().map(|load| record((kind, load)))).collect()
     }
+}
 
-    fn isolated_side(&mut self, test: usize) -> Option<Side> {
-        let at = self.isolated.iter().position(|(index, _)| *index == test)?;
-        let samples = Samples::decode(&self.isolated.swap_remove(at).1).expect("encoded by this builder");
-        Side::of(&samples, self.plan.canaries[test].kernel.info().direction)
-    }
-
-    fn add_impact(&mut self, test: usize, calm: Option<Side>, loaded: Samples) {
-        let test = &self.plan.canaries[test];
-        let direction = test.kernel.info().direction;
-        let busy = Side::of(&loaded, direction);
-        drop(loaded);
-        if let Some((calm, busy)) = calm.zip(busy) {
-            let impact = impact(&calm, &busy, direction, self.seed);
-            self.run.impacts.push(TestImpact { kernel: test.kernel, title: test.title(), impact });
-        }
-    }
+/// Adds what the same congestor did in another block.
+fn join(sum: &mut Option<Load>, load: Option<Load>) {
+    let Some(load) = load else { return };
+    let Some(sum) = sum else {
+        *sum = Some(load);
+        return;
+    };
+    sum.bytes += load.bytes;
+    // Ranks are those of one block: the same ones, or as many on another placement.
+    sum.seconds += load.seconds * sum.ranks as f64 / load.ranks.max(1) as f64;
+    sum.steady &= load.steady;
+    sum.slices.follow(&load.slices);
+    sum.samples.merge(&load.samples).expect("the iterations of a load are one batch");
 }
 
 /// The placement, node by node.

@@ -17,7 +17,7 @@ pub enum ResultError {
     #[error("{path} is no Tailback result: {detail}")]
     Malformed { path: String, detail: String },
     #[error(
-        "{path} has schema version {found}; this Tailback reads version {SCHEMA_VERSION}: use the version that wrote it, or a newer one"
+        "{path} has schema version {found}; this Tailback reads versions up to {SCHEMA_VERSION}: use the version that wrote it, or a newer one"
     )]
     Version { path: String, found: u64 },
 }

@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Run, TestImpact};
+use crate::engine::Phase;
 use crate::kernel::Canary;
 use crate::lab::{Host, LabSpec, PortCounters};
-use crate::stats::Direction;
+use crate::stats::{Direction, Interval, Statistic, t95};
 
 /// An emulated cluster.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -68,12 +69,14 @@ impl ControlRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// The shaped network: the control does not show it.
+    /// The shaped network: the control shows less than half of the time that load adds.
     Network,
-    /// The processor: the control shows it too.
+    /// The processor: the control shows more than half of it.
     Cpu,
-    /// It is below 1.5: too small to be explained.
+    /// The impact is below 1.5: too small to be explained.
     NoImpact,
+    /// The placements do not tell.
+    Undecided,
 }
 
 impl std::fmt::Display for Cause {
@@ -82,11 +85,12 @@ impl std::fmt::Display for Cause {
             Cause::Network => "network",
             Cause::Cpu => "CPU",
             Cause::NoImpact => "below 1.5x",
+            Cause::Undecided => "undecided",
         })
     }
 }
 
-/// Both impacts of a canary's mean, side by side.
+/// A canary with shaped and with unshaped links, side by side.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// The kernel.
@@ -96,12 +100,22 @@ pub struct Verdict {
     /// Which run, where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// Impact on the average, with shaped links.
+    /// The impact, by the headline, with shaped links.
     pub shaped: f64,
     /// The same with unshaped links.
     pub unshaped: f64,
-    /// How many times worse the canary is under load with shaped links than under load with unshaped ones.
-    pub loaded_ratio: f64,
+    /// The time that load adds to the headline's figure with shaped links: ns, or for bandwidths ns/MiB.
+    #[serde(default)]
+    pub added_ns: Option<f64>,
+    /// The same with unshaped links.
+    #[serde(default)]
+    pub control_added_ns: Option<f64>,
+    /// The second over the first: the part of the added time that needs no network.
+    #[serde(default)]
+    pub control_share: Option<f64>,
+    /// Its 95% interval over placements; absent where they do not bound it.
+    #[serde(default)]
+    pub control_share_interval: Option<Interval>,
     /// What follows.
     pub cause: Cause,
 }
@@ -110,35 +124,77 @@ pub struct Verdict {
 const WORTH_EXPLAINING: f64 = 1.5;
 
 impl Verdict {
-    /// The verdict on one canary. The network is to blame when most of the added cost is absent from the control: when
-    /// `(impact - 1)` without shaping is less than half of it with shaping.
+    /// The verdict on one canary, from the placements that both runs share. It compares times, not factors: factors over
+    /// baselines of different speed say nothing about each other.
     pub fn of(shaped: &Run, unshaped: &Run, impact: &TestImpact) -> Option<Self> {
-        let control = unshaped.impacts.iter().find(|other| other.kernel == impact.kernel)?;
-        let loaded = |run: &Run| -> Option<(f64, Direction)> {
-            let test = run.tests.iter().find(|test| test.kernel == impact.kernel && !test.load.is_empty())?;
-            Some((test.summary.as_ref()?.avg, test.direction))
+        let kernel = impact.kernel;
+        let pairs: Vec<(f64, f64)> = shaped
+            .placements
+            .iter()
+            .zip(&unshaped.placements)
+            .filter(|(with, without)| with.seed == without.seed)
+            .filter_map(|(with, without)| Some((added(with, kernel)?, added(without, kernel)?)))
+            .collect();
+        let headline = |run: &Run| run.impact(kernel, Statistic::HEADLINE).map(|of| of.factor);
+        let (with, without) = (headline(shaped)?, headline(unshaped)?);
+        let mean = |of: fn(&(f64, f64)) -> f64| {
+            (!pairs.is_empty()).then(|| pairs.iter().map(of).sum::<f64>() / pairs.len() as f64)
         };
-        let ((slow, direction), (fast, _)) = (loaded(shaped)?, loaded(unshaped)?);
-        let (with, without) = (impact.impact.avg.factor, control.impact.avg.factor);
+        let (added_ns, control_added_ns) = (mean(|pair| pair.0), mean(|pair| pair.1));
+        let interval = share_interval(&pairs);
         Some(Verdict {
-            kernel: impact.kernel,
+            kernel,
             title: impact.title.clone(),
             run: None,
             shaped: with,
             unshaped: without,
-            loaded_ratio: direction.factor(fast, slow),
-            cause: cause(with, without),
+            added_ns,
+            control_added_ns,
+            control_share: added_ns.zip(control_added_ns).map(|(with, without)| without / with),
+            control_share_interval: interval,
+            cause: cause(with, interval),
         })
     }
 }
 
-fn cause(shaped: f64, unshaped: f64) -> Cause {
-    if shaped < WORTH_EXPLAINING {
-        Cause::NoImpact
-    } else if unshaped - 1.0 < (shaped - 1.0) / 2.0 {
-        Cause::Network
-    } else {
-        Cause::Cpu
+/// What load adds on one placement, in time.
+fn added(placement: &super::PlacementRecord, kernel: Canary) -> Option<f64> {
+    let time = |phase| {
+        let figure = placement.test(kernel, phase)?.summary.as_ref()?.get(Statistic::HEADLINE)?;
+        Some(match kernel.info().direction {
+            Direction::Latency => figure * 1e3,
+            Direction::Bandwidth => 1e9 / figure,
+        })
+    };
+    Some(time(Phase::Loaded)? - time(Phase::Isolated)?)
+}
+
+/// Fieller's 95% interval of the mean of the seconds over the mean of the firsts; nothing where the firsts may be none.
+fn share_interval(pairs: &[(f64, f64)]) -> Option<Interval> {
+    if pairs.len() < 3 {
+        return None;
+    }
+    let count = pairs.len() as f64;
+    let mean = |of: &dyn Fn(&(f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>() / count;
+    let (whole, part) = (mean(&|pair| pair.0), mean(&|pair| pair.1));
+    let square = t95(count - 1.0).powi(2) / (count - 1.0);
+    let (ww, wp, pp) = (
+        square * mean(&|pair| (pair.0 - whole).powi(2)),
+        square * mean(&|pair| (pair.0 - whole) * (pair.1 - part)),
+        square * mean(&|pair| (pair.1 - part).powi(2)),
+    );
+    let (a, b, c) = (whole * whole - ww, whole * part - wp, part * part - pp);
+    let root = b * b - a * c;
+    (whole > 0.0 && a > 0.0 && root >= 0.0)
+        .then(|| Interval { low: (b - root.sqrt()) / a, high: (b + root.sqrt()) / a })
+}
+
+fn cause(shaped: f64, control: Option<Interval>) -> Cause {
+    match control {
+        _ if shaped < WORTH_EXPLAINING => Cause::NoImpact,
+        Some(interval) if interval.high < 0.5 => Cause::Network,
+        Some(interval) if interval.low > 0.5 => Cause::Cpu,
+        _ => Cause::Undecided,
     }
 }
 
@@ -147,11 +203,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_impact_that_the_control_shows_too_is_the_processors() {
-        assert_eq!(cause(88.0, 2.3), Cause::Network);
-        assert_eq!(cause(12.0, 8.6), Cause::Cpu);
-        assert_eq!(cause(2.3, 2.3), Cause::Cpu);
-        assert_eq!(cause(1.1, 0.9), Cause::NoImpact);
-        assert_eq!(cause(3.0, 0.7), Cause::Network);
+    fn added_time_decides_and_not_the_ratio_of_ratios() {
+        // 40 -> 120 ns/B shaped, 1 -> 2 unshaped: twice as slow, and 1.25% of the added time.
+        let pairs = [(80.0, 1.0), (84.0, 1.1), (76.0, 0.9)];
+        let interval = share_interval(&pairs).unwrap();
+        assert!(!interval.excludes(0.0125) && interval.high < 0.05, "{interval:?}");
+        assert_eq!(cause(3.0, Some(interval)), Cause::Network);
+        let pairs = [(80.0, 70.0), (84.0, 75.0), (76.0, 69.0)];
+        assert_eq!(cause(3.0, share_interval(&pairs)), Cause::Cpu);
+    }
+
+    #[test]
+    fn placements_that_disagree_decide_nothing() {
+        let pairs = [(80.0, 5.0), (20.0, 30.0), (100.0, 55.0)];
+        assert_eq!(cause(3.0, share_interval(&pairs)), Cause::Undecided);
+        assert_eq!(share_interval(&[(80.0, 1.0), (84.0, 1.1)]), None, "two placements are too few");
+        assert_eq!(share_interval(&[(1.0, 1.0), (-1.0, 1.1), (0.5, 1.0)]), None, "nothing was added");
+        assert_eq!(cause(1.2, Some(Interval { low: 0.0, high: 0.1 })), Cause::NoImpact);
     }
 }

@@ -10,6 +10,7 @@ mod file;
 mod histogram;
 mod lab;
 mod models;
+mod placements;
 mod query;
 mod read;
 #[cfg(test)]
@@ -31,10 +32,12 @@ pub use lab::{Cause, ControlRecord, LabRecord, PhaseCounters, Verdict};
 pub use models::{
     ContentionResult, EdgeResult, Estimate, FitResult, GraphResult, MaxRateResult, ModelResults, RegimeResult,
 };
+pub use placements::{BlockRecord, Headline, KindSpread, PlacementRecord, PlacementTest, TimeCongested};
 pub use read::{parse, read};
 
-/// Changes when a reader of the old form would misread the new one.
-pub const SCHEMA_VERSION: u32 = 1;
+/// Changes when a reader of the old form would misread the new one. Version 1 had one placement and no figures by time;
+/// its files are still read.
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// A whole result file.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -50,7 +53,7 @@ pub struct ResultFile {
     pub started: String,
     /// How long it took, in seconds.
     pub duration_s: f64,
-    /// The seed of placement and rings; the same seed on the same nodes gives the same of both.
+    /// The seed of placements and rings; the same seed on the same nodes gives the same of both.
     pub seed: u64,
     /// What was run; without tests for a study.
     pub plan: Plan,
@@ -106,7 +109,7 @@ pub struct System {
     pub ranks: usize,
     /// What started the ranks.
     pub launcher: String,
-    /// Nodes in the order of their first rank.
+    /// Nodes in the order of their first rank, with their roles on the first placement.
     pub nodes: Vec<Node>,
     /// Rank 0's host.
     pub host: HostFacts,
@@ -144,8 +147,11 @@ pub struct Run {
     pub tests: Vec<Test>,
     /// Congestors measured alone.
     pub congestors: Vec<CongestorLoad>,
-    /// Impact of the load on each canary that ran in both states.
+    /// Impact of the load on each canary that ran in both states, over all placements.
     pub impacts: Vec<TestImpact>,
+    /// What each placement gave, in the order they were measured. Comparisons pair them.
+    #[serde(default)]
+    pub placements: Vec<PlacementRecord>,
 }
 
 /// What a transport says about itself.
@@ -189,7 +195,7 @@ pub struct Test {
     /// The figures another program printed, when they are all there is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub printed: Option<Printed>,
-    /// Consecutive parts of the test, for resampling.
+    /// Its parts: one for each placement, or consecutive passes where there is only one.
     pub batches: Vec<BatchRecord>,
     /// What the congestors delivered meanwhile; empty when isolated.
     pub load: Vec<CongestorLoad>,
@@ -231,6 +237,15 @@ pub struct CongestorLoad {
     pub seconds: f64,
     /// Delivered bytes over time, over all its ranks together.
     pub delivered_mib_per_s: f64,
+    /// The least that was delivered in any whole slice of that time; absent when it was shorter than a slice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least_mib_per_s: Option<f64>,
+    /// How long a slice is, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slice_s: Option<f64>,
+    /// Whether the load was steady when the canaries were released. Absent where no canary waited for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady: Option<bool>,
     /// Bandwidth of single iterations, MiB/s per rank that moves payload.
     pub summary: Option<Summary>,
 }
@@ -244,4 +259,7 @@ pub struct TestImpact {
     pub title: String,
     /// Factors with confidence intervals.
     pub impact: Impact,
+    /// What is claimed first, with all that tells how far to trust it. Absent in results before there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headline: Option<Headline>,
 }

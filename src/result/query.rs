@@ -3,10 +3,10 @@
 use hdrhistogram::Histogram;
 use tailback_transport::{Bytes, Description};
 
-use super::{ResultFile, Run, Test, TransportFacts};
+use super::{Headline, PlacementRecord, ResultFile, Run, Test, TransportFacts};
 use crate::engine::Phase;
 use crate::kernel::Canary;
-use crate::stats::{Batched, Factor, Statistic};
+use crate::stats::{Factor, Statistic};
 
 impl ResultFile {
     /// Canaries of the file's runs, in the order of their first test.
@@ -46,10 +46,28 @@ impl Run {
         self.tests.iter().find(|test| test.kernel == kernel && test.phase == phase)
     }
 
+    /// The headline of a kernel, where there is one.
+    pub fn headline(&self, kernel: Canary) -> Option<&Headline> {
+        self.impacts.iter().find(|impact| impact.kernel == kernel)?.headline.as_ref()
+    }
+
+    /// Each placement's factor, in their order; nothing unless every placement has one.
+    pub fn factors(&self, kernel: Canary, statistic: Statistic) -> Option<Vec<f64>> {
+        let factors: Option<Vec<f64>> = self.placements.iter().map(|of| of.factor(kernel, statistic)).collect();
+        factors.filter(|factors| !factors.is_empty())
+    }
+
+    /// Each placement's figure in a state, in their order; nothing unless every placement has one.
+    pub fn figures(&self, kernel: Canary, phase: Phase, statistic: Statistic) -> Option<Vec<f64>> {
+        let figure = |of: &PlacementRecord| of.test(kernel, phase)?.summary.as_ref()?.get(statistic);
+        let figures: Option<Vec<f64>> = self.placements.iter().map(figure).collect();
+        figures.filter(|figures| !figures.is_empty())
+    }
+
     /// The impact factor of a kernel: the stored one, or the quotient of printed figures.
     pub fn impact(&self, kernel: Canary, statistic: Statistic) -> Option<Factor> {
         if let Some(of) = self.impacts.iter().find(|impact| impact.kernel == kernel) {
-            return Some(of.impact.get(statistic));
+            return of.impact.get(statistic);
         }
         let (calm, busy) = (self.test(kernel, Phase::Isolated)?, self.test(kernel, Phase::Loaded)?);
         let factor = calm.direction.factor(calm.figure(statistic)?, busy.figure(statistic)?);
@@ -66,21 +84,17 @@ impl Test {
                 Statistic::Avg => Some(printed.avg),
                 Statistic::P99 => Some(printed.p99),
                 Statistic::P999 => printed.p999,
-                Statistic::P50 | Statistic::P90 => None,
+                _ => None,
             }
         };
-        self.summary.as_ref().map(|summary| summary.get(statistic)).or_else(printed)
+        match &self.summary {
+            Some(summary) => summary.get(statistic),
+            None => printed(),
+        }
     }
 
     /// All samples, where they were kept. The reader has made sure that they decode.
     pub fn samples(&self) -> Option<Histogram<u64>> {
         self.histogram.as_ref()?.decode().ok().filter(|histogram| !histogram.is_empty())
-    }
-
-    /// The batches, for resampling.
-    pub fn batched(&self) -> Batched {
-        let decoded: Vec<(Histogram<u64>, Option<f64>)> =
-            self.batches.iter().filter_map(|batch| Some((batch.histogram.decode().ok()?, batch.avg))).collect();
-        Batched::of_histograms(decoded.iter().map(|(histogram, avg)| (histogram, *avg)))
     }
 }

@@ -41,7 +41,7 @@ pub fn parse(bytes: &[u8], path: &str) -> Result<ResultFile, ResultError> {
     // The version first: another version's fields would only confuse the message.
     let version: Version = serde_json::from_str(text).map_err(damaged)?;
     match version.schema_version {
-        Some(found) if found.as_u64() == Some(u64::from(SCHEMA_VERSION)) => {}
+        Some(found) if found.as_u64().is_some_and(|found| (1..=u64::from(SCHEMA_VERSION)).contains(&found)) => {}
         Some(found) if found.is_u64() => {
             return Err(ResultError::Version { path: path.into(), found: found.as_u64().unwrap_or_default() });
         }
@@ -93,7 +93,7 @@ mod tests {
             ("{\"hello\": 1}".into(), "another program wrote it"),
             ("{\"schema_version\": \"one\"}".into(), "another program wrote it"),
             ("{\"schema_version\": 1}".into(), "missing field"),
-            (text.replace("\"schema_version\":1", "\"schema_version\":2"), "has schema version 2"),
+            (text.replace("\"schema_version\":2", "\"schema_version\":3"), "has schema version 3"),
             (text.replace("\"histogram\":\"H", "\"histogram\":\"#"), "histogram is no base64"),
             (text.replace("\"histogram\":\"HISTF", "\"histogram\":\"AAAAA"), "damaged histogram"),
         ] {

@@ -2,15 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use tailback_transport::Description;
+use tailback_transport::{Description, Nanos};
 
-use super::{Build, Command, HostFacts, Node, NodeRole, ResultFile, RunBuilder, SCHEMA_VERSION, System};
-use crate::engine::{Load, Measured, Phase, Tally};
+use super::{
+    Build, Command, HostFacts, Node, NodeRole, PlacementRecord, ResultFile, RunBuilder, SCHEMA_VERSION, System,
+};
+use crate::engine::{Load, Measured, Phase, Slices, Tally};
 use crate::kernel::Canary;
 use crate::plan::{Plan, Preset};
 use crate::stats::{Direction, Samples};
 
-/// Samples of 16 passes around `base_ns`: a fixed, skewed pattern, passes a little uneven.
+/// How many placements every file has.
+const PLACEMENTS: u32 = 5;
+
+/// Samples of 15 passes around `base_ns`: a fixed, skewed pattern, passes a little uneven.
 pub fn samples(base_ns: f64, direction: Direction) -> Samples {
     let mut samples = Samples::new();
     for pass in 0..15u32 {
@@ -29,24 +34,35 @@ pub fn file(backend: &str, protocol: Option<&str>, impact: f64) -> ResultFile {
 
 /// The same, with an impact for each kernel.
 pub fn file_of(backend: &str, protocol: Option<&str>, impact: impl Fn(Canary) -> f64) -> ResultFile {
-    let plan = Preset::Gpcnet.plan();
+    let plan = Plan { placements: PLACEMENTS, blocks: 2, ..Preset::Gpcnet.plan() };
     let mut details = BTreeMap::new();
     protocol.map(|name| details.insert("protocol".to_owned(), name.to_owned()));
     let description = Description { backend: backend.into(), library: "synthetic 1.0".into(), details };
-    let mut builder = RunBuilder::new(&plan, 1, description, None);
-    for phase in [Phase::Isolated, Phase::Loaded] {
-        for (at, test) in plan.canaries.iter().enumerate() {
-            let direction = test.kernel.info().direction;
-            let base = if direction == Direction::Latency { 2000.0 } else { 1_000_000.0 };
-            let times = if phase == Phase::Loaded { impact(test.kernel) } else { 1.0 };
-            let load = |_| (phase == Phase::Loaded).then(|| load(times));
-            let tally = Tally {
-                canary: Some(samples(base * times, direction)),
-                wall_ns: 1_000_000_000,
-                loads: (0..plan.congestors.len()).map(load).collect(),
-            };
-            builder.add(Measured { phase, canary: Some(at), congestor: None, tally: (&tally).into() });
+    let mut builder = RunBuilder::new(&plan, description, None);
+    for place in 0..PLACEMENTS {
+        let mut phases = Vec::new();
+        // Placements differ a little, evenly around the impact, and never quite alike on two backends.
+        let apart = f64::from(place) - f64::from(PLACEMENTS - 1) / 2.0;
+        let own = f64::from((place * 7 + backend.len() as u32 + protocol.map_or(0, str::len) as u32) % 5) - 2.0;
+        let effect = (0.04 * apart + 0.005 * own).exp();
+        for (block, phase) in [Phase::Isolated, Phase::Loaded, Phase::Loaded, Phase::Isolated].into_iter().enumerate() {
+            for (at, test) in plan.canaries.iter().enumerate() {
+                let direction = test.kernel.info().direction;
+                let base = if direction == Direction::Latency { 2000.0 } else { 1_000_000.0 };
+                let times = if phase == Phase::Loaded { impact(test.kernel) * effect } else { 1.0 };
+                let load = |_| (phase == Phase::Loaded).then(|| load(times));
+                let tally = Tally {
+                    canary: Some(samples(base * times, direction)),
+                    wall_ns: 100_000_000,
+                    settled_ns: 0,
+                    loads: (0..plan.congestors.len()).map(load).collect(),
+                };
+                phases.push(Measured { phase, canary: Some(at), congestor: None, block, tally: (&tally).into() });
+            }
         }
+        let roles = system(&plan).nodes.into_iter().map(|node| node.roles).collect();
+        let kind = "canaries anywhere".to_owned();
+        builder.add_phases(PlacementRecord { seed: u64::from(place), kind, roles, tests: Vec::new() }, phases);
     }
     let run = builder.finish();
     ResultFile {
@@ -68,7 +84,10 @@ pub fn file_of(backend: &str, protocol: Option<&str>, impact: impl Fn(Canary) ->
 }
 
 fn load(times: f64) -> Load {
-    Load { ranks: 2, bytes: (1e9 / times) as u64, seconds: 2.0, samples: samples(2e6, Direction::Bandwidth).flatten() }
+    let mut slices = Slices::new(Nanos(100_000_000));
+    slices.add(Nanos(1_000_000_000), 1e9 / times);
+    let samples = samples(2e6, Direction::Bandwidth).flatten();
+    Load { ranks: 2, bytes: (1e9 / times) as u64, seconds: 2.0, samples, slices, steady: true }
 }
 
 fn system(plan: &Plan) -> System {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::spread::{around, welch};
 use super::student::t95;
-use super::{Figure, Interval, Samples};
+use super::{Interval, Samples, Statistic};
 
 /// Fewer batches on either side say too little about their spread.
 pub const FEWEST_BATCHES: usize = 8;
@@ -72,8 +72,8 @@ pub fn sums(samples: &Samples) -> Vec<Sum> {
 }
 
 /// The interval of `figure` on one placement, where it can have one.
-pub fn one_placement(figure: Figure, isolated: &Samples, loaded: &Samples) -> Result<OnePlacement, Withheld> {
-    if figure != Figure::Avg {
+pub fn one_placement(figure: Statistic, isolated: &Samples, loaded: &Samples) -> Result<OnePlacement, Withheld> {
+    if figure != Statistic::Avg {
         return Err(Withheld::Percentile);
     }
     jackknife(&sums(isolated), &sums(loaded))
@@ -175,8 +175,8 @@ mod tests {
         assert!(matches!(jackknife(&fine, &rising), Err(Withheld::Autocorrelated { lag1 }) if lag1 > 0.5));
         assert_eq!(jackknife(&even(&[0.0; 8]), &fine), Err(Withheld::NotPositive));
         let (none, some) = (Samples::new(), Samples::new());
-        assert_eq!(one_placement(Figure::P99, &none, &some), Err(Withheld::Percentile));
-        assert_eq!(one_placement(Figure::Avg, &none, &some), Err(Withheld::TooFewBatches { batches: 0 }));
+        assert_eq!(one_placement(Statistic::P99, &none, &some), Err(Withheld::Percentile));
+        assert_eq!(one_placement(Statistic::Avg, &none, &some), Err(Withheld::TooFewBatches { batches: 0 }));
         assert!(Withheld::Autocorrelated { lag1: 0.456 }.to_string().contains("0.46"));
     }
 
@@ -188,7 +188,7 @@ mod tests {
             samples.close_pass(None);
         }
         assert_eq!(sums(&samples)[1], Sum { sum: 5500.0, count: 5.0 });
-        let found = one_placement(Figure::Avg, &samples, &samples).unwrap();
+        let found = one_placement(Statistic::Avg, &samples, &samples).unwrap();
         assert!((found.factor - 1.0).abs() < 1e-9 && found.lag1 < 0.0);
     }
 

@@ -7,35 +7,35 @@
 //! Samples are kept in a fixed number of batches of consecutive passes (a pass is one visit of a ring). Memory does
 //! not grow with the run.
 //!
-//! From samples to a claim: [`Figure`] reads a number off the samples of one placement in one state, loaded over
+//! From samples to a claim: [`Statistic`] reads a number off the samples of one placement in one state, loaded over
 //! isolated is that placement's factor, and [`Spread`] makes an interval of the factors of several placements, which
 //! are what is independent in a run. Everything that decides is here as a pure function, and `tests/coverage` puts
 //! processes of known truth through it.
 
 mod batches;
-mod bootstrap;
 mod drift;
-mod figure;
 mod gate;
 mod impact;
+mod interval;
 mod many;
 mod samples;
 mod share;
 mod spread;
+mod statistic;
 mod student;
 mod summary;
 mod time;
 
 pub use batches::{FEWEST_BATCHES, MOST_LAG1, OnePlacement, Sum, Withheld, jackknife, lag1, one_placement, sums};
-pub use bootstrap::{Batched, Interval, bootstrap};
 pub use drift::{NotReportable, moved, reportable};
-pub use figure::{Figure, carries, pooled};
 pub use gate::{FailsIf, Outcome};
-pub use impact::{Factor, Impact, Side, impact};
+pub use impact::{Factor, Impact};
+pub use interval::Interval;
 pub use many::{AllPairs, FAMILY_ERROR, Pair, holm};
 pub use samples::{Batch, Samples, SamplesError};
 pub use share::{Design, NoShare, RawCells, Scale, Share, Shares};
 pub use spread::{FEWEST_PLACEMENTS, Ratio, Spread, paired, unpaired};
+pub use statistic::{Statistic, carries, pooled};
 pub use student::{t95, two_sided_p, two_sided_t};
-pub use summary::{Direction, Statistic, Summary};
+pub use summary::{Direction, Summary, Times};
 pub use time::{TimeView, Weight};

@@ -69,6 +69,11 @@ impl Batch {
         (self.passes.1 > 0).then(|| self.passes.0 / self.passes.1 as f64)
     }
 
+    /// Passes closed, added up over ranks.
+    pub(super) fn closed(&self) -> u64 {
+        self.passes.1
+    }
+
     /// Smallest and largest sample, exact.
     pub fn extremes_ns(&self) -> Option<(u64, u64)> {
         self.extremes_ns

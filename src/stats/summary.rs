@@ -4,8 +4,8 @@ use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Samples;
 use super::time::middle_ns;
+use super::{Batch, Samples, Statistic, TimeView, Weight};
 
 /// Whether a figure is a time (less is better) or a rate (more is better).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -51,45 +51,6 @@ impl Direction {
     }
 }
 
-/// A figure that an impact factor is computed for.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[allow(missing_docs)]
-pub enum Statistic {
-    Avg,
-    P50,
-    P90,
-    P99,
-    P999,
-}
-
-impl Statistic {
-    /// All of them, in the order of their columns.
-    pub const ALL: [Statistic; 5] = [Statistic::Avg, Statistic::P50, Statistic::P90, Statistic::P99, Statistic::P999];
-
-    /// The fraction of samples at least as good, for percentiles.
-    pub fn quantile(self) -> Option<f64> {
-        match self {
-            Statistic::Avg => None,
-            Statistic::P50 => Some(0.5),
-            Statistic::P90 => Some(0.9),
-            Statistic::P99 => Some(0.99),
-            Statistic::P999 => Some(0.999),
-        }
-    }
-
-    /// As the user types it.
-    pub fn key(self) -> &'static str {
-        match self {
-            Statistic::Avg => "avg",
-            Statistic::P50 => "p50",
-            Statistic::P90 => "p90",
-            Statistic::P99 => "p99",
-            Statistic::P999 => "p999",
-        }
-    }
-}
-
 /// What a test measured. Percentiles count from the good end: p99 is the figure that 99% of samples are at least as
 /// good as, for latencies and bandwidths alike. `best` and `worst` are exact.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -97,6 +58,10 @@ impl Statistic {
 pub struct Summary {
     /// Samples taken, over all ranks.
     pub samples: u64,
+    /// Timed iterations of each rank: what is independent of how many ranks took part. Absent in results before this was
+    /// kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iterations: Option<u64>,
     /// Passes (visits of a ring) every rank made.
     pub passes: u64,
     /// Mean over passes and ranks of each pass's own mean: GPCNeT's Avg.
@@ -111,23 +76,54 @@ pub struct Summary {
     pub worst: f64,
     /// The worst batch's Avg: how uneven the test was over time.
     pub worst_batch_avg: f64,
+    /// The same samples by time. Absent in results before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<Times>,
+}
+
+/// What a message that comes at a random moment meets: samples weighted by how long they lasted.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub struct Times {
+    pub avg: f64,
+    pub p50: f64,
+    pub p75: f64,
+    pub p90: f64,
+}
+
+impl Times {
+    /// Of a histogram of ns; nothing when it is empty.
+    pub fn of(histogram: &Histogram<u64>, direction: Direction, weight: Weight) -> Option<Self> {
+        let view = TimeView::of(histogram, weight)?;
+        let at = |quantile: f64| direction.figure(view.quantile_ns(quantile));
+        Some(Times { avg: direction.figure(view.mean_ns()), p50: at(0.5), p75: at(0.75), p90: at(0.9) })
+    }
 }
 
 impl Summary {
     /// The summary of merged samples; nothing when there is no sample.
     pub fn of(samples: &Samples, direction: Direction) -> Option<Self> {
-        let total = samples.total();
+        let batches: Vec<&Batch> = samples.batches().collect();
+        Self::of_batches(&batches, samples.passes(), direction, Weight::Length)
+    }
+
+    /// The summary of samples in parts, in which every rank made `passes` passes.
+    pub fn of_batches(batches: &[&Batch], passes: u64, direction: Direction, weight: Weight) -> Option<Self> {
+        let total = Batch::joined(batches.iter().copied());
         let (fastest, slowest) = total.extremes_ns()?;
         let at = |quantile: f64| direction.figure(quantile_ns(total.histogram(), quantile));
-        let batch_avgs = samples.batches().filter_map(super::Batch::pass_mean);
+        let batch_avgs = batches.iter().filter_map(|batch| batch.pass_mean());
         let worst_batch_avg = match direction {
             Direction::Latency => batch_avgs.fold(f64::NEG_INFINITY, f64::max),
             Direction::Bandwidth => batch_avgs.fold(f64::INFINITY, f64::min),
         };
         let mean = direction.figure(total.mean_ns());
+        let samples = total.histogram().len();
         Some(Summary {
-            samples: total.histogram().len(),
-            passes: samples.passes(),
+            samples,
+            // Every rank closed the same passes, so their sum tells how many ranks took samples.
+            iterations: Some(samples * passes / total.closed().max(passes).max(1)),
+            passes,
             avg: total.pass_mean().unwrap_or(mean),
             mean,
             best: direction.figure(fastest as f64),
@@ -137,17 +133,28 @@ impl Summary {
             p999: at(0.999),
             worst: direction.figure(slowest as f64),
             worst_batch_avg: if worst_batch_avg.is_finite() { worst_batch_avg } else { mean },
+            times: Times::of(total.histogram(), direction, weight),
         })
     }
 
-    /// One of the figures.
-    pub fn get(&self, statistic: Statistic) -> f64 {
+    /// One of the figures; nothing where there are too few iterations to carry it. An average is over all samples: for a
+    /// bandwidth, bytes over time.
+    pub fn get(&self, statistic: Statistic) -> Option<f64> {
+        let carried = |value: f64| {
+            let quantile = statistic.quantile().unwrap_or(0.0);
+            let enough = quantile <= 0.5 || super::carries(self.iterations.unwrap_or(self.samples), quantile);
+            enough.then_some(value)
+        };
         match statistic {
-            Statistic::Avg => self.avg,
-            Statistic::P50 => self.p50,
-            Statistic::P90 => self.p90,
-            Statistic::P99 => self.p99,
-            Statistic::P999 => self.p999,
+            Statistic::Avg => Some(self.mean),
+            Statistic::P50 => Some(self.p50),
+            Statistic::P90 => carried(self.p90),
+            Statistic::P99 => carried(self.p99),
+            Statistic::P999 => carried(self.p999),
+            Statistic::TimeAvg => self.times.map(|times| times.avg),
+            Statistic::TimeP50 => self.times.map(|times| times.p50),
+            Statistic::TimeP75 => self.times.map(|times| times.p75),
+            Statistic::TimeP90 => self.times.map(|times| times.p90),
         }
     }
 }

@@ -40,7 +40,7 @@ fn plain(request: &Request, why: &str) -> Result<u8, String> {
         return Err("a job has at least 1 rank: give -n N".into());
     }
     let mut command = this_command()?;
-    command.extend(request.fixed(&plan, request.any_seed()));
+    command.extend(request.fixed(&plan));
     if plan.ranks_per_node.is_none() {
         command.extend(["--ranks-per-node".into(), "1".into()]);
     }

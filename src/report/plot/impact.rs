@@ -1,4 +1,4 @@
-//! Impact bars on a log axis, one plot per canary: every run's average and 99th percentile, with intervals.
+//! Impact bars on a log axis, one plot per canary: every run's headline, average and 99th percentile, with intervals.
 
 use super::axis::{LogAxis, label};
 use super::{Plot, WIDTH, bar, fit, line, text};
@@ -11,17 +11,17 @@ use crate::text::{factor, with_interval};
 const LEFT: f64 = 8.0;
 /// Room for the value behind the longest bar.
 const RIGHT: f64 = WIDTH - 76.0;
-const GROUP: f64 = 46.0;
+const GROUP: f64 = 59.0;
 
 struct Group {
     name: String,
     class: &'static str,
-    factors: [Option<Factor>; 2],
+    factors: [Option<Factor>; 3],
 }
 
 /// The impact on one canary, over all sides and published systems that have it.
 pub fn impact(kernel: Canary, sides: &[Side<'_>], systems: &[System]) -> Option<Plot> {
-    const SHOWN: [Statistic; 2] = [Statistic::Avg, Statistic::P99];
+    const SHOWN: [Statistic; 3] = [Statistic::HEADLINE, Statistic::Avg, Statistic::P99];
     let own = sides.iter().map(|side| Group {
         name: side.label.clone(),
         class: "own",
@@ -65,24 +65,19 @@ fn has_any(group: &Group) -> bool {
 
 fn told(group: &Group) -> String {
     let value = |of: Option<Factor>| of.map_or_else(|| "unknown".into(), |of| factor(of.factor));
-    format!("{}: average {}, p99 {}", group.name, value(group.factors[0]), value(group.factors[1]))
+    let [headline, average, p99] = group.factors.map(value);
+    format!("{}: by time {headline}, average {average}, p99 {p99}", group.name)
 }
 
 fn draw(group: &Group, top: f64, axis: &LogAxis) -> String {
     let mut out = text(LEFT, top + 10.0, "start", "name", &fit(&group.name, 60));
-    for (at, (name, of)) in ["average", "p99"].into_iter().zip(group.factors).enumerate() {
+    const BARS: [(&str, &str); 3] = [("75th percentile by time", "time-p75"), ("average", "avg"), ("p99", "p99")];
+    for (at, ((name, key), of)) in BARS.into_iter().zip(group.factors).enumerate() {
         let Some(of) = of else { continue };
         let (y, height) = (top + 14.0 + 13.0 * at as f64, 11.0);
         let (from, to) = (axis.at(1.0), axis.at(of.factor));
         let title = format!("{}, {name}: {}", group.name, with_interval(of));
-        out += &bar(
-            from.min(to),
-            y,
-            (to - from).abs(),
-            height,
-            &format!("{} {}", group.class, ["avg", "p99"][at]),
-            &title,
-        );
+        out += &bar(from.min(to), y, (to - from).abs(), height, &format!("{} {key}", group.class), &title);
         let mut end = from.max(to);
         if let Some(interval) = of.interval {
             let (low, high) = (axis.at(interval.low), axis.at(interval.high));
@@ -92,7 +87,7 @@ fn draw(group: &Group, top: f64, axis: &LogAxis) -> String {
             out += &line((high, middle - 3.0), (high, middle + 3.0), "whisker");
             end = end.max(high);
         }
-        out += &text(end + 5.0, y + 9.0, "start", "value", &format!("{} {}", factor(of.factor), ["avg", "p99"][at]));
+        out += &text(end + 5.0, y + 9.0, "start", "value", &format!("{} {key}", factor(of.factor)));
     }
     out
 }

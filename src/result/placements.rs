@@ -1,0 +1,153 @@
+//! What a result keeps of each placement, and what all of them say together.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{CongestorLoad, NodeRole};
+use crate::engine::Phase;
+use crate::kernel::Canary;
+use crate::stats::{Direction, NotReportable, Spread, Statistic, Summary, TimeView, moved, reportable};
+
+/// One placement.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct PlacementRecord {
+    /// The seed of what was drawn for it.
+    pub seed: u64,
+    /// What kind it is, by what is known of the topology: factors of unlike kinds answer different questions.
+    pub kind: String,
+    /// What each node did, in the order of the system's nodes; several where roles share a node.
+    pub roles: Vec<Vec<NodeRole>>,
+    /// What was measured on it.
+    pub tests: Vec<PlacementTest>,
+}
+
+impl PlacementRecord {
+    /// The test of a kernel in a state.
+    pub fn test(&self, kernel: Canary, phase: Phase) -> Option<&PlacementTest> {
+        self.tests.iter().find(|test| test.kernel == kernel && test.phase == phase)
+    }
+
+    /// How many times worse a figure is under load here.
+    pub fn factor(&self, kernel: Canary, statistic: Statistic) -> Option<f64> {
+        let of = |phase| self.test(kernel, phase)?.summary.as_ref()?.get(statistic);
+        let factor = kernel.info().direction.factor(of(Phase::Isolated)?, of(Phase::Loaded)?);
+        (factor.is_finite() && factor > 0.0).then_some(factor)
+    }
+}
+
+/// One canary in one state on one placement.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct PlacementTest {
+    /// In what state.
+    pub phase: Phase,
+    /// The kernel.
+    pub kernel: Canary,
+    /// The figures of all its blocks together.
+    pub summary: Option<Summary>,
+    /// Its blocks, in the order they were measured.
+    pub blocks: Vec<BlockRecord>,
+    /// What the congestors delivered meanwhile, over all blocks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub load: Vec<CongestorLoad>,
+}
+
+/// One block: a canary in one state, once.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct BlockRecord {
+    /// When, among the blocks of this canary on this placement, from 0.
+    pub place: usize,
+    /// Wall time in seconds, the slowest rank's.
+    pub wall_s: f64,
+    /// How long the canary ran untimed before it, until the load before it was no longer felt, in seconds.
+    pub settled_s: f64,
+    /// The headline's figure in this block, in the test's unit.
+    pub headline: Option<f64>,
+    /// The median by message.
+    pub p50: Option<f64>,
+}
+
+/// The part of the time, from 0 to 1, in which the canary took more than twice its isolated median by time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TimeCongested {
+    /// In the isolated state: noise of the machine.
+    pub isolated: f64,
+    /// Under load.
+    pub loaded: f64,
+}
+
+impl TimeCongested {
+    /// More than this many times the isolated median is congested.
+    pub const TIMES: f64 = 2.0;
+
+    /// From all samples of both states.
+    pub fn of(isolated: &TimeView, loaded: &TimeView) -> Self {
+        let limit = Self::TIMES * isolated.quantile_ns(0.5);
+        TimeCongested { isolated: isolated.share_above(limit), loaded: loaded.share_above(limit) }
+    }
+}
+
+/// What is claimed first about a canary.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Headline {
+    /// Which figure it is.
+    pub statistic: Statistic,
+    /// The factor over all placements: geometric mean, interval, range, and what one more placement may show.
+    #[serde(flatten)]
+    pub spread: Spread,
+    /// The share of time that the canary was held up.
+    pub congested: Option<TimeCongested>,
+    /// Last isolated block over first, geometric mean over placements; absent with a single isolated block.
+    pub baseline_moved: Option<f64>,
+    /// Why the factor is not to be reported, if it is not.
+    pub not_reportable: Option<NotReportable>,
+    /// The same by kind of placement, where there are several kinds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<KindSpread>,
+}
+
+/// The factor over placements of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub struct KindSpread {
+    pub kind: String,
+    #[serde(flatten)]
+    pub spread: Spread,
+}
+
+impl Headline {
+    /// The headline of a kernel; nothing when no placement has both states.
+    pub fn of(placements: &[PlacementRecord], kernel: Canary, congested: Option<TimeCongested>) -> Option<Self> {
+        let statistic = Statistic::HEADLINE;
+        let factors = |of: &dyn Fn(&&PlacementRecord) -> bool| -> Vec<f64> {
+            placements.iter().filter(of).filter_map(|placement| placement.factor(kernel, statistic)).collect()
+        };
+        let spread = Spread::of(&factors(&|_| true))?;
+        let ends: Vec<(f64, f64)> = placements.iter().filter_map(|placement| ends(placement, kernel)).collect();
+        let logs = ends.iter().map(|(first, last)| moved(*first, *last).ln()).filter(|log| log.is_finite());
+        let baseline = (!ends.is_empty()).then(|| (logs.sum::<f64>() / ends.len() as f64).exp());
+        let not_reportable = baseline.and_then(|moved| reportable(1.0, moved, spread.factor).err());
+        let mut names: Vec<&str> = Vec::new();
+        for placement in placements {
+            if !names.contains(&placement.kind.as_str()) {
+                names.push(&placement.kind);
+            }
+        }
+        let kind = |name: &&str| {
+            let spread = Spread::of(&factors(&|placement| placement.kind == **name))?;
+            Some(KindSpread { kind: (*name).to_owned(), spread })
+        };
+        let kinds = if names.len() > 1 { names.iter().filter_map(kind).collect() } else { Vec::new() };
+        Some(Headline { statistic, spread, congested, baseline_moved: baseline, not_reportable, kinds })
+    }
+}
+
+/// The headline's figure in the first and in the last isolated block, so that more is worse.
+fn ends(placement: &PlacementRecord, kernel: Canary) -> Option<(f64, f64)> {
+    let blocks = &placement.test(kernel, Phase::Isolated)?.blocks;
+    let [first, .., last] = &blocks[..] else { return None };
+    let (first, last) = (first.headline?, last.headline?);
+    Some(match kernel.info().direction {
+        Direction::Latency => (first, last),
+        Direction::Bandwidth => (1.0 / first, 1.0 / last),
+    })
+}
