@@ -42,8 +42,19 @@ impl Draw {
 }
 
 fn observe(draw: &mut Draw, model: Model, values: &Values, sizes: &[usize], repeats: usize) -> Vec<Observation> {
+    observe_pairs(draw, model, values, sizes, PAIRS, repeats)
+}
+
+fn observe_pairs(
+    draw: &mut Draw,
+    model: Model,
+    values: &Values,
+    sizes: &[usize],
+    most: usize,
+    repeats: usize,
+) -> Vec<Observation> {
     let mut out = Vec::new();
-    for pairs in 1..=PAIRS {
+    for pairs in 1..=most {
         for &bytes in sizes {
             for _ in 0..repeats {
                 let seconds = values.seconds(model, pairs, bytes) * (1.0 + NOISE * draw.normal());
@@ -154,6 +165,32 @@ fn intervals_hold_the_truth_about_as_often_as_they_say() {
     let part = f64::from(held) / f64::from(count);
     eprintln!("intervals hold the truth in {:.1}%", 100.0 * part);
     assert!((0.90..=0.99).contains(&part), "{part}");
+}
+
+/// As a run in the lab has it: up to four pairs, a handful of sizes, and the median of five of each.
+#[test]
+fn intervals_from_few_medians_hold_the_truth_as_well() {
+    for weighting in [Weighting::InverseSize, Weighting::Relative] {
+        let (mut held, mut count) = ([0u32; 3], 0u32);
+        for set in 0..5 * SETS {
+            let mut draw = Draw(ChaCha8Rng::seed_from_u64(2000 + set));
+            let mut truth = parameters(&mut draw, Model::MaxRate, Regime::Rendezvous);
+            truth.node = Some(truth.first * draw.between(1.4, 3.0));
+            let seen = observe_pairs(&mut draw, Model::MaxRate, &truth, &sizes(&truth, Model::MaxRate), 4, 5);
+            let found = fit(Model::MaxRate, weighting, &medians(&seen)).unwrap();
+            let Some(node) = found.node else { continue };
+            count += 1;
+            let parameters =
+                [(found.latency, truth.latency), (found.first, truth.first), (node, truth.node.expect("it binds"))];
+            for (held, (found, truth)) in held.iter_mut().zip(parameters) {
+                *held += u32::from(found.low.unwrap() <= truth && truth <= found.high.unwrap());
+            }
+        }
+        let part = held.map(|held| f64::from(held) / f64::from(count));
+        eprintln!("{weighting:?}: a, R_C, R_N hold the truth in {part:.3?} of {count}");
+        assert!(count > 4 * SETS as u32, "the node was seen in {count} only");
+        assert!(part.iter().all(|part| (0.92..=0.99).contains(part)), "{weighting:?}: {part:?}");
+    }
 }
 
 #[test]
