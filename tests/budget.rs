@@ -28,7 +28,7 @@ fn titles(result: &Value, phase: &str) -> usize {
 #[test]
 fn all_canaries_under_all_congestors_on_too_few_cores() {
     let result = measured(
-        "run -n 16 --budget 1s --canaries lat,get-lat,bw,put-bw,bw-sync,nat-bw,allreduce,a2a \
+        "run -n 16 --budget 1s --placements 1 --blocks 1 --canaries lat,get-lat,bw,put-bw,bw-sync,nat-bw,allreduce,a2a \
          --congestors a2a,incast,put-incast,get-bcast,bcast,allreduce",
     );
     assert_in_budget(&result, 1.0);
@@ -48,7 +48,7 @@ fn all_canaries_on_any_number_of_ranks() {
 #[test]
 fn load_tests_on_few_and_odd_numbers_of_ranks() {
     for (line, canaries) in [("-n 4", 2), ("-n 5", 2), ("-n 7", 2), ("-n 4 --ranks-per-node 2", 2)] {
-        let result = measured(&format!("run {line} --budget 300ms"));
+        let result = measured(&format!("run {line} --placements 1 --blocks 1 --budget 300ms"));
         assert_in_budget(&result, 0.3);
         let nodes = result["system"]["nodes"].as_array().unwrap();
         let measuring = nodes.iter().filter(|node| node["roles"].as_array().unwrap().contains(&"canary".into()));
@@ -62,13 +62,27 @@ fn load_tests_on_few_and_odd_numbers_of_ranks() {
 #[test]
 fn uneven_nodes() {
     // 3, 3, 3 and 1: the upper slices lack the last node.
-    let result = measured("run -n 10 --ranks-per-node 3 --budget 300ms");
+    let result = measured("run -n 10 --ranks-per-node 3 --placements 1 --blocks 1 --budget 300ms");
     assert_in_budget(&result, 0.3);
     let sizes: Vec<usize> =
         result["system"]["nodes"].as_array().unwrap().iter().map(|n| n["ranks"].as_array().unwrap().len()).collect();
     assert_eq!(sizes, [3, 3, 3, 1]);
     let result = measured("network -n 10 --ranks-per-node 3 --budget 300ms");
     assert_in_budget(&result, 0.3);
+}
+
+/// The budget of a test is that of all its blocks together.
+#[test]
+fn placements_and_blocks_share_the_budget() {
+    let result = measured("run -n 8 --canaries lat,allreduce --budget 2s");
+    assert_in_budget(&result, 2.0);
+    let placements = result["runs"][0]["placements"].as_array().unwrap();
+    assert_eq!(placements.len(), 5);
+    for test in placements.iter().flat_map(|placement| placement["tests"].as_array().unwrap()) {
+        let places: Vec<u64> =
+            test["blocks"].as_array().unwrap().iter().map(|block| block["place"].as_u64().unwrap()).collect();
+        assert!(places == [0, 3] || places == [1, 2], "ABBA or its mirror: {places:?}");
+    }
 }
 
 #[test]

@@ -12,7 +12,8 @@ use rustix::process::{Pid, Signal, kill_process};
 const LIMIT: Duration = Duration::from_secs(5);
 /// Signs of life, which carry the phase, come once a second.
 const BEAT: Duration = Duration::from_millis(1500);
-const RUN: &str = "run -n 10 --seed 5 --canaries lat --budget";
+/// One placement, isolated and then loaded, so that a moment has one phase.
+const RUN: &str = "run -n 10 --seed 5 --placements 1 --blocks 1 --canaries lat --budget";
 
 /// Kills a rank and waits for the end of all others.
 fn kill(job: Job, ranks: &[Pid], victim: usize) -> Outcome {
@@ -113,7 +114,7 @@ fn a_rank_killed_at_any_moment_ends_the_job() {
 
 #[test]
 fn a_stopped_rank_is_named_by_the_watchdog() {
-    let line = "run -n 4 --seed 5 --canaries lat --budget 60s --stall-limit 3s";
+    let line = "run -n 4 --seed 5 --placements 1 --blocks 1 --canaries lat --budget 60s --stall-limit 3s";
     let canary = roles(line)["canary"][0];
     for victim in [0, 3] {
         let mut job = Job::start(tailback(words(line)));
@@ -133,7 +134,7 @@ fn a_stopped_rank_is_named_by_the_watchdog() {
 #[test]
 fn waiting_for_a_long_test_is_no_stall() {
     // Congestors have nothing to do for longer than the limit while the canaries measure alone.
-    let outcome = succeed("run -n 4 --canaries lat --budget 4s --stall-limit 2s");
+    let outcome = succeed("run -n 4 --placements 1 --blocks 1 --canaries lat --budget 4s --stall-limit 2s");
     assert!(outcome.errors().is_empty());
 }
 

@@ -38,8 +38,9 @@ fn every_protocol_runs_the_same_plan_into_one_file() {
     for heading in ["over tcp", "eager protocol", "put protocol", "get protocol", "Runs side by side"] {
         assert!(outcome.stdout.contains(heading), "{heading}: {}", outcome.stdout);
     }
-    assert!(outcome.stdout.contains("Network or protocol: the p99 impact over tcp"), "{}", outcome.stdout);
-    assert!(outcome.stderr.contains("run 2 of 3: over tcp, put"), "{}", outcome.stderr);
+    assert!(outcome.stdout.contains("Network or protocol: the impact over tcp"), "{}", outcome.stdout);
+    let turns = "3 runs take turns on every placement: over tcp, eager; over tcp, put; over tcp, get";
+    assert!(outcome.stderr.contains(turns), "{}", outcome.stderr);
 
     let file = read(&path).expect("a result");
     let expected = [("tcp eager", None), ("tcp put", Some(1024)), ("tcp get", Some(1024))];
@@ -89,8 +90,8 @@ fn a_dry_run_lists_the_runs_and_counts_their_time() {
         (shown.clone(), said.split_whitespace().next().unwrap().parse::<f64>().unwrap())
     };
     let ((one, single), (three, triple)) = (duration(""), duration("--protocol eager,put,get --eager-threshold 4KiB"));
-    assert!(!one.contains("Runs, one after the other"), "{one}");
-    assert!(three.contains("Runs, one after the other\n  tcp, eager\n  tcp, put above 4 KiB\n"), "{three}");
+    assert!(!one.contains("Runs, in turn on every placement"), "{one}");
+    assert!(three.contains("Runs, in turn on every placement\n  tcp, eager\n  tcp, put above 4 KiB\n"), "{three}");
     assert!(triple > 2.0 * single, "{single} {triple}");
 }
 

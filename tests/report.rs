@@ -17,7 +17,7 @@ fn results_are_compared_checked_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let (a, b) = (measure(folder.path(), "a.json", ""), measure(folder.path(), "b.json", ""));
     let compared = succeed(&format!("compare {a} {b}")).stdout;
-    for text in ["Isolated\n", "Under load\n", "Congestion impact", "ratio", "bootstrap interval"] {
+    for text in ["Isolated\n", "Under load\n", "Congestion impact", "ratio", "Student's t", "(primary)"] {
         assert!(compared.contains(text), "{text}: {compared}");
     }
     let junit = folder.path().join("checks.xml");

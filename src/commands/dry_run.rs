@@ -11,6 +11,8 @@ use crate::result::{self, Command};
 
 /// Joining, connecting and collecting, for a job of laptop size.
 const OVERHEAD_S: f64 = 2.0;
+/// Connecting anew for a placement.
+const PLACEMENT_S: f64 = 0.2;
 
 pub(super) fn render(session: &Session, variants: &[Variant]) -> String {
     let decision = &session.decision;
@@ -19,15 +21,21 @@ pub(super) fn render(session: &Session, variants: &[Variant]) -> String {
     let mut out = String::new();
     let _ = writeln!(
         out,
-        "Plan: {} preset, {} ranks on {} nodes, seed {}, at most {} s per test",
+        "Plan: {} preset, {} ranks on {} nodes, seed {}, {} s per test",
         plan.preset,
         layout.nodes().rank_count(),
         layout.nodes().len(),
         session.seed,
         plan.budget_s
     );
+    if decision.command == Command::Run {
+        let blocks = if plan.blocks > 1 { format!(" in {} blocks a state", plan.blocks) } else { String::new() };
+        let more = plan.precision.map(|of| format!(", more until +-{:.0}%", 100.0 * of)).unwrap_or_default();
+        let count = plan.placements;
+        let _ = writeln!(out, "Placements: {count}, {}{more}; every canary{blocks} on each", plan.placement);
+    }
     if variants.len() > 1 {
-        out.push_str("\nRuns, one after the other\n");
+        out.push_str("\nRuns, in turn on every placement\n");
         for variant in variants {
             let threshold = variant.eager_threshold().map(|bytes| format!(" above {bytes}")).unwrap_or_default();
             let _ = writeln!(out, "  {}{threshold}", variant.label());
@@ -40,7 +48,7 @@ pub(super) fn render(session: &Session, variants: &[Variant]) -> String {
     if decision.command != Command::Network {
         out.push_str("\nCongestors\n");
         plan.congestors.iter().for_each(|test| counts(&mut out, &test.title(), &test.counts));
-        out.push_str("\nPlacement\n");
+        out.push_str(if session.placements() > 1 { "\nPlacement, the first\n" } else { "\nPlacement\n" });
         for line in placement_lines(&result::placement(layout, plan), decision.command) {
             let _ = writeln!(out, "  {line}");
         }
@@ -66,7 +74,15 @@ fn duration(decision: &Decision, runs: usize) -> f64 {
     let canaries = plan.canaries.len() as f64;
     let alone = if plan.congestors_alone { plan.congestors.len() as f64 } else { 0.0 };
     let run = match decision.command {
-        Command::Run => plan.budget_s * (2.0 * canaries + alone),
+        Command::Run if plan.blocks > 1 => {
+            let block = plan.block_s();
+            // Load that is slow to come up, and to be gone.
+            let (rise, fall) = (10.0 * (block / 4.0).clamp(0.02, 0.1), block / 2.0);
+            let blocks = f64::from(plan.placements * plan.blocks);
+            let placements = f64::from(plan.placements);
+            blocks * canaries * (2.0 * block + rise + fall) + placements * (block * alone + PLACEMENT_S)
+        }
+        Command::Run => plan.budget_s * (2.0 * canaries) + f64::from(plan.placements) * alone * plan.block_s(),
         Command::Network => plan.budget_s * canaries,
         Command::Congest => decision.duration_s,
         Command::Maxrate | Command::Contention | Command::Beff => 0.0,

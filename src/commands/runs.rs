@@ -55,6 +55,11 @@ impl<'a> Runs<'a> {
     pub(super) fn make<N: Networks>(mut self, networks: &mut N) -> u8 {
         if self.root {
             self.request.say(&format!("seed {}", self.session.seed));
+            if let several @ [_, _, ..] = networks.variants() {
+                let names: Vec<String> = several.iter().map(|variant| format!("over {}", variant.label())).collect();
+                let (count, names) = (names.len(), names.join("; "));
+                self.request.say(&format!("{count} runs take turns on every placement: {names}"));
+            }
         }
         let mut system = None;
         for index in 0.. {
@@ -63,7 +68,7 @@ impl<'a> Runs<'a> {
             if self.root && system.is_none() {
                 system = Some(self.system(networks.bootstrap(), &layout));
             }
-            if let Err(error) = self.placement(networks, index, &layout) {
+            if let Err(error) = self.placement(networks, index, &layout, system.as_ref()) {
                 self.fail(networks.bootstrap(), system, &error);
             }
             let more = match self.goes_on(networks.bootstrap(), index + 1) {
@@ -73,15 +78,18 @@ impl<'a> Runs<'a> {
             if !more {
                 break;
             }
-            if let Some(system) = &system {
-                self.keep(system);
-            }
         }
         system.map_or(0, |system| show(self.request, &self.file(system)))
     }
 
     /// Every variant on one placement: forwards on one, backwards on the next, so that none is always first.
-    fn placement<N: Networks>(&mut self, networks: &mut N, index: u32, layout: &Layout) -> Result<()> {
+    fn placement<N: Networks>(
+        &mut self,
+        networks: &mut N,
+        index: u32,
+        layout: &Layout,
+        system: Option<&System>,
+    ) -> Result<()> {
         let mut variants = networks.variants().to_vec();
         let several = variants.len() > 1;
         if index % 2 == 1 {
@@ -91,8 +99,11 @@ impl<'a> Runs<'a> {
             let over = several.then(|| variant.label());
             let outcome = networks.open(variant, self.measure(index, layout, over)).and_then(|measured| measured)?;
             self.interrupted = outcome.interrupted;
-            if self.root {
+            if let Some(system) = system {
                 self.add(variant, index, layout, outcome);
+                if !self.interrupted {
+                    self.keep(system);
+                }
             }
             if self.interrupted {
                 break;

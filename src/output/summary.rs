@@ -265,7 +265,7 @@ fn weak(test: &Test, load: &CongestorLoad) -> Option<String> {
             "{title} stopped for {ms:.0} ms or more while {key} measured: its load was not there all along."
         ));
     }
-    (load.steady == Some(false)).then(|| format!("{title} was not steady yet when {key} began to measure."))
+    (load.steady == Some(false)).then(|| format!("{title} had not come up yet when {key} began to measure."))
 }
 
 fn loads<'a>(rows: impl Iterator<Item = (&'a str, &'a CongestorLoad)>) -> Table {

@@ -180,9 +180,9 @@ impl Plan {
         if !(self.blocks == 1 || self.blocks % 2 == 0 && (2..=64).contains(&self.blocks)) {
             return invalid(format!("{} blocks: choose 1, or an even number up to 64", self.blocks));
         }
-        if self.block_s() < 0.01 {
+        if self.block_s() < 0.0049 {
             return invalid(format!(
-                "budget {} s over {} placements and {} blocks leaves {:.1} ms a block: at least 10 ms are needed",
+                "budget {} s over {} placements and {} blocks leaves {:.1} ms a block: at least 5 ms are needed",
                 self.budget_s,
                 self.placements,
                 self.blocks,

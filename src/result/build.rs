@@ -188,7 +188,11 @@ impl<'a> RunBuilder<'a> {
             let seconds = load.seconds / load.ranks.max(1) as f64;
             let mib = |bytes: f64| bytes / 1_048_576.0;
             let slice_s = load.slices.width().as_secs_f64();
-            let least = load.slices.whole().iter().copied().reduce(f64::min);
+            let slices = load.slices.whole();
+            let least = slices.iter().copied().reduce(f64::min);
+            // Slices of single ranks jump; what counts is whether all of them together had come up.
+            let mean = slices.iter().sum::<f64>() / slices.len().max(1) as f64;
+            let steady = load.steady || slices.first().is_none_or(|first| *first >= 0.5 * mean);
             CongestorLoad {
                 kernel: test.kernel,
                 title: test.title(),
@@ -198,7 +202,7 @@ impl<'a> RunBuilder<'a> {
                 delivered_mib_per_s: if seconds > 0.0 { mib(load.bytes as f64) / seconds } else { 0.0 },
                 least_mib_per_s: least.map(|bytes| mib(bytes) / slice_s),
                 slice_s: Some(slice_s),
-                steady: (phase == Phase::Loaded).then_some(load.steady),
+                steady: (phase == Phase::Loaded).then_some(steady),
                 summary: Summary::of(&load.samples, Direction::Bandwidth),
             }
         };

@@ -243,7 +243,7 @@ pub struct CongestorLoad {
     /// How long a slice is, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slice_s: Option<f64>,
-    /// Whether the load was steady when the canaries were released. Absent where no canary waited for it.
+    /// Whether the load had come up when the canaries were released. Absent where no canary waited for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady: Option<bool>,
     /// Bandwidth of single iterations, MiB/s per rank that moves payload.

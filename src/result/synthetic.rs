@@ -1,13 +1,14 @@
 //! Results with known answers, for the tests of every view.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use tailback_transport::{Description, Nanos};
 
 use super::{
     Build, Command, HostFacts, Node, NodeRole, PlacementRecord, ResultFile, RunBuilder, SCHEMA_VERSION, System,
 };
-use crate::engine::{Load, Measured, Phase, Slices, Tally};
+use crate::engine::{EncodedTally, Load, Measured, Phase, Slices, Tally};
 use crate::kernel::Canary;
 use crate::plan::{Plan, Preset};
 use crate::stats::{Direction, Samples};
@@ -45,19 +46,12 @@ pub fn file_of(backend: &str, protocol: Option<&str>, impact: impl Fn(Canary) ->
         let apart = f64::from(place) - f64::from(PLACEMENTS - 1) / 2.0;
         let own = f64::from((place * 7 + backend.len() as u32 + protocol.map_or(0, str::len) as u32) % 5) - 2.0;
         let effect = (0.04 * apart + 0.005 * own).exp();
-        for (block, phase) in [Phase::Isolated, Phase::Loaded, Phase::Loaded, Phase::Isolated].into_iter().enumerate() {
-            for (at, test) in plan.canaries.iter().enumerate() {
-                let direction = test.kernel.info().direction;
-                let base = if direction == Direction::Latency { 2000.0 } else { 1_000_000.0 };
-                let times = if phase == Phase::Loaded { impact(test.kernel) * effect } else { 1.0 };
-                let load = |_| (phase == Phase::Loaded).then(|| load(times));
-                let tally = Tally {
-                    canary: Some(samples(base * times, direction)),
-                    wall_ns: 100_000_000,
-                    settled_ns: 0,
-                    loads: (0..plan.congestors.len()).map(load).collect(),
-                };
-                phases.push(Measured { phase, canary: Some(at), congestor: None, block, tally: (&tally).into() });
+        for (at, test) in plan.canaries.iter().enumerate() {
+            let loaded = tally(test.kernel, impact(test.kernel) * effect, plan.congestors.len());
+            let isolated = tally(test.kernel, 1.0, 0);
+            let order = [(Phase::Isolated, &isolated), (Phase::Loaded, &loaded)];
+            for (block, (phase, tally)) in order.into_iter().chain([order[1], order[0]]).enumerate() {
+                phases.push(Measured { phase, canary: Some(at), congestor: None, block, tally: tally.clone() });
             }
         }
         let roles = system(&plan).nodes.into_iter().map(|node| node.roles).collect();
@@ -83,10 +77,21 @@ pub fn file_of(backend: &str, protocol: Option<&str>, impact: impl Fn(Canary) ->
     }
 }
 
+/// A block of a canary that is `times` slower than it could be, beside so many congestors.
+fn tally(kernel: Canary, times: f64, congestors: usize) -> EncodedTally {
+    let direction = kernel.info().direction;
+    let base = if direction == Direction::Latency { 2000.0 } else { 1_000_000.0 };
+    let canary = Some(samples(base * times, direction));
+    let loads = vec![Some(load(times)); congestors];
+    (&Tally { canary, wall_ns: 100_000_000, settled_ns: 0, loads }).into()
+}
+
 fn load(times: f64) -> Load {
+    // Its iterations are the same in every load, and making them is most of the work.
+    static ITERATIONS: LazyLock<Samples> = LazyLock::new(|| samples(2e6, Direction::Bandwidth).flatten());
     let mut slices = Slices::new(Nanos(100_000_000));
     slices.add(Nanos(1_000_000_000), 1e9 / times);
-    let samples = samples(2e6, Direction::Bandwidth).flatten();
+    let samples = ITERATIONS.clone();
     Load { ranks: 2, bytes: (1e9 / times) as u64, seconds: 2.0, samples, slices, steady: true }
 }
 

@@ -17,7 +17,7 @@ use std::env;
 
 use process::Process;
 use study::{Coverage, coverage, same_against_same};
-use tailback::stats::Figure;
+use tailback::stats::Statistic;
 
 /// The spread of ln(factor) over placements that runs showed.
 const PLACEMENT_SD: f64 = 0.42;
@@ -52,9 +52,9 @@ fn table() {
     println!("{:<20} {:>10} {:>10} {:>10} {:>14}", "process", "figure", "paired", "unpaired", "one of three");
     let mut claims = Vec::new();
     for process in Process::LOADED {
-        let found = same_against_same(process, PLACEMENT_SD, Figure::TimeP75, runs);
+        let found = same_against_same(process, PLACEMENT_SD, Statistic::TimeP75, runs);
         let [paired, unpaired, named] = [found.paired, found.unpaired, found.named].map(|part| 100.0 * part);
-        let figure = Figure::TimeP75.key();
+        let figure = Statistic::TimeP75.key();
         println!("{:<20} {figure:>10} {paired:>10.1} {unpaired:>10.1} {named:>14.1}", process.name());
         claims.extend([found.paired, found.unpaired, found.named]);
     }
@@ -69,18 +69,18 @@ fn table() {
 }
 
 /// What is known not to hold, with the placements' `sd`.
-fn falls_short(process: Process, sd: f64, figure: Figure) -> bool {
+fn falls_short(process: Process, sd: f64, figure: Statistic) -> bool {
     let alike = sd == 0.0;
     match (process, figure) {
         // About as many messages are quick as slow: their median is a toss, and 0.8 s of it leans to the slow side. By
         // time, 95% is congested and nothing is tossed.
-        (Process::Bimodal { quiet_ms, .. }, Figure::P50) => quiet_ms < 100.0,
+        (Process::Bimodal { quiet_ms, .. }, Statistic::P50) => quiet_ms < 100.0,
         // Blocks shorter than a state: quiet stretches hold most of the messages, and are missed.
-        (Process::Bimodal { quiet_ms, .. }, Figure::Avg) => quiet_ms > 100.0,
+        (Process::Bimodal { quiet_ms, .. }, Statistic::Avg) => quiet_ms > 100.0,
         // Twenty correlation times hardly reach the 99th percentile: it reads 4% low.
-        (Process::Autocorrelated, Figure::P99) => alike,
+        (Process::Autocorrelated, Statistic::P99) => alike,
         // Rare long stalls carry a part of the mean: runs without one read low, and narrow.
-        (Process::HeavyTail, Figure::Avg) => alike,
+        (Process::HeavyTail, Statistic::Avg) => alike,
         _ => false,
     }
 }

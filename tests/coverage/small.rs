@@ -1,7 +1,7 @@
 //! The small version: seconds, with the other tests.
 
 use tailback::stats::{
-    AllPairs, Design, Figure, RawCells, Samples, Scale, Shares, Spread, Withheld, one_placement, paired, unpaired,
+    AllPairs, Design, RawCells, Samples, Scale, Shares, Spread, Statistic, Withheld, one_placement, paired, unpaired,
 };
 
 use super::process::{Draw, Process};
@@ -133,7 +133,7 @@ fn one_placement_of(process: Process) -> (f64, f64) {
     let (mut given, mut held) = (0, 0);
     for seed in 0..RUNS {
         let (isolated, loaded) = blocks(0.8, &mut Draw::new(seed));
-        match one_placement(Figure::Avg, &isolated, &loaded) {
+        match one_placement(Statistic::Avg, &isolated, &loaded) {
             Ok(found) => {
                 given += 1;
                 held += u32::from(!found.interval.excludes(truth));

@@ -2,12 +2,12 @@
 
 use std::thread;
 
-use tailback::stats::{AllPairs, Batch, Figure, Ratio, Samples, Spread, Weight, paired, pooled, unpaired};
+use tailback::stats::{AllPairs, Batch, Ratio, Samples, Spread, Statistic, Weight, paired, pooled, unpaired};
 
 use crate::process::{Draw, Process};
 
-pub const FIGURES: [Figure; 6] =
-    [Figure::Avg, Figure::P50, Figure::P99, Figure::TimeP50, Figure::TimeP75, Figure::TimeP90];
+pub const FIGURES: [Statistic; 6] =
+    [Statistic::Avg, Statistic::P50, Statistic::P99, Statistic::TimeP50, Statistic::TimeP75, Statistic::TimeP90];
 const PLACEMENTS: usize = 8;
 const BLOCKS: usize = 2;
 /// As long as the blocks of a default run.
@@ -72,7 +72,7 @@ fn normal_quantile(part: f64) -> f64 {
 /// What was found of one figure over many runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Coverage {
-    pub figure: Figure,
+    pub figure: Statistic,
     /// Part of the runs whose interval holds the truth.
     pub held: f64,
     /// Median of the runs' factors over the truth.
@@ -90,7 +90,7 @@ pub fn coverage(process: Process, sd: f64, runs: u64, truth_seconds: f64) -> Vec
         let all = factors(process, &effects, &mut draw);
         all.iter().map(|factors| Spread::of(factors).expect("factors are positive")).collect()
     });
-    let summarise = |(at, (&figure, truth)): (usize, (&Figure, f64))| {
+    let summarise = |(at, (&figure, truth)): (usize, (&Statistic, f64))| {
         let own = || spreads.iter().map(|of| of[at]);
         let interval = |of: Spread| of.interval.expect("eight placements have an interval");
         let held = own().filter(|&of| !interval(of).excludes(truth)).count();
@@ -118,7 +118,7 @@ pub struct FalseClaims {
 }
 
 /// Three runs on the same placements and one on others, of one process, compared.
-pub fn same_against_same(process: Process, sd: f64, figure: Figure, runs: u64) -> FalseClaims {
+pub fn same_against_same(process: Process, sd: f64, figure: Statistic, runs: u64) -> FalseClaims {
     let at = FIGURES.iter().position(|of| *of == figure).expect("one of the figures");
     let claims = repeat(runs, |seed| {
         let mut draw = Draw::new(500_000 + seed);
