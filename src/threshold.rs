@@ -115,6 +115,7 @@ pub struct Check {
 }
 
 /// A figure, and whether an interval was to be had.
+#[derive(Clone, Copy)]
 enum Found {
     Nothing,
     /// Of one state: it has none.

@@ -32,7 +32,11 @@ pub(super) fn render(session: &Session, variants: &[Variant]) -> String {
         let blocks = if plan.blocks > 1 { format!(" in {} blocks a state", plan.blocks) } else { String::new() };
         let more = plan.precision.map(|of| format!(", more until +-{:.0}%", 100.0 * of)).unwrap_or_default();
         let count = plan.placements;
-        let _ = writeln!(out, "Placements: {count}, {}{more}; every canary{blocks} on each", plan.placement);
+        let _ = writeln!(
+            out,
+            "{count} times placed ({}{more}), every canary{blocks} on each; the first is shown",
+            plan.placement
+        );
     }
     if variants.len() > 1 {
         out.push_str("\nRuns, in turn on every placement\n");
@@ -48,7 +52,7 @@ pub(super) fn render(session: &Session, variants: &[Variant]) -> String {
     if decision.command != Command::Network {
         out.push_str("\nCongestors\n");
         plan.congestors.iter().for_each(|test| counts(&mut out, &test.title(), &test.counts));
-        out.push_str(if session.placements() > 1 { "\nPlacement, the first\n" } else { "\nPlacement\n" });
+        out.push_str("\nPlacement\n");
         for line in placement_lines(&result::placement(layout, plan), decision.command) {
             let _ = writeln!(out, "  {line}");
         }

@@ -167,7 +167,7 @@ impl<'a> Runs<'a> {
         });
         // Decoding takes its time, while the others wait for this rank.
         self.monitor.tick();
-        self.builders[at].1.add(self.session.placement(index).own_seed(), layout, phases);
+        self.builders[at].1.add(self.session.placement(index).own_seed(), layout, &phases);
         self.monitor.tick();
     }
 

@@ -177,7 +177,7 @@ impl Plan {
         if self.placements == 0 || self.placements > 1000 {
             return invalid(format!("{} placements: choose from 1 to 1000", self.placements));
         }
-        if !(self.blocks == 1 || self.blocks % 2 == 0 && (2..=64).contains(&self.blocks)) {
+        if !(self.blocks == 1 || self.blocks.is_multiple_of(2) && (2..=64).contains(&self.blocks)) {
             return invalid(format!("{} blocks: choose 1, or an even number up to 64", self.blocks));
         }
         if self.block_s() < 0.0049 {

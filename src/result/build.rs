@@ -17,7 +17,8 @@ use crate::stats::{
 pub struct RunBuilder<'a> {
     plan: &'a Plan,
     transport: TransportFacts,
-    congestors: Vec<CongestorLoad>,
+    /// What congestors did without canaries, over the placements so far.
+    alone: (Phase, Vec<Option<Load>>),
     placements: Vec<PlacementRecord>,
     /// What tests have gathered so far, in the order of their first phase.
     gathered: Vec<Gathered>,
@@ -40,25 +41,27 @@ impl<'a> RunBuilder<'a> {
     /// A run of `plan` over the transport described, whose messages are eager up to `threshold`.
     pub fn new(plan: &'a Plan, description: Description, threshold: Option<Bytes>) -> Self {
         let transport = TransportFacts::of(description, threshold);
-        RunBuilder { plan, transport, congestors: Vec::new(), placements: Vec::new(), gathered: Vec::new() }
+        let alone = (Phase::Alone, vec![None; plan.congestors.len()]);
+        RunBuilder { plan, transport, alone, placements: Vec::new(), gathered: Vec::new() }
     }
 
     /// Adds a placement and its complete phases.
-    pub fn add(&mut self, seed: u64, layout: &Layout, phases: Vec<Measured>) {
+    pub fn add(&mut self, seed: u64, layout: &Layout, phases: &[Measured]) {
         let roles = placement(layout, self.plan).into_iter().map(|node| node.roles).collect();
         self.add_phases(PlacementRecord { seed, kind: layout.kind(), roles, tests: Vec::new() }, phases);
     }
 
     /// The same, for a placement whose facts are known.
-    pub fn add_phases(&mut self, mut record: PlacementRecord, phases: Vec<Measured>) {
+    pub fn add_phases(&mut self, mut record: PlacementRecord, phases: &[Measured]) {
         let mut tests: Vec<(usize, Phase)> = Vec::new();
-        for measured in &phases {
+        for measured in phases {
             match measured.canary {
                 Some(canary) if !tests.contains(&(canary, measured.phase)) => tests.push((canary, measured.phase)),
                 Some(_) => {}
                 None => {
+                    self.alone.0 = measured.phase;
                     let loads = measured.tally.decode().loads;
-                    self.congestors.extend(self.loads(&loads, measured.phase));
+                    self.alone.1.iter_mut().zip(loads).for_each(|(sum, load)| join(sum, load));
                 }
             }
         }
@@ -130,12 +133,15 @@ impl<'a> RunBuilder<'a> {
 
     /// The run as far as it came.
     pub fn finish(&self) -> Run {
-        let tests = self.gathered.iter().map(|of| self.test(of)).collect();
+        // As a reader looks for them: all that is isolated, then all that is loaded.
+        let mut gathered: Vec<&Gathered> = self.gathered.iter().collect();
+        gathered.sort_by_key(|of| (of.phase == Phase::Loaded, of.canary));
+        let tests = gathered.into_iter().map(|of| self.test(of)).collect();
         let impacts = (0..self.plan.canaries.len()).filter_map(|canary| self.impact(canary)).collect();
         Run {
             transport: self.transport.clone(),
             tests,
-            congestors: self.congestors.clone(),
+            congestors: self.loads(&self.alone.1, self.alone.0),
             impacts,
             placements: self.placements.clone(),
         }

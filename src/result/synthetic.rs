@@ -56,7 +56,7 @@ pub fn file_of(backend: &str, protocol: Option<&str>, impact: impl Fn(Canary) ->
         }
         let roles = system(&plan).nodes.into_iter().map(|node| node.roles).collect();
         let kind = "canaries anywhere".to_owned();
-        builder.add_phases(PlacementRecord { seed: u64::from(place), kind, roles, tests: Vec::new() }, phases);
+        builder.add_phases(PlacementRecord { seed: u64::from(place), kind, roles, tests: Vec::new() }, &phases);
     }
     let run = builder.finish();
     ResultFile {

@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::summary::quantile_ns;
+use super::time::quantile_ns;
 use super::{Batch, Samples, TimeView, Weight};
 
 /// What is read off the samples of one placement in one state.

@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::time::middle_ns;
+use super::time::quantile_ns;
 use super::{Batch, Samples, Statistic, TimeView, Weight};
 
 /// Whether a figure is a time (less is better) or a rate (more is better).
@@ -157,11 +157,6 @@ impl Summary {
             Statistic::TimeP90 => self.times.map(|times| times.p90),
         }
     }
-}
-
-/// The middle of the bucket that holds the quantile, so that the histogram's rounding has no bias.
-pub(super) fn quantile_ns(histogram: &Histogram<u64>, quantile: f64) -> f64 {
-    middle_ns(histogram, histogram.value_at_quantile(quantile))
 }
 
 #[cfg(test)]

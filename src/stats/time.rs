@@ -72,8 +72,13 @@ impl TimeView {
 }
 
 /// The middle of the bucket that holds `value`, so that the histogram's rounding has no bias.
-pub(super) fn middle_ns(histogram: &Histogram<u64>, value: u64) -> f64 {
+fn middle_ns(histogram: &Histogram<u64>, value: u64) -> f64 {
     f64::midpoint(histogram.lowest_equivalent(value) as f64, histogram.highest_equivalent(value) as f64)
+}
+
+/// The middle of the bucket that holds the quantile, so that the histogram's rounding has no bias.
+pub(super) fn quantile_ns(histogram: &Histogram<u64>, quantile: f64) -> f64 {
+    middle_ns(histogram, histogram.value_at_quantile(quantile))
 }
 
 #[cfg(test)]
