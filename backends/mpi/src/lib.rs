@@ -34,7 +34,7 @@ pub use transport::MpiTransport;
 /// instead, since finalising could wait forever.
 ///
 /// `wait` is how this rank waits, or `None` for what suits the ranks of its machine: in MPI's blocking calls when each
-/// has a core, else by looking for the end of what it started and offering the core in between.
+/// has a core, else by looking for the end of what it started, with naps in between.
 pub fn init(
     monitor: Arc<Monitor>,
     stall: Option<Duration>,

@@ -100,19 +100,19 @@ impl Session {
         })
     }
 
-    /// From here on this rank waits as `asked`. Collective over the job, before there are groups: all ranks must learn
-    /// whether any of them yields.
-    pub(crate) fn wait(&mut self, asked: WaitMode, reason: String) -> Result<()> {
-        let (mode, reason) = match asked {
-            WaitMode::Block => (WaitMode::Yield, format!("{reason}; MPI has no way to block")),
-            mode => (mode, reason),
-        };
+    /// From here on this rank waits in this `mode`. Collective over the job, before there are groups: all ranks must
+    /// learn whether any of them does not spin.
+    pub(crate) fn wait(&mut self, mode: WaitMode, mut reason: String) -> Result<()> {
+        if mode == WaitMode::Block {
+            reason.push_str("; in naps, as MPI has no other way");
+        }
         let mut all_spin = [u64::from(mode == WaitMode::Spin)];
         self.world.minimum(&mut all_spin)?;
         self.world = self.world.waiting(match (mode, all_spin) {
             (WaitMode::Spin, [1]) => Waiting::Inside,
             (WaitMode::Spin, _) => Waiting::Mixed,
-            _ => Waiting::Yielding,
+            (WaitMode::Yield, _) => Waiting::Yielding,
+            (WaitMode::Block, _) => Waiting::Napping,
         });
         self.wait = (mode, reason);
         Ok(())

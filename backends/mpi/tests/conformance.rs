@@ -9,7 +9,7 @@
 //! conformance stall      the last rank makes no progress: its watcher ends the job
 //! conformance truncate   a message is longer than its receiver expects: the error names call and peer
 //! ```
-//! TAILBACK_WAIT says how the ranks wait: `spin`, `yield`, `block`, or `mixed`: only the last rank yields, the others spin.
+//! TAILBACK_WAIT says how the ranks wait: `spin`, `yield`, `block`, or `mixed`: only the last rank blocks, the others spin.
 //! Without it they wait as suits the machine.
 
 use std::process::ExitCode;
@@ -48,7 +48,7 @@ fn wait() -> Option<WaitMode> {
     }
     let launcher = tailback_mpi::launcher().expect("a launcher");
     let is_last = launcher.rank.map(|rank| rank + 1) == launcher.size;
-    Some(if is_last { WaitMode::Yield } else { WaitMode::Spin })
+    Some(if is_last { WaitMode::Block } else { WaitMode::Spin })
 }
 
 fn run(mode: &str, monitor: &Monitor, bootstrap: &mut MpiBootstrap, transport: &mut MpiTransport) -> Outcome {

@@ -178,7 +178,7 @@ impl Port {
 
     #[inline(always)]
     pub(crate) fn wait_all(&mut self) -> Result<()> {
-        if self.comm.waiting == Waiting::Yielding {
+        if self.comm.waiting.is_apart() {
             return self.test_all();
         }
         // SAFETY: *Live*; the first `posted` of `requests` are active and ours, and `statuses` has room for as many.
@@ -190,10 +190,11 @@ impl Port {
         Ok(())
     }
 
-    /// As [`Port::wait_all`], offering the core after each fruitless look. Out of line: with a core for each rank the
+    /// As [`Port::wait_all`], with a pause after each fruitless look. Out of line: with a core for each rank the
     /// way to MPI_Waitall is as short as it can be.
     #[inline(never)]
     fn test_all(&mut self) -> Result<()> {
+        let mut looks = 0;
         loop {
             let mut done = 0;
             // SAFETY: as in `wait_all`.
@@ -208,7 +209,8 @@ impl Port {
                 self.posted = 0;
                 return Ok(());
             }
-            thread::yield_now();
+            looks += 1;
+            self.comm.waiting.pause(looks);
         }
     }
 
