@@ -5,6 +5,7 @@
 
 MPI_FLAVOURS="openmpi4 mpich4 openmpi5 mpich5"
 MPI_CACHE="${XDG_CACHE_HOME:-$HOME/.cache}/tailback/mpi"
+MPI_TARGET_ROOT=$(realpath -m "${MPI_TARGET_ROOT:-${CARGO_TARGET_DIR:-target}}")
 # mpirun refuses to start as root unless told twice; in a container there is often nobody else.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
@@ -32,17 +33,54 @@ mpi_launcher() {
     esac
 }
 
-# Sets the environment in which cargo and cc build for a flavour: one target folder each, since a change of MPICC in a
-# used one goes unnoticed.
+# Sets the environment in which cargo and cc build for a flavour. All flavours share a target folder, and in it what does
+# not depend on MPI; see mpi_cargo.
 mpi_select() {
     MPICC=$(mpi_cc "$1")
     export MPICC
     command -v "$MPICC" >/dev/null || die "$1 is not installed ($MPICC not found): run ci/mpi-setup $1"
-    export CARGO_TARGET_DIR="${MPI_TARGET_ROOT:-$PWD/target}/mpi-$1"
+    MPI_SELECTED=$1
+    export CARGO_TARGET_DIR="$MPI_TARGET_ROOT/mpi"
     case $1 in
     openmpi5 | mpich5) export LD_LIBRARY_PATH="$MPI_CACHE/$1/lib" ;;
     *) unset LD_LIBRARY_PATH ;;
     esac
+}
+
+# mpi_cargo ARGUMENTS...: cargo for the selected flavour. The bindings do not notice that MPICC has changed, so for them and
+# for our crate on top each flavour has a kind of debug information of its own: the code is the same, but cargo keeps what
+# is built with one apart from the others. Programs are found by mpi_program and mpi_product: those in debug/ are of the
+# flavour that was built last.
+mpi_cargo() {
+    local kind profile settings=()
+    case $MPI_SELECTED in
+    openmpi4) kind=line-tables-only ;;
+    mpich4) kind=line-directives-only ;;
+    openmpi5) kind=limited ;;
+    mpich5) kind=full ;;
+    esac
+    for profile in dev release; do
+        settings+=(--config "profile.$profile.package.mpi-sys.debug='$kind'")
+        settings+=(--config "profile.$profile.package.tailback-mpi.debug='$kind'")
+    done
+    cargo "${settings[@]}" "$@"
+}
+
+# mpi_program NAME CARGO-ARGUMENTS...: builds a program and prints where it is.
+mpi_program() {
+    local name=$1
+    shift
+    mpi_cargo "$@" --message-format=json | sed -n 's|.*"executable":"\([^"]*/'"$name"'\(-[0-9a-f]*\)\{0,1\}\)".*|\1|p' | tail -n 1
+}
+
+# mpi_product FEATURES: builds the benchmark and prints where it stays for this flavour.
+mpi_product() {
+    local built kept="$CARGO_TARGET_DIR/$MPI_SELECTED/tailback"
+    built=$(mpi_program tailback build -q --locked --no-default-features --features "$1")
+    [ -x "$built" ] || return 1
+    mkdir -p "$(dirname "$kept")"
+    cp "$built" "$kept.new" && mv "$kept.new" "$kept"
+    echo "$kept"
 }
 
 # mpi_run FLAVOUR RANKS SECONDS COMMAND...: several ranks a core, where MPI can make them yield, under a limit.
@@ -74,6 +112,5 @@ mpi_run_bound() {
 mpi_build() {
     local kind=$1 name=$2
     shift 2
-    cargo "$kind" -q --no-run -p tailback-mpi "--$kind" "$name" --message-format=json "$@" |
-        sed -n 's|.*"executable":"\([^"]*/'"$name"'-[^"]*\)".*|\1|p' | tail -n 1
+    mpi_program "$name" "$kind" -q --locked --no-run -p tailback-mpi "--$kind" "$name" "$@"
 }

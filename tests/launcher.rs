@@ -129,3 +129,35 @@ fn one_host_is_one_node() {
     let said = outcome.refusal();
     assert!(said.contains("1 node(s): at least 2 are needed") && said.contains("--ranks-per-node 1"), "{said}");
 }
+
+/// The binary under a limit on open files, as `ulimit` takes it.
+fn limited(limit: &str, line: &str, environment: &[(&str, &str)]) -> Outcome {
+    let program = Path::new(env!("CARGO_BIN_EXE_tailback")).display();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("ulimit {limit} && exec {program} {line}")]).env_clear().env("PATH", "/usr/bin:/bin");
+    shell.envs(environment.iter().copied()).stdin(std::process::Stdio::null());
+    Job::start(shell).end()
+}
+
+#[test]
+fn a_limit_on_open_files_is_met_before_the_job() {
+    let started = std::time::Instant::now();
+    let outcome = limited("-n 100", "launch -n 40 -- true", &[]);
+    let said = outcome.refusal();
+    assert!(said.contains("the launcher of 40 ranks needs 144 open files, and the limit is 100"), "{said}");
+    assert!(said.contains("ulimit -n 144"), "what to type: {said}");
+    // A soft limit is no obstacle.
+    assert_eq!(limited("-Sn 100", "launch -n 40 -- true", &[]).code(), Some(0));
+    // Rank 0 of a job that somebody else starts: before it waits for anyone.
+    let secret = succeed("secret").stdout.trim().to_owned();
+    let job = [
+        ("TAILBACK_RANK", "0"),
+        ("TAILBACK_SIZE", "500"),
+        ("TAILBACK_ROOT", "127.0.0.1:9"),
+        ("TAILBACK_SECRET", secret.as_str()),
+    ];
+    let outcome = limited("-n 300", "network", &job);
+    let said = outcome.refusal();
+    assert!(said.contains("rank 0 of 500 needs 662 open files, and the limit is 300"), "{said}");
+    assert!(started.elapsed() < std::time::Duration::from_secs(30), "nobody was waited for");
+}

@@ -1,7 +1,8 @@
 //! Starts the built binary with a clean environment and a bound on its time, and looks at its processes.
 //!
 //! Jobs take turns across all test processes: ten ranks already outnumber the cores of a small machine, and what is
-//! asserted about time should depend on the product, not on the test next door.
+//! asserted about time should depend on the product, not on the test next door. Under cargo nextest its settings
+//! (ci/nextest.toml) say which tests have to be alone.
 
 #![allow(dead_code, reason = "every test file uses its own part of this")]
 
@@ -174,7 +175,8 @@ fn collect(mut source: impl Read + Send + 'static) -> JoinHandle<String> {
 pub fn turn() -> File {
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("turn.lock");
     let file = File::create(path).expect("a lock file");
-    flock(&file, FlockOperation::LockExclusive).expect("a lock");
+    let is_ordered = std::env::var_os("NEXTEST").is_some();
+    flock(&file, if is_ordered { FlockOperation::LockShared } else { FlockOperation::LockExclusive }).expect("a lock");
     file
 }
 

@@ -2,9 +2,10 @@
 //! what queueing theory says. Run as the user who runs the tests and, where that is root, as an ordinary user too.
 //!
 //! This binary is also the traffic: it starts itself on the lab's hosts, so it has a `main` of its own and takes a part
-//! of a test's name to run only some.
+//! of a test's name to run only some; `--list` and `--exact` are understood.
 
-#[allow(clippy::print_stdout)] // Its output is read by the test that starts it.
+#![allow(clippy::print_stdout, reason = "its output is read by whoever starts it")]
+
 mod program;
 mod scenario;
 
@@ -33,8 +34,15 @@ fn main() -> ExitCode {
         program(rest);
         return ExitCode::SUCCESS;
     }
-    let filters: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
-    let chosen = TESTS.iter().filter(|(name, _)| filters.is_empty() || filters.iter().any(|part| name.contains(*part)));
+    let has = |flag: &str| words.iter().any(|word| word == flag);
+    if has("--list") {
+        // As cargo nextest wants it. None is ignored.
+        TESTS.iter().filter(|_| !has("--ignored")).for_each(|(name, _)| println!("{name}: test"));
+        return ExitCode::SUCCESS;
+    }
+    let filters: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.starts_with('-')).collect();
+    let is_meant = |name: &str, filter: &str| if has("--exact") { name == filter } else { name.contains(filter) };
+    let chosen = TESTS.iter().filter(|(name, _)| filters.is_empty() || filters.iter().any(|part| is_meant(name, part)));
     for (name, test) in chosen {
         let start = Instant::now();
         test();

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use tailback_transport::{Bootstrap, Error, Merge, Rank, Result};
+use tailback_transport::{Bootstrap, Error, Merge, Rank, Result, WaitMode};
 
 use crate::session::Session;
 
@@ -17,6 +17,14 @@ pub struct MpiBootstrap {
 impl MpiBootstrap {
     pub(crate) fn new(session: Rc<Session>) -> Self {
         MpiBootstrap { session }
+    }
+
+    /// Settles how this rank waits from here on. Collective over the job; before the session has other users.
+    pub(crate) fn choose_waiting(mut self, asked: Option<WaitMode>) -> Result<Rc<Session>> {
+        let (mode, reason) = WaitMode::choose(asked, &mut self)?;
+        // Every rank chose for itself; what it means for the others is settled there.
+        Rc::get_mut(&mut self.session).expect("no other user yet").wait(mode, reason)?;
+        Ok(self.session)
     }
 
     fn send(&self, bytes: &[u8], to: Rank) -> Result<()> {

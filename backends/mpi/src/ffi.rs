@@ -8,11 +8,12 @@
 //! - *Alive*: the segment is MPI's own memory and is freed only when no request of its port is pending.
 //! - Memory that peers may write is copied through raw pointers and never lent as a slice.
 //!
-//! This file has the communicators, `ffi/segment.rs` a group's memory, `ffi/port.rs` its messages. Out of scope: what the
-//! calls are for; see `group.rs`, `bootstrap.rs` and `session.rs`.
+//! This file has the communicators, `ffi/wait.rs` how the end of a call is waited for, `ffi/segment.rs` a group's memory,
+//! `ffi/port.rs` its messages. Out of scope: what the calls are for; see `group.rs`, `bootstrap.rs` and `session.rs`.
 
 mod port;
 mod segment;
+mod wait;
 
 use std::ffi::{c_int, c_void};
 use std::marker::PhantomData;
@@ -25,6 +26,7 @@ use tailback_transport::{Error, Rank, Result};
 
 pub(crate) use port::{Port, Remains};
 pub(crate) use segment::Model;
+pub(crate) use wait::Waiting;
 
 // SAFETY: `shim.c` defines exactly these names with these types, all constant and initialised at load time.
 unsafe extern "C" {
@@ -115,10 +117,11 @@ pub(crate) fn abort(code: i32) -> ! {
     std::process::exit(code);
 }
 
-/// A communicator whose errors are returned.
+/// A communicator whose errors are returned. What is made from it waits as it does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Comm {
     raw: MPI_Comm,
+    waiting: Waiting,
     one_thread: PhantomData<*const ()>,
 }
 
@@ -132,13 +135,14 @@ impl Comm {
             mpi!(MPI_Comm_set_errhandler(ffi::RSMPI_COMM_WORLD, ffi::RSMPI_ERRORS_RETURN))?;
             mpi!(MPI_Comm_rank(ffi::RSMPI_COMM_WORLD, &mut rank))?;
             mpi!(MPI_Comm_size(ffi::RSMPI_COMM_WORLD, &mut size))?;
-            Comm::from_raw(ffi::RSMPI_COMM_WORLD).duplicate()?
+            Comm { raw: ffi::RSMPI_COMM_WORLD, waiting: Waiting::Inside, one_thread: PhantomData }.duplicate()?
         };
         Ok((comm, Rank(rank.unsigned_abs()), size.unsigned_abs() as usize))
     }
 
-    fn from_raw(raw: MPI_Comm) -> Comm {
-        Comm { raw, one_thread: PhantomData }
+    /// The same communicator, waiting in this way. Collectives of two ways do not meet: all members change together.
+    pub(crate) fn waiting(self, waiting: Waiting) -> Comm {
+        Comm { waiting, ..self }
     }
 
     fn returning_errors(self) -> Result<Comm> {
@@ -149,7 +153,7 @@ impl Comm {
 
     /// The same members in a communicator of its own. Collective.
     pub(crate) fn duplicate(self) -> Result<Comm> {
-        let mut copy = Comm::from_raw(self.raw);
+        let mut copy = self;
         // SAFETY: *Live*; the out-pointer is a local.
         unsafe { mpi!(MPI_Comm_dup(self.raw, &mut copy.raw)) }?;
         copy.returning_errors()
@@ -157,7 +161,7 @@ impl Comm {
 
     /// The members that can share memory with this one. Collective.
     pub(crate) fn shared_memory(self, rank: Rank) -> Result<Comm> {
-        let mut part = Comm::from_raw(self.raw);
+        let mut part = self;
         let key = count("MPI_Comm_split_type", rank.index())?;
         // SAFETY: *Live*; the out-pointer is a local.
         unsafe {
@@ -171,7 +175,7 @@ impl Comm {
     pub(crate) fn of_members(self, members: &[Rank], tag: c_int) -> Result<Comm> {
         let ranks: Vec<c_int> = members.iter().map(|r| r.0.cast_signed()).collect();
         let size = count("MPI_Group_incl", ranks.len())?;
-        let mut part = Comm::from_raw(self.raw);
+        let mut part = self;
         // SAFETY: *Live*; `ranks` has `size` elements; the groups are freed once, after their last use.
         unsafe {
             let (mut all, mut some) = (ffi::RSMPI_GROUP_NULL, ffi::RSMPI_GROUP_NULL);
@@ -196,25 +200,40 @@ impl Comm {
         Ok(u32::try_from(largest).unwrap_or(32767))
     }
 
+    #[inline]
     pub(crate) fn barrier(self) -> Result<()> {
         // SAFETY: *Live*.
-        unsafe { mpi!(MPI_Barrier(self.raw)) }
+        unsafe {
+            match self.waiting {
+                Waiting::Inside => mpi!(MPI_Barrier(self.raw)),
+                apart => apart.after(None, |end| mpi!(MPI_Ibarrier(self.raw, end))),
+            }
+        }
     }
 
     /// Replaces `values` by their elementwise minimum over the members.
     pub(crate) fn minimum(self, values: &mut [u64]) -> Result<()> {
         let n = count("MPI_Allreduce", values.len())?;
-        // SAFETY: *Live*; `values` is ours alone for the length of this blocking call.
+        // SAFETY: *Live*; `values` is ours alone until this returns, when the call is complete.
         unsafe {
-            let at = values.as_mut_ptr().cast();
-            mpi!(MPI_Allreduce(tailback_mpi_in_place, at, n, tailback_mpi_uint64, ffi::RSMPI_MIN, self.raw))
+            let (all, at, kind) = (tailback_mpi_in_place, values.as_mut_ptr().cast(), tailback_mpi_uint64);
+            match self.waiting {
+                Waiting::Inside => mpi!(MPI_Allreduce(all, at, n, kind, ffi::RSMPI_MIN, self.raw)),
+                apart => apart.after(None, |end| mpi!(MPI_Iallreduce(all, at, n, kind, ffi::RSMPI_MIN, self.raw, end))),
+            }
         }
     }
 
     pub(crate) fn broadcast(self, bytes: &mut [u8]) -> Result<()> {
         let n = count("MPI_Bcast", bytes.len())?;
-        // SAFETY: *Live*; `bytes` is ours alone for the length of this blocking call.
-        unsafe { mpi!(MPI_Bcast(bytes.as_mut_ptr().cast(), n, tailback_mpi_byte, 0, self.raw)) }
+        // SAFETY: *Live*; `bytes` is ours alone until this returns, when the call is complete.
+        unsafe {
+            let (at, byte) = (bytes.as_mut_ptr().cast(), tailback_mpi_byte);
+            match self.waiting {
+                Waiting::Inside => mpi!(MPI_Bcast(at, n, byte, 0, self.raw)),
+                apart => apart.after(None, |end| mpi!(MPI_Ibcast(at, n, byte, 0, self.raw, end))),
+            }
+        }
     }
 
     /// Every member's bytes, one after the other; `lengths` are theirs, in order, and the same on every member.
@@ -228,10 +247,15 @@ impl Comm {
         let starts: Vec<c_int> = counts.iter().scan(0, |at, n| Some(std::mem::replace(at, *at + n))).collect();
         let n = count("MPI_Allgatherv", mine.len())?;
         // SAFETY: *Live*; counts and starts partition `all`, one of each per member (the caller passed as many lengths
-        // as there are members; MPI reads no more), and all buffers outlive this blocking call.
+        // as there are members; MPI reads no more), and all buffers outlive the call, which is complete when this returns.
         unsafe {
             let (from, into, byte) = (address(mine), all.as_mut_ptr().cast(), tailback_mpi_byte);
-            mpi!(MPI_Allgatherv(from, n, byte, into, counts.as_ptr(), starts.as_ptr(), byte, self.raw))
+            let (counts, starts) = (counts.as_ptr(), starts.as_ptr());
+            match self.waiting {
+                Waiting::Inside => mpi!(MPI_Allgatherv(from, n, byte, into, counts, starts, byte, self.raw)),
+                apart => apart
+                    .after(None, |end| mpi!(MPI_Iallgatherv(from, n, byte, into, counts, starts, byte, self.raw, end))),
+            }
         }?;
         Ok(all)
     }
@@ -239,26 +263,42 @@ impl Comm {
     /// Every member's number, in order; `size` is the number of members.
     pub(crate) fn allgather_number(self, mine: u64, size: usize) -> Result<Vec<u64>> {
         let mut all = vec![0u64; size];
-        // SAFETY: *Live*; `all` has room for one number per member, and both buffers outlive this blocking call.
+        // SAFETY: *Live*; `all` has room for one number per member, and both buffers outlive the call, which is complete
+        // when this returns.
         unsafe {
             let (from, into) = (ptr::from_ref(&mine).cast(), all.as_mut_ptr().cast());
-            mpi!(MPI_Allgather(from, 1, tailback_mpi_uint64, into, 1, tailback_mpi_uint64, self.raw))
+            let kind = tailback_mpi_uint64;
+            match self.waiting {
+                Waiting::Inside => mpi!(MPI_Allgather(from, 1, kind, into, 1, kind, self.raw)),
+                apart => apart.after(None, |end| mpi!(MPI_Iallgather(from, 1, kind, into, 1, kind, self.raw, end))),
+            }
         }?;
         Ok(all)
     }
 
     pub(crate) fn send(self, bytes: &[u8], to: Rank) -> Result<()> {
         let n = count("MPI_Send", bytes.len())?;
-        // SAFETY: *Live*; `bytes` outlives this blocking call.
-        unsafe { mpi!(MPI_Send(address(bytes), n, tailback_mpi_byte, to.0.cast_signed(), 0, self.raw), Some(to)) }
+        // SAFETY: *Live*; `bytes` outlives the call, which is complete when this returns.
+        unsafe {
+            let (at, byte, peer) = (address(bytes), tailback_mpi_byte, to.0.cast_signed());
+            match self.waiting {
+                Waiting::Inside => mpi!(MPI_Send(at, n, byte, peer, 0, self.raw), Some(to)),
+                apart => apart.after(Some(to), |end| mpi!(MPI_Isend(at, n, byte, peer, 0, self.raw, end), Some(to))),
+            }
+        }
     }
 
     pub(crate) fn receive(self, bytes: &mut [u8], from: Rank) -> Result<()> {
         let n = count("MPI_Recv", bytes.len())?;
-        // SAFETY: *Live*; `bytes` is ours alone for the length of this blocking call.
+        // SAFETY: *Live*; `bytes` is ours alone until this returns, when the call is complete.
         unsafe {
-            let (at, ignore) = (bytes.as_mut_ptr().cast(), ffi::RSMPI_STATUS_IGNORE);
-            mpi!(MPI_Recv(at, n, tailback_mpi_byte, from.0.cast_signed(), 0, self.raw, ignore), Some(from))
+            let (at, byte, peer) = (bytes.as_mut_ptr().cast(), tailback_mpi_byte, from.0.cast_signed());
+            match self.waiting {
+                Waiting::Inside => mpi!(MPI_Recv(at, n, byte, peer, 0, self.raw, ffi::RSMPI_STATUS_IGNORE), Some(from)),
+                apart => {
+                    apart.after(Some(from), |end| mpi!(MPI_Irecv(at, n, byte, peer, 0, self.raw, end), Some(from)))
+                }
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! - Two-sided messages are `MPI_Isend` and `MPI_Irecv` completed by one `MPI_Waitall`; requests live in arrays made
 //!   with the group, so a timed loop does not allocate.
+//! - Ranks that share a core wait through `MPI_Testall` and started collectives instead: see `ffi/wait.rs`.
 //! - The window is locked for all members from its creation; put and get are completed by `MPI_Win_flush`, which means
 //!   complete at the target. A target that has no hardware for it serves peers inside its MPI calls.
 //! - The background barrier and agreement have communicators of their own, because MPI wants all collectives of one

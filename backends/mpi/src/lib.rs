@@ -18,7 +18,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tailback_transport::{Monitor, Result};
+use tailback_transport::{Monitor, Result, WaitMode};
 
 pub use bootstrap::MpiBootstrap;
 pub use group::MpiGroup;
@@ -32,7 +32,15 @@ pub use transport::MpiTransport;
 /// limit a rank whose monitor does not move for that long ends the job. MPI is finalised when both values and every
 /// group are dropped, which all ranks do after a clean run; after a panic or an error of MPI's, the job is aborted
 /// instead, since finalising could wait forever.
-pub fn init(monitor: Arc<Monitor>, stall: Option<Duration>) -> Result<(MpiBootstrap, MpiTransport)> {
+///
+/// `wait` is how this rank waits, or `None` for what suits the ranks of its machine: in MPI's blocking calls when each
+/// has a core, else by looking for the end of what it started, with naps in between.
+pub fn init(
+    monitor: Arc<Monitor>,
+    stall: Option<Duration>,
+    wait: Option<WaitMode>,
+) -> Result<(MpiBootstrap, MpiTransport)> {
     let session = Rc::new(session::Session::start(monitor, stall)?);
+    let session = MpiBootstrap::new(session).choose_waiting(wait)?;
     Ok((MpiBootstrap::new(Rc::clone(&session)), MpiTransport::new(session)))
 }

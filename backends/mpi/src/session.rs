@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use mpi::Threading;
 use mpi::environment::{self, Universe};
-use tailback_transport::{Error, Monitor, Rank, Result};
+use tailback_transport::{Error, Monitor, Rank, Result, WaitMode};
 
-use crate::ffi::{self, Comm, Model, Port, Remains};
+use crate::ffi::{self, Comm, Model, Port, Remains, Waiting};
 use crate::launcher::{self, Launcher};
 use crate::watch::{Identity, Watch};
 
@@ -48,6 +48,8 @@ pub(crate) struct Session {
     pub(crate) largest_tag: u32,
     /// The windows' memory model, or why there are none.
     pub(crate) windows: std::result::Result<Model, String>,
+    /// How this rank waits, and why.
+    pub(crate) wait: (WaitMode, String),
     groups: RefCell<Vec<Entry>>,
     universe: Option<Universe>,
     watch: Option<Watch>,
@@ -91,10 +93,29 @@ impl Session {
             threading,
             largest_tag,
             windows,
+            wait: (WaitMode::Spin, "MPI is being set up".into()),
             groups,
             universe,
             watch,
         })
+    }
+
+    /// From here on this rank waits in this `mode`. Collective over the job, before there are groups: all ranks must
+    /// learn whether any of them does not spin.
+    pub(crate) fn wait(&mut self, mode: WaitMode, mut reason: String) -> Result<()> {
+        if mode == WaitMode::Block {
+            reason.push_str("; in naps, as MPI has no other way");
+        }
+        let mut all_spin = [u64::from(mode == WaitMode::Spin)];
+        self.world.minimum(&mut all_spin)?;
+        self.world = self.world.waiting(match (mode, all_spin) {
+            (WaitMode::Spin, [1]) => Waiting::Inside,
+            (WaitMode::Spin, _) => Waiting::Mixed,
+            (WaitMode::Yield, _) => Waiting::Yielding,
+            (WaitMode::Block, _) => Waiting::Napping,
+        });
+        self.wait = (mode, reason);
+        Ok(())
     }
 
     /// Keeps track of a group that was just made.

@@ -83,6 +83,8 @@ impl Transport for MpiTransport {
             Err(reason) => format!("none: {reason}"),
         };
         say("one_sided", rma);
+        say("wait", session.wait.0.to_string());
+        say("wait_reason", session.wait.1.clone());
         for (key, value) in env::vars_os() {
             let (key, value) = (key.to_string_lossy(), value.to_string_lossy());
             if is_setting(&key) {

@@ -9,6 +9,8 @@
 //! conformance stall      the last rank makes no progress: its watcher ends the job
 //! conformance truncate   a message is longer than its receiver expects: the error names call and peer
 //! ```
+//! TAILBACK_WAIT says how the ranks wait: `spin`, `yield`, `block`, or `mixed`: only the last rank blocks, the others spin.
+//! Without it they wait as suits the machine.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -16,7 +18,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use tailback_mpi::{MpiBootstrap, MpiTransport};
-use tailback_transport::{Bootstrap, Group, Monitor, Rank, Result, Span, Tag, Transport, conformance};
+use tailback_transport::{Bootstrap, Group, Monitor, Rank, Result, Span, Tag, Transport, WaitMode, conformance};
 
 /// What ends a rank that the test forgot.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -25,7 +27,7 @@ fn main() -> ExitCode {
     let mode = std::env::args().nth(1).unwrap_or_default();
     let monitor = Arc::new(Monitor::new());
     let stall = if mode == "stall" { Duration::from_secs(2) } else { PATIENCE * 5 };
-    let (mut bootstrap, mut transport) = match tailback_mpi::init(Arc::clone(&monitor), Some(stall)) {
+    let (mut bootstrap, mut transport) = match tailback_mpi::init(Arc::clone(&monitor), Some(stall), wait()) {
         Ok(planes) => planes,
         Err(error) => {
             eprintln!("tailback: error: {error}");
@@ -37,6 +39,16 @@ fn main() -> ExitCode {
         bootstrap.abort(&reason);
     }
     ExitCode::SUCCESS
+}
+
+fn wait() -> Option<WaitMode> {
+    let asked = std::env::var("TAILBACK_WAIT").ok()?;
+    if asked != "mixed" {
+        return Some(asked.parse().expect("spin, yield, block or mixed"));
+    }
+    let launcher = tailback_mpi::launcher().expect("a launcher");
+    let is_last = launcher.rank.map(|rank| rank + 1) == launcher.size;
+    Some(if is_last { WaitMode::Block } else { WaitMode::Spin })
 }
 
 fn run(mode: &str, monitor: &Monitor, bootstrap: &mut MpiBootstrap, transport: &mut MpiTransport) -> Outcome {

@@ -6,6 +6,7 @@ pub mod address;
 pub mod bootstrap;
 mod engine;
 mod facts;
+mod files;
 mod group;
 mod handshake;
 pub mod launch;

@@ -11,8 +11,10 @@ use tailback_transport::{Bootstrap, Capabilities, Clock, Description, Error, Ran
 use crate::engine::Engine;
 use crate::group::TcpGroup;
 use crate::secret::Secret;
-use crate::{address, facts};
+use crate::{address, facts, files};
 
+/// What a rank with a bootstrap like ours keeps open for it.
+const BOOTSTRAP_FILES: usize = 128;
 /// Connections that may wait to be accepted; the system may lower it.
 const BACKLOG: i32 = 4096;
 
@@ -42,6 +44,9 @@ pub struct TcpTransport {
 impl TcpTransport {
     /// Opens the transport. Collective over the job.
     pub fn open(bootstrap: &mut impl Bootstrap, config: &TcpConfig) -> Result<TcpTransport> {
+        // Connections are made by need, to whomever a kernel has to do with; that can be everybody.
+        let (rank, size) = (bootstrap.rank(), bootstrap.size());
+        files::make_room(&format!("rank {rank}, connected to {size} ranks,"), size + BOOTSTRAP_FILES)?;
         let choice = address::choose(bootstrap, config.interface.as_deref(), config.address)?;
         let report = |source| Error::Io { operation: "listen", peer: None, source };
         let listener = listen(choice.address).map_err(report)?;

@@ -128,7 +128,7 @@ fn compare_all(bootstrap: &mut MpiBootstrap, transport: &mut MpiTransport, batch
 
 fn main() -> ExitCode {
     let batches = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(200);
-    let (mut bootstrap, mut transport) = match tailback_mpi::init(Arc::new(Monitor::new()), None) {
+    let (mut bootstrap, mut transport) = match tailback_mpi::init(Arc::new(Monitor::new()), None, None) {
         Ok(planes) => planes,
         Err(error) => {
             eprintln!("tailback: error: {error}");

@@ -1,6 +1,7 @@
 //! The memory and the messages of one group. Invariants as in `ffi.rs`.
 
 use std::ffi::c_int;
+use std::thread;
 
 use mpi::ffi;
 use mpi::ffi::{MPI_Request, MPI_Status};
@@ -8,7 +9,7 @@ use tailback_transport::{Error, Proposal, Rank, Result, Span, Tag};
 
 use super::segment::{Model, Segment};
 use super::{
-    Comm, failure, mpi, null_request, tailback_mpi_byte, tailback_mpi_double, tailback_mpi_err_in_status,
+    Comm, Waiting, failure, mpi, null_request, tailback_mpi_byte, tailback_mpi_double, tailback_mpi_err_in_status,
     tailback_mpi_err_pending, tailback_mpi_in_place,
 };
 
@@ -177,28 +178,55 @@ impl Port {
 
     #[inline(always)]
     pub(crate) fn wait_all(&mut self) -> Result<()> {
+        if self.comm.waiting.is_apart() {
+            return self.test_all();
+        }
         // SAFETY: *Live*; the first `posted` of `requests` are active and ours, and `statuses` has room for as many.
         let code = unsafe { ffi::MPI_Waitall(self.posted, self.requests.as_mut_ptr(), self.statuses.as_mut_ptr()) };
         if code != 0 {
-            return Err(self.wait_failure(code));
+            return Err(self.wait_failure("MPI_Waitall", code));
         }
         self.posted = 0;
         Ok(())
     }
 
+    /// As [`Port::wait_all`], with a pause after each fruitless look. Out of line: with a core for each rank the
+    /// way to MPI_Waitall is as short as it can be.
+    #[inline(never)]
+    fn test_all(&mut self) -> Result<()> {
+        let mut looks = 0;
+        loop {
+            let mut done = 0;
+            // SAFETY: as in `wait_all`.
+            let code = unsafe {
+                let (requests, statuses) = (self.requests.as_mut_ptr(), self.statuses.as_mut_ptr());
+                ffi::MPI_Testall(self.posted, requests, &mut done, statuses)
+            };
+            if code != 0 {
+                return Err(self.wait_failure("MPI_Testall", code));
+            }
+            if done != 0 {
+                self.posted = 0;
+                return Ok(());
+            }
+            looks += 1;
+            self.comm.waiting.pause(looks);
+        }
+    }
+
     /// Which message failed, where MPI says so in its status.
     #[cold]
-    fn wait_failure(&self, code: c_int) -> Error {
+    fn wait_failure(&self, call: &'static str, code: c_int) -> Error {
         if code == tailback_mpi_err_in_status {
             for (i, &peer) in self.peers[..self.posted as usize].iter().enumerate() {
                 // SAFETY: with this code MPI has set the error field of all `n` statuses, which are plain numbers.
                 let error = unsafe { (&raw const (*self.statuses.as_ptr().add(i)).MPI_ERROR).read() };
                 if error != 0 && error != tailback_mpi_err_pending {
-                    return failure("MPI_Waitall", error, self.job_rank(peer));
+                    return failure(call, error, self.job_rank(peer));
                 }
             }
         }
-        failure("MPI_Waitall", code, None)
+        failure(call, code, None)
     }
 
     #[cold]
@@ -234,6 +262,10 @@ impl Port {
     #[inline]
     pub(crate) fn flush(&mut self, peer: Rank) -> Result<()> {
         let (peer, window) = (self.peer("flush", peer)?, self.segment.rma("flush")?);
+        if self.comm.waiting == Waiting::Yielding {
+            // MPI cannot be asked whether a flush would wait; a target that serves it in software needs a core.
+            thread::yield_now();
+        }
         // SAFETY: *Live*; the window is locked for all members since it was made.
         unsafe { mpi!(MPI_Win_flush(peer, window), self.job_rank(peer)) }
     }
@@ -257,8 +289,13 @@ impl Port {
         }
         // SAFETY: *Live*, *Inside*; the base is aligned for any type and the offset for doubles.
         unsafe {
-            let (all, sum) = (tailback_mpi_in_place, ffi::RSMPI_SUM);
-            mpi!(MPI_Allreduce(all, at.cast(), n / 8, tailback_mpi_double, sum, self.comm.raw))
+            let (all, n, double, sum) = (tailback_mpi_in_place, n / 8, tailback_mpi_double, ffi::RSMPI_SUM);
+            match self.comm.waiting {
+                Waiting::Inside => mpi!(MPI_Allreduce(all, at.cast(), n, double, sum, self.comm.raw)),
+                apart => {
+                    apart.after(None, |end| mpi!(MPI_Iallreduce(all, at.cast(), n, double, sum, self.comm.raw, end)))
+                }
+            }
         }
     }
 
@@ -270,7 +307,7 @@ impl Port {
 
     pub(crate) fn test_barrier(&mut self) -> Result<bool> {
         under_way("poll_barrier", self.barrier)?;
-        test(&mut self.barrier)
+        self.comm.waiting.look(&mut self.barrier)
     }
 
     pub(crate) fn start_agreement(&mut self, mine: Proposal) -> Result<()> {
@@ -288,13 +325,12 @@ impl Port {
 
     pub(crate) fn test_agreement(&mut self) -> Result<Option<Proposal>> {
         under_way("poll_agreement", self.agreement)?;
-        Ok(if test(&mut self.agreement)? { Some(self.proposals[1].map(unsigned)) } else { None })
+        Ok(if self.comm.waiting.look(&mut self.agreement)? { Some(self.proposals[1].map(unsigned)) } else { None })
     }
 
     pub(crate) fn wait_agreement(&mut self) -> Result<Proposal> {
         under_way("wait_agreement", self.agreement)?;
-        // SAFETY: *Live*; a request of ours.
-        unsafe { mpi!(MPI_Wait(&mut self.agreement, ffi::RSMPI_STATUS_IGNORE)) }?;
+        self.comm.waiting.until_done(&mut self.agreement, None)?;
         Ok(self.proposals[1].map(unsigned))
     }
 
@@ -332,13 +368,6 @@ fn under_way(operation: &'static str, request: MPI_Request) -> Result<()> {
         return Ok(());
     }
     Err(Error::Usage { operation, detail: "none is under way on this group".into() })
-}
-
-fn test(request: &mut MPI_Request) -> Result<bool> {
-    let mut done = 0;
-    // SAFETY: *Live*; a request of ours, pending.
-    unsafe { mpi!(MPI_Test(request, &mut done, ffi::RSMPI_STATUS_IGNORE)) }?;
-    Ok(done != 0)
 }
 
 impl Remains {

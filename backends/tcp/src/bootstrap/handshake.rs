@@ -4,10 +4,10 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
 
 use tailback_transport::{Error, Rank};
 
+use super::patience::Patience;
 use crate::secret::{self, Handshake, NONCE_LEN, Nonce, PROOF_LEN, Plane, Proof, Role, Secret};
 
 const MAGIC: [u8; 8] = *b"TAILBOOT";
@@ -117,28 +117,28 @@ impl From<io::Error> for Obstacle {
     }
 }
 
-/// Connects to `peer` at `address`, as `rank`, and proves the secret both ways. Each step takes at most `limit`.
+/// Connects to `peer` at `address`, as `rank`, and proves the secret both ways, each step with `patience`.
 pub(super) fn connect(
     address: SocketAddr,
     rank: Rank,
     peer: Rank,
     secret: &Secret,
-    limit: Duration,
+    patience: Patience<'_>,
 ) -> Result<TcpStream, Obstacle> {
-    let mut stream = TcpStream::connect_timeout(&address, limit)?;
+    let mut stream = patience.connect(address)?;
     // A port in the system's ephemeral range that nobody listens on can end up connected to itself.
     if stream.local_addr()? == stream.peer_addr()? {
         return Err(Obstacle::Passing("nobody listens there".into()));
     }
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(limit))?;
-    stream.set_write_timeout(Some(limit))?;
+    stream.set_read_timeout(Some(patience.limit))?;
+    stream.set_write_timeout(Some(patience.limit))?;
 
     let nonce = secret::nonce().map_err(Obstacle::Lasting)?;
     let hello = Hello { version: VERSION, rank, wants: peer, nonce };
     stream.write_all(&hello.encode())?;
     let mut challenge = [0; CHALLENGE_LEN];
-    stream.read_exact(&mut challenge)?;
+    patience.read_exact(&mut stream, &mut challenge)?;
     if challenge[..8] != MAGIC {
         return Err(Obstacle::Passing(format!("what listens there is not rank {peer} of a tailback job")));
     }
@@ -153,7 +153,7 @@ pub(super) fn connect(
     stream.write_all(&handshake.prove(secret, Role::Initiator))?;
 
     let mut verdict = [0; VERDICT_LEN];
-    stream.read_exact(&mut verdict)?;
+    patience.read_exact(&mut stream, &mut verdict)?;
     if verdict[0] == 0 {
         return Err(Obstacle::Lasting(Error::Setup(format!(
             "rank {peer} at {address} refused the job secret: check TAILBACK_SECRET is the same for all ranks"

@@ -8,7 +8,6 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tailback_transport::{Error, Rank, START_UP};
 
 use super::config::JoinConfig;
@@ -17,9 +16,11 @@ use super::gate::Gate;
 use super::handshake::{Obstacle, connect, framed, read_framed};
 use super::judge::lost_message;
 use super::message::{Answer, Attach, Join};
+use super::patience::Patience;
 use super::polling::poll_until;
 use super::roster::Roster;
 use super::tree::{self, Edge, Tree};
+use crate::files;
 
 /// How often the living are looked after while someone is waited for.
 pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(250);
@@ -66,7 +67,8 @@ pub(super) struct Place {
 
 pub(super) fn join(config: &JoinConfig) -> JoinResult<Place> {
     let deadline = Instant::now() + config.join_timeout;
-    raise_file_limit();
+    files::raise_limit();
+    files::make_room(&format!("rank {} of {}", config.rank, config.size), connections(config))?;
     if config.rank.0 == 0 { as_root(config, deadline) } else { as_member(config, deadline) }
 }
 
@@ -141,7 +143,8 @@ fn reach(config: &JoinConfig, peer: Rank, address: SocketAddr, deadline: Instant
     let mut pause = Duration::from_millis(10);
     loop {
         let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(100));
-        let obstacle = match connect(address, config.rank, peer, &config.secret, left.min(CONNECT_LIMIT)) {
+        let patience = Patience { limit: left.min(CONNECT_LIMIT), is_over: &|| config.is_abandoned() };
+        let obstacle = match connect(address, config.rank, peer, &config.secret, patience) {
             Ok(stream) => return Ok(stream),
             Err(Obstacle::Lasting(error)) => return Err(error.into()),
             Err(Obstacle::Passing(text)) => text,
@@ -270,8 +273,10 @@ fn io_error(operation: &'static str, source: std::io::Error) -> Error {
     Error::Io { operation, peer: Some(Rank(0)), source }
 }
 
-/// Rank 0 of a large job needs more descriptors than the usual soft limit of 1024; the hard limit is free to use.
-fn raise_file_limit() {
-    let limit = getrlimit(Resource::Nofile);
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+/// How many connections this rank has open at most: rank 0 one to everybody until the tree stands, each rank two to a
+/// neighbour in the tree, one of which the watcher holds once more.
+fn connections(config: &JoinConfig) -> usize {
+    let neighbours = tree::children(config.rank, config.size, config.fan_out).len() + 1;
+    let joining = if config.rank.0 == 0 { config.size - 1 } else { 1 };
+    joining + 3 * neighbours
 }

@@ -17,6 +17,7 @@ mod lifeline;
 mod link;
 mod message;
 mod nodelist;
+mod patience;
 mod peer;
 mod polling;
 mod roster;

@@ -19,6 +19,7 @@ use super::output::Stream;
 use super::signals::Signals;
 use super::{LaunchOptions, Output};
 use crate::bootstrap::{EXIT_CODE, Lifeline, hostname, poll_until, say, variables};
+use crate::files;
 use crate::secret::Secret;
 
 /// How long ranks have to end by themselves, and to say why, after one has failed.
@@ -67,6 +68,8 @@ impl Crew {
         if options.size == 0 || options.command.is_empty() {
             return Err(Error::Setup("a launch needs at least one rank and a command".into()));
         }
+        // Each rank's output comes through two pipes.
+        files::make_room(&format!("the launcher of {} ranks", options.size), options.size.saturating_mul(2))?;
         let failed = |what: &'static str| move |e: io::Error| Error::Setup(format!("the launcher's {what}: {e}"));
         let (root, reservation) = root_address(options).map_err(failed("port for rank 0"))?;
         let (inherited, lifeline) = pipe_with(PipeFlags::CLOEXEC).map_err(|e| failed("pipe")(e.into()))?;

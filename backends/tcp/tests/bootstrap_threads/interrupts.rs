@@ -1,10 +1,12 @@
 //! A user who wants the job to end: while ranks look for each other, and later.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use socket2::{Domain, Socket, Type};
 use tailback_tcp::TcpBootstrap;
 use tailback_transport::{Bootstrap, Monitor};
 
@@ -85,4 +87,39 @@ fn a_rank_that_is_lost_at_work_is_named_even_after_an_interrupt() {
     });
     assert!(results.into_iter().all(|r| r.unwrap()));
     assert_eq!(job.said(), ["rank 3 (host node3) was lost in phase \"loaded test\": it ended before the others"]);
+}
+
+#[test]
+fn a_rank_that_dials_a_silent_address_hears_of_an_interrupt_soon() {
+    // Nobody accepts: the first case connects and is never answered, the second does not even connect, as the few places
+    // of those who wait to be accepted are taken.
+    for places in [0, 8] {
+        let job = Job::new(2, 2);
+        let silent = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        silent.bind(&job.root.into()).unwrap();
+        silent.listen(if places == 0 { 128 } else { 1 }).unwrap();
+        let _taken: Vec<Socket> = (0..places).map(|_| dial(job.root)).collect();
+        let user = {
+            let flag = Arc::clone(&job.interrupt);
+            thread::spawn(move || {
+                thread::sleep(Duration::from_millis(300));
+                flag.store(true, Ordering::Relaxed);
+                Instant::now()
+            })
+        };
+        let error = job.join(1).err().expect("nobody answers").to_string();
+        let took = user.join().unwrap().elapsed();
+        assert_eq!(error, "the job ended; another rank says why");
+        // A second to end in order, and less than the five that one step of dialling may take.
+        assert!(took < Duration::from_secs(4), "{places}: it dialled on for {took:?}");
+        assert_eq!(job.said(), Vec::<String>::new());
+    }
+}
+
+/// Begins to connect, and leaves it at that.
+fn dial(address: SocketAddr) -> Socket {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let _ = socket.connect(&address.into());
+    socket
 }

@@ -4,7 +4,7 @@ mod interrupts;
 mod job;
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -70,6 +70,18 @@ fn merge_order_is_the_same_every_time_and_large_messages_pass() {
     assert_eq!(orders[0], orders[2]);
 }
 
+/// Connects as soon as somebody listens.
+fn stranger(address: SocketAddr) -> TcpStream {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        match TcpStream::connect(address) {
+            Ok(stream) => return stream,
+            Err(error) => assert!(Instant::now() < deadline, "{error}"),
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
 #[test]
 fn strangers_are_refused_and_the_job_goes_on() {
     let job = Job::new(3, 2);
@@ -77,22 +89,10 @@ fn strangers_are_refused_and_the_job_goes_on() {
         let job = job.clone();
         thread::spawn(move || job.join(0).unwrap().finish())
     };
-    let stranger = |bytes: &[u8]| {
-        let deadline = Instant::now() + Duration::from_secs(20);
-        loop {
-            match TcpStream::connect(job.root) {
-                Ok(mut stream) => {
-                    stream.write_all(bytes).unwrap();
-                    return stream;
-                }
-                Err(_) => assert!(Instant::now() < deadline),
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-    };
-    let _silent = stranger(b"");
-    let mut garbage = stranger(&[b'x'; 5000]);
-    drop(stranger(b"TAILBOOT"));
+    let _silent = stranger(job.root);
+    let mut garbage = stranger(job.root);
+    garbage.write_all(&[b'x'; 5000]).unwrap();
+    stranger(job.root).write_all(b"TAILBOOT").unwrap();
     let mut sink = Vec::new();
     garbage.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     // Closed, or reset because it was not read to the end; either way nothing came.
@@ -261,8 +261,7 @@ fn other_protocol_versions_are_told_apart() {
         let job = job.clone();
         thread::spawn(move || job.join(0).err().unwrap().to_string())
     };
-    thread::sleep(Duration::from_millis(500));
-    let mut stream = TcpStream::connect(job.root).unwrap();
+    let mut stream = stranger(job.root);
     stream.write_all(&hello).unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();

@@ -1,7 +1,7 @@
 //! The bootstrap and the launcher with real processes: this program starts itself as ranks and as launchers.
 //!
 //! Without the standard harness, because a rank's stdout must hold nothing but what the rank prints. Arguments filter
-//! tests by name, as usual.
+//! tests by name, and `--list` and `--exact` are understood, as usual.
 
 #![allow(clippy::print_stdout, reason = "the launcher's tests are about what ranks print")]
 
@@ -21,16 +21,16 @@ fn main() {
         Some("as-launcher") => return roles::launcher(&arguments[1..]),
         _ => {}
     }
-    let filters: Vec<&String> = arguments.iter().filter(|a| !a.starts_with('-')).collect();
-    let tests: Vec<&Test> = failures::TESTS
-        .iter()
-        .chain(launcher::TESTS)
-        .filter(|(name, _)| filters.is_empty() || filters.iter().any(|f| name.contains(f.as_str())))
-        .collect();
-    if arguments.iter().any(|a| a == "--list") {
-        tests.iter().for_each(|(name, _)| eprintln!("{name}: test"));
+    let has = |flag: &str| arguments.iter().any(|a| a == flag);
+    let all = || failures::TESTS.iter().chain(launcher::TESTS);
+    if has("--list") {
+        // As cargo nextest wants it. None is ignored.
+        all().filter(|_| !has("--ignored")).for_each(|(name, _)| println!("{name}: test"));
         return;
     }
+    let filters: Vec<&str> = arguments.iter().map(String::as_str).filter(|a| !a.starts_with('-')).collect();
+    let is_meant = |name: &str, filter: &str| if has("--exact") { name == filter } else { name.contains(filter) };
+    let tests = all().filter(|(name, _)| filters.is_empty() || filters.iter().any(|filter| is_meant(name, filter)));
     let mut failed = Vec::new();
     for (name, test) in tests {
         let start = Instant::now();
