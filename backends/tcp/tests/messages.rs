@@ -4,6 +4,7 @@
 mod common;
 
 use tailback_tcp::WaitMode;
+use tailback_transport::matching::HELD_LIMIT;
 use tailback_transport::{Bootstrap, Error, Lane, Rank, RawGroup, RawTransport, Result, Span, Tag};
 
 use common::{everyone, run};
@@ -85,10 +86,14 @@ fn a_flood_nobody_receives_is_held_back_at_the_sender_and_arrives_in_the_end() {
                 group.post_send(Lane::Data, Rank(1), Tag(i as u32), Span::new(i * LEN, LEN))?;
             }
         }
-        // Progress without a receive: the flood arrives up to the limit, then fills the kernel, then waits.
+        // Progress without a receive: the flood arrives up to the limit, and what was under way by then; the rest waits.
         for _ in 0..3000 {
             assert_eq!(group.test(Lane::Data)?, me == Rank(1));
         }
+        bootstrap.barrier()?;
+        let held = transport.held(Rank(0));
+        assert!(held <= HELD_LIMIT + kernel_limit() + (1 << 20), "{held} bytes are held");
+        assert!(me == Rank(0) || held > HELD_LIMIT, "{held} bytes are held");
         bootstrap.barrier()?;
         if me == Rank(1) {
             for i in (0..count).rev() {
