@@ -106,6 +106,39 @@ fn a_flood_nobody_receives_is_held_back_at_the_sender_and_arrives_in_the_end() {
     });
 }
 
+/// The bound on what is held stops messages, and nothing else.
+#[test]
+fn puts_and_gets_pass_a_flood_that_nobody_receives_yet() {
+    const LEN: usize = 64 * 1024;
+    let count = (kernel_limit() + (8 << 20)) / LEN;
+    run(2, WaitMode::Block, |mut bootstrap, mut transport| -> Result<()> {
+        let mut group = everyone(&mut transport, 2, 3 * LEN);
+        if bootstrap.rank() == Rank(0) {
+            group.write(0, &pattern(3, LEN));
+            for i in 0..count {
+                group.post_send(Lane::Data, Rank(1), Tag(i as u32), Span::new(0, LEN))?;
+            }
+            group.put(Rank(1), Span::new(0, 100), 2 * LEN)?;
+            group.flush(Rank(1))?;
+            group.get(Rank(1), Span::new(LEN, 100), 2 * LEN)?;
+            group.flush(Rank(1))?;
+            assert_eq!(read(&group, LEN, 100), pattern(3, 100));
+            group.post_send(Lane::Barrier, Rank(1), Tag(0), Span::new(0, 8))?;
+            group.wait(Lane::Data)?;
+        } else {
+            group.post_recv(Lane::Barrier, Rank(0), Tag(0), Span::new(LEN, 8))?;
+            group.wait(Lane::Barrier)?;
+            assert_eq!(read(&group, 2 * LEN, 100), pattern(3, 100));
+            for i in 0..count {
+                group.post_recv(Lane::Data, Rank(0), Tag(i as u32), Span::new(0, LEN))?;
+                group.wait(Lane::Data)?;
+                assert_eq!(read(&group, 0, LEN), pattern(3, LEN), "message {i}");
+            }
+        }
+        bootstrap.barrier()
+    });
+}
+
 #[test]
 fn what_comes_before_the_group_is_made_is_held_in_order() {
     run(2, WaitMode::Block, |bootstrap, mut transport| -> Result<()> {

@@ -26,12 +26,7 @@ pub(super) fn cases<B: Bootstrap, T: Transport>() -> Vec<Case<B, T>> {
         case("send/recv: late senders", |arena| late(arena, false)),
         case("send/recv: unequal progress", unequal),
         case("send/recv: a thousand long messages, the last one first", last_first),
-        case("send/recv: a flood that nobody receives yet is held back", |arena| flood(arena, false)),
-        Case {
-            name: "put: passes a flood of messages that is held back",
-            needs: &[Operation::TwoSided, Operation::Put],
-            body: |arena| flood(arena, true),
-        },
+        case("send/recv: a flood that nobody receives yet is held back", flood),
     ]
 }
 
@@ -252,14 +247,13 @@ fn last_first<B: Bootstrap, T: Transport>(arena: &mut Arena<'_, B, T>) -> Result
 }
 
 /// Even ranks post more than a receiver should hold, and go on with other things, in which the receivers take part before
-/// they receive anything: a put of the sender's too, if `puts`.
-fn flood<B: Bootstrap, T: Transport>(arena: &mut Arena<'_, B, T>, puts: bool) -> Result<()> {
+/// they receive anything.
+fn flood<B: Bootstrap, T: Transport>(arena: &mut Arena<'_, B, T>) -> Result<()> {
     const LEN: usize = 65_536;
     const COUNT: usize = 256;
     // What is sent comes from a few places again and again.
     const PLACES: usize = 7;
-    let put = Span::new((PLACES + 1) * LEN, 8);
-    let mut group = arena.world(put.end())?;
+    let mut group = arena.world((PLACES + 1) * LEN)?;
     let (me, (next, previous)) = (group.rank(), neighbours(&group));
     let (sends, paired) = (me.index().is_multiple_of(2), me.index() ^ 1 < group.size());
     let (place, into) = (|i: usize| Span::new(i % PLACES * LEN, LEN), Span::new(PLACES * LEN, LEN));
@@ -270,18 +264,11 @@ fn flood<B: Bootstrap, T: Transport>(arena: &mut Arena<'_, B, T>, puts: bool) ->
         for i in 0..COUNT {
             group.post_send(next, Tag(i as u32), place(i))?;
         }
-        if puts {
-            group.put(next, Span::new(0, put.len), put.offset)?;
-            group.flush(next)?;
-        }
     }
     for _ in 0..20 {
         group.barrier()?;
     }
     if paired && !sends {
-        if puts {
-            arena.verify(&group, put, arena.seed(previous, me, 0), || format!("a put by rank {previous}"));
-        }
         // The last, then the others in order.
         for i in [COUNT - 1].into_iter().chain(0..COUNT - 1) {
             group.post_recv(previous, Tag(i as u32), into)?;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use tailback_transport::{Error, Idle, Rank, Rest, Result, WaitMode};
+use tailback_transport::{Error, Idle, Rest, Result, WaitMode};
 
 use super::ids::{self, DATAGRAM, RECEIVE};
 use super::link::Route;
@@ -126,20 +126,14 @@ impl VerbsWire {
         }
     }
 
-    /// A request failed, and with it the pair.
+    /// A request failed, and with it the pair: whatever the status, the peer is out of reach from now on.
     fn fail(&mut self, books: &Books, peer: usize, completion: &Completion) -> Result<()> {
         if !matches!(self.peers[peer].route, Route::Linked(_)) {
             return Ok(());
         }
         let (status, vendor) = (completion.status(), completion.vendor_error());
         let seen = format!("{}, status {status}, vendor code {vendor:#x}", ffi::status_text(status));
-        let port = self.endpoint.choice.context.port(self.endpoint.choice.port.number);
-        // Whatever a request says that failed on a port without a link, the peer is out of reach.
-        if completion.is_silence() || completion.is_consequence() || !port.is_ok_and(|port| port.is_active()) {
-            return self.lose(books, peer, &seen);
-        }
-        let (peer, message) = (Some(Rank::from(peer)), self.evidence(&seen));
-        Err(Error::Library { call: "ibv_poll_cq", peer, code: status.into(), message })
+        self.lose(books, peer, &seen)
     }
 
     /// Sleeps until something completes, or something is wrong, or it is time to look.
