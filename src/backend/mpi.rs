@@ -62,7 +62,7 @@ impl Networks for MpiNetworks<'_> {
 
 /// Initialises MPI. A failure is every process's, so only the first of them says so.
 fn init<W: Work>(request: &W, monitor: &Arc<Monitor>) -> Result<Option<(MpiBootstrap, MpiTransport)>, String> {
-    match tailback_mpi::init(Arc::clone(monitor), request.stall_limit(), request.transport().wait) {
+    match tailback_mpi::init(Arc::clone(monitor), request.stall_limit(), request.settings().wait) {
         Ok(both) => Ok(Some(both)),
         Err(_) if tailback_mpi::launcher().and_then(|launcher| launcher.rank).is_some_and(|rank| rank > 0) => Ok(None),
         Err(error) => Err(error.to_string()),

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use tailback_transport::{Error, Result};
 
-use crate::ffi::{Fabric, Failure, Info, Query};
+use crate::ffi::{Fabric, Info, Query};
 use crate::shared_memory;
 use crate::traffic_class::TrafficClass;
 
@@ -85,7 +85,7 @@ pub(crate) fn choose(fabric: &Fabric, wishes: &Wishes) -> Result<Choice> {
 }
 
 fn usable(fabric: &Fabric, query: &Query<'_>) -> Result<Vec<Info>> {
-    let mut offers = fabric.query(query).map_err(report)?;
+    let mut offers = fabric.query(query).map_err(Error::from)?;
     // Layered providers look at some hints only.
     offers.retain(|Info { offer, .. }| {
         offer.obstacle().is_none()
@@ -153,7 +153,7 @@ fn no_address(provider: &str, address: IpAddr, offers: &[Info]) -> String {
 /// What stands in the way.
 fn why_none(fabric: &Fabric, wishes: &Wishes) -> Result<String> {
     let provider = wishes.provider.as_deref();
-    let any = fabric.query(&Query { provider, ..Query::default() }).map_err(report)?;
+    let any = fabric.query(&Query { provider, ..Query::default() }).map_err(Error::from)?;
     let mut obstacles: Vec<String> =
         any.iter().filter_map(|info| Some(format!("{} {}", info.offer.provider, info.offer.obstacle()?))).collect();
     obstacles.dedup();
@@ -175,12 +175,8 @@ fn why_none(fabric: &Fabric, wishes: &Wishes) -> Result<String> {
     } else if !obstacles.is_empty() {
         text += &format!(": {}", obstacles.join("; "));
     } else {
-        let all: Vec<String> = fabric.providers().map_err(report)?.into_iter().map(|(name, _)| name).collect();
+        let all: Vec<String> = fabric.providers().map_err(Error::from)?.into_iter().map(|(name, _)| name).collect();
         text += &format!("; it has these providers: {}", all.join(", "));
     }
     Ok(text + " (see `tailback info`)")
-}
-
-pub(crate) fn report(failure: Failure) -> Error {
-    Error::Library { call: failure.call, peer: None, code: failure.code, message: failure.message }
 }

@@ -10,23 +10,21 @@
 
 mod exchange;
 mod groups;
+mod operations;
 mod progress;
 mod queue;
 
 use std::fmt;
 
-use tailback_transport::{Error, Idle, Lane, Rank, Result, Span, Tag, WaitMode};
+use tailback_transport::{Error, Rank, Result, Span, Tag, WaitMode};
 
-use self::groups::{GroupState, Groups};
+use self::groups::{GroupState, Groups, Slot};
 use self::queue::{Queues, What, Work};
-use crate::ffi::{Blocking, Endpoint, Failure, Kind, Posted, RegionId, Remote, Ticket};
+use crate::ffi::{Blocking, Endpoint, Failure, Kind, Posted, Remote, Ticket};
 use crate::tag::{self, Tags};
 
-/// A group, as its handle knows it: by its memory.
-pub(crate) type Slot = RegionId;
-
 /// See the module.
-pub(crate) struct Engine {
+pub struct Engine {
     me: Rank,
     endpoint: Endpoint,
     tags: Tags,
@@ -52,41 +50,16 @@ impl Engine {
         self.endpoint.room()
     }
 
-    /// Position and size of a group.
-    pub(crate) fn shape(&self, slot: Slot) -> (Rank, usize) {
-        let group = self.groups.at(slot);
-        (group.rank, group.members.len())
-    }
-
-    pub(crate) fn read(&self, slot: Slot, offset: usize, into: &mut [u8]) {
-        self.groups.at(slot).check(offset, into.len());
-        self.endpoint.read(slot, offset, into);
-    }
-
-    pub(crate) fn write(&mut self, slot: Slot, offset: usize, from: &[u8]) {
-        self.groups.at(slot).check(offset, from.len());
-        self.endpoint.write(slot, offset, from);
-    }
-
-    /// Ends a group. Operations under way keep its memory alive.
-    pub(crate) fn drop_group(&mut self, slot: Slot) {
-        self.groups.remove(slot);
-        self.queues.forget(slot);
-        self.endpoint.give_up(slot);
-    }
-
-    #[inline]
-    pub(crate) fn post_send(&mut self, slot: Slot, lane: u8, to: Rank, tag: Tag, span: Span) -> Result<()> {
-        self.message(slot, Kind::Send, lane, to, tag, span)
-    }
-
-    #[inline]
-    pub(crate) fn post_recv(&mut self, slot: Slot, lane: u8, from: Rank, tag: Tag, span: Span) -> Result<()> {
-        self.message(slot, Kind::Recv, lane, from, tag, span)
-    }
-
     #[inline(always)]
-    fn message(&mut self, slot: Slot, kind: Kind, lane: u8, member: Rank, tag: Tag, span: Span) -> Result<()> {
+    pub(super) fn message(
+        &mut self,
+        slot: Slot,
+        kind: Kind,
+        lane: u8,
+        member: Rank,
+        tag: Tag,
+        span: Span,
+    ) -> Result<()> {
         let group = self.groups.at_mut(slot);
         let Some(partner) = group.members.get(member.index()) else {
             return Err(no_member(member, group.members.len()));
@@ -97,36 +70,30 @@ impl Engine {
         let ticket = Ticket { kind, lane, region: slot, member: member.0, peer: partner.rank.0, len: span.len };
         let of_group = if kind == Kind::Send { partner.outgoing } else { partner.incoming };
         let whole = tag::of_message(of_group, lane, tag);
-        let pending = &mut group.pending[usize::from(lane)];
-        *pending += 1;
+        let send = kind == Kind::Send;
         // As `start`, without making work of it: most messages find nothing before them and room.
-        if self.queues.all_empty() {
-            let send = kind == Kind::Send;
+        let posted = if self.queues.all_empty() {
             let endpoint = &mut self.endpoint;
-            match if send { endpoint.send(ticket, span, whole) } else { endpoint.receive(ticket, span, whole) } {
-                Ok(Posted::InFlight) => return Ok(()),
-                Ok(Posted::Over) => {
-                    *pending -= 1;
+            if send { endpoint.send(ticket, span, whole) } else { endpoint.receive(ticket, span, whole) }
+        } else {
+            Ok(Posted::Busy)
+        };
+        match posted {
+            Ok(Posted::Over) => return Ok(()),
+            Ok(posted) => {
+                group.begin(&ticket);
+                if posted == Posted::InFlight {
                     return Ok(());
                 }
-                Ok(Posted::Busy) => {}
-                Err(failure) => return Err(self.error(failure)),
             }
+            Err(failure) => return Err(self.error(failure)),
         }
         let what = if kind == Kind::Send { What::Send(whole) } else { What::Recv(whole) };
         self.start(Work { ticket, span, what })
     }
 
-    pub(crate) fn put(&mut self, slot: Slot, to: Rank, local: Span, remote: usize) -> Result<()> {
-        self.one_sided(slot, Kind::Put, to, local, remote)
-    }
-
-    pub(crate) fn get(&mut self, slot: Slot, from: Rank, local: Span, remote: usize) -> Result<()> {
-        self.one_sided(slot, Kind::Get, from, local, remote)
-    }
-
     /// In pieces, where the provider's transfers have a limit.
-    fn one_sided(&mut self, slot: Slot, kind: Kind, member: Rank, local: Span, remote: usize) -> Result<()> {
+    pub(super) fn one_sided(&mut self, slot: Slot, kind: Kind, member: Rank, local: Span, remote: usize) -> Result<()> {
         let group = self.groups.at(slot);
         group.ticket(slot, kind, 0, member, local.len)?;
         group.check(remote, local.len);
@@ -147,14 +114,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether everything posted on `lane` is complete.
-    #[inline]
-    pub(crate) fn is_complete(&self, slot: Slot, lane: u8) -> bool {
-        self.groups.at(slot).pending[usize::from(lane)] == 0
-    }
-
     /// Whether nothing one-sided with `member` is open; asks the member where that takes a read.
-    pub(crate) fn is_flushed(&mut self, slot: Slot, member: Rank) -> Result<bool> {
+    pub(super) fn confirm(&mut self, slot: Slot, member: Rank) -> Result<bool> {
         let group = self.groups.at_mut(slot);
         let ticket = group.ticket(slot, Kind::Get, 0, member, 1)?;
         let (confirm, partner) = (group.confirm, &mut group.members[member.index()]);
@@ -169,15 +130,6 @@ impl Engine {
         let there = Remote { card: partner.card, offset: confirm };
         self.start(Work { ticket, span: Span::new(confirm, 1), what: What::Get(there) })?;
         Ok(false)
-    }
-
-    /// Waits until everything posted on `lane` is complete.
-    #[inline]
-    pub(crate) fn wait(&mut self, slot: Slot, lane: u8) -> Result<()> {
-        while !self.is_complete(slot, lane) {
-            self.progress(Idle::Wait)?;
-        }
-        Ok(())
     }
 
     /// Posts an operation, or lets it wait for its turn.
@@ -253,12 +205,6 @@ fn means_lost(code: i64) -> bool {
 fn too_long(kind: Kind, len: usize, largest: usize) -> Error {
     let operation = if kind == Kind::Send { "send" } else { "recv" };
     Error::Usage { operation, detail: format!("{len} bytes are more than this provider's longest message ({largest})") }
-}
-
-/// The number of a lane in tags and counters.
-#[inline]
-pub(crate) fn number(lane: Lane) -> u8 {
-    lane as u8
 }
 
 impl GroupState {

@@ -6,9 +6,10 @@ use std::fs;
 use tailback_transport::{Description, Result, WaitMode};
 
 use crate::choose::{self, Choice};
+use crate::config::LibfabricConfig;
 use crate::ffi::{Blocking, Fabric, Query};
+use crate::load::load;
 use crate::offer::Offer;
-use crate::{LibfabricConfig, load};
 
 /// How ranks wait, and why, and how much may be under way meanwhile.
 pub(crate) struct Waiting {
@@ -20,7 +21,13 @@ pub(crate) struct Waiting {
 }
 
 /// The description of an open transport.
-pub(crate) fn describe(fabric: &Fabric, choice: &Choice, config: &LibfabricConfig, waiting: &Waiting) -> Description {
+pub(crate) fn describe(
+    fabric: &Fabric,
+    choice: &Choice,
+    config: &LibfabricConfig,
+    waiting: &Waiting,
+    domains: String,
+) -> Description {
     let offer = &choice.info.offer;
     let how = match (waiting.mode, waiting.blocking) {
         (WaitMode::Block, Blocking::Queue) => "block (asleep in the completion queue)".into(),
@@ -40,6 +47,7 @@ pub(crate) fn describe(fabric: &Fabric, choice: &Choice, config: &LibfabricConfi
             ("fabric", offer.fabric.clone()),
             ("domain", offer.domain.clone()),
             ("domain_reason", choice.reason.clone()),
+            ("domains", domains),
             ("wire_protocol", offer.protocol.clone()),
             (
                 "memory_registration",
@@ -96,11 +104,11 @@ pub fn survey(path: Option<&std::path::Path>) -> Result<(String, Vec<Provider>)>
     // What is asked for in full first: some capabilities are only mentioned by providers that were asked for them.
     let in_full = choose::WANTED.map(|(rma, directed)| Query { usable: true, rma, directed, ..Query::default() });
     for query in in_full.into_iter().chain([Query::default()]) {
-        for info in fabric.query(&query).map_err(choose::report)? {
+        for info in fabric.query(&query)? {
             note(&mut providers, &info.offer, query.usable);
         }
     }
-    for (name, _) in fabric.providers().map_err(choose::report)? {
+    for (name, _) in fabric.providers()? {
         let known = providers.iter().any(|provider| provider.name.split(';').any(|layer| layer == name));
         // Layers and hooks are no providers of their own.
         if !known && !name.starts_with("ofi_") {

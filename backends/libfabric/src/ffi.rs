@@ -25,10 +25,13 @@ mod slots;
 pub(crate) use endpoint::{Done, Endpoint, Posted, Remote};
 pub(crate) use library::{Fabric, Info, Query};
 pub(crate) use open::{Blocking, OpenConfig};
-pub(crate) use region::{Card, RegionId};
+pub(crate) use region::Card;
+pub use region::RegionId;
 pub(crate) use slots::{Kind, Ticket};
 
 use std::ffi::{CStr, c_char};
+
+use tailback_transport::{Error, Rank};
 
 /// A call of the library that failed: its name, its code, the library's words.
 #[derive(Debug)]
@@ -39,6 +42,13 @@ pub(crate) struct Failure {
     /// Positive, as in libfabric's headers.
     pub code: i64,
     pub message: String,
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        let peer = failure.ticket.map(|ticket| Rank(ticket.peer));
+        Error::Library { call: failure.call, peer, code: failure.code, message: failure.message }
+    }
 }
 
 /// The text behind a pointer of libfabric's, if there is one.

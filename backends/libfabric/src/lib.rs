@@ -8,42 +8,21 @@
 //! from `tailback-transport`.
 
 mod choose;
+mod config;
+mod domain;
 mod engine;
 mod facts;
 mod ffi;
-mod group;
+mod load;
 mod offer;
 mod shared_memory;
 mod tag;
 mod traffic_class;
 mod transport;
 
-use std::path::Path;
-
-use libfabric_sys::LoadError;
-
-use tailback_transport::{Error, Result};
-
 pub use choose::{Source, Wishes};
+pub use config::LibfabricConfig;
 pub use facts::{Provider, survey};
-pub use group::LibfabricGroup;
+pub use load::check;
 pub use traffic_class::TrafficClass;
-pub use transport::{LibfabricConfig, LibfabricTransport};
-
-/// Whether the library can be used, and if not, what to do.
-///
-/// # Errors
-/// If it cannot be loaded.
-pub fn check(path: Option<&Path>) -> Result<()> {
-    load(path).map(|_| ())
-}
-
-fn load(path: Option<&Path>) -> Result<ffi::Fabric> {
-    ffi::Fabric::load(path).map_err(|error| match error {
-        LoadError::Missing { .. } => Error::Setup(format!(
-            "{error}: install libfabric (Debian: libfabric1, Fedora and others: libfabric), or name the file with \
-             --libfabric-path or TAILBACK_LIBFABRIC"
-        )),
-        other => Error::Setup(other.to_string()),
-    })
-}
+pub use transport::{LibfabricGroup, LibfabricTransport};

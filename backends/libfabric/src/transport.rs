@@ -1,30 +1,24 @@
 //! Opening the transport: load the library, choose an offer, tell the others where, choose how to wait.
 
 use std::cell::RefCell;
-use std::path::PathBuf;
 use std::rc::Rc;
 
+use tailback_transport::ends;
 use tailback_transport::{
-    Bootstrap, Capabilities, Clock, Description, Error, Operation, Rank, RawTransport, Result, WaitMode,
+    Bootstrap, Capabilities, Clock, Description, EngineGroup, Error, Operation, Rank, RawTransport, Result, WaitMode,
 };
 
-use crate::choose::{self, Wishes, choose};
+use crate::choose::choose;
+use crate::config::LibfabricConfig;
+use crate::domain::Domain;
 use crate::engine::Engine;
+use crate::facts;
 use crate::ffi::{Endpoint, OpenConfig};
-use crate::group::LibfabricGroup;
+use crate::load::load;
 use crate::tag::Tags;
-use crate::{facts, load};
 
-/// How to open a [`LibfabricTransport`]. Every rank passes its own.
-#[derive(Clone, Debug, Default)]
-pub struct LibfabricConfig {
-    /// The library. None: the one that the system's loader finds.
-    pub path: Option<PathBuf>,
-    /// What narrows libfabric's offers down.
-    pub wishes: Wishes,
-    /// How to wait. None: block when the ranks of this machine outnumber its cores, else spin.
-    pub wait: Option<WaitMode>,
-}
+/// A group of ranks that talk over [`LibfabricTransport`]. Dropping it ends its segment.
+pub type LibfabricGroup = EngineGroup<Engine>;
 
 /// One reliable datagram endpoint per rank.
 #[derive(Debug)]
@@ -42,8 +36,9 @@ impl LibfabricTransport {
         fabric.make_room(bootstrap.size());
         let choice = choose(&fabric, &config.wishes)?;
         let offer = choice.info.offer.clone();
-        let hosts = bootstrap.allgather(format!("{}\n{}", bootstrap.host(), offer.provider).as_bytes())?;
-        check_providers(&hosts, &offer.provider, bootstrap.host(), offer.is_named())?;
+        let end = Domain::of(&offer, bootstrap.host());
+        let asked = config.wishes.provider.is_some();
+        let ends = ends::choose(bootstrap, &[end], asked, "name one provider that reaches all with --provider")?;
         let (wait, wait_reason) = WaitMode::choose(config.wait, bootstrap)?;
 
         let open = OpenConfig {
@@ -54,8 +49,8 @@ impl LibfabricTransport {
             directed: choice.directed,
         };
         let tags = Tags::new(offer.tag_bits, (!choice.directed).then_some(bootstrap.size()))?;
-        let mut endpoint = Endpoint::open(fabric, &choice.info, open).map_err(choose::report)?;
-        let name = endpoint.name().map_err(choose::report)?;
+        let mut endpoint = Endpoint::open(fabric, &choice.info, open).map_err(Error::from)?;
+        let name = endpoint.name().map_err(Error::from)?;
         let names = bootstrap.allgather(&name)?;
         endpoint.insert(&names).map_err(|(rank, failure)| Error::Library {
             call: failure.call,
@@ -66,7 +61,7 @@ impl LibfabricTransport {
         let engine = Engine::new(bootstrap.rank(), bootstrap.size(), endpoint, tags, wait);
         let waiting =
             facts::Waiting { mode: wait, reason: wait_reason, blocking: engine.blocking(), room: engine.room() };
-        let description = facts::describe(&fabric, &choice, config, &waiting);
+        let description = facts::describe(&fabric, &choice, config, &waiting, ends.record);
         let none = format!("libfabric's provider {} has no one-sided operations", offer.provider);
         let capabilities = if offer.has_rma() {
             Capabilities::all()
@@ -90,26 +85,6 @@ impl RawTransport for LibfabricTransport {
     }
 
     fn group(&mut self, members: &[Rank], segment: usize) -> Result<LibfabricGroup> {
-        let slot = self.engine.borrow_mut().make_group(members, segment)?;
-        Ok(LibfabricGroup::new(Rc::clone(&self.engine), slot, self.clock.clone()))
+        LibfabricGroup::make(&self.engine, &self.clock, members, segment)
     }
-}
-
-/// Everyone has to have chosen the same provider, and one whose endpoints are names reaches one host only.
-fn check_providers(hosts: &[Vec<u8>], provider: &str, host: &str, one_host: bool) -> Result<()> {
-    for (rank, told) in hosts.iter().enumerate() {
-        let told = String::from_utf8_lossy(told);
-        let (its_host, its_provider) = told.split_once('\n').unwrap_or((&told, ""));
-        if its_provider != provider {
-            return Err(Error::Setup(format!(
-                "rank {rank} has chosen libfabric's provider {its_provider}, this rank {provider}: name one with --provider"
-            )));
-        }
-        if one_host && its_host != host {
-            return Err(Error::Setup(format!(
-                "libfabric's provider {provider} reaches this host only ({host}), and rank {rank} is on {its_host}"
-            )));
-        }
-    }
-    Ok(())
 }

@@ -1,13 +1,15 @@
 //! Which of this host's addresses carries the data.
 //!
-//! The user names an interface or an address. Else: loopback when all ranks share one host; else the first interface,
-//! in the system's order, that has an address in a network of every other host; else the first that is up and not
-//! loopback. The choice and its reason go into the description.
+//! The user names an interface or an address. Else loopback and every interface that is up are candidates, in the system's
+//! order, for the choice of local ends that all backends have ([`tailback_transport::ends`]). An address that another
+//! host has too, as bridges of containers do, leads nowhere. The choice and its reason go into the description.
 
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 
-use if_addrs::{IfAddr, Interface};
+use if_addrs::{IfAddr, IfOperStatus, Interface};
 
+use tailback_transport::ends::{self, End, Reach};
 use tailback_transport::{Bootstrap, Error, Result};
 
 /// An address to listen on.
@@ -19,25 +21,90 @@ pub struct Choice {
     pub interface: String,
     /// Why this one.
     pub reason: String,
+    /// The interface of every rank.
+    pub record: String,
 }
 
 /// Chooses this rank's data address. Collective, whatever was asked for.
 pub fn choose(bootstrap: &mut impl Bootstrap, interface: Option<&str>, address: Option<IpAddr>) -> Result<Choice> {
     let here =
         if_addrs::get_if_addrs().map_err(|source| Error::Io { operation: "list interfaces", peer: None, source })?;
-    let offers = bootstrap.allgather(offer(bootstrap.host(), &here).as_bytes())?;
-    match (interface, address) {
-        (Some(name), None) => by_name(&here, name),
-        (name, Some(address)) => by_address(&here, address, name),
-        (None, None) => by_default(&here, bootstrap.host(), &offers),
+    let candidates = match (interface, address) {
+        (Some(name), None) => vec![by_name(&here, name)?],
+        (name, Some(address)) => vec![by_address(&here, address, name)?],
+        (None, None) => by_default(&here),
+    };
+    let asked = interface.is_some() || address.is_some();
+    let chosen = ends::choose(bootstrap, &candidates, asked, "choose addresses of one family")?;
+    let Candidate { address, interface, .. } = candidates[chosen.index].clone();
+    if !asked && chosen.reach <= Reach::Local {
+        return Err(Error::Setup(format!("no IPv4 address to reach other hosts with; there are: {}", listing(&here))));
+    }
+    Ok(Choice { address, interface, reason: chosen.reason, record: chosen.record })
+}
+
+/// An address and its network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Candidate {
+    interface: String,
+    address: IpAddr,
+    /// Bits of the network.
+    prefix: u8,
+    /// The machine and its network namespace, in which one address is one address, whatever hosts are called.
+    machine: String,
+}
+
+impl End for Candidate {
+    fn encode(&self) -> String {
+        format!("{}/{} on {} in {}", self.address, self.prefix, self.interface, self.machine)
+    }
+
+    fn decode(line: &str) -> Option<Self> {
+        let (network, rest) = line.split_once(" on ")?;
+        let (interface, machine) = rest.split_once(" in ")?;
+        let (address, prefix) = network.split_once('/')?;
+        Some(Candidate {
+            interface: interface.to_owned(),
+            machine: machine.to_owned(),
+            address: address.parse().ok()?,
+            prefix: prefix.parse().ok()?,
+        })
+    }
+
+    fn reach(&self, other: &Self) -> Reach {
+        match (self.address, other.address) {
+            (mine, theirs) if mine.is_ipv4() != theirs.is_ipv4() => Reach::Never,
+            _ if self.machine == other.machine => Reach::Near,
+            (mine, theirs) if mine.is_loopback() || theirs.is_loopback() || mine == theirs => Reach::Local,
+            (IpAddr::V4(mine), IpAddr::V4(theirs)) if self.prefix < 32 => {
+                let mask = u32::MAX.checked_shl(32 - u32::from(self.prefix)).unwrap_or(0);
+                if mine.to_bits() & mask == theirs.to_bits() & mask { Reach::Near } else { Reach::Routed }
+            }
+            _ => Reach::Routed,
+        }
+    }
+
+    fn name(&self) -> String {
+        self.interface.clone()
+    }
+
+    fn describe(&self) -> String {
+        format!("{} on {}", self.address, self.interface)
     }
 }
 
-fn by_name(here: &[Interface], name: &str) -> Result<Choice> {
+/// The number of this boot and of this process's network namespace.
+fn machine() -> String {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let space = fs::read_link("/proc/self/ns/net").unwrap_or_default();
+    format!("{}-{}", boot.trim(), space.display())
+}
+
+fn by_name(here: &[Interface], name: &str) -> Result<Candidate> {
     let of_name = || here.iter().filter(|i| i.name == name);
     let found = of_name().find(|i| i.ip().is_ipv4()).or_else(|| of_name().find(|i| usable(i)));
     match found {
-        Some(i) => Ok(choice(i, "as asked for")),
+        Some(i) => Ok(candidate(i)),
         None => Err(Error::Setup(format!(
             "no interface \"{name}\" with an address on this host; there are: {}",
             listing(here)
@@ -45,11 +112,11 @@ fn by_name(here: &[Interface], name: &str) -> Result<Choice> {
     }
 }
 
-fn by_address(here: &[Interface], address: IpAddr, name: Option<&str>) -> Result<Choice> {
+fn by_address(here: &[Interface], address: IpAddr, name: Option<&str>) -> Result<Candidate> {
     // All of 127.0.0.0/8 belongs to loopback, though only 127.0.0.1 is listed.
     let owns = |i: &Interface| i.ip() == address || (i.is_loopback() && address.is_loopback());
     match here.iter().find(|i| owns(i) && name.is_none_or(|name| name == i.name)) {
-        Some(i) => Ok(Choice { address, ..choice(i, "as asked for") }),
+        Some(i) => Ok(Candidate { address, ..candidate(i) }),
         None => {
             let of = name.map(|name| format!(" on interface \"{name}\"")).unwrap_or_default();
             Err(Error::Setup(format!("no address {address}{of} on this host; there are: {}", listing(here))))
@@ -57,26 +124,20 @@ fn by_address(here: &[Interface], address: IpAddr, name: Option<&str>) -> Result
     }
 }
 
-fn by_default(here: &[Interface], host: &str, offers: &[Vec<u8>]) -> Result<Choice> {
-    let others: Vec<Vec<Ipv4Addr>> =
-        offers.iter().map(|o| parse(o)).filter(|(h, _)| h != host).map(|(_, addresses)| addresses).collect();
-    if others.is_empty() {
-        let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        return Ok(Choice { address, interface: "lo".into(), reason: "all ranks share one host".into() });
-    }
-    let candidates = || here.iter().filter(|i| !i.is_loopback() && i.ip().is_ipv4());
-    let shared = |i: &&Interface| others.iter().all(|host| host.iter().any(|&address| in_network(i, address)));
-    if let Some(i) = candidates().find(shared) {
-        return Ok(choice(i, "the first that shares a network with every other host"));
-    }
-    candidates()
-        .next()
-        .map(|i| choice(i, "the first that is not loopback; none shares a network with every host"))
-        .ok_or_else(|| Error::Setup(format!("no IPv4 address to reach other hosts with; there are: {}", listing(here))))
+/// Loopback, which ranks of one host use, then every IPv4 address of an interface that is up.
+fn by_default(here: &[Interface]) -> Vec<Candidate> {
+    let loopback =
+        Candidate { interface: "lo".into(), address: IpAddr::V4(Ipv4Addr::LOCALHOST), prefix: 8, machine: machine() };
+    let up = |i: &&Interface| !i.is_loopback() && i.ip().is_ipv4() && i.oper_status != IfOperStatus::Down;
+    std::iter::once(loopback).chain(here.iter().filter(up).map(candidate)).collect()
 }
 
-fn choice(i: &Interface, reason: &str) -> Choice {
-    Choice { address: i.ip(), interface: i.name.clone(), reason: reason.into() }
+fn candidate(i: &Interface) -> Candidate {
+    let prefix = match &i.addr {
+        IfAddr::V4(address) => address.prefixlen,
+        IfAddr::V6(address) => address.prefixlen,
+    };
+    Candidate { interface: i.name.clone(), address: i.ip(), prefix, machine: machine() }
 }
 
 /// Link-local IPv6 needs a scope that a plain address does not carry.
@@ -87,33 +148,10 @@ fn usable(i: &Interface) -> bool {
     }
 }
 
-fn in_network(i: &Interface, address: Ipv4Addr) -> bool {
-    match &i.addr {
-        IfAddr::V4(own) => {
-            let mask = own.netmask.to_bits();
-            mask != u32::MAX && own.ip.to_bits() & mask == address.to_bits() & mask
-        }
-        IfAddr::V6(_) => false,
-    }
-}
-
 fn listing(here: &[Interface]) -> String {
     let mut all: Vec<String> = here.iter().filter(|i| usable(i)).map(|i| format!("{} ({})", i.name, i.ip())).collect();
     all.dedup();
     all.join(", ")
-}
-
-/// What other ranks need to know: the host, then its addresses.
-fn offer(host: &str, here: &[Interface]) -> String {
-    let addresses = here.iter().filter(|i| !i.is_loopback() && i.ip().is_ipv4());
-    addresses.fold(host.to_owned(), |text, i| format!("{text}\n{}", i.ip()))
-}
-
-fn parse(offer: &[u8]) -> (String, Vec<Ipv4Addr>) {
-    let text = String::from_utf8_lossy(offer);
-    let mut lines = text.lines();
-    let host = lines.next().unwrap_or_default().to_owned();
-    (host, lines.filter_map(|line| line.parse().ok()).collect())
 }
 
 #[cfg(test)]
@@ -152,13 +190,27 @@ mod tests {
     }
 
     #[test]
-    fn the_default_reaches_every_host() {
-        let near = b"a\n192.168.5.1\n10.0.0.1".to_vec();
-        let far = b"b\n10.0.7.7".to_vec();
-        let strange = b"c\n172.16.0.1".to_vec();
-        let default = |offers: &[Vec<u8>]| by_default(&host(), "a", offers).expect("some address").interface;
-        assert_eq!(default(&[near.clone(), near.clone()]), "lo");
-        assert_eq!(default(&[near.clone(), far.clone()]), "d0");
-        assert_eq!(default(&[near, far, strange]), "c0");
+    fn loopback_and_interfaces_that_are_up_are_candidates() {
+        let mut here = host();
+        here[1].oper_status = IfOperStatus::Down;
+        let names: Vec<String> = by_default(&here).iter().map(End::name).collect();
+        assert_eq!(names, ["lo", "d0"]);
+    }
+
+    #[test]
+    fn an_address_reaches_its_network_and_leads_nowhere_if_others_have_it_too() {
+        let reach = |a: &str, b: &str| {
+            let of = |line: &str| Candidate::decode(line).expect("a candidate");
+            let (a, b) = (format!("{a} in m"), format!("{b} in n"));
+            assert_eq!(of(&a).encode(), a);
+            assert_eq!(of(&a).reach(&of(&a)), Reach::Near, "pretended hosts");
+            of(&a).reach(&of(&b))
+        };
+        assert_eq!(reach("10.0.0.1/16 on d0", "10.0.7.7/16 on d0"), Reach::Near);
+        assert_eq!(reach("192.168.5.1/24 on c0", "172.16.0.1/24 on c0"), Reach::Routed);
+        assert_eq!(reach("172.17.0.1/16 on docker0", "172.17.0.1/16 on docker0"), Reach::Local);
+        assert_eq!(reach("127.0.0.1/8 on lo", "10.0.0.1/16 on d0"), Reach::Local);
+        assert_eq!(reach("10.0.0.1/32 on d0", "10.0.0.2/32 on d0"), Reach::Routed);
+        assert_eq!(reach("2001:db8::1/64 on d0", "10.0.0.1/16 on d0"), Reach::Never);
     }
 }

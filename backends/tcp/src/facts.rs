@@ -17,6 +17,7 @@ pub fn describe(choice: &Choice, listener: &Socket, wait: WaitMode, wait_reason:
         ("address".to_owned(), choice.address.to_string()),
         ("interface".to_owned(), choice.interface.clone()),
         ("address_reason".to_owned(), choice.reason.clone()),
+        ("interfaces".to_owned(), choice.record.clone()),
         ("wait".to_owned(), wait.to_string()),
         ("wait_reason".to_owned(), wait_reason.to_owned()),
     ]);

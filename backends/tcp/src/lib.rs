@@ -4,18 +4,16 @@
 
 pub mod address;
 pub mod bootstrap;
-mod engine;
 mod facts;
 mod files;
-mod group;
 mod handshake;
+mod header;
 pub mod launch;
 pub mod secret;
 mod transport;
 mod wire;
 
 pub use bootstrap::{Interrupt, JoinConfig, TcpBootstrap};
-pub use group::TcpGroup;
 pub use secret::Secret;
 pub use tailback_transport::WaitMode;
-pub use transport::{TcpConfig, TcpTransport};
+pub use transport::{TcpConfig, TcpGroup, TcpTransport};

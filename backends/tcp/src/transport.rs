@@ -6,11 +6,13 @@ use std::rc::Rc;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use tailback_transport::{Bootstrap, Capabilities, Clock, Description, Error, Rank, RawTransport, Result, WaitMode};
+use tailback_transport::matching::Core;
+use tailback_transport::{
+    Bootstrap, Capabilities, Clock, Description, EngineGroup, Error, Rank, RawTransport, Result, WaitMode,
+};
 
-use crate::engine::Engine;
-use crate::group::TcpGroup;
 use crate::secret::Secret;
+use crate::wire::TcpWire;
 use crate::{address, facts, files};
 
 /// What a rank with a bootstrap like ours keeps open for it.
@@ -32,10 +34,13 @@ pub struct TcpConfig {
     pub secret: Secret,
 }
 
+/// A group of ranks that talk over [`TcpTransport`]. Dropping it frees its segment.
+pub type TcpGroup = EngineGroup<Core<TcpWire>>;
+
 /// Plain sockets between the ranks of a job, one connection per pair that talks.
 #[derive(Debug)]
 pub struct TcpTransport {
-    engine: Rc<RefCell<Engine>>,
+    engine: Rc<RefCell<Core<TcpWire>>>,
     clock: Clock,
     description: Description,
     local: SocketAddr,
@@ -54,16 +59,17 @@ impl TcpTransport {
         let local = local.ok_or_else(|| Error::Setup("the listener has no address".into()))?;
         let told = bootstrap.allgather(local.to_string().as_bytes())?;
         let addresses = told.iter().enumerate().map(|(rank, text)| parse(rank, text)).collect::<Result<Vec<_>>>()?;
-        if let Some(rank) = addresses.iter().position(|address| address.is_ipv4() != local.is_ipv4()) {
-            return Err(Error::Setup(format!(
-                "rank {rank} listens on {}, this rank on {local}: choose addresses of one family",
-                addresses[rank]
-            )));
-        }
         let (wait, reason) = WaitMode::choose(config.wait, bootstrap)?;
         let description = facts::describe(&choice, &listener, wait, &reason);
-        let engine = Engine::new(bootstrap.rank(), listener, choice.address, &addresses, config.secret.clone(), wait)?;
+        let wire = TcpWire::new(listener, choice.address, &addresses, config.secret.clone(), wait)?;
+        let engine = Core::new(bootstrap.rank(), bootstrap.size(), wire);
         Ok(TcpTransport { engine: Rc::new(RefCell::new(engine)), clock: Clock::start(), description, local })
+    }
+
+    /// Bytes of messages from `peer` that wait here for receives.
+    #[must_use]
+    pub fn held(&self, peer: Rank) -> usize {
+        self.engine.borrow().ledger().held(peer.index())
     }
 
     /// Where this rank listens.
@@ -85,8 +91,7 @@ impl RawTransport for TcpTransport {
     }
 
     fn group(&mut self, members: &[Rank], segment: usize) -> Result<TcpGroup> {
-        let slot = self.engine.borrow_mut().make_group(members, segment)?;
-        Ok(TcpGroup::new(Rc::clone(&self.engine), slot, self.clock.clone()))
+        TcpGroup::make(&self.engine, &self.clock, members, segment)
     }
 }
 
@@ -99,7 +104,7 @@ fn listen(address: IpAddr) -> std::io::Result<Socket> {
     Ok(socket)
 }
 
-/// A rank's data address and host, as told at start-up.
+/// Where a rank listens, as told at start-up.
 fn parse(rank: usize, text: &[u8]) -> Result<SocketAddr> {
     let text = String::from_utf8_lossy(text);
     text.parse().map_err(|_| Error::Protocol {

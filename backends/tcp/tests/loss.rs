@@ -35,8 +35,9 @@ fn waiting_for_a_rank_that_goes_is_an_error_that_names_it() {
                 Rank(1) => {
                     let mut group = transport.group(&members, 64)?;
                     meet(&mut group, Rank(0))?;
-                    group.post_recv(Lane::Data, Rank(0), Tag(1), EIGHT)?;
-                    names(group.wait(Lane::Data), 2);
+                    // On a busy machine it is gone before the receive is posted.
+                    let received = group.post_recv(Lane::Data, Rank(0), Tag(1), EIGHT);
+                    names(received.and_then(|()| group.wait(Lane::Data)), 2);
                     names(group.post_send(Lane::Data, Rank(0), Tag(1), EIGHT), 2);
                     names(group.post_recv(Lane::Data, Rank(0), Tag(1), EIGHT), 2);
                     names(group.put(Rank(0), EIGHT, 0), 2);

@@ -4,6 +4,7 @@
 mod common;
 
 use tailback_tcp::WaitMode;
+use tailback_transport::matching::HELD_LIMIT;
 use tailback_transport::{Bootstrap, Error, Lane, Rank, RawGroup, RawTransport, Result, Span, Tag};
 
 use common::{everyone, run};
@@ -85,10 +86,14 @@ fn a_flood_nobody_receives_is_held_back_at_the_sender_and_arrives_in_the_end() {
                 group.post_send(Lane::Data, Rank(1), Tag(i as u32), Span::new(i * LEN, LEN))?;
             }
         }
-        // Progress without a receive: the flood arrives up to the limit, then fills the kernel, then waits.
+        // Progress without a receive: the flood arrives up to the limit, and what was under way by then; the rest waits.
         for _ in 0..3000 {
             assert_eq!(group.test(Lane::Data)?, me == Rank(1));
         }
+        bootstrap.barrier()?;
+        let held = transport.held(Rank(0));
+        assert!(held <= HELD_LIMIT + kernel_limit() + (1 << 20), "{held} bytes are held");
+        assert!(me == Rank(0) || held > HELD_LIMIT, "{held} bytes are held");
         bootstrap.barrier()?;
         if me == Rank(1) {
             for i in (0..count).rev() {
@@ -98,6 +103,39 @@ fn a_flood_nobody_receives_is_held_back_at_the_sender_and_arrives_in_the_end() {
         group.wait(Lane::Data)?;
         assert_eq!(read(&group, 0, LEN * count), pattern(0, LEN * count));
         Ok(())
+    });
+}
+
+/// The bound on what is held stops messages, and nothing else.
+#[test]
+fn puts_and_gets_pass_a_flood_that_nobody_receives_yet() {
+    const LEN: usize = 64 * 1024;
+    let count = (kernel_limit() + (8 << 20)) / LEN;
+    run(2, WaitMode::Block, |mut bootstrap, mut transport| -> Result<()> {
+        let mut group = everyone(&mut transport, 2, 3 * LEN);
+        if bootstrap.rank() == Rank(0) {
+            group.write(0, &pattern(3, LEN));
+            for i in 0..count {
+                group.post_send(Lane::Data, Rank(1), Tag(i as u32), Span::new(0, LEN))?;
+            }
+            group.put(Rank(1), Span::new(0, 100), 2 * LEN)?;
+            group.flush(Rank(1))?;
+            group.get(Rank(1), Span::new(LEN, 100), 2 * LEN)?;
+            group.flush(Rank(1))?;
+            assert_eq!(read(&group, LEN, 100), pattern(3, 100));
+            group.post_send(Lane::Barrier, Rank(1), Tag(0), Span::new(0, 8))?;
+            group.wait(Lane::Data)?;
+        } else {
+            group.post_recv(Lane::Barrier, Rank(0), Tag(0), Span::new(LEN, 8))?;
+            group.wait(Lane::Barrier)?;
+            assert_eq!(read(&group, 2 * LEN, 100), pattern(3, 100));
+            for i in 0..count {
+                group.post_recv(Lane::Data, Rank(0), Tag(i as u32), Span::new(0, LEN))?;
+                group.wait(Lane::Data)?;
+                assert_eq!(read(&group, 0, LEN), pattern(3, LEN), "message {i}");
+            }
+        }
+        bootstrap.barrier()
     });
 }
 

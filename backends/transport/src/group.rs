@@ -167,6 +167,10 @@ pub trait RawGroup {
     /// Whether everything posted on `lane` is complete, as of the last round of progress of any group.
     fn is_complete(&mut self, lane: Lane) -> Result<bool>;
 
+    /// Whether every message posted to `to` on `lane` has left its memory, which may be written again, as of the last
+    /// round of progress of any group. What is not received yet must not keep a short message from leaving for ever.
+    fn is_sent(&mut self, lane: Lane, to: Rank) -> Result<bool>;
+
     /// Whether a flush of `peer` would return at once, as of the last round of progress of any group. Asks the peer
     /// where that takes a message, and does not wait for the answer.
     fn is_flushed(&mut self, peer: Rank) -> Result<bool>;

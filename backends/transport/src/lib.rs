@@ -8,21 +8,27 @@
 //! - it implements [`Transport`] and [`Group`] itself, collectives included (MPI does);
 //! - it implements [`RawTransport`] and [`RawGroup`] (messages, put, get, flush) and is wrapped in
 //!   [`Rendezvous`], which adds the put and get protocols for messages, and then in [`Collective`], which adds barrier,
-//!   allreduce and agreement: the same known protocols and algorithms on every raw backend.
+//!   allreduce and agreement: the same known protocols and algorithms on every raw backend. What a raw backend's network
+//!   does not do by itself, such as matching, comes from [`matching`]; its groups are [`EngineGroup`]s, their memory a
+//!   [`Segment`].
 //!
 //! Kernels are generic over [`Group`] and monomorphised, so there is no dyn call in a timed loop. Every backend
 //! instantiates [`conformance`], which is the executable definition of these traits.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod bootstrap;
 mod capability;
 mod clock;
 pub mod collective;
 pub mod conformance;
+pub mod ends;
+mod engine;
 mod error;
+mod ffi;
 mod group;
 pub mod loopback;
+pub mod matching;
 mod monitor;
 pub mod rendezvous;
 mod types;
@@ -32,9 +38,11 @@ pub use bootstrap::{Bootstrap, Merge};
 pub use capability::{Capabilities, Description, Operation, Support};
 pub use clock::Clock;
 pub use collective::Collective;
+pub use engine::{Engine, EngineGroup, position};
 pub use error::{Error, Result};
+pub use ffi::{Registration, Segment};
 pub use group::{Group, Idle, Lane, Proposal, RawGroup, RawTransport, Transport};
 pub use monitor::{Monitor, START_UP};
 pub use rendezvous::{Protocol, Rendezvous};
 pub use types::{Bytes, Nanos, Rank, Span, Tag};
-pub use wait::WaitMode;
+pub use wait::{Rest, WaitMode};

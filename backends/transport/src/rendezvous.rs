@@ -9,9 +9,12 @@
 //! - Both sides know the length, so both know without asking whether a message is announced. The RTS is a message of
 //!   the kernel's own lane and tag: announced and eager messages of one tag keep their order. It carries the length,
 //!   which the receiver compares.
-//! - The RTS arrives in the memory of its own receive, so receives never wait for room. A sender has a window of slots
-//!   per peer; further messages to that peer queue in order, whatever their length. CTS and FIN always find room or
-//!   find it again without the user's help.
+//! - The RTS arrives in the memory of its own receive, so receives never wait for room. Any number of messages may be
+//!   announced: what a sender needs per peer is a window of places that RTSs leave from, each free again as soon as they
+//!   have left, and a window of places that answers arrive in, each free again as soon as it was read. An answer says
+//!   which message it is about. So a receiver may take the last message first. While there is no place, further
+//!   messages to that peer queue in order, whatever their length. CTS and FIN always find room or find it again
+//!   without the user's help.
 //! - Nothing blocks in here. A call that waits, in any group, goes on with the rendezvous of every group.
 //! - Once warm, a message allocates nothing. With [`Protocol::Eager`] every call is the raw group's after one branch.
 //!
@@ -22,6 +25,7 @@ mod machine;
 mod protocol;
 mod registry;
 mod rules;
+mod sending;
 mod slots;
 
 use std::cell::RefCell;

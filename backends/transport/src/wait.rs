@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{Bootstrap, Error, Result};
+use crate::{Bootstrap, Error, Idle, Result};
 
 /// What a blocking call does while nothing arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,29 @@ pub enum WaitMode {
     Block,
 }
 
+/// What a rank does between two rounds of progress that find nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// Nothing: the next round follows at once.
+    None,
+    /// Offers its core to others: a caller that keeps asking would keep it from the rank that it waits for.
+    Yield,
+    /// Sleeps until the network has something.
+    Sleep,
+}
+
 impl WaitMode {
+    /// What a fruitless round ends with; the same on every backend.
+    #[inline]
+    #[must_use]
+    pub fn rest(self, idle: Idle) -> Rest {
+        match (self, idle) {
+            (WaitMode::Spin, _) => Rest::None,
+            (WaitMode::Block, Idle::Wait) => Rest::Sleep,
+            (WaitMode::Yield | WaitMode::Block, _) => Rest::Yield,
+        }
+    }
+
     /// The mode to use and why: `asked`, or else what suits the ranks that run on this machine. Collective over the job.
     ///
     /// # Errors
@@ -152,6 +174,13 @@ mod tests {
         assert_eq!(Seat::decode(&mine.encode()), Seat { quota: None, ..mine });
         assert_eq!(core_numbers("0-2,5,7-8").collect::<Vec<_>>(), [0, 1, 2, 5, 7, 8]);
         assert_eq!(core_numbers("3-,x,9-1").count() + core_numbers(&Seat::decode("").cores).count(), 0);
+    }
+
+    #[test]
+    fn only_ranks_that_block_sleep_and_only_if_they_may() {
+        let rests = |idle| [WaitMode::Spin, WaitMode::Yield, WaitMode::Block].map(|mode| mode.rest(idle));
+        assert_eq!(rests(Idle::Wait), [Rest::None, Rest::Yield, Rest::Sleep]);
+        assert_eq!(rests(Idle::Return), [Rest::None, Rest::Yield, Rest::Yield]);
     }
 
     #[test]

@@ -1,19 +1,22 @@
-//! Which device, port and address to use: what the user named, or the first that works; else what is wrong with each.
+//! Which device, port and address to use: what the user named, or all that work, for the choice of local ends that all
+//! backends have ([`tailback_transport::ends`]); else what is wrong with each.
 
 use std::fs;
+use std::net::Ipv6Addr;
 use std::rc::Rc;
 
-use tailback_transport::{Error, Result};
+use tailback_transport::ends::{self, End, Reach};
+use tailback_transport::{Bootstrap, Error, Result};
 
+use crate::config::VerbsConfig;
 use crate::ffi::{self, Context, Limits, LinkLayer, Port};
-use crate::transport::VerbsConfig;
 
 /// What to do where there is no device.
 const NO_DEVICE: &str = "no RDMA device: load the adapter's driver (packages rdma-core and ibverbs-providers), or make a \
                          Soft-RoCE device: rdma link add rxe0 type rxe netdev INTERFACE";
 
-/// An open device with the port and the address that carry the data.
-#[derive(Debug)]
+/// An open device with a port and an address that can carry the data.
+#[derive(Clone, Debug)]
 pub(crate) struct Choice {
     pub(crate) context: Rc<Context>,
     pub(crate) limits: Limits,
@@ -24,13 +27,27 @@ pub(crate) struct Choice {
     pub(crate) gid_type: String,
     pub(crate) service_level: u8,
     pub(crate) traffic_class: u8,
-    /// Why this device and port.
-    pub(crate) reason: &'static str,
+    /// Why this device, port and address.
+    pub(crate) reason: String,
+    /// The device and port of every rank.
+    pub(crate) record: String,
 }
 
 impl Choice {
-    /// Opens what the user named, or the first active port.
-    pub(crate) fn make(config: &VerbsConfig) -> Result<Choice> {
+    /// Chooses among what the user named, or all active ports. Collective over the job.
+    pub(crate) fn make(bootstrap: &mut impl Bootstrap, config: &VerbsConfig) -> Result<Choice> {
+        let candidates = Self::candidates(config)?;
+        let ends: Vec<Place> = candidates.iter().map(Place::of).collect();
+        let asked = config.device.is_some();
+        let chosen = ends::choose(bootstrap, &ends, asked, "choose devices of one kind with --device")?;
+        let Some(choice) = candidates.into_iter().nth(chosen.index) else {
+            return Err(Error::Setup(NO_DEVICE.into()));
+        };
+        Ok(Choice { reason: chosen.reason, record: chosen.record, ..choice })
+    }
+
+    /// Opens what the user named, or every device: the addresses that work, best first on each port.
+    fn candidates(config: &VerbsConfig) -> Result<Vec<Choice>> {
         let names = ffi::device_names()?;
         if names.is_empty() {
             return Err(Error::Setup(NO_DEVICE.into()));
@@ -38,23 +55,23 @@ impl Choice {
         if let Some(name) = config.device.as_ref().filter(|&name| !names.contains(name)) {
             return Err(Error::Setup(format!("there is no RDMA device {name}: there is {}", names.join(", "))));
         }
-        let mut refused = Vec::new();
+        let (mut usable, mut refused) = (Vec::new(), Vec::new());
         for name in names.iter().filter(|&name| config.device.as_ref().is_none_or(|wanted| wanted == name)) {
-            match Self::on_device(config, name)? {
-                Ok(choice) => return Ok(choice),
-                Err(reasons) => refused.extend(reasons),
-            }
+            Self::on_device(config, name, &mut usable, &mut refused)?;
         }
-        Err(Error::Setup(format!("no usable RDMA port: {}", refused.join("; "))))
+        if usable.is_empty() {
+            return Err(Error::Setup(format!("no usable RDMA port: {}", refused.join("; "))));
+        }
+        Ok(usable)
     }
 
-    /// The first usable port of a device, or what is wrong with each.
-    fn on_device(config: &VerbsConfig, name: &str) -> Result<std::result::Result<Choice, Vec<String>>> {
+    /// The usable ports of a device with their addresses, and what is wrong with the others.
+    fn on_device(config: &VerbsConfig, name: &str, usable: &mut Vec<Choice>, refused: &mut Vec<String>) -> Result<()> {
         let context = Context::open(name)?;
         let limits = context.limits()?;
-        let mut refused = Vec::new();
         if let Some(port) = config.port.filter(|&port| port == 0 || port > limits.ports) {
-            return Ok(Err(vec![format!("{name} has no port {port}: it has {}", limits.ports)]));
+            refused.push(format!("{name} has no port {port}: it has {}", limits.ports));
+            return Ok(());
         }
         for number in (1..=limits.ports).filter(|&number| config.port.is_none_or(|wanted| wanted == number)) {
             let port = context.port(number)?;
@@ -62,25 +79,85 @@ impl Choice {
                 refused.push(format!("port {number} of {name} is {}", port.state_text()));
                 continue;
             }
-            match address(&context, &port, config.gid_index) {
+            match addresses(&context, &port, config.gid_index) {
                 Err(reason) => refused.push(reason),
-                Ok((gid_index, gid, gid_type)) => {
-                    return Ok(Ok(Choice {
-                        context,
-                        limits,
-                        port,
-                        gid_index,
-                        gid,
-                        gid_type,
-                        service_level: config.service_level,
-                        traffic_class: config.traffic_class,
-                        reason: if config.device.is_some() { "as asked for" } else { "the first active port" },
-                    }));
-                }
+                Ok(entries) => usable.extend(entries.into_iter().map(|entry| Choice {
+                    context: Rc::clone(&context),
+                    limits: limits.clone(),
+                    port,
+                    gid_index: entry.index,
+                    gid: entry.gid,
+                    gid_type: entry.kind,
+                    service_level: config.service_level,
+                    traffic_class: config.traffic_class,
+                    reason: String::new(),
+                    record: String::new(),
+                })),
             }
         }
-        Ok(Err(refused))
+        Ok(())
     }
+}
+
+/// A port and an address, as other ranks need to know them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    device: String,
+    port: u8,
+    ethernet: bool,
+    gid: [u8; 16],
+}
+
+impl Place {
+    fn of(choice: &Choice) -> Place {
+        Place {
+            device: choice.context.name.clone(),
+            port: choice.port.number,
+            ethernet: choice.port.link_layer == LinkLayer::Ethernet,
+            gid: choice.gid,
+        }
+    }
+
+    /// Whether the address stands for one of IPv4, or is of one link only.
+    fn family(&self) -> (bool, bool) {
+        (is_mapped(&self.gid), is_link_local(&self.gid))
+    }
+}
+
+impl End for Place {
+    fn encode(&self) -> String {
+        let layer = if self.ethernet { "RoCE" } else { "InfiniBand" };
+        format!("{} port {} {layer} {}", self.device, self.port, gid_text(&self.gid))
+    }
+
+    fn decode(line: &str) -> Option<Self> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [device, "port", port, layer, gid] = words[..] else { return None };
+        let gid: Ipv6Addr = gid.parse().ok()?;
+        Some(Place { device: device.into(), port: port.parse().ok()?, ethernet: layer == "RoCE", gid: gid.octets() })
+    }
+
+    /// RoCE takes addresses of one family and does not tell their networks; InfiniBand has subnets.
+    fn reach(&self, other: &Self) -> Reach {
+        match (self.ethernet, other.ethernet) {
+            (true, true) if self.family() == other.family() => Reach::Near,
+            (false, false) if self.gid[..8] == other.gid[..8] => Reach::Near,
+            (false, false) => Reach::Routed,
+            _ => Reach::Never,
+        }
+    }
+
+    fn name(&self) -> String {
+        format!("{} port {}", self.device, self.port)
+    }
+}
+
+fn is_mapped(gid: &[u8; 16]) -> bool {
+    gid[..10] == [0; 10] && gid[10..12] == [0xff; 2]
+}
+
+fn is_link_local(gid: &[u8; 16]) -> bool {
+    gid[0] == 0xfe && gid[1] & 0xc0 == 0x80
 }
 
 /// An entry of a port's table of addresses.
@@ -96,9 +173,7 @@ impl Entry {
     /// How good an address is for RoCE; None where routers and peers may not know it.
     fn merit(&self) -> Option<u32> {
         let v2 = self.kind == "RoCE v2";
-        let mapped = self.gid[..10] == [0; 10] && self.gid[10..12] == [0xff; 2];
-        let link_local = self.gid[0] == 0xfe && self.gid[1] & 0xc0 == 0x80;
-        match (v2, mapped, link_local) {
+        match (v2, is_mapped(&self.gid), is_link_local(&self.gid)) {
             (true, true, _) => Some(4),
             (true, false, false) => Some(3),
             (true, false, true) => Some(2),
@@ -108,28 +183,33 @@ impl Entry {
     }
 }
 
-/// The entry of the port's table to use. On RoCE: version 2 with an IPv4 address if there is one.
-fn address(context: &Context, port: &Port, wanted: Option<u8>) -> std::result::Result<(u8, [u8; 16], String), String> {
+/// The entries of the port's table that can be used, best first. On RoCE: version 2 with an IPv4 address if there is one.
+fn addresses(context: &Context, port: &Port, wanted: Option<u8>) -> std::result::Result<Vec<Entry>, String> {
     let place = || format!("port {} of {}", port.number, context.name);
     let entries = entries(context, port);
-    let chosen = match (wanted, port.link_layer) {
-        (Some(index), _) => {
-            let known = || entries.iter().map(|entry| entry.index.to_string()).collect::<Vec<_>>().join(", ");
-            let found = entries.iter().find(|entry| entry.index == index);
-            found.ok_or_else(|| format!("{} has no address (GID) at index {index}, only at {}", place(), known()))?
-        }
-        (None, LinkLayer::InfiniBand) => entries.first().ok_or_else(|| format!("{} has no address (GID)", place()))?,
-        (None, LinkLayer::Ethernet) => best(&entries).ok_or_else(|| {
-            format!("{} has no RoCE address (GID): give its network interface an IP address", place())
-        })?,
+    let usable: Vec<Entry> = match (wanted, port.link_layer) {
+        (Some(index), _) => entries.iter().filter(|entry| entry.index == index).cloned().collect(),
+        (None, LinkLayer::InfiniBand) => entries.iter().take(1).cloned().collect(),
+        (None, LinkLayer::Ethernet) => by_merit(&entries),
     };
-    Ok((chosen.index, chosen.gid, chosen.kind.clone()))
+    match (usable.is_empty(), wanted, port.link_layer) {
+        (false, ..) => Ok(usable),
+        (true, Some(index), _) => {
+            let known = entries.iter().map(|entry| entry.index.to_string()).collect::<Vec<_>>().join(", ");
+            Err(format!("{} has no address (GID) at index {index}, only at {known}", place()))
+        }
+        (true, None, LinkLayer::InfiniBand) => Err(format!("{} has no address (GID)", place())),
+        (true, None, LinkLayer::Ethernet) => {
+            Err(format!("{} has no RoCE address (GID): give its network interface an IP address", place()))
+        }
+    }
 }
 
-fn best(entries: &[Entry]) -> Option<&Entry> {
-    // The first of the best: max_by_key would give the last.
-    let top = entries.iter().filter_map(Entry::merit).max()?;
-    entries.iter().find(|entry| entry.merit() == Some(top))
+/// The best first, in the table's order among equals.
+fn by_merit(entries: &[Entry]) -> Vec<Entry> {
+    let mut usable: Vec<Entry> = entries.iter().filter(|entry| entry.merit().is_some()).cloned().collect();
+    usable.sort_by_key(|entry| std::cmp::Reverse(entry.merit()));
+    usable
 }
 
 /// The entries in use.
@@ -149,7 +229,7 @@ fn kind(device: &str, port: u8, index: u8) -> String {
 
 /// A GID as people write it; an IPv4 address where it holds one.
 pub(crate) fn gid_text(gid: &[u8; 16]) -> String {
-    std::net::Ipv6Addr::from(*gid).to_string()
+    Ipv6Addr::from(*gid).to_string()
 }
 
 /// The devices and ports of this machine, a line each; or what is missing.
@@ -183,8 +263,8 @@ fn ports(name: &str) -> Result<Vec<String>> {
                 line += &format!(", {rate}");
             }
             line += &format!(", MTU {}, firmware {}", port.mtu_bytes(), limits.firmware);
-            if let Ok((index, gid, _)) = address(&context, &port, None) {
-                line += &format!(", GID {index} {}", gid_text(&gid));
+            if let Some(entry) = addresses(&context, &port, None).ok().and_then(|all| all.into_iter().next()) {
+                line += &format!(", GID {} {}", entry.index, gid_text(&entry.gid));
             }
             Ok(line)
         })
@@ -201,7 +281,7 @@ mod tests {
     use super::*;
 
     fn entry(index: u8, gid: &str, kind: &str) -> Entry {
-        let gid: std::net::Ipv6Addr = gid.parse().expect("an address");
+        let gid: Ipv6Addr = gid.parse().expect("an address");
         Entry { index, gid: gid.octets(), kind: kind.into() }
     }
 
@@ -215,14 +295,32 @@ mod tests {
             entry(4, "::ffff:10.0.0.2", "RoCE v2"),
             entry(5, "2001:db8::1", "RoCE v2"),
         ];
-        assert_eq!(best(&entries).map(|entry| entry.index), Some(3));
-        assert_eq!(best(&entries[..3]).map(|entry| entry.index), Some(1));
-        assert_eq!(best(&entries[..1]).map(|entry| entry.index), Some(0));
-        assert_eq!(best(&[]), None);
+        let order = |entries: &[Entry]| by_merit(entries).iter().map(|entry| entry.index).collect::<Vec<_>>();
+        assert_eq!(order(&entries), [3, 4, 5, 1, 0, 2]);
+        assert_eq!(order(&entries[..3]), [1, 0, 2]);
+        assert_eq!(order(&entries[..1]), [0]);
+        assert!(order(&[]).is_empty());
     }
 
     #[test]
     fn mapped_addresses_are_shown_as_such() {
         assert_eq!(gid_text(&entry(0, "::ffff:10.1.0.1", "").gid), "::ffff:10.1.0.1");
+    }
+
+    #[test]
+    fn ports_of_one_kind_reach_each_other() {
+        let reach = |a: &str, b: &str| {
+            let of = |line| Place::decode(line).expect("a port");
+            assert_eq!(of(a).encode(), a);
+            of(a).reach(&of(b))
+        };
+        let v4 = "rxe0 port 1 RoCE ::ffff:10.1.0.1";
+        assert_eq!(reach(v4, "rxe1 port 1 RoCE ::ffff:10.1.0.2"), Reach::Near);
+        assert_eq!(reach(v4, "rxe1 port 1 RoCE fe80::1"), Reach::Never);
+        assert_eq!(reach(v4, "mlx5_0 port 1 InfiniBand fe80::1"), Reach::Never);
+        let ib = "mlx5_0 port 2 InfiniBand fe80::1";
+        assert_eq!(reach(ib, "mlx5_1 port 1 InfiniBand fe80::2"), Reach::Near);
+        assert_eq!(reach(ib, "mlx5_1 port 1 InfiniBand fec0::2"), Reach::Routed);
+        assert_eq!(Place::decode("rxe0"), None);
     }
 }

@@ -10,17 +10,16 @@
 //! Out of scope: multicast, atomics, device memory, more than one port per rank.
 
 mod choose;
-mod endpoint;
-mod engine;
+mod config;
 mod ffi;
-mod group;
+mod header;
 mod traffic_class;
 mod transport;
 mod wire;
 
-pub use group::VerbsGroup;
+pub use config::VerbsConfig;
 pub use traffic_class::traffic_class;
-pub use transport::{VerbsConfig, VerbsTransport};
+pub use transport::{VerbsGroup, VerbsTransport};
 
 /// The devices and ports of this machine, a line each; or what is missing and the package that has it.
 ///

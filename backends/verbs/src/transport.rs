@@ -4,36 +4,24 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use tailback_transport::{Bootstrap, Capabilities, Clock, Description, Error, Rank, RawTransport, Result, WaitMode};
+use tailback_transport::matching::Core;
+use tailback_transport::{
+    Bootstrap, Capabilities, Clock, Description, EngineGroup, Error, Rank, RawTransport, Result, WaitMode,
+};
 
 use crate::choose::{Choice, gid_text, rate_text};
-use crate::endpoint::Endpoint;
-use crate::engine::{COMPLETIONS_PER_LINK, Engine, completions_wanted};
+use crate::config::VerbsConfig;
 use crate::ffi::LinkLayer;
-use crate::group::VerbsGroup;
-use crate::wire::Address;
+use crate::header::Address;
+use crate::wire::{Endpoint, VerbsWire};
 
-/// How to open a [`VerbsTransport`]. Every rank passes its own.
-#[derive(Clone, Debug, Default)]
-pub struct VerbsConfig {
-    /// The device, such as mlx5_0. None: the first with an active port.
-    pub device: Option<String>,
-    /// The port, from 1. None: the first that is active.
-    pub port: Option<u8>,
-    /// The entry of the port's table of addresses. None: on RoCE, version 2 with an IPv4 address if there is one.
-    pub gid_index: Option<u8>,
-    /// The service level, or RoCE priority, of everything that is sent.
-    pub service_level: u8,
-    /// The traffic class: on RoCE v2 the DSCP and ECN bits of everything that is sent.
-    pub traffic_class: u8,
-    /// How to wait. None: block when the ranks of this machine outnumber its cores, else spin.
-    pub wait: Option<WaitMode>,
-}
+/// A group of ranks that talk over [`VerbsTransport`]. Dropping it frees its segment.
+pub type VerbsGroup = EngineGroup<Core<VerbsWire>>;
 
 /// Queue pairs between the ranks of a job that talk.
 #[derive(Debug)]
 pub struct VerbsTransport {
-    engine: Rc<RefCell<Engine>>,
+    engine: Rc<RefCell<Core<VerbsWire>>>,
     clock: Clock,
     description: Description,
 }
@@ -44,22 +32,13 @@ impl VerbsTransport {
     /// # Errors
     /// If libibverbs, a device or an active port is missing: what to install or to look at.
     pub fn open(bootstrap: &mut impl Bootstrap, config: &VerbsConfig) -> Result<VerbsTransport> {
-        let choice = Choice::make(config)?;
-        let endpoint = Endpoint::open(choice, completions_wanted(bootstrap.size()), COMPLETIONS_PER_LINK)?;
+        let choice = Choice::make(bootstrap, config)?;
+        let endpoint = Endpoint::open(choice, bootstrap.size())?;
         let told = bootstrap.allgather(&endpoint.address().encode())?;
         let addresses = told.iter().enumerate().map(|(rank, bytes)| parse(rank, bytes)).collect::<Result<Vec<_>>>()?;
-        let ethernet = endpoint.address().ethernet;
-        if let Some(rank) = addresses.iter().position(|address| address.ethernet != ethernet) {
-            let layer = |ethernet| if ethernet { "RoCE" } else { "InfiniBand" };
-            return Err(Error::Setup(format!(
-                "rank {rank} uses {}, this rank {}: choose devices of one kind with --device",
-                layer(!ethernet),
-                layer(ethernet)
-            )));
-        }
         let (wait, reason) = WaitMode::choose(config.wait, bootstrap)?;
         let description = describe(&endpoint.choice, wait, reason);
-        let engine = Engine::new(bootstrap.rank(), endpoint, &addresses, wait);
+        let engine = Core::new(bootstrap.rank(), bootstrap.size(), VerbsWire::new(endpoint, &addresses, wait));
         Ok(VerbsTransport { engine: Rc::new(RefCell::new(engine)), clock: Clock::start(), description })
     }
 }
@@ -76,8 +55,7 @@ impl RawTransport for VerbsTransport {
     }
 
     fn group(&mut self, members: &[Rank], segment: usize) -> Result<VerbsGroup> {
-        let slot = self.engine.borrow_mut().make_group(members, segment)?;
-        Ok(VerbsGroup::new(Rc::clone(&self.engine), slot, self.clock.clone()))
+        VerbsGroup::make(&self.engine, &self.clock, members, segment)
     }
 }
 
@@ -99,7 +77,8 @@ fn describe(choice: &Choice, wait: WaitMode, wait_reason: String) -> Description
     let mut details = BTreeMap::from(
         [
             ("device", choice.context.name.clone()),
-            ("device_reason", choice.reason.to_owned()),
+            ("device_reason", choice.reason.clone()),
+            ("devices", choice.record.clone()),
             ("port", port.number.to_string()),
             ("firmware", choice.limits.firmware.clone()),
             ("link_layer", layer.to_owned()),

@@ -3,23 +3,23 @@
 //! The cards go round by Bruck's algorithm: in step k each member sends what it has to the member 2^k before it, so
 //! ceil(log2 n) messages each suffice, to the same partners that a dissemination barrier has.
 
-use tailback_transport::{Error, Rank, Result, Span, Tag};
+use tailback_transport::{Engine as _, Rank, Result, Span, Tag, position};
 
-use super::groups::{GroupState, Member};
-use super::{Engine, Slot};
-use crate::ffi::Card;
+use super::Engine;
+use super::groups::{GroupState, Member, Slot};
+use crate::ffi::{Card, Kind};
 use crate::tag::{LANES, SETUP};
 
 impl Engine {
     /// Makes a group with a segment of `segment` bytes and waits until every member's memory is known.
-    pub(crate) fn make_group(&mut self, members: &[Rank], segment: usize) -> Result<Slot> {
-        let position = self.position(members)?;
+    pub(super) fn make(&mut self, members: &[Rank], segment: usize) -> Result<Slot> {
+        let position = position(self.me, self.groups.ranks(), members)?;
         let (confirm, cards) = GroupState::layout(segment, members.len());
-        let (slot, card) = self.endpoint.region(cards.end()).map_err(|failure| self.error(failure))?;
+        let (slot, card) = self.endpoint.region(cards.end())?;
         let member = |&rank: &Rank| {
             let number = self.groups.number_with(rank);
             let (outgoing, incoming) = (self.tags.of_group(number, self.me), self.tags.of_group(number, rank));
-            Member { rank, outgoing, incoming, card, open: 0, unconfirmed: false }
+            Member { rank, outgoing, incoming, card, sending: [0; LANES], open: 0, unconfirmed: false }
         };
         let members = members.iter().map(member).collect();
         let rank = Rank::from(position);
@@ -31,16 +31,6 @@ impl Engine {
         Ok(slot)
     }
 
-    fn position(&self, members: &[Rank]) -> Result<usize> {
-        let usage = |detail: String| Error::Usage { operation: "group", detail };
-        let position = members.iter().position(|&member| member == self.me);
-        let position = position.ok_or_else(|| usage(format!("rank {} is not among the members", self.me)))?;
-        if let Some(stranger) = members.iter().find(|member| member.index() >= self.groups.ranks()) {
-            return Err(usage(format!("there is no rank {stranger} in a job of {}", self.groups.ranks())));
-        }
-        Ok(position)
-    }
-
     fn exchange(&mut self, slot: Slot, cards: Span, mine: Card) -> Result<()> {
         let (rank, size) = self.shape(slot);
         let (rank, at) = (rank.index(), |card: usize| cards.offset + card * Card::LEN);
@@ -49,9 +39,9 @@ impl Engine {
         while have < size {
             let more = have.min(size - have);
             let (to, from) = (Rank::from((rank + size - have) % size), Rank::from((rank + have) % size));
-            self.post_recv(slot, SETUP, from, Tag(step), Span::new(at(have), more * Card::LEN))?;
-            self.post_send(slot, SETUP, to, Tag(step), Span::new(at(0), more * Card::LEN))?;
-            self.wait(slot, SETUP)?;
+            self.message(slot, Kind::Recv, SETUP, from, Tag(step), Span::new(at(have), more * Card::LEN))?;
+            self.message(slot, Kind::Send, SETUP, to, Tag(step), Span::new(at(0), more * Card::LEN))?;
+            self.wait_for(slot, SETUP)?;
             (have, step) = (have + more, step + 1);
         }
         for distance in 0..size {

@@ -2,9 +2,11 @@
 
 use tailback_transport::{Rank, Span};
 
-use super::Slot;
-use crate::ffi::{Card, Kind, Ticket};
+use crate::ffi::{Card, Kind, RegionId, Ticket};
 use crate::tag::LANES;
+
+/// A group, as its handle knows it: by its memory.
+pub type Slot = RegionId;
 
 /// Another member of a group, or this rank itself.
 #[derive(Debug)]
@@ -16,6 +18,8 @@ pub(super) struct Member {
     pub incoming: u64,
     /// How its segment is accessed.
     pub card: Card,
+    /// Messages to it that are not complete, per lane.
+    pub sending: [u32; LANES],
     /// Puts and gets that are not complete.
     pub open: usize,
     /// Whether a put completed without the target's word.
@@ -38,6 +42,20 @@ pub(super) struct GroupState {
 }
 
 impl GroupState {
+    /// A message is under way, or waits for room.
+    #[inline]
+    pub(super) fn begin(&mut self, ticket: &Ticket) {
+        let lane = usize::from(ticket.lane);
+        self.pending[lane] += 1;
+        self.members[ticket.member as usize].sending[lane] += u32::from(ticket.kind == Kind::Send);
+    }
+
+    /// Whether everything posted on a lane is complete.
+    #[inline]
+    pub(super) fn is_complete(&self, lane: u8) -> bool {
+        self.pending[usize::from(lane)] == 0
+    }
+
     /// # Panics
     /// If the range is not in the segment.
     #[inline]
@@ -111,7 +129,11 @@ impl Groups {
     pub(super) fn complete(&mut self, ticket: Ticket) {
         let Some(group) = self.slots[ticket.region.0 as usize].as_mut() else { return };
         match ticket.kind {
-            Kind::Send | Kind::Recv => group.pending[usize::from(ticket.lane)] -= 1,
+            Kind::Send => {
+                group.pending[usize::from(ticket.lane)] -= 1;
+                group.members[ticket.member as usize].sending[usize::from(ticket.lane)] -= 1;
+            }
+            Kind::Recv => group.pending[usize::from(ticket.lane)] -= 1,
             Kind::Put | Kind::Get => group.members[ticket.member as usize].open -= 1,
         }
     }

@@ -3,9 +3,10 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tailback_transport::{Error, Idle, Rank, Result, WaitMode};
+use tailback_transport::{Error, Idle, Rank, Rest, Result};
 
 use super::Engine;
+use super::groups::Slot;
 use crate::ffi::{Blocking, Done, Kind};
 
 /// The longest sleep in the queue: connections come up and peers make room without waking it.
@@ -27,17 +28,25 @@ const LINGER: Duration = Duration::from_millis(20);
 impl Engine {
     /// One round for every peer and every group.
     #[inline(always)]
-    pub(crate) fn progress(&mut self, idle: Idle) -> Result<()> {
+    pub(super) fn advance(&mut self, idle: Idle) -> Result<()> {
         if self.poll()? > 0 {
             self.fruitless = 0;
             return Ok(());
         }
-        match self.wait {
+        match self.wait.rest(idle) {
             // No pause instruction: it takes as long as a read of the queue, and adds to the latency.
-            WaitMode::Spin => Ok(()),
-            _ if idle == Idle::Return => Ok(()),
-            mode => self.pause(mode),
+            Rest::None => Ok(()),
+            rest => self.pause(rest),
         }
+    }
+
+    /// Waits until everything posted on a lane is complete.
+    #[inline]
+    pub(super) fn wait_for(&mut self, slot: Slot, lane: u8) -> Result<()> {
+        while !self.groups.at(slot).is_complete(lane) {
+            self.advance(Idle::Wait)?;
+        }
+        Ok(())
     }
 
     /// Reads completions and posts what waited for room: how many completions there were.
@@ -76,19 +85,19 @@ impl Engine {
     }
 
     /// What the wait mode says.
-    fn pause(&mut self, mode: WaitMode) -> Result<()> {
+    fn pause(&mut self, rest: Rest) -> Result<()> {
         self.fruitless = self.fruitless.saturating_add(1);
-        match (mode, self.endpoint.blocking()) {
-            (WaitMode::Spin, _) => {}
-            (WaitMode::Yield, _) => thread::yield_now(),
-            (WaitMode::Block, Blocking::Queue) => {
+        match (rest, self.endpoint.blocking()) {
+            (Rest::None, _) => {}
+            (Rest::Yield, _) => thread::yield_now(),
+            (Rest::Sleep, Blocking::Queue) => {
                 let limit = if self.queues.all_empty() { SLEEP_MS } else { SHORT_SLEEP_MS };
                 let (groups, mut wrong) = (&mut self.groups, None);
                 let count = self.endpoint.sleep(limit, |done| note(groups, &mut wrong, done));
                 self.polled(count, wrong)?;
             }
-            (WaitMode::Block, Blocking::None) if self.fruitless < ROUNDS_BEFORE_NAP => {}
-            (WaitMode::Block, Blocking::None) => thread::sleep(NAP),
+            (Rest::Sleep, Blocking::None) if self.fruitless < ROUNDS_BEFORE_NAP => {}
+            (Rest::Sleep, Blocking::None) => thread::sleep(NAP),
         }
         Ok(())
     }

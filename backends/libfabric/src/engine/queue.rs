@@ -1,10 +1,10 @@
-//! Operations that the provider had no room for, in order, per peer and direction.
+//! Operations that the provider had no room for, in order, per peer and kind.
 
 use std::collections::VecDeque;
 
 use tailback_transport::Span;
 
-use super::Slot;
+use super::groups::Slot;
 use crate::ffi::{Kind, Remote, Ticket};
 
 /// What an operation needs beyond its ticket and its span.
@@ -26,10 +26,18 @@ pub(super) struct Work {
     pub what: What,
 }
 
-/// Receives do not wait for what goes out, nor the other way round.
+/// Receives do not wait for what goes out, nor the other way round, and puts and gets not for messages.
 fn line(work: &Work) -> usize {
-    work.ticket.peer as usize * 2 + usize::from(work.ticket.kind == Kind::Recv)
+    let kind = match work.ticket.kind {
+        Kind::Send => 0,
+        Kind::Recv => 1,
+        Kind::Put | Kind::Get => 2,
+    };
+    work.ticket.peer as usize * LINES + kind
 }
+
+/// Lines per peer.
+const LINES: usize = 3;
 
 #[derive(Debug)]
 pub(super) struct Queues {
@@ -40,7 +48,7 @@ pub(super) struct Queues {
 
 impl Queues {
     pub(super) fn new(ranks: usize) -> Queues {
-        Queues { lines: (0..ranks * 2).map(|_| VecDeque::new()).collect(), busy: Vec::new() }
+        Queues { lines: (0..ranks * LINES).map(|_| VecDeque::new()).collect(), busy: Vec::new() }
     }
 
     /// Whether nothing is before `work`.
@@ -104,11 +112,11 @@ mod tests {
     }
 
     #[test]
-    fn peers_and_directions_do_not_wait_for_each_other() {
+    fn peers_and_kinds_do_not_wait_for_each_other() {
         let mut queues = Queues::new(3);
         queues.push(work(1, Kind::Send, 0, 1));
-        queues.push(work(1, Kind::Put, 0, 2));
-        assert!(!queues.is_empty(&work(1, Kind::Get, 0, 0)));
+        queues.push(work(1, Kind::Send, 0, 2));
+        assert!(!queues.is_empty(&work(1, Kind::Send, 0, 0)) && queues.is_empty(&work(1, Kind::Put, 0, 0)));
         assert!(queues.is_empty(&work(1, Kind::Recv, 0, 0)) && queues.is_empty(&work(2, Kind::Send, 0, 0)));
         assert_eq!(queues.first(0).map(|work| work.span.len), Some(1));
         queues.pop(0);

@@ -13,9 +13,9 @@ use libfabric_sys::{
     fi_msg_rma, fi_rma_iov, fid_av, fid_cq, fid_domain, fid_ep, fid_fabric, iovec,
 };
 
-use tailback_transport::Span;
+use tailback_transport::{Error, Registration, Segment, Span};
 
-use super::region::{Card, Region, RegionId, Regions};
+use super::region::{Card, RegionId, Regions, Registered};
 use super::slots::{Kind, Slots, Ticket};
 use super::{Blocking, Fabric, Failure, text};
 
@@ -102,28 +102,41 @@ impl Endpoint {
     }
 
     /// `len` zeroed bytes that peers may access, and what they have to know for that.
-    pub(crate) fn region(&mut self, len: usize) -> Result<(RegionId, Card), Failure> {
-        let mut region = Region::new(len);
-        let local = FI_SEND | FI_RECV;
-        let access = if self.rma { local | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE } else { local };
-        let (start, len) = (region.start(), region.len().max(1));
+    pub(crate) fn region(&mut self, len: usize) -> tailback_transport::Result<(RegionId, Card)> {
         // Where keys are the provider's, this one is ignored.
         let key = self.next_key;
         self.next_key += 1;
+        let segment = Segment::new(len, |start, pages| self.register(start, pages, key).map_err(Error::from))?;
+        let card = segment.registration().card;
+        Ok((self.regions.add(segment), card))
+    }
+
+    fn register(&self, start: *mut u8, len: usize, key: u64) -> Result<Registered, Failure> {
+        let local = FI_SEND | FI_RECV;
+        let access = if self.rma { local | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE } else { local };
         let check = |call, code: i32| if code < 0 { Err(self.fabric.failure(call, code)) } else { Ok(()) };
+        let mut registered = Registered { mr: ptr::null_mut(), desc: ptr::null_mut(), card: Card::default() };
         // SAFETY: *Live*; the memory has `len` bytes and outlives its registration.
-        unsafe {
-            check("fi_mr_reg", fi_mr_reg(self.domain, start.cast(), len, access.into(), key, &mut region.mr))?;
-            if self.bound_regions {
-                check("fi_mr_bind", fi_mr_bind(region.mr, self.ep.cast(), 0))?;
-                check("fi_mr_enable", fi_mr_enable(region.mr))?;
-            }
-            region.desc = (*region.mr).mem_desc;
-            let key = if self.provider_keys { (*region.mr).key } else { key };
-            region.card = Card { key, base: if self.virtual_addresses { start as u64 } else { 0 } };
+        let done = unsafe {
+            let code = fi_mr_reg(self.domain, start.cast(), len, access.into(), key, &mut registered.mr);
+            check("fi_mr_reg", code).and_then(|()| {
+                if !self.bound_regions {
+                    return Ok(());
+                }
+                check("fi_mr_bind", fi_mr_bind(registered.mr, self.ep.cast(), 0))?;
+                check("fi_mr_enable", fi_mr_enable(registered.mr))
+            })
+        };
+        if let Err(failure) = done {
+            registered.end();
+            return Err(failure);
         }
-        let card = region.card;
-        Ok((self.regions.add(region), card))
+        // SAFETY: *Live*: registered just now.
+        let (desc, own_key) = unsafe { ((*registered.mr).mem_desc, (*registered.mr).key) };
+        registered.desc = desc;
+        let key = if self.provider_keys { own_key } else { key };
+        registered.card = Card { key, base: if self.virtual_addresses { start as u64 } else { 0 } };
+        Ok(registered)
     }
 
     /// Nobody will name the region again; its memory goes when no operation refers to it.
@@ -133,16 +146,12 @@ impl Endpoint {
 
     /// Copies out of a region.
     pub(crate) fn read(&self, region: RegionId, offset: usize, into: &mut [u8]) {
-        let (from, _) = self.regions.place(region, Span::new(offset, into.len()));
-        // SAFETY: *Inside*; `into` is not part of a region, whose memory is never lent.
-        unsafe { ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
+        self.regions.at(region).read(offset, into);
     }
 
     /// Copies into a region.
     pub(crate) fn write(&mut self, region: RegionId, offset: usize, from: &[u8]) {
-        let (into, _) = self.regions.place(region, Span::new(offset, from.len()));
-        // SAFETY: as in `read`.
-        unsafe { ptr::copy_nonoverlapping(from.as_ptr(), into, from.len()) };
+        self.regions.at_mut(region).write(offset, from);
     }
 
     /// Posts a message.

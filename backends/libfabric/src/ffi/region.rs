@@ -1,19 +1,16 @@
-//! The memory of groups: allocated, touched, registered, counted while operations refer to it.
+//! The memory of groups: registered, and counted while operations refer to it.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ffi::c_void;
 use std::ptr;
 
 use libfabric_sys::calls::fi_close;
 use libfabric_sys::fid_mr;
 
-use tailback_transport::Span;
-
-const PAGE: usize = 4096;
+use tailback_transport::{Registration, Segment, Span};
 
 /// A group's memory, by number. Numbers are reused once nothing refers to the memory any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RegionId(pub u32);
+pub struct RegionId(pub u32);
 
 /// What a peer has to know to access a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,57 +37,30 @@ impl Card {
     }
 }
 
-pub(super) struct Region {
-    memory: *mut u8,
-    len: usize,
-    layout: Layout,
-    /// Null until registered, and where the provider registers nothing.
+/// What libfabric knows about a segment.
+pub(super) struct Registered {
+    /// Null once it is no longer registered.
     pub(super) mr: *mut fid_mr,
     pub(super) desc: *mut c_void,
     pub(super) card: Card,
-    in_flight: usize,
-    given_up: bool,
 }
 
-impl Region {
-    /// `len` zeroed bytes, backed by memory: some providers register what is there, not what will be.
-    pub(super) fn new(len: usize) -> Region {
-        let layout = Layout::from_size_align(len.max(1), PAGE).expect("a segment fits the address space");
-        // SAFETY: the layout has a size above zero.
-        let memory = unsafe { alloc_zeroed(layout) };
-        if memory.is_null() {
-            handle_alloc_error(layout);
-        }
-        // SAFETY: the memory was just allocated with this size.
-        unsafe { ptr::write_bytes(memory, 0, layout.size()) };
-        let card = Card::default();
-        Region { memory, len, layout, mr: ptr::null_mut(), desc: ptr::null_mut(), card, in_flight: 0, given_up: false }
-    }
-
-    pub(super) fn start(&self) -> *mut u8 {
-        self.memory
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Ends the registration, not the memory.
-    pub(super) fn deregister(&mut self) {
+impl Registration for Registered {
+    fn end(&mut self) -> bool {
         if !self.mr.is_null() {
             // SAFETY: *Live*; registered once, closed once.
             unsafe { fi_close(self.mr.cast()) };
             self.mr = ptr::null_mut();
         }
+        true
     }
 }
 
-impl Drop for Region {
-    fn drop(&mut self) {
-        self.deregister();
-        // SAFETY: allocated by `new` with this layout; *Kept*.
-        unsafe { dealloc(self.memory, self.layout) };
-    }
+/// A group's memory, and how many operations refer to it.
+pub(super) struct Region {
+    segment: Segment<Registered>,
+    in_flight: usize,
+    given_up: bool,
 }
 
 /// All regions of an endpoint.
@@ -100,7 +70,8 @@ pub(super) struct Regions {
 }
 
 impl Regions {
-    pub(super) fn add(&mut self, region: Region) -> RegionId {
+    pub(super) fn add(&mut self, segment: Segment<Registered>) -> RegionId {
+        let region = Region { segment, in_flight: 0, given_up: false };
         let at = self.slots.iter().position(Option::is_none).unwrap_or_else(|| {
             self.slots.push(None);
             self.slots.len() - 1
@@ -109,8 +80,13 @@ impl Regions {
         RegionId(u32::try_from(at).expect("fewer than 2^32 groups"))
     }
 
-    pub(super) fn at(&self, id: RegionId) -> &Region {
-        self.slots[id.0 as usize].as_ref().expect("a region in use")
+    pub(super) fn at(&self, id: RegionId) -> &Segment<Registered> {
+        &self.slots[id.0 as usize].as_ref().expect("a region in use").segment
+    }
+
+    /// See [`Regions::at`].
+    pub(super) fn at_mut(&mut self, id: RegionId) -> &mut Segment<Registered> {
+        &mut self.slots[id.0 as usize].as_mut().expect("a region in use").segment
     }
 
     /// The address of a span of the region.
@@ -119,16 +95,8 @@ impl Regions {
     /// If the span is not inside it.
     #[inline]
     pub(super) fn place(&self, id: RegionId, span: Span) -> (*mut u8, *mut c_void) {
-        let region = self.at(id);
-        assert!(
-            span.offset <= region.len && span.len <= region.len - span.offset,
-            "{} bytes at offset {} are not inside the segment of {} bytes",
-            span.len,
-            span.offset,
-            region.len
-        );
-        // SAFETY: checked just now.
-        (unsafe { region.memory.add(span.offset) }, region.desc)
+        let segment = self.at(id);
+        (segment.place(span.offset, span.len), segment.registration().desc)
     }
 
     /// One more operation refers to the region.
@@ -160,7 +128,7 @@ impl Regions {
     }
 
     pub(super) fn deregister_all(&mut self) {
-        self.slots.iter_mut().flatten().for_each(Region::deregister);
+        self.slots.iter_mut().flatten().for_each(|region| region.segment.deregister());
     }
 
     /// Leaves the memory to the process's end: something may still write to it.
@@ -173,23 +141,28 @@ impl Regions {
 mod tests {
     use super::*;
 
+    fn region(len: usize) -> Segment<Registered> {
+        let none = Registered { mr: ptr::null_mut(), desc: ptr::null_mut(), card: Card::default() };
+        Segment::new(len, |_, _| Ok(none)).expect("memory")
+    }
+
     #[test]
     fn a_region_lives_while_operations_refer_to_it() {
         let mut regions = Regions::default();
-        let id = regions.add(Region::new(16));
+        let id = regions.add(region(16));
         regions.hold(id);
         regions.give_up(id);
         assert_eq!(regions.at(id).len(), 16);
-        assert_ne!(regions.add(Region::new(1)), id);
+        assert_ne!(regions.add(region(1)), id);
         regions.release(id);
-        assert_eq!(regions.add(Region::new(1)), id);
+        assert_eq!(regions.add(region(1)), id);
     }
 
     #[test]
     #[should_panic(expected = "9 bytes at offset 8 are not inside the segment of 16 bytes")]
     fn spans_outside_are_refused() {
         let mut regions = Regions::default();
-        let id = regions.add(Region::new(16));
+        let id = regions.add(region(16));
         regions.place(id, Span::new(8, 9));
     }
 

@@ -19,29 +19,11 @@ use super::message::{Answer, Attach, Join};
 use super::patience::Patience;
 use super::polling::poll_until;
 use super::roster::Roster;
+use super::setback::{CHECK_INTERVAL, JoinResult, Setback};
 use super::tree::{self, Edge, Tree};
 use crate::files;
 
-/// How often the living are looked after while someone is waited for.
-pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-
-/// Why joining failed.
-#[derive(Debug)]
-pub(super) enum Setback {
-    /// This rank has to say so.
-    Mine(Error),
-    /// Another rank says so.
-    Theirs,
-}
-
-impl From<Error> for Setback {
-    fn from(error: Error) -> Self {
-        Setback::Mine(error)
-    }
-}
-
-pub(super) type JoinResult<T> = Result<T, Setback>;
 
 /// A neighbour as the watcher sees it.
 #[derive(Debug)]

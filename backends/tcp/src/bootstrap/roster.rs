@@ -11,10 +11,10 @@ use super::config::JoinConfig;
 use super::failure::Ranks;
 use super::gate::{Admitted, Gate};
 use super::handshake::framed;
-use super::join::{CHECK_INTERVAL, JoinResult, Setback};
 use super::judge::lost_message;
 use super::message::{Answer, Join};
 use super::polling::poll_until;
+use super::setback::{CHECK_INTERVAL, JoinResult, Setback};
 use super::tree;
 
 /// A rank that has joined; the connection stays open until the tree stands, to notice its loss.

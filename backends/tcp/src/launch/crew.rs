@@ -15,9 +15,9 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use socket2::{Domain, Socket, Type};
 use tailback_transport::{Error, Rank, Result};
 
+use super::options::{LaunchOptions, Output};
 use super::output::Stream;
 use super::signals::Signals;
-use super::{LaunchOptions, Output};
 use crate::bootstrap::{EXIT_CODE, Lifeline, hostname, poll_until, say, variables};
 use crate::files;
 use crate::secret::Secret;

@@ -25,6 +25,8 @@ pub(super) fn cases<B: Bootstrap, T: Transport>() -> Vec<Case<B, T>> {
         case("send/recv: late receivers", |arena| late(arena, true)),
         case("send/recv: late senders", |arena| late(arena, false)),
         case("send/recv: unequal progress", unequal),
+        case("send/recv: a thousand long messages, the last one first", last_first),
+        case("send/recv: a flood that nobody receives yet is held back", flood),
     ]
 }
 
@@ -211,5 +213,71 @@ fn unequal<B: Bootstrap, T: Transport>(arena: &mut Arena<'_, B, T>) -> Result<()
         group.wait_all()?;
         arena.verify(&group, into, arena.seed(previous, me, index), || format!("message {index} from {previous}"));
     }
+    group.barrier()
+}
+
+/// Even ranks send to the odd rank after them more messages than any window holds, which takes them in reverse order, and
+/// the last one before it asks for any other.
+fn last_first<B: Bootstrap, T: Transport>(arena: &mut Arena<'_, B, T>) -> Result<()> {
+    const COUNT: usize = 1000;
+    // Announced where a protocol says so, and in no case whole words.
+    const LEN: usize = 1101;
+    let mut group = arena.world(COUNT * LEN)?;
+    let (me, (next, previous)) = (group.rank(), neighbours(&group));
+    let (sends, paired) = (me.index().is_multiple_of(2), me.index() ^ 1 < group.size());
+    let span = |i: usize| Span::new(i * LEN, LEN);
+    if paired && sends {
+        for i in 0..COUNT {
+            fill(&mut group, span(i), arena.seed(me, next, i));
+            group.post_send(next, Tag(i as u32), span(i))?;
+        }
+    }
+    if paired && !sends {
+        group.post_recv(previous, Tag(COUNT as u32 - 1), span(COUNT - 1))?;
+        group.wait_all()?;
+        for i in (0..COUNT - 1).rev() {
+            group.post_recv(previous, Tag(i as u32), span(i))?;
+        }
+    }
+    group.wait_all()?;
+    for i in (0..COUNT).filter(|_| paired && !sends) {
+        arena.verify(&group, span(i), arena.seed(previous, me, i), || format!("message {i} from rank {previous}"));
+    }
+    group.barrier()
+}
+
+/// Even ranks post more than a receiver should hold, and go on with other things, in which the receivers take part before
+/// they receive anything.
+fn flood<B: Bootstrap, T: Transport>(arena: &mut Arena<'_, B, T>) -> Result<()> {
+    const LEN: usize = 65_536;
+    const COUNT: usize = 256;
+    // What is sent comes from a few places again and again.
+    const PLACES: usize = 7;
+    let mut group = arena.world((PLACES + 1) * LEN)?;
+    let (me, (next, previous)) = (group.rank(), neighbours(&group));
+    let (sends, paired) = (me.index().is_multiple_of(2), me.index() ^ 1 < group.size());
+    let (place, into) = (|i: usize| Span::new(i % PLACES * LEN, LEN), Span::new(PLACES * LEN, LEN));
+    if paired && sends {
+        for i in 0..PLACES {
+            fill(&mut group, place(i), arena.seed(me, next, i));
+        }
+        for i in 0..COUNT {
+            group.post_send(next, Tag(i as u32), place(i))?;
+        }
+    }
+    for _ in 0..20 {
+        group.barrier()?;
+    }
+    if paired && !sends {
+        // The last, then the others in order.
+        for i in [COUNT - 1].into_iter().chain(0..COUNT - 1) {
+            group.post_recv(previous, Tag(i as u32), into)?;
+            group.wait_all()?;
+            arena.verify(&group, into, arena.seed(previous, me, i % PLACES), || {
+                format!("message {i} of a flood from rank {previous}")
+            });
+        }
+    }
+    group.wait_all()?;
     group.barrier()
 }

@@ -108,6 +108,12 @@ impl<G: RawGroup> RawGroup for RendezvousGroup<G> {
         if lane == Lane::Data && !machine.is_eager() { machine.is_complete() } else { machine.raw.is_complete(lane) }
     }
 
+    fn is_sent(&mut self, lane: Lane, to: Rank) -> Result<bool> {
+        let mut machine = self.machine.borrow_mut();
+        let raw = machine.raw.is_sent(lane, to)?;
+        Ok(raw && (lane != Lane::Data || machine.under_way() == 0))
+    }
+
     fn is_flushed(&mut self, peer: Rank) -> Result<bool> {
         self.machine.borrow_mut().raw.is_flushed(peer)
     }

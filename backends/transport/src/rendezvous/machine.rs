@@ -1,43 +1,18 @@
 //! The state machine of one group: every message that is announced, queued or moving, and what brings it a step on.
 //!
-//! Memory that control messages are sent from is written again only after something came back that the peer sends later
-//! than it read them: a CTS or a FIN after the RTS, a FIN after the CTS. A FIN has no answer and never changes.
+//! Memory that control messages are sent from is written again only once they have left ([`RawGroup::is_sent`]), or
+//! something came back that the peer sends later than it read them: a FIN after the CTS. The FIN of a put has no answer
+//! and never changes.
 
 use std::cell::Cell;
-use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::Protocol;
 use super::rules::{Rules, window};
+use super::sending::{Message, Sending};
 use super::slots::{self, CTS_WORDS, FIN_WORDS, Found, RTS_WORDS, Slots};
 use crate::group::{Lane, RawGroup};
 use crate::{Error, Operation, Rank, Result, Span, Tag};
-
-/// A message to one member.
-#[derive(Clone, Copy, Debug)]
-struct Message {
-    to: Rank,
-    tag: Tag,
-    span: Span,
-}
-
-/// What this member sends to one other.
-#[derive(Clone, Debug)]
-struct Window {
-    /// A bit per free slot.
-    free: u64,
-    /// Messages that wait for a slot, and those behind them.
-    queue: VecDeque<Message>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Outgoing {
-    to: Rank,
-    slot: usize,
-    span: Span,
-    /// The receiver's slot, once the put was made.
-    put_for: Option<usize>,
-}
 
 #[derive(Clone, Copy, Debug)]
 struct Incoming {
@@ -64,12 +39,12 @@ pub(super) struct Machine<G> {
     /// Ranks in the job, for errors.
     members: Vec<Rank>,
     slots: Slots,
-    windows: Vec<Window>,
-    queued: usize,
-    sends: Vec<Outgoing>,
+    sending: Sending,
     receives: Vec<Incoming>,
     /// Receiver's slots that are free.
     free: Vec<usize>,
+    /// Receiver's slots that a FIN leaves from, and for whom.
+    leaving: Vec<(usize, Rank)>,
     /// Messages under way in all groups of the transport.
     open: Rc<Cell<usize>>,
 }
@@ -77,13 +52,13 @@ pub(super) struct Machine<G> {
 impl<G> Machine<G> {
     /// This group's messages under way.
     pub(super) fn under_way(&self) -> usize {
-        self.queued + self.sends.len() + self.receives.len()
+        self.sending.under_way() + self.receives.len()
     }
 
     /// Whether a send of `len` bytes on `lane` is the raw group's alone.
     #[inline]
     pub(super) fn sends_directly(&self, lane: Lane, len: usize) -> bool {
-        lane != Lane::Data || (len < self.rules.below && self.queued == 0)
+        lane != Lane::Data || (len < self.rules.below && self.sending.queued() == 0)
     }
 
     /// Whether a receive of `len` bytes on `lane` is the raw group's alone.
@@ -116,17 +91,16 @@ impl<G: RawGroup> Machine<G> {
         if announces {
             slots::put_words(&mut raw, slots.fin().offset, [0; FIN_WORDS]);
         }
-        let window = Window { free: u64::MAX >> (64 - window(members.len())), queue: VecDeque::new() };
+        let sending = Sending::new(if announces { members.len() } else { 0 }, window(members.len()));
         Machine {
             raw,
             rules,
             members: members.to_vec(),
             slots,
-            windows: if announces { vec![window; members.len()] } else { Vec::new() },
-            queued: 0,
-            sends: Vec::new(),
+            sending,
             receives: Vec::new(),
             free: (0..slots.receivers()).collect(),
+            leaving: Vec::new(),
             open,
         }
     }
@@ -134,15 +108,13 @@ impl<G: RawGroup> Machine<G> {
     /// Starts or queues a message that [`Machine::sends_directly`] says no to.
     pub(super) fn post_send(&mut self, to: Rank, tag: Tag, span: Span) -> Result<()> {
         self.check("send", to)?;
-        let announced = self.is_announced(to, span);
-        let window = &mut self.windows[to.index()];
-        if !window.queue.is_empty() || (announced && window.free == 0) {
-            window.queue.push_back(Message { to, tag, span });
-            self.queued += 1;
+        let message = Message { to, tag, span };
+        if self.sending.has_queue(to) || (self.is_announced(to, span) && !self.has_place(to)?) {
+            self.sending.queue(message);
             self.count(1);
             return Ok(());
         }
-        self.launch(Message { to, tag, span })
+        self.launch(message)
     }
 
     /// Posts a receive that [`Machine::receives_directly`] says no to.
@@ -189,21 +161,36 @@ impl<G: RawGroup> Machine<G> {
         Err(Error::Usage { operation, detail })
     }
 
-    /// Announces a message, or sends it as it is. An announced one finds a slot free.
-    fn launch(&mut self, Message { to, tag, span }: Message) -> Result<()> {
+    /// Whether there is a place for an RTS to leave from.
+    fn has_place(&mut self, to: Rank) -> Result<bool> {
+        if !self.sending.has_place(to) && self.raw.is_sent(Lane::Data, to)? {
+            self.sending.free_places(to);
+        }
+        Ok(self.sending.has_place(to))
+    }
+
+    /// Announces a message, or sends it as it is. An announced one finds a place free.
+    fn launch(&mut self, message: Message) -> Result<()> {
+        let Message { to, tag, span } = message;
         if !self.is_announced(to, span) {
             return self.raw.post_send(Lane::Data, to, tag, span);
         }
-        let free = &mut self.windows[to.index()].free;
-        let slot = to.index() * window(self.members.len()) + free.trailing_zeros() as usize;
-        *free &= *free - 1;
-        let (rts, answer) = (self.slots.rts(slot), self.slots.answer(slot, self.answer_words()));
-        slots::clear::<G, CTS_WORDS>(&mut self.raw, answer.offset);
-        slots::put_words(&mut self.raw, rts.offset, [span.len as u64, slot as u64, span.offset as u64]);
-        self.raw.post_recv(Lane::Protocol, to, slots::to_sender(slot), answer)?;
+        let (place, number) = self.sending.begin(message);
+        let rts = self.slots.rts(place);
+        slots::put_words(&mut self.raw, rts.offset, [span.len as u64, number as u64, span.offset as u64]);
+        self.await_answers(to)?;
         self.raw.post_send(Lane::Data, to, tag, rts)?;
-        self.sends.push(Outgoing { to, slot, span, put_for: None });
         self.count(1);
+        Ok(())
+    }
+
+    /// Posts receives for answers, as many as are to come and there are places for.
+    fn await_answers(&mut self, from: Rank) -> Result<()> {
+        while let Some(place) = self.sending.await_answer(from) {
+            let answer = self.slots.answer(place, self.answer_words());
+            slots::clear::<G, CTS_WORDS>(&mut self.raw, answer.offset);
+            self.raw.post_recv(Lane::Protocol, from, slots::TO_SENDER, answer)?;
+        }
         Ok(())
     }
 
@@ -216,12 +203,11 @@ impl<G: RawGroup> Machine<G> {
         // A backend may hand messages over no sooner than it is asked about their lane.
         self.raw.is_complete(Lane::Data)?;
         self.raw.is_complete(Lane::Protocol)?;
-        let mut moved = self.answer_announced()?;
-        moved |= match self.rules.protocol {
-            Protocol::Get => self.end_answered()?,
-            _ => self.put_granted()? | self.end_granted()?,
-        };
-        Ok(moved | self.end_moved()?)
+        let mut moved = self.answer_announced()? | self.take_answers()?;
+        if self.rules.protocol == Protocol::Put {
+            moved |= self.end_granted()?;
+        }
+        Ok(moved | self.end_moved()? | self.launch_queued()?)
     }
 
     /// Receiver: an RTS is answered by a CTS or by a get.
@@ -229,21 +215,21 @@ impl<G: RawGroup> Machine<G> {
         let mut moved = false;
         for at in 0..self.receives.len() {
             let Incoming { from, span, state: Receiving::Expected } = self.receives[at] else { continue };
-            let Some([len, token, offset]) = self.look::<RTS_WORDS>(from, slots::rts_in(span))? else { continue };
+            let Some([len, number, offset]) = self.look::<RTS_WORDS>(from, slots::rts_in(span))? else { continue };
             if len != span.len as u64 {
                 return Err(self.wrong(from, format!("a message of {len} bytes met a receive of {}", span.len)));
             }
-            let token = token as usize;
+            let number = number as usize;
             self.receives[at].state = if self.rules.protocol == Protocol::Get {
                 self.raw.get(from, span, offset as usize)?;
-                Receiving::Reading { fin_for: token }
+                Receiving::Reading { fin_for: number }
             } else {
                 let Some(slot) = self.free.pop() else { break };
-                let (cts, landing) = (self.slots.cts(slot), self.slots.landing(slot));
+                let (cts, landing) = (self.slots.reply(slot, CTS_WORDS), self.slots.landing(slot));
                 slots::clear::<G, FIN_WORDS>(&mut self.raw, landing.offset);
-                slots::put_words(&mut self.raw, cts.offset, [span.offset as u64, slot as u64]);
+                slots::put_words(&mut self.raw, cts.offset, [span.offset as u64, slots::pack(slot, number)]);
                 self.raw.post_recv(Lane::Protocol, from, slots::to_receiver(slot), landing)?;
-                self.raw.post_send(Lane::Protocol, from, slots::to_sender(token), cts)?;
+                self.raw.post_send(Lane::Protocol, from, slots::TO_SENDER, cts)?;
                 Receiving::Granted { slot }
             };
             moved = true;
@@ -251,26 +237,39 @@ impl<G: RawGroup> Machine<G> {
         Ok(moved)
     }
 
-    /// Sender: a CTS is answered by the put.
-    fn put_granted(&mut self) -> Result<bool> {
+    /// Sender: a CTS is answered by the put; the FIN of a get ends the message.
+    fn take_answers(&mut self) -> Result<bool> {
         let mut moved = false;
-        for at in 0..self.sends.len() {
-            let Outgoing { to, slot, span, put_for: None } = self.sends[at] else { continue };
-            let answer = self.slots.answer(slot, CTS_WORDS);
-            let Some([offset, token]) = self.look::<CTS_WORDS>(to, answer)? else { continue };
-            self.raw.put(to, span, offset as usize)?;
-            self.sends[at].put_for = Some(token as usize);
-            moved = true;
+        for at in 0..self.sending.awaited() {
+            let from = self.sending.awaited_at(at);
+            while let Some(place) = self.sending.next_answer(from) {
+                let answer = self.slots.answer(place, self.answer_words());
+                if self.rules.protocol == Protocol::Get {
+                    let Some([number]) = self.look::<FIN_WORDS>(from, answer)? else { break };
+                    let number = number as usize;
+                    self.known(from, number)?;
+                    self.sending.end(number);
+                    self.count(-1);
+                } else {
+                    let Some([offset, word]) = self.look::<CTS_WORDS>(from, answer)? else { break };
+                    let (slot, number) = slots::unpack(word);
+                    let span = self.known(from, number)?;
+                    self.raw.put(from, span, offset as usize)?;
+                    self.sending.put(number, slot);
+                }
+                self.sending.take_answer(from);
+                self.await_answers(from)?;
+                moved = true;
+            }
         }
+        self.sending.tidy();
         Ok(moved)
     }
 
-    /// Sender: the FIN of a get ends the message.
-    fn end_answered(&mut self) -> Result<bool> {
-        self.end_sends(|machine, send| {
-            let answer = machine.slots.answer(send.slot, FIN_WORDS);
-            Ok(machine.look::<FIN_WORDS>(send.to, answer)?.is_some())
-        })
+    /// The span of the message that an answer is about.
+    fn known(&self, from: Rank, number: usize) -> Result<Span> {
+        let span = self.sending.span(from, number);
+        span.ok_or_else(|| self.wrong(from, format!("it answers message {number}, which was not announced to it")))
     }
 
     /// Receiver: the FIN of a put ends the message.
@@ -287,55 +286,65 @@ impl<G: RawGroup> Machine<G> {
 
     /// Whoever moved the bytes says FIN, once they are where they belong.
     fn end_moved(&mut self) -> Result<bool> {
-        let put = self.end_sends(|machine, send| match send.put_for {
-            Some(token) => machine.finish(send.to, slots::to_receiver(token)),
-            None => Ok(false),
-        })?;
-        let got = self.end_receives(|machine, receive| match receive.state {
-            Receiving::Reading { fin_for } => machine.finish(receive.from, slots::to_sender(fin_for)),
-            _ => Ok(false),
-        })?;
-        Ok(put | got)
-    }
-
-    fn finish(&mut self, peer: Rank, tag: Tag) -> Result<bool> {
-        let flushed = self.raw.is_flushed(peer)?;
-        if flushed {
-            self.raw.post_send(Lane::Protocol, peer, tag, self.slots.fin())?;
-        }
-        Ok(flushed)
-    }
-
-    /// Takes out the sends that `ended` says yes to, and lets what queued behind them leave.
-    fn end_sends(&mut self, mut ended: impl FnMut(&mut Self, Outgoing) -> Result<bool>) -> Result<bool> {
         let mut moved = false;
         let mut at = 0;
-        while at < self.sends.len() {
-            let Outgoing { to, slot, .. } = self.sends[at];
-            if !ended(self, self.sends[at])? {
+        while let Some((to, number, slot)) = self.sending.put_at(at) {
+            if !self.raw.is_flushed(to)? {
                 at += 1;
                 continue;
             }
-            self.sends.swap_remove(at);
+            self.raw.post_send(Lane::Protocol, to, slots::to_receiver(slot), self.slots.fin())?;
+            self.sending.end_put(at);
+            self.sending.end(number);
             self.count(-1);
-            self.windows[to.index()].free |= 1 << (slot % window(self.members.len()));
-            self.launch_queued(to)?;
             moved = true;
         }
-        Ok(moved)
+        let got = self.end_receives(|machine, receive| match receive.state {
+            Receiving::Reading { fin_for } => machine.finish_get(receive.from, fin_for),
+            _ => Ok(false),
+        })?;
+        Ok(moved | got)
     }
 
-    fn launch_queued(&mut self, to: Rank) -> Result<()> {
-        while let Some(&next) = self.windows[to.index()].queue.front() {
-            if self.is_announced(to, next.span) && self.windows[to.index()].free == 0 {
-                break;
-            }
-            self.windows[to.index()].queue.pop_front();
-            self.queued -= 1;
-            self.count(-1);
-            self.launch(next)?;
+    /// Says FIN for a get whose bytes are here, if they are and there is a place to say it from.
+    fn finish_get(&mut self, to: Rank, number: usize) -> Result<bool> {
+        if !self.raw.is_flushed(to)? {
+            return Ok(false);
         }
-        Ok(())
+        if self.free.is_empty() {
+            for at in (0..self.leaving.len()).rev() {
+                let (slot, to) = self.leaving[at];
+                if self.raw.is_sent(Lane::Protocol, to)? {
+                    self.leaving.swap_remove(at);
+                    self.free.push(slot);
+                }
+            }
+        }
+        let Some(slot) = self.free.pop() else { return Ok(false) };
+        let fin = self.slots.reply(slot, FIN_WORDS);
+        slots::put_words(&mut self.raw, fin.offset, [number as u64]);
+        self.raw.post_send(Lane::Protocol, to, slots::TO_SENDER, fin)?;
+        self.leaving.push((slot, to));
+        Ok(true)
+    }
+
+    /// Lets messages leave that waited for a place, or for one that did.
+    fn launch_queued(&mut self) -> Result<bool> {
+        let mut moved = false;
+        for at in 0..self.sending.queues() {
+            let to = self.sending.queue_at(at);
+            while let Some(next) = self.sending.first_queued(to) {
+                if self.is_announced(to, next.span) && !self.has_place(to)? {
+                    break;
+                }
+                self.sending.unqueue(to);
+                self.count(-1);
+                self.launch(next)?;
+                moved = true;
+            }
+        }
+        self.sending.tidy();
+        Ok(moved)
     }
 
     fn end_receives(&mut self, mut ended: impl FnMut(&mut Self, Incoming) -> Result<bool>) -> Result<bool> {

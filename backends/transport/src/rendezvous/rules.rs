@@ -3,14 +3,14 @@
 use super::slots::Slots;
 use super::{Protocol, SHORTEST};
 
-/// The most and the fewest messages that may be announced to one peer at a time. Few in large groups: their slots are
-/// registered memory. The most is what a mask of 64 bits holds.
+/// The most and the fewest RTSs that may be leaving for one peer, or answers arriving, at a time. Few in large groups:
+/// their slots are registered memory. The most is what a mask of 64 bits holds.
 const WINDOW: (usize, usize) = (8, 64);
 
 /// Sender's slots of a group, where the window's limits allow it.
 const SENDER_SLOTS: usize = 1024;
 
-/// Messages that may be granted at a time at least; one per member in larger groups.
+/// Messages that may be granted at a time at least, one per member in larger groups; or FINs that may be leaving.
 const RECEIVER_SLOTS: usize = 256;
 
 /// What was chosen for all groups of a transport.
@@ -37,12 +37,12 @@ impl Rules {
         match self.protocol {
             Protocol::Eager => Slots::none(user),
             Protocol::Put => Slots::behind(user, size * window(size), RECEIVER_SLOTS.max(size)),
-            Protocol::Get => Slots::behind(user, size * window(size), 0),
+            Protocol::Get => Slots::behind(user, size * window(size), RECEIVER_SLOTS),
         }
     }
 }
 
-/// How many messages may be announced to one peer at a time.
+/// How many RTSs may be leaving for one peer at a time, and how many answers arriving.
 pub(super) fn window(size: usize) -> usize {
     (SENDER_SLOTS / size.max(1)).clamp(WINDOW.0, WINDOW.1)
 }

@@ -1,8 +1,10 @@
 //! Where control messages lie, how they are tagged and how they are encoded.
 //!
 //! Behind the user's segment, from the next multiple of 64 bytes on, each in a cache line of its own: the FIN that every
-//! FIN is sent from (its bytes never change), then one slot per message a sender may have announced, then one per
-//! message a receiver may have granted. A slot has a half that is sent and a half that the answer arrives in.
+//! FIN of a put is sent from (its bytes never change), then a sender's slots, a window of them per peer, then a
+//! receiver's, one per message that it may have granted. A sender's slot has a half that an RTS leaves from and a half
+//! that an answer arrives in, not of the same message; a receiver's has a half that a CTS, or the FIN of a get, leaves
+//! from and a half that the FIN arrives in.
 //!
 //! A control message is made of words of eight bytes with a mark in the last byte. The place of a word is cleared before
 //! its receive is posted and is then looked at while the receive may still be pending: a word is there when its mark is,
@@ -25,13 +27,16 @@ const MARK: u64 = 0xa5;
 /// Room for a value in a word.
 const VALUE_BITS: u32 = 56;
 
+/// Room for the number of a message next to a receiver's slot.
+const MESSAGE_BITS: u32 = 32;
+
 /// A message to come: its length, the sender's slot, and where it lies in the sender's segment.
 pub(super) const RTS_WORDS: usize = 3;
 
-/// Where a message is to go in the receiver's segment, and the receiver's slot.
+/// Where a message is to go in the receiver's segment; the receiver's slot and which message it is.
 pub(super) const CTS_WORDS: usize = 2;
 
-/// It is there.
+/// It is there: which message.
 pub(super) const FIN_WORDS: usize = 1;
 
 /// The layout of a raw segment whose first `user` bytes are the user's.
@@ -71,19 +76,19 @@ impl Slots {
         words(self.base, FIN_WORDS)
     }
 
-    /// Where the RTS of sender's slot `slot` is sent from.
+    /// Where an RTS is sent from in sender's slot `slot`.
     pub(super) fn rts(self, slot: usize) -> Span {
         words(self.sender(slot), RTS_WORDS)
     }
 
-    /// Where the answer to it arrives: a CTS or a FIN.
+    /// Where an answer arrives in it: a CTS or a FIN.
     pub(super) fn answer(self, slot: usize, count: usize) -> Span {
         words(self.sender(slot) + ANSWER, count)
     }
 
-    /// Where the CTS of receiver's slot `slot` is sent from.
-    pub(super) fn cts(self, slot: usize) -> Span {
-        words(self.receiver(slot), CTS_WORDS)
+    /// Where a CTS, or the FIN of a get, is sent from in receiver's slot `slot`.
+    pub(super) fn reply(self, slot: usize, count: usize) -> Span {
+        words(self.receiver(slot), count)
     }
 
     /// Where the FIN for it arrives.
@@ -102,12 +107,20 @@ impl Slots {
     }
 }
 
-/// The tag of what is sent to a sender about its slot. A slot has one message at a time, so it names the message.
-pub(super) fn to_sender(slot: usize) -> Tag {
-    Tag((slot as u32) << 1)
+/// The tag of answers to a sender: they arrive in the order of its places.
+pub(super) const TO_SENDER: Tag = Tag(0);
+
+/// A receiver's slot and the number of a message in one word.
+pub(super) fn pack(slot: usize, message: usize) -> u64 {
+    (slot as u64) << MESSAGE_BITS | message as u64
 }
 
-/// The tag of what is sent to a receiver about its slot.
+/// See [`pack`].
+pub(super) fn unpack(word: u64) -> (usize, usize) {
+    ((word >> MESSAGE_BITS) as usize, (word & ((1 << MESSAGE_BITS) - 1)) as usize)
+}
+
+/// The tag of what is sent to a receiver about its slot. A slot has one message at a time, so it names the message.
 pub(super) fn to_receiver(slot: usize) -> Tag {
     Tag((slot as u32) << 1 | 1)
 }
@@ -170,7 +183,7 @@ mod tests {
             let slots = Slots::behind(user, 5, 3);
             let mut spans = vec![slots.fin()];
             spans.extend((0..5).flat_map(|slot| [slots.rts(slot), slots.answer(slot, CTS_WORDS)]));
-            spans.extend((0..3).flat_map(|slot| [slots.cts(slot), slots.landing(slot)]));
+            spans.extend((0..3).flat_map(|slot| [slots.reply(slot, CTS_WORDS), slots.landing(slot)]));
             assert!(spans[0].offset >= user && spans[0].offset - user < SLOT);
             assert!(spans.windows(2).all(|pair| pair[0].end() <= pair[1].offset));
             assert!(spans.iter().all(|span| span.offset.is_multiple_of(WORD) && span.end() <= slots.end()));
@@ -189,8 +202,10 @@ mod tests {
 
     #[test]
     fn tags_name_slot_and_direction() {
-        let tags: std::collections::BTreeSet<_> =
-            (0..100).flat_map(|slot| [to_sender(slot), to_receiver(slot)]).collect();
-        assert_eq!(tags.len(), 200);
+        let tags: std::collections::BTreeSet<_> = (0..100).map(to_receiver).chain([TO_SENDER]).collect();
+        assert_eq!(tags.len(), 101);
+        let most = ((1 << 24) - 1, u32::MAX as usize);
+        assert_eq!(unpack(pack(most.0, most.1)), most);
+        assert_eq!(pack(most.0, most.1) >> VALUE_BITS, 0);
     }
 }

@@ -72,6 +72,10 @@ impl RawGroup for LiarGroup {
         self.0.is_complete(lane)
     }
 
+    fn is_sent(&mut self, lane: Lane, to: Rank) -> Result<bool> {
+        self.0.is_sent(lane, to)
+    }
+
     fn is_flushed(&mut self, _: Rank) -> Result<bool> {
         Ok(true)
     }

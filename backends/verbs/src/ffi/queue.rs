@@ -45,11 +45,6 @@ impl Completion {
         self.0.vendor_err
     }
 
-    /// Whether the peer no longer answers, or has no room.
-    pub(crate) fn is_silence(&self) -> bool {
-        matches!(self.0.status, sys::IBV_WC_RETRY_EXC_ERR | sys::IBV_WC_RNR_RETRY_EXC_ERR)
-    }
-
     /// Whether the request was dropped because an earlier one of the pair had failed.
     pub(crate) fn is_consequence(&self) -> bool {
         self.0.status == sys::IBV_WC_WR_FLUSH_ERR

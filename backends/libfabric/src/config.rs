@@ -1,0 +1,18 @@
+//! What the user may say about the library and the provider.
+
+use std::path::PathBuf;
+
+use tailback_transport::WaitMode;
+
+use crate::choose::Wishes;
+
+/// How to open a [`LibfabricTransport`](crate::LibfabricTransport). Every rank passes its own.
+#[derive(Clone, Debug, Default)]
+pub struct LibfabricConfig {
+    /// The library. None: the one that the system's loader finds.
+    pub path: Option<PathBuf>,
+    /// What narrows libfabric's offers down.
+    pub wishes: Wishes,
+    /// How to wait. None: block when the ranks of this machine outnumber its cores, else spin.
+    pub wait: Option<WaitMode>,
+}

@@ -1,0 +1,86 @@
+//! What a group asks of the engine.
+
+use tailback_transport::{Engine as Operations, Idle, Lane, Rank, Result, Span, Tag};
+
+use super::Engine;
+use super::groups::Slot;
+use crate::ffi::Kind;
+
+impl Operations for Engine {
+    type Slot = Slot;
+
+    fn make_group(&mut self, members: &[Rank], segment: usize) -> Result<Slot> {
+        self.make(members, segment)
+    }
+
+    /// Operations under way keep its memory alive.
+    fn drop_group(&mut self, slot: Slot) {
+        self.groups.remove(slot);
+        self.queues.forget(slot);
+        self.endpoint.give_up(slot);
+    }
+
+    fn shape(&self, slot: Slot) -> (Rank, usize) {
+        let group = self.groups.at(slot);
+        (group.rank, group.members.len())
+    }
+
+    fn read(&self, slot: Slot, offset: usize, into: &mut [u8]) {
+        self.groups.at(slot).check(offset, into.len());
+        self.endpoint.read(slot, offset, into);
+    }
+
+    fn write(&mut self, slot: Slot, offset: usize, from: &[u8]) {
+        self.groups.at(slot).check(offset, from.len());
+        self.endpoint.write(slot, offset, from);
+    }
+
+    #[inline]
+    fn post_send(&mut self, slot: Slot, lane: Lane, to: Rank, tag: Tag, span: Span) -> Result<()> {
+        self.message(slot, Kind::Send, lane as u8, to, tag, span)
+    }
+
+    #[inline]
+    fn post_recv(&mut self, slot: Slot, lane: Lane, from: Rank, tag: Tag, span: Span) -> Result<()> {
+        self.message(slot, Kind::Recv, lane as u8, from, tag, span)
+    }
+
+    fn put(&mut self, slot: Slot, to: Rank, local: Span, remote: usize) -> Result<()> {
+        self.one_sided(slot, Kind::Put, to, local, remote)
+    }
+
+    fn get(&mut self, slot: Slot, from: Rank, local: Span, remote: usize) -> Result<()> {
+        self.one_sided(slot, Kind::Get, from, local, remote)
+    }
+
+    #[inline]
+    fn progress(&mut self, idle: Idle) -> Result<()> {
+        self.advance(idle)
+    }
+
+    #[inline]
+    fn is_complete(&self, slot: Slot, lane: Lane) -> bool {
+        self.groups.at(slot).is_complete(lane as u8)
+    }
+
+    fn is_sent(&self, slot: Slot, lane: Lane, to: Rank) -> bool {
+        self.groups.at(slot).members[to.index()].sending[lane as usize] == 0
+    }
+
+    /// Asks the member where that takes a read.
+    fn is_flushed(&mut self, slot: Slot, peer: Rank) -> Result<bool> {
+        self.confirm(slot, peer)
+    }
+
+    #[inline]
+    fn wait(&mut self, slot: Slot, lane: Lane) -> Result<()> {
+        self.wait_for(slot, lane as u8)
+    }
+
+    fn flush(&mut self, slot: Slot, peer: Rank) -> Result<()> {
+        while !self.confirm(slot, peer)? {
+            self.advance(Idle::Wait)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,283 @@
+//! Connections before they carry data: made by the first message to a peer, one per pair, each end proven.
+//!
+//! When two ranks connect to each other at once, the attempt of the lower rank wins: the lower rank redirects the
+//! other's, the higher rank gives up its own. A stranger (garbage, silence, wrong proof) is dropped without a word and
+//! costs at most one slot of [`MAX_STRANGERS`] for [`STRANGER_LIMIT`]. A rank whose attempt was dropped before the
+//! verdict, because the other end was too busy, tries again a bounded number of times.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use tailback_transport::{Rank, Result};
+
+use super::peer::{Half, Link, Route, Stage};
+use super::state::{Books, HALF, TcpWire, failed};
+use crate::handshake::{CHALLENGE, HELLO, Hello, LONGEST, PROOF, Role, Verdict, nonce};
+
+/// How long an incoming connection may take to prove itself.
+const STRANGER_LIMIT: Duration = Duration::from_secs(5);
+
+/// How many incoming connections may be unproven at a time.
+const MAX_STRANGERS: usize = 128;
+
+/// When there are that many, one that said nothing for this long makes room.
+const SILENCE: Duration = Duration::from_millis(200);
+
+/// Attempts before a peer that accepts connections but never answers counts as lost.
+const MAX_ATTEMPTS: u32 = 16;
+
+/// What became of a half-open connection.
+enum Next {
+    Wait,
+    Again,
+    Drop,
+    Up(usize),
+    Redirected(usize),
+}
+
+impl TcpWire {
+    /// Starts to connect to a peer that is not reached yet.
+    pub(super) fn connect(&mut self, books: &mut Books, peer: usize) -> Result<()> {
+        let address = self.peers[peer].address;
+        let report = |e: io::Error| failed("connect", Some(Rank::from(peer)), e);
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP)).map_err(report)?;
+        socket.set_nonblocking(true).map_err(report)?;
+        socket.bind(&SocketAddr::new(self.source, 0).into()).map_err(report)?;
+        match socket.connect(&address.into()) {
+            Ok(()) => {}
+            Err(e)
+                if e.kind() == ErrorKind::WouldBlock || e.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) => {}
+            Err(e) => return self.lose(books, peer, format!("connect to {address}: {e}")),
+        }
+        let slot = self.add_half(socket, Stage::Connecting { to: peer })?;
+        self.peers[peer].route = Route::Connecting(slot);
+        self.drive(books, slot)
+    }
+
+    /// Takes new connections from the listener while there is room for strangers.
+    pub(super) fn accept(&mut self, books: &mut Books) -> Result<()> {
+        while self.listener_ready {
+            if self.strangers >= MAX_STRANGERS && !self.evict() {
+                return Ok(());
+            }
+            match self.listener.accept() {
+                Ok((socket, _)) => {
+                    if socket.set_nonblocking(true).is_ok() {
+                        let slot = self.add_half(socket, Stage::Hello)?;
+                        self.drive(books, slot)?;
+                    }
+                }
+                Err(e) if e.kind() == ErrorKind::WouldBlock => self.listener_ready = false,
+                Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
+                // Out of descriptors or memory: whoever knocks waits in the kernel until there are some.
+                Err(_) => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops strangers whose time is up.
+    pub(super) fn expire(&mut self) -> Result<()> {
+        for slot in 0..self.halves.len() {
+            let Some(half) = &self.halves[slot] else { continue };
+            if half.stage.ours().is_none() && half.since.elapsed() > STRANGER_LIMIT {
+                self.remove_half(slot);
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves a half-open connection on as far as it goes.
+    pub(super) fn drive(&mut self, books: &mut Books, slot: usize) -> Result<()> {
+        loop {
+            let Some(half) = self.halves.get_mut(slot).and_then(Option::as_mut) else { return Ok(()) };
+            let next = match fill(half) {
+                Ok(true) => self.step(books, slot)?,
+                Ok(false) => Next::Wait,
+                Err(error) => return self.half_failed(books, slot, &error),
+            };
+            match next {
+                Next::Wait => return Ok(()),
+                Next::Again => {}
+                Next::Drop => {
+                    let error = io::Error::new(ErrorKind::InvalidData, "not understood");
+                    return self.half_failed(books, slot, &error);
+                }
+                Next::Up(peer) => return self.promote(books, slot, peer),
+                Next::Redirected(peer) => {
+                    self.remove_half(slot);
+                    if matches!(self.peers[peer].route, Route::Connecting(_)) {
+                        self.peers[peer].route = Route::Redirected;
+                    }
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Acts on a complete message of the handshake.
+    fn step(&mut self, books: &mut Books, slot: usize) -> Result<Next> {
+        let (me, secret) = (books.me, self.secret.clone());
+        let Some(half) = self.halves[slot].as_mut() else { return Ok(Next::Wait) };
+        let bytes = half.bytes;
+        half.got = 0;
+        match &half.stage {
+            &Stage::Connecting { to } => {
+                let hello = Hello { from: me, to: Rank::from(to), nonce: nonce()? };
+                half.stage = Stage::Challenge { to, hello };
+                Ok(half.say(&hello.encode()))
+            }
+            &Stage::Challenge { to, hello } => {
+                let (theirs, proof) = bytes[..CHALLENGE].split_first_chunk().expect("a challenge starts with a nonce");
+                if !hello.verify(&secret, Role::Acceptor, theirs, proof) {
+                    return Err(books.protocol(to, "what listens there does not know the job's secret"));
+                }
+                let proof = hello.prove(&secret, Role::Initiator, theirs);
+                half.stage = Stage::Verdict { to };
+                Ok(half.say(&proof))
+            }
+            &Stage::Verdict { to } => Ok(match Verdict::decode(bytes[0]) {
+                Some(Verdict::Accept) => Next::Up(to),
+                Some(Verdict::Redirect) => Next::Redirected(to),
+                None => Next::Drop,
+            }),
+            Stage::Hello => {
+                let Some(hello) = Hello::decode(&bytes[..HELLO]) else { return Ok(Next::Drop) };
+                if hello.to != me || hello.from == me || hello.from.index() >= self.peers.len() {
+                    return Ok(Next::Drop);
+                }
+                let nonce = nonce()?;
+                let mut challenge = [0; CHALLENGE];
+                challenge[..nonce.len()].copy_from_slice(&nonce);
+                challenge[nonce.len()..].copy_from_slice(&hello.prove(&secret, Role::Acceptor, &nonce));
+                half.stage = Stage::Proof { hello, nonce };
+                Ok(half.say(&challenge))
+            }
+            Stage::Proof { hello, nonce } => {
+                if !hello.verify(&secret, Role::Initiator, nonce, &bytes[..PROOF]) {
+                    return Ok(Next::Drop);
+                }
+                let from = hello.from;
+                Ok(self.judge(slot, books.me, from))
+            }
+        }
+    }
+
+    /// Which of a pair's connections is kept; see the module.
+    fn judge(&mut self, slot: usize, me: Rank, from: Rank) -> Next {
+        let peer = from.index();
+        let verdict = match self.peers[peer].route {
+            Route::Idle | Route::Redirected => Verdict::Accept,
+            Route::Connecting(own) if from < me => {
+                self.remove_half(own);
+                Verdict::Accept
+            }
+            Route::Connecting(_) | Route::Up(_) => Verdict::Redirect,
+            Route::Lost(_) => return Next::Drop,
+        };
+        let Some(half) = self.halves[slot].as_mut() else { return Next::Wait };
+        match (half.say(&verdict.encode()), verdict) {
+            (Next::Drop, _) | (_, Verdict::Redirect) => Next::Drop,
+            (_, Verdict::Accept) => Next::Up(peer),
+        }
+    }
+
+    /// A proven connection starts to carry data.
+    fn promote(&mut self, books: &mut Books, slot: usize, peer: usize) -> Result<()> {
+        let Some(half) = self.remove_half(slot) else { return Ok(()) };
+        let report = |e: io::Error| failed("connect", Some(Rank::from(peer)), e);
+        half.socket.set_tcp_nodelay(true).map_err(report)?;
+        half.socket.set_nonblocking(false).map_err(report)?;
+        epoll::modify(&self.epoll, &half.socket, EventData::new_u64(peer as u64), interest())
+            .map_err(|e| report(e.into()))?;
+        self.peers[peer].route = Route::Up(Box::new(Link::new(half.socket)));
+        self.up.push(peer as u32);
+        // Below some number of links a spinning rank reads them all; every link is looked at once when that changes.
+        for at in 0..self.up.len() {
+            self.mark_ready(self.up[at] as usize);
+        }
+        self.pump(books, peer)
+    }
+
+    fn half_failed(&mut self, books: &mut Books, slot: usize, error: &io::Error) -> Result<()> {
+        let Some(peer) = self.remove_half(slot).and_then(|half| half.stage.ours()) else { return Ok(()) };
+        let address = self.peers[peer].address;
+        self.peers[peer].attempts += 1;
+        if error.kind() == ErrorKind::ConnectionRefused || self.peers[peer].attempts >= MAX_ATTEMPTS {
+            return self.lose(books, peer, format!("connect to {address}: {error}"));
+        }
+        self.connect(books, peer)
+    }
+
+    fn add_half(&mut self, socket: Socket, stage: Stage) -> Result<usize> {
+        let slot = self.halves.iter().position(Option::is_none).unwrap_or(self.halves.len());
+        if slot == self.halves.len() {
+            self.halves.push(None);
+        }
+        epoll::add(&self.epoll, &socket, EventData::new_u64(HALF + slot as u64), interest())
+            .map_err(|e| failed("epoll_ctl", stage.ours().map(Rank::from), e))?;
+        *if stage.ours().is_some() { &mut self.connecting } else { &mut self.strangers } += 1;
+        self.halves[slot] = Some(Half { socket, stage, bytes: [0; LONGEST], got: 0, since: Instant::now() });
+        Ok(slot)
+    }
+
+    fn remove_half(&mut self, slot: usize) -> Option<Half> {
+        let half = self.halves[slot].take()?;
+        *if half.stage.ours().is_some() { &mut self.connecting } else { &mut self.strangers } -= 1;
+        Some(half)
+    }
+
+    /// Makes room for one more stranger; says whether it could.
+    fn evict(&mut self) -> bool {
+        let silent = |half: &Half| matches!(half.stage, Stage::Hello) && half.since.elapsed() > SILENCE;
+        let oldest = (0..self.halves.len())
+            .filter(|&slot| self.halves[slot].as_ref().is_some_and(silent))
+            .min_by_key(|&slot| self.halves[slot].as_ref().map(|half| half.since));
+        oldest.and_then(|slot| self.remove_half(slot)).is_some()
+    }
+}
+
+impl Half {
+    /// Sends a message of the handshake: on a fresh connection the kernel takes it whole.
+    fn say(&mut self, bytes: &[u8]) -> Next {
+        match rustix::net::send(&self.socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+            Ok(n) if n == bytes.len() => Next::Again,
+            _ => Next::Drop,
+        }
+    }
+}
+
+/// Reads exactly what the stage wants; says whether it is complete.
+fn fill(half: &mut Half) -> io::Result<bool> {
+    let wants = half.stage.wants();
+    if wants == 0 {
+        if let Some(error) = half.socket.take_error()? {
+            return Err(error);
+        }
+        return match half.socket.peer_addr() {
+            Ok(_) => Ok(true),
+            Err(e) if e.kind() == ErrorKind::NotConnected => Ok(false),
+            Err(e) => Err(e),
+        };
+    }
+    while half.got < wants {
+        match rustix::net::recv(&half.socket, &mut half.bytes[half.got..wants], RecvFlags::DONTWAIT) {
+            Ok((0, _)) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok((n, _)) => half.got += n,
+            Err(Errno::AGAIN) => return Ok(false),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(true)
+}
+
+fn interest() -> EventFlags {
+    EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET
+}

@@ -1,0 +1,243 @@
+//! The only unsafe code of this crate: a group's memory, which devices and peers may write behind the compiler's back.
+//!
+//! Invariants that the SAFETY comments refer to by name:
+//! - *Owned*: the pages come from this file's allocation and are freed once, with the same layout.
+//! - *Inside*: every range is checked against the segment before its address is made.
+//! - *Registered*: a registration ends before its pages are freed; if it cannot be ended, the pages are never freed. What
+//!   a device does with memory that is gone therefore ends in the device's refusal, never in a stray access.
+//! - Memory that a device may write is copied through raw pointers and never lent as a slice. Only a segment that nobody
+//!   registered lends its bytes.
+
+#![allow(unsafe_code)]
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::fmt;
+use std::ptr::{self, NonNull};
+
+use crate::{Error, Result};
+
+const PAGE: usize = 4096;
+
+/// What a backend did to a segment's pages so that its device may use them.
+pub trait Registration {
+    /// Ends it: whether the pages may be freed. Called at least once before they are.
+    fn end(&mut self) -> bool;
+}
+
+/// For memory that only this process touches.
+impl Registration for () {
+    fn end(&mut self) -> bool {
+        true
+    }
+}
+
+/// Zeroed whole pages, all of them backed by memory, with a backend's registration.
+pub struct Segment<R: Registration = ()> {
+    registration: R,
+    base: NonNull<u8>,
+    len: usize,
+    layout: Layout,
+}
+
+impl<R: Registration> Segment<R> {
+    /// `len` bytes; `register` gets the address and the size of all their pages.
+    ///
+    /// # Errors
+    /// If there is no such memory, or what `register` says.
+    pub fn new(len: usize, register: impl FnOnce(*mut u8, usize) -> Result<R>) -> Result<Segment<R>> {
+        let too_much = || Error::Setup(format!("there is no memory for a segment of {len} bytes"));
+        let pages = len.max(1).checked_next_multiple_of(PAGE).ok_or_else(too_much)?;
+        let layout = Layout::from_size_align(pages, PAGE).map_err(|_| too_much())?;
+        // SAFETY: the layout is not empty.
+        let base = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(too_much)?;
+        match register(base.as_ptr(), pages) {
+            Ok(registration) => Ok(Segment { registration, base, len, layout }),
+            Err(error) => {
+                // SAFETY: *Owned*; nothing was registered.
+                unsafe { dealloc(base.as_ptr(), layout) };
+                Err(error)
+            }
+        }
+    }
+
+    /// Length in bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// What `register` gave.
+    #[inline]
+    pub fn registration(&self) -> &R {
+        &self.registration
+    }
+
+    /// Ends the registration early, for devices that want that before they are closed.
+    pub fn deregister(&mut self) {
+        self.registration.end();
+    }
+
+    /// The address of `len` bytes at `offset`, for work requests.
+    ///
+    /// # Panics
+    /// If the range is not inside.
+    #[inline]
+    pub fn place(&self, offset: usize, len: usize) -> *mut u8 {
+        self.check(offset, len);
+        // SAFETY: *Inside*.
+        unsafe { self.base.as_ptr().add(offset) }
+    }
+
+    #[inline]
+    fn check(&self, offset: usize, len: usize) {
+        if len > self.len || offset > self.len - len {
+            outside(offset, len, self.len);
+        }
+    }
+
+    /// Copies out.
+    ///
+    /// # Panics
+    /// If the range is not inside.
+    #[inline]
+    pub fn read(&self, offset: usize, into: &mut [u8]) {
+        let from = self.place(offset, into.len());
+        // SAFETY: *Inside*; `into` is a Rust slice and so no part of memory that is reached through `base`, or this is a
+        // segment that lends, and `into` a mutable loan of something else. What a device writes there meanwhile is the
+        // caller's to prevent, as the traits say; bytes have no invalid value.
+        unsafe { ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
+    }
+
+    /// Copies in.
+    ///
+    /// # Panics
+    /// If the range is not inside.
+    #[inline]
+    pub fn write(&mut self, offset: usize, from: &[u8]) {
+        let into = self.place(offset, from.len());
+        // SAFETY: as for `read`.
+        unsafe { ptr::copy_nonoverlapping(from.as_ptr(), into, from.len()) };
+    }
+
+    /// Copies from another segment.
+    ///
+    /// # Panics
+    /// If a range is not inside.
+    #[inline]
+    pub fn copy_from<O: Registration>(&mut self, offset: usize, other: &Segment<O>, from: usize, len: usize) {
+        let (into, from) = (self.place(offset, len), other.place(from, len));
+        // SAFETY: *Inside*; two segments are two allocations, for one of them is borrowed mutably.
+        unsafe { ptr::copy_nonoverlapping(from, into, len) };
+    }
+
+    /// Copies inside this segment; the ranges may overlap.
+    ///
+    /// # Panics
+    /// If a range is not inside.
+    pub fn copy_within(&mut self, from: usize, to: usize, len: usize) {
+        let (from, to) = (self.place(from, len), self.place(to, len));
+        // SAFETY: *Inside*.
+        unsafe { ptr::copy(from, to, len) };
+    }
+}
+
+impl Segment {
+    /// `len` bytes that only this process touches.
+    ///
+    /// # Errors
+    /// If there is no such memory.
+    pub fn plain(len: usize) -> Result<Segment> {
+        Segment::new(len, |_, _| Ok(()))
+    }
+
+    /// Its bytes.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: *Owned*, initialised, and touched by nobody but through this value.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.len) }
+    }
+
+    /// See [`Segment::bytes`].
+    #[inline]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `bytes`; the loan is exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.len) }
+    }
+}
+
+impl<R: Registration> Drop for Segment<R> {
+    fn drop(&mut self) {
+        if self.registration.end() {
+            // SAFETY: *Owned*, *Registered*.
+            unsafe { dealloc(self.base.as_ptr(), self.layout) };
+        }
+    }
+}
+
+impl<R: Registration> fmt::Debug for Segment<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Segment").field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
+#[cold]
+fn outside(offset: usize, len: usize, size: usize) -> ! {
+    panic!("{len} bytes at offset {offset} are not inside the segment of {size} bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use super::*;
+
+    #[test]
+    fn fresh_memory_is_zero_and_keeps_what_is_written() {
+        let mut segment = Segment::plain(10_000).expect("memory");
+        assert!(segment.bytes().iter().all(|&byte| byte == 0) && segment.bytes().as_ptr().addr().is_multiple_of(PAGE));
+        segment.write(5, &[1, 2, 3, 4]);
+        segment.copy_within(5, 7, 4);
+        let mut seen = [0; 6];
+        segment.read(5, &mut seen);
+        assert_eq!(seen, [1, 2, 1, 2, 3, 4]);
+        let mut other = Segment::plain(4).expect("memory");
+        other.copy_from(0, &segment, 7, 4);
+        assert_eq!(other.bytes(), [1, 2, 3, 4]);
+        assert!(Segment::plain(0).expect("no bytes").is_empty());
+    }
+
+    #[test]
+    #[should_panic(expected = "9 bytes at offset 8 are not inside the segment of 16 bytes")]
+    fn ranges_outside_are_refused() {
+        Segment::plain(16).expect("memory").place(8, 9);
+    }
+
+    struct Counted(Rc<Cell<u32>>);
+
+    impl Registration for Counted {
+        fn end(&mut self) -> bool {
+            self.0.set(self.0.get() + 1);
+            true
+        }
+    }
+
+    #[test]
+    fn a_registration_ends_with_its_segment() {
+        let ends = Rc::new(Cell::new(0));
+        let segment = Segment::new(8, |address, len| {
+            assert!(!address.is_null() && len == PAGE);
+            Ok(Counted(Rc::clone(&ends)))
+        });
+        assert_eq!(ends.get(), 0);
+        drop(segment);
+        assert_eq!(ends.get(), 1);
+        let refused = Segment::<Counted>::new(8, |_, _| Err(Error::Setup("no".into())));
+        assert!(refused.is_err() && Segment::plain(usize::MAX).is_err());
+    }
+}

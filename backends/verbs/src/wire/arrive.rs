@@ -1,0 +1,182 @@
+//! What messages mean: where payload goes, what answers a request, and what is complete when it has arrived.
+//!
+//! Messages of the user's are the engine's to place. Headers come from ranks of the job, and are checked all the same: a
+//! wrong one names its sender.
+
+use tailback_transport::matching::{Envelope, Found, Place};
+use tailback_transport::{Rank, Result};
+
+use super::link::{BUFFER, CREDITS, Incoming, Link, Route};
+use super::state::{Books, VerbsWire};
+use super::work::{Key, Work};
+use crate::ffi;
+use crate::header::{HEADER, Header, LONG_HEADER, Message};
+
+impl VerbsWire {
+    /// A buffer of `len` bytes arrived from `peer`, which has freed `credits` buffers.
+    #[inline]
+    pub(super) fn arrive(
+        &mut self,
+        books: &mut Books,
+        peer: usize,
+        buffer: u32,
+        len: usize,
+        credits: u32,
+    ) -> Result<()> {
+        let state = &mut self.peers[peer];
+        let Route::Linked(link) = &mut state.route else { return Ok(()) };
+        if credits > CREDITS - link.credits {
+            return Err(books.protocol(peer, format!("it gives {credits} buffers back, more than it was sent")));
+        }
+        link.credits += credits;
+        if !deliver(link, books, peer, buffer, len) {
+            return self.arrive_part(books, peer, buffer, len);
+        }
+        link.free(Rank::from(peer), buffer)?;
+        if state.wants_pump() { self.pump(books, peer) } else { Ok(()) }
+    }
+
+    /// Likewise, for what is not a whole message that was waited for.
+    fn arrive_part(&mut self, books: &mut Books, peer: usize, buffer: u32, len: usize) -> Result<()> {
+        let Route::Linked(link) = &mut self.peers[peer].route else { return Ok(()) };
+        let at = buffer as usize * BUFFER;
+        if len == 0 {
+            link.repost(Rank::from(peer), buffer)?;
+        } else if matches!(link.incoming, Incoming::Header) {
+            self.arrive_header(books, peer, at, len)?;
+        } else {
+            self.absorb(books, peer, at, len)?;
+        }
+        let Route::Linked(link) = &mut self.peers[peer].route else { return Ok(()) };
+        if len > 0 {
+            link.free(Rank::from(peer), buffer)?;
+        }
+        // A message is as good as a greeting.
+        if !link.heard {
+            self.hear(books, peer)?;
+        }
+        self.pump(books, peer)
+    }
+
+    /// The first buffer of a message.
+    fn arrive_header(&mut self, books: &mut Books, peer: usize, at: usize, len: usize) -> Result<()> {
+        let Route::Linked(link) = &mut self.peers[peer].route else { return Ok(()) };
+        let Some((header, size)) = read_header(link, at, len) else {
+            return Err(books.protocol(peer, format!("{len} bytes without a header")));
+        };
+        let incoming = self.begin(books, peer, header)?;
+        if let Route::Linked(link) = &mut self.peers[peer].route {
+            link.incoming = incoming;
+        }
+        self.absorb(books, peer, at + size, len - size)
+    }
+
+    /// Payload arrived: it goes where the message under way says.
+    fn absorb(&mut self, books: &mut Books, peer: usize, at: usize, len: usize) -> Result<()> {
+        let Route::Linked(link) = &mut self.peers[peer].route else { return Ok(()) };
+        let left = link.incoming.left();
+        if len > left {
+            return Err(books.protocol(peer, format!("{len} bytes where {left} were left")));
+        }
+        match &mut link.incoming {
+            Incoming::Header => return Ok(()),
+            Incoming::Into { slot, offset, left, .. } => {
+                books.groups.at_mut(*slot).segment.copy_from(*offset, &link.memory, at, len);
+                (*offset, *left) = (*offset + len, *left - len);
+            }
+            Incoming::Discard { left } => *left -= len,
+            Incoming::Hold { data, .. } => {
+                let filled = data.len();
+                data.resize(filled + len, 0);
+                link.memory.read(at, &mut data[filled..]);
+            }
+        }
+        if len < left {
+            return Ok(());
+        }
+        match std::mem::replace(&mut link.incoming, Incoming::Header) {
+            Incoming::Into { slot, lane, .. } => books.arrived(peer, slot, lane),
+            Incoming::Hold { envelope, data } => books.keep(peer, envelope, data)?,
+            Incoming::Header | Incoming::Discard { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// Decides where a header's payload goes, or answers it.
+    fn begin(&mut self, books: &mut Books, peer: usize, header: Header) -> Result<Incoming> {
+        let (group, from, left) = (header.group, header.from, header.length as usize);
+        match header.message {
+            Message::Send { lane, tag } => {
+                let envelope = Envelope { group, from, lane, tag, len: left };
+                return Ok(match books.begin(peer, &envelope)? {
+                    Place::Into { slot, offset } => Incoming::Into { slot, offset, left, lane },
+                    Place::Hold => Incoming::Hold { envelope, data: books.spare() },
+                    Place::Discard => Incoming::Discard { left },
+                });
+            }
+            Message::Word(word) => books.heard(peer, word),
+            Message::Refused if books.has(group) => {
+                return Err(books.protocol(peer, "it dropped the group while this rank still used its segment"));
+            }
+            Message::Refused => {}
+            Message::KeyRequest | Message::Key { .. } => {
+                let found = books.find(peer, group, from)?;
+                self.request(books, peer, found, header)?;
+            }
+        }
+        Ok(Incoming::Header)
+    }
+
+    /// Tells a member where this rank's segment is, or learns where the member's is.
+    pub(super) fn request(&mut self, books: &mut Books, peer: usize, found: Found, header: Header) -> Result<()> {
+        let out = &mut self.peers[peer].out;
+        match (header.message, found) {
+            (Message::KeyRequest, Found::Here(slot)) => {
+                let group = books.groups.at(slot);
+                let (address, key) = ffi::card(&group.segment);
+                let message = Message::Key { address, key };
+                out.push_back(Work::Say(Header { message, from: group.rank, group: group.id, length: 0 }));
+            }
+            (Message::KeyRequest, Found::Early) => return books.hold_request(peer, header.group, header, Vec::new()),
+            (Message::KeyRequest, Found::Dropped) => {
+                out.push_back(Work::Say(Header { message: Message::Refused, from: 0, group: header.group, length: 0 }));
+            }
+            (Message::Key { address, key }, Found::Here(slot)) => {
+                let far = &mut books.groups.at_mut(slot).members[header.from as usize].far;
+                let waiting = std::mem::replace(&mut far.key, Key::Known { address, key });
+                if let Key::Asked(work) = waiting {
+                    out.extend(work);
+                }
+            }
+            // Answers to what a group asked before it was dropped.
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Takes a message that is whole in its buffer to the receive that waits for it: whether that is what came.
+#[inline]
+fn deliver(link: &Link, books: &mut Books, peer: usize, buffer: u32, len: usize) -> bool {
+    let at = buffer as usize * BUFFER;
+    if !link.heard || !matches!(link.incoming, Incoming::Header) {
+        return false;
+    }
+    let Some((Header { message: Message::Send { lane, tag }, from, group, length }, HEADER)) =
+        read_header(link, at, len)
+    else {
+        return false;
+    };
+    let len = length as usize;
+    let Some((slot, offset)) = books.deliver(peer, &Envelope { group, from, lane, tag, len }) else { return false };
+    books.groups.at_mut(slot).segment.copy_from(offset, &link.memory, at + HEADER, len);
+    true
+}
+
+/// The header in a buffer of `len` bytes, and its size.
+#[inline]
+fn read_header(link: &Link, at: usize, len: usize) -> Option<(Header, usize)> {
+    let mut bytes = [0; LONG_HEADER];
+    link.memory.read(at, &mut bytes);
+    Header::decode(&bytes, len)
+}

@@ -1,0 +1,152 @@
+//! Pairs come to be when two ranks first talk, so that an incast of n ranks makes n pairs and not n squared.
+//!
+//! Datagrams carry greetings ([`Hello`]). A rank that wants to talk makes its end and says so; the other makes its own,
+//! connects it and answers; then the first does. Each says so again until it knows the other to be connected, and only
+//! then posts anything. Greetings that cross, come twice or are lost change nothing.
+
+use std::time::{Duration, Instant};
+
+use tailback_transport::{Error, Rank, Result};
+
+use super::endpoint::first_packet;
+use super::link::{COMPLETIONS, Link, Route};
+use super::state::{Books, VerbsWire};
+use crate::ffi::{Completion, Peer};
+use crate::header::Hello;
+
+/// When a greeting is said again: first soon, then ever more seldom.
+const AGAIN_FIRST: Duration = Duration::from_millis(10);
+const AGAIN_LAST: Duration = Duration::from_millis(300);
+
+/// How long a peer may take to answer: it answers in any call of the transport, but it may have other things to do first.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+impl VerbsWire {
+    /// Makes sure that work for `peer` will be posted some time.
+    pub(super) fn reach(&mut self, books: &Books, peer: usize) -> Result<()> {
+        match self.peers[peer].route {
+            Route::Linked(_) => Ok(()),
+            Route::Lost(_) => Err(self.lost(books, peer)),
+            Route::Idle => {
+                self.link(peer)?;
+                self.greet(books.me, peer)
+            }
+        }
+    }
+
+    /// Makes this rank's end.
+    fn link(&mut self, peer: usize) -> Result<()> {
+        if self.links >= self.endpoint.links {
+            let detail = format!(
+                "the completion queue of {} has room for {} connections of {COMPLETIONS} completions: use fewer ranks, or \
+                 another device",
+                self.endpoint.place(),
+                self.endpoint.links
+            );
+            return Err(Error::Library {
+                call: "ibv_create_cq",
+                peer: Some(Rank::from(peer)),
+                code: 12,
+                message: detail,
+            });
+        }
+        let path = self.endpoint.path(&self.peers[peer].address);
+        let rank = Rank::from(peer);
+        let link = Link::new(&self.endpoint.domain, &self.endpoint.completions, &path, first_packet(rank), rank)?;
+        self.peers[peer].route = Route::Linked(Box::new(link));
+        self.connecting.push(peer);
+        self.links += 1;
+        Ok(())
+    }
+
+    /// Says where this end is and what it knows of the other.
+    fn greet(&mut self, me: Rank, peer: usize) -> Result<()> {
+        let state = &mut self.peers[peer];
+        let Route::Linked(link) = &mut state.route else { return Ok(()) };
+        let hello = Hello {
+            from: me.0,
+            to: peer as u32,
+            pair: link.pair.number(),
+            first: link.first,
+            connected: link.connected,
+            heard: link.heard,
+        };
+        link.greeted = Some(Instant::now());
+        link.greetings += 1;
+        self.endpoint.greet(&hello, &state.address, &link.handle)
+    }
+
+    /// A greeting has arrived, from a rank or from a stranger.
+    pub(super) fn take_hello(&mut self, books: &mut Books, buffer: u32, completion: &Completion) -> Result<()> {
+        let Some(hello) = self.endpoint.take_hello(buffer, completion.len())? else { return Ok(()) };
+        let peer = hello.from as usize;
+        let known = self.peers.get(peer).is_some_and(|state| state.address.number == completion.source());
+        if !known || hello.to != books.me.0 || peer == books.me.index() {
+            return Ok(());
+        }
+        match self.peers[peer].route {
+            Route::Lost(_) => return Ok(()),
+            Route::Idle => self.link(peer)?,
+            Route::Linked(_) => {}
+        }
+        self.connect(peer, &hello)?;
+        if hello.connected {
+            self.hear(books, peer)?;
+        }
+        if hello.heard { Ok(()) } else { self.greet(books.me, peer) }
+    }
+
+    /// Connects this end to the one that a greeting names.
+    fn connect(&mut self, peer: usize, hello: &Hello) -> Result<()> {
+        let address = self.peers[peer].address;
+        let mine = self.endpoint.address();
+        let Route::Linked(link) = &mut self.peers[peer].route else { return Ok(()) };
+        if link.connected {
+            return Ok(());
+        }
+        link.pair.connect(&Peer {
+            path: self.endpoint.path(&address),
+            number: hello.pair,
+            first_in: hello.first,
+            first_out: link.first,
+            mtu: u32::from(address.mtu.min(mine.mtu)),
+            reads_out: self.endpoint.reads_out(address.reads),
+            reads_in: mine.reads,
+        })?;
+        link.connected = true;
+        Ok(())
+    }
+
+    /// The peer's end is connected: what waits for it can go.
+    pub(super) fn hear(&mut self, books: &mut Books, peer: usize) -> Result<()> {
+        let Route::Linked(link) = &mut self.peers[peer].route else { return Ok(()) };
+        if link.heard || !link.connected {
+            return Ok(());
+        }
+        link.heard = true;
+        self.connecting.retain(|&other| other != peer);
+        self.pump(books, peer)
+    }
+
+    /// Says again what may have been lost; gives up on who never answers.
+    pub(super) fn remind(&mut self, books: &mut Books) -> Result<()> {
+        let now = Instant::now();
+        for at in (0..self.connecting.len()).rev() {
+            let Some(&peer) = self.connecting.get(at) else { continue };
+            let Route::Linked(link) = &self.peers[peer].route else { continue };
+            let pause = (AGAIN_FIRST * 2u32.pow(link.greetings.min(5))).min(AGAIN_LAST);
+            if now - link.since > PATIENCE {
+                let seen = format!("no answer to {} greetings in {} s", link.greetings, PATIENCE.as_secs());
+                self.lose(books, peer, &seen)?;
+            } else if link.greeted.is_none_or(|last| now - last >= pause) {
+                self.greet(books.me, peer)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How long a rank may sleep.
+    pub(super) fn nap(&self) -> Duration {
+        if self.connecting.is_empty() { Duration::from_millis(100) } else { AGAIN_FIRST }
+    }
+}

@@ -1,0 +1,205 @@
+//! What the engine asks of the wire.
+
+use std::time::{Duration, Instant};
+
+use tailback_transport::matching::{Found, Ledger, Parcel, Slot, Wire, Word};
+use tailback_transport::{Idle, Rank, Result, Segment, Span};
+
+use super::link::Route;
+use super::state::{Books, VerbsWire};
+use super::work::{AccessKind, Key, Work};
+use crate::ffi::{self, Access, Region};
+use crate::header::{Header, Message, POSITIONS};
+
+/// Calls with nothing to wait for serve peers once in so many.
+const GLANCE_EVERY: u32 = 16;
+
+/// Beyond this many bytes in a peer's queue, messages wait elsewhere for their turn.
+const QUEUE_LIMIT: usize = 256 * 1024;
+
+/// How long a rank that ends waits for what it sent to arrive: long enough for the device to say it once more. A peer
+/// that ended first does not answer at all.
+const LINGER: Duration = Duration::from_millis(400);
+
+impl Wire for VerbsWire {
+    const LONGEST: usize = usize::MAX;
+    const MEMBERS: usize = POSITIONS;
+
+    fn segment(&mut self, len: usize) -> Result<Segment<Region>> {
+        ffi::memory(&self.endpoint.domain, len, Access::Peers)
+    }
+
+    /// Queues a message and posts as much of it as goes.
+    #[inline]
+    fn send(&mut self, books: &mut Ledger<Self>, peer: usize, parcel: Parcel) -> Result<()> {
+        if self.send_at_once(books, peer, &parcel)? {
+            return Ok(());
+        }
+        self.reach(books, peer)?;
+        books.begin_send(peer, &parcel);
+        self.submit(books, peer, Work::Send { parcel, at: 0, begun: false })
+    }
+
+    #[inline]
+    fn has_room(&self, peer: usize) -> bool {
+        self.peers[peer].queued < QUEUE_LIMIT
+    }
+
+    fn say(&mut self, books: &mut Ledger<Self>, peer: usize, word: Word) -> Result<()> {
+        if matches!(self.peers[peer].route, Route::Lost(_)) {
+            return Ok(());
+        }
+        self.submit(books, peer, Work::Say(Header { message: Message::Word(word), from: 0, group: 0, length: 0 }))
+    }
+
+    /// Queues an RDMA write.
+    #[inline]
+    fn put(
+        &mut self,
+        books: &mut Ledger<Self>,
+        peer: usize,
+        (slot, to): (Slot, Rank),
+        local: Span,
+        remote: usize,
+    ) -> Result<()> {
+        self.access(books, peer, (slot, to), AccessKind::Put, local, remote)?;
+        books.groups.at_mut(slot).members[to.index()].far.unfenced |= local.len > 0;
+        Ok(())
+    }
+
+    /// Queues an RDMA read.
+    #[inline]
+    fn get(
+        &mut self,
+        books: &mut Ledger<Self>,
+        peer: usize,
+        far: (Slot, Rank),
+        local: Span,
+        remote: usize,
+    ) -> Result<()> {
+        self.access(books, peer, far, AccessKind::Get, local, remote)
+    }
+
+    /// Sends a fence after puts.
+    #[inline]
+    fn is_flushed(&mut self, books: &mut Ledger<Self>, peer: usize, (slot, to): (Slot, Rank)) -> Result<bool> {
+        if std::mem::take(&mut books.groups.at_mut(slot).members[to.index()].far.unfenced) {
+            self.queue(books, peer, (slot, to), Work::Fence { slot, member: to.0 })?;
+        }
+        if matches!(self.peers[peer].route, Route::Lost(_)) && books.needs(peer) {
+            return Err(self.lost(books, peer));
+        }
+        Ok(books.groups.at(slot).members[to.index()].far.accesses == 0)
+    }
+
+    #[inline]
+    fn progress(&mut self, books: &mut Ledger<Self>, idle: Idle) -> Result<()> {
+        self.advance(books, idle)
+    }
+
+    fn listen(&mut self, books: &mut Ledger<Self>, _: usize) -> Result<()> {
+        let found = self.endpoint.completions.poll(&mut self.batch);
+        self.act_on_all(books, found).map(drop)
+    }
+
+    #[inline]
+    fn glance(&mut self, books: &mut Ledger<Self>) -> Result<()> {
+        self.rounds = self.rounds.wrapping_add(1);
+        if self.rounds.is_multiple_of(GLANCE_EVERY) {
+            return self.advance(books, Idle::Return);
+        }
+        Ok(())
+    }
+
+    fn serve(&mut self, books: &mut Ledger<Self>, peer: usize, found: Found, request: Header, _: &[u8]) -> Result<()> {
+        self.request(books, peer, found, request)?;
+        self.pump(books, peer)
+    }
+
+    #[inline]
+    fn loss(&self, peer: usize) -> Option<&str> {
+        match &self.peers[peer].route {
+            Route::Lost(detail) => Some(detail),
+            _ => None,
+        }
+    }
+
+    /// What is being held is a few buffers: it goes on being held until it is whole.
+    #[inline]
+    fn wanted(&mut self, _: &mut Ledger<Self>, _: usize) -> Result<()> {
+        Ok(())
+    }
+
+    /// Only what waits for an answer: work that is queued already still needs to know where to go.
+    fn forget(&mut self, books: &mut Ledger<Self>, slot: Slot) {
+        let group = books.groups.at_mut(slot);
+        let mut open = Vec::new();
+        for (rank, member) in group.ranks.iter().zip(&mut group.members) {
+            if let Key::Asked(work) = &mut member.far.key {
+                open.push((rank.index(), work.len()));
+                work.clear();
+            }
+        }
+        for (peer, count) in open {
+            (0..count).for_each(|_| books.end_access(peer, slot));
+        }
+    }
+
+    /// What this rank said last has to arrive, although nobody here waits for it any more.
+    fn close(&mut self, books: &mut Ledger<Self>) {
+        let limit = Instant::now() + LINGER;
+        if (0..self.peers.len()).any(|peer| self.say_farewell(books, peer).is_err()) {
+            return;
+        }
+        while self.has_under_way() && Instant::now() < limit {
+            if self.advance(books, Idle::Wait).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+impl VerbsWire {
+    /// Queues a put or a get.
+    #[inline]
+    fn access(
+        &mut self,
+        books: &mut Books,
+        peer: usize,
+        (slot, member): (Slot, Rank),
+        kind: AccessKind,
+        local: Span,
+        remote: usize,
+    ) -> Result<()> {
+        if local.len > 0 && self.access_at_once(books, peer, (slot, member), kind, local, remote)? {
+            return Ok(());
+        }
+        self.reach(books, peer)?;
+        if local.len == 0 {
+            return Ok(());
+        }
+        let work = Work::Access { kind, slot, member: member.0, local, remote, at: 0 };
+        self.queue(books, peer, (slot, member), work)
+    }
+
+    /// Queues work on a member's segment, once it is known where that is.
+    fn queue(&mut self, books: &mut Books, peer: usize, (slot, member): (Slot, Rank), work: Work) -> Result<()> {
+        books.begin_access(peer, slot);
+        let group = books.groups.at_mut(slot);
+        let (id, rank) = (group.id, group.rank);
+        let far = &mut group.members[member.index()].far;
+        far.accesses += 1;
+        match &mut far.key {
+            Key::Known { .. } => self.submit(books, peer, work),
+            Key::Asked(waiting) => {
+                waiting.push(work);
+                Ok(())
+            }
+            Key::Unknown => {
+                far.key = Key::Asked(vec![work]);
+                let request = Header { message: Message::KeyRequest, from: rank, group: id, length: 0 };
+                self.submit(books, peer, Work::Say(request))
+            }
+        }
+    }
+}
