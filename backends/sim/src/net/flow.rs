@@ -4,10 +4,10 @@
 //! A flow is a pair of endpoints and a class. Its messages take turns packet by packet, as do the flows of an endpoint.
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
 
 use super::control::State;
-use crate::rng::mix;
+use crate::hash::Mixer;
 
 /// A message, from its start until it is delivered and acknowledged.
 #[derive(Clone, Debug)]
@@ -191,33 +191,5 @@ impl Flow {
         if message.sent < message.packets {
             self.messages.push_back(id);
         }
-    }
-}
-
-/// Hashes the one word of a key.
-#[derive(Default)]
-pub(crate) struct Mixer(u64);
-
-impl Hasher for Mixer {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.0 = mix(self.0 ^ u64::from(byte));
-        }
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.0 = mix(word ^ self.0);
-    }
-
-    fn write_u32(&mut self, word: u32) {
-        self.write_u64(u64::from(word));
-    }
-
-    fn write_usize(&mut self, word: usize) {
-        self.write_u64(word as u64);
     }
 }
