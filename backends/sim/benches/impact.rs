@@ -93,7 +93,7 @@ fn rank<B: Bootstrap, R: tailback_transport::RawTransport>(
     }
     world.barrier()?;
     // Everyone agrees twice: on the release of the canaries, and on the end.
-    let mut agree = |world: &mut <Collective<R> as Transport>::Group| {
+    let agree = |world: &mut <Collective<R> as Transport>::Group| {
         world.start_agreement([0; 4])?;
         world.wait_agreement().map(drop)
     };
