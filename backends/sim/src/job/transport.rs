@@ -1,0 +1,239 @@
+//! The raw transport of a simulated job.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::rc::Rc;
+
+use tailback_transport::{
+    Capabilities, Description, Error, Idle, Lane, Nanos, Rank, RawGroup, RawTransport, Result, Span, Tag,
+};
+
+use super::channel::Key;
+use super::groups;
+use super::handle::Handle;
+use super::world::{Access, Waiting};
+
+/// One rank's end of the simulated network.
+pub struct SimTransport<'y> {
+    handle: Handle<'y>,
+    /// How many groups this rank made of which members.
+    made: HashMap<u64, u64>,
+}
+
+impl<'y> SimTransport<'y> {
+    pub(super) fn new(handle: Handle<'y>) -> Self {
+        SimTransport { handle, made: HashMap::new() }
+    }
+
+    /// From now on, what this rank starts goes in this traffic class.
+    ///
+    /// # Errors
+    /// If the machine has no such class.
+    pub fn set_class(&mut self, class: usize) -> Result<()> {
+        let mut world = self.handle.world.borrow_mut();
+        let classes = world.machine.switch.classes;
+        if class >= classes {
+            let name = &world.machine.name;
+            return Err(Error::Setup(format!("class {class}: the machine {name} has classes 0 to {}", classes - 1)));
+        }
+        world.class[self.handle.rank.index()] = class as u8;
+        Ok(())
+    }
+}
+
+impl<'y> RawTransport for SimTransport<'y> {
+    type Group = SimGroup<'y>;
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::all()
+    }
+
+    fn describe(&self) -> Description {
+        let world = self.handle.world.borrow();
+        let machine = &world.machine;
+        let details = [
+            ("machine", machine.name.clone()),
+            ("about", machine.about.clone()),
+            ("simulated", "yes: times are virtual".to_owned()),
+            ("routing", format!("{:?}", machine.routing)),
+            ("flow control", format!("{:?}", machine.switch.flow_control)),
+            ("congestion control", format!("{:?}", machine.control)),
+        ];
+        let details: BTreeMap<String, String> = details.map(|(key, value)| (key.to_owned(), value)).into();
+        Description { backend: "sim".into(), library: String::new(), details }
+    }
+
+    fn group(&mut self, members: &[Rank], segment: usize) -> Result<SimGroup<'y>> {
+        let mut world = self.handle.world.borrow_mut();
+        world.enter("group", self.handle.rank)?;
+        let usage = |detail: String| Error::Usage { operation: "group", detail };
+        let me = self.handle.rank;
+        // In a group of all, a rank is where its number says.
+        let position = match members.get(me.index()) {
+            Some(&member) if member == me => Some(me.index()),
+            _ => members.iter().position(|&member| member == me),
+        };
+        let position = position.ok_or_else(|| usage(format!("rank {me} is not among the members")))?;
+        let size = world.ranks.len();
+        if u32::try_from(segment).is_err() {
+            return Err(usage(format!("a segment of {segment} bytes: the simulator has at most 4 GiB")));
+        }
+        let name = groups::name(members);
+        let count = self.made.entry(name).or_default();
+        let (id, ranks) = world.groups.join((name, *count), members, segment, size)?;
+        *count += 1;
+        drop(world);
+        Ok(SimGroup { handle: self.handle.clone(), id, ranks, position: position as u32, segment })
+    }
+}
+
+/// A group on the simulated network.
+pub struct SimGroup<'y> {
+    handle: Handle<'y>,
+    id: u32,
+    ranks: Rc<[Rank]>,
+    position: u32,
+    segment: usize,
+}
+
+impl SimGroup<'_> {
+    fn check(&self, operation: &'static str, peer: Rank, span: Span, remote: usize) -> Result<()> {
+        let fits = |offset: usize| offset.checked_add(span.len).is_some_and(|end| end <= self.segment);
+        if peer.index() < self.ranks.len() && fits(span.offset) && fits(remote) {
+            return self.handle.world.borrow_mut().enter(operation, self.handle.rank);
+        }
+        let detail = format!("{} bytes at {} and {remote} with member {peer} do not exist", span.len, span.offset);
+        Err(Error::Usage { operation, detail })
+    }
+
+    fn access(&self, peer: Rank, local: Span, remote: usize) -> Access {
+        Access { group: self.id, origin: self.position, target: peer.0, local, remote }
+    }
+
+    /// Waits until `over`, which `waiting` is about.
+    fn wait_for(&self, operation: &'static str, waiting: Waiting, over: impl Fn(&Self) -> bool) -> Result<()> {
+        loop {
+            self.handle.world.borrow_mut().enter(operation, self.handle.rank)?;
+            if over(self) {
+                return Ok(());
+            }
+            self.handle.wait(waiting);
+        }
+    }
+
+    fn lane_is_complete(&self, lane: Lane) -> bool {
+        self.handle.world.borrow().groups.view(self.id, self.position).is_complete(lane)
+    }
+
+    fn peer_is_flushed(&self, peer: Rank) -> bool {
+        self.handle.world.borrow().groups.view(self.id, self.position).is_flushed(peer.0)
+    }
+}
+
+impl RawGroup for SimGroup<'_> {
+    fn rank(&self) -> Rank {
+        Rank(self.position)
+    }
+
+    fn size(&self) -> usize {
+        self.ranks.len()
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(self.handle.world.borrow().ranks[self.handle.rank.index()].clock / 1000)
+    }
+
+    fn read(&self, offset: usize, into: &mut [u8]) {
+        self.handle.world.borrow().groups.view(self.id, self.position).segment.read(offset, into);
+    }
+
+    fn write(&mut self, offset: usize, from: &[u8]) {
+        let world = &mut *self.handle.world.borrow_mut();
+        world.groups.member(self.id, self.position).segment.write(&mut world.known, offset, from);
+    }
+
+    fn post_send(&mut self, lane: Lane, to: Rank, tag: Tag, span: Span) -> Result<()> {
+        self.check("send", to, span, span.offset)?;
+        let key = Key { group: self.id, from: self.position, to: to.0, lane: lane as u32, tag: tag.0 };
+        self.handle.world.borrow_mut().post_send(key, span);
+        Ok(())
+    }
+
+    fn post_recv(&mut self, lane: Lane, from: Rank, tag: Tag, span: Span) -> Result<()> {
+        self.check("recv", from, span, span.offset)?;
+        let key = Key { group: self.id, from: from.0, to: self.position, lane: lane as u32, tag: tag.0 };
+        self.handle.world.borrow_mut().post_receive(key, span);
+        Ok(())
+    }
+
+    fn put(&mut self, to: Rank, local: Span, remote: usize) -> Result<()> {
+        self.check("put", to, local, remote)?;
+        self.handle.world.borrow_mut().post_put(self.access(to, local, remote));
+        Ok(())
+    }
+
+    fn get(&mut self, from: Rank, local: Span, remote: usize) -> Result<()> {
+        self.check("get", from, local, remote)?;
+        self.handle.world.borrow_mut().post_get(self.access(from, local, remote));
+        Ok(())
+    }
+
+    fn progress(&mut self, idle: Idle) -> Result<()> {
+        let me = self.handle.rank.index();
+        let mut world = self.handle.world.borrow_mut();
+        world.enter("progress", self.handle.rank)?;
+        let wait = idle == Idle::Wait && !world.ranks[me].news;
+        if idle == Idle::Return {
+            world.ranks[me].clock += world.machine.nic.poll.0;
+        }
+        drop(world);
+        match idle {
+            Idle::Wait if wait => self.handle.wait(Waiting::News),
+            Idle::Wait => {}
+            Idle::Return => self.handle.catch_up(),
+        }
+        let mut world = self.handle.world.borrow_mut();
+        world.ranks[me].news = false;
+        world.enter("progress", self.handle.rank)
+    }
+
+    fn is_complete(&mut self, lane: Lane) -> Result<bool> {
+        self.handle.world.borrow_mut().enter("wait", self.handle.rank)?;
+        Ok(self.lane_is_complete(lane))
+    }
+
+    fn is_flushed(&mut self, peer: Rank) -> Result<bool> {
+        self.handle.world.borrow_mut().enter("flush", self.handle.rank)?;
+        Ok(self.peer_is_flushed(peer))
+    }
+
+    fn wait(&mut self, lane: Lane) -> Result<()> {
+        self.wait_for("wait", Waiting::Lane { group: self.id, lane }, |group| group.lane_is_complete(lane))
+    }
+
+    fn flush(&mut self, peer: Rank) -> Result<()> {
+        self.wait_for("flush", Waiting::Peer { group: self.id, peer: peer.0 }, |group| group.peer_is_flushed(peer))
+    }
+}
+
+impl Drop for SimGroup<'_> {
+    fn drop(&mut self) {
+        // While a rank is being unwound the world may be in use; nothing is reused after that anyway.
+        if let Ok(mut world) = self.handle.world.try_borrow_mut() {
+            world.release(self.id);
+        }
+    }
+}
+
+impl fmt::Debug for SimGroup<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (size, position) = (&self.ranks.len(), &self.position);
+        f.debug_struct("SimGroup").field("size", size).field("position", position).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for SimTransport<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimTransport").field("rank", &self.handle.rank).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,142 @@
+//! Machines: what a TOML file says about a network, checked before anything is built from it.
+//!
+//! A [`Machine`] that came out of [`Machine::parse`] can be built: every limit that the simulator has was checked there,
+//! and the error names the key that breaks it.
+
+mod check;
+mod spec;
+mod units;
+
+use std::path::Path;
+
+pub use spec::{
+    Control, Dcqcn, Dragonfly, Ecn, FatTree, FlowControl, Leaves, Link, Machine, Nic, Nodes, Packet, PairThrottle,
+    Routing, Single, Swift, Switch, Switching, Topology, Window,
+};
+pub use units::{Ps, Rate, Size};
+
+/// Why a machine cannot be simulated.
+#[derive(Debug, thiserror::Error)]
+pub enum MachineError {
+    /// The file cannot be read.
+    #[error("{path}: {source}")]
+    Unreadable {
+        /// As the user named it.
+        path: String,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// It is no TOML, or has keys or values that do not exist.
+    #[error("{origin}: {detail}")]
+    Syntax {
+        /// The file, or the name of a shipped machine.
+        origin: String,
+        /// The parser's words, with line and column.
+        detail: String,
+    },
+    /// It is well formed and makes no sense.
+    #[error("{origin}: {key}: {detail}")]
+    Nonsense {
+        /// The file, or the name of a shipped machine.
+        origin: String,
+        /// The key that is wrong.
+        key: &'static str,
+        /// Why, and what would be right.
+        detail: String,
+    },
+}
+
+/// The machines that come with Tailback.
+const SHIPPED: &[(&str, &str)] = &[
+    ("crystal", include_str!("../../../../data/machines/crystal.toml")),
+    ("malbec", include_str!("../../../../data/machines/malbec.toml")),
+    ("lab", include_str!("../../../../data/machines/lab.toml")),
+    ("fat-tree-1024", include_str!("../../../../data/machines/fat-tree-1024.toml")),
+    ("small", include_str!("../../../../data/machines/small.toml")),
+    ("roce", include_str!("../../../../data/machines/roce.toml")),
+];
+
+/// The names of the machines that come with Tailback.
+pub fn shipped() -> impl Iterator<Item = &'static str> {
+    SHIPPED.iter().map(|(name, _)| *name)
+}
+
+impl Machine {
+    /// The machine in `text`; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// Names the key that is wrong.
+    pub fn parse(text: &str, origin: &str) -> Result<Machine, MachineError> {
+        let machine: Machine = toml::from_str(text)
+            .map_err(|error| MachineError::Syntax { origin: origin.into(), detail: error.to_string() })?;
+        machine.check().map_err(|(key, detail)| MachineError::Nonsense { origin: origin.into(), key, detail })?;
+        Ok(machine)
+    }
+
+    /// A shipped machine by its name, or else the file of this path.
+    ///
+    /// # Errors
+    /// As [`Machine::parse`]; an unknown name lists the known ones.
+    pub fn load(name_or_path: &str) -> Result<Machine, MachineError> {
+        if let Some((name, text)) = SHIPPED.iter().find(|(name, _)| *name == name_or_path) {
+            return Machine::parse(text, name);
+        }
+        let path = Path::new(name_or_path);
+        let text = std::fs::read_to_string(path).map_err(|source| {
+            let known: Vec<&str> = shipped().collect();
+            let hint = format!("{name_or_path} (shipped machines: {})", known.join(", "));
+            MachineError::Unreadable { path: hint, source }
+        })?;
+        Machine::parse(&text, name_or_path)
+    }
+
+    /// Checks a machine that was made or changed by hand.
+    ///
+    /// # Errors
+    /// Names the key that is wrong.
+    pub fn validate(&self) -> Result<(), MachineError> {
+        let origin = self.name.clone();
+        self.check().map_err(|(key, detail)| MachineError::Nonsense { origin, key, detail })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shipped_machine_is_sound_and_has_a_source() {
+        for (name, text) in SHIPPED {
+            let machine = Machine::load(name).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(machine.name, *name);
+            assert!(text.starts_with("# ") && text.contains("Source"), "{name} does not say where it comes from");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let text = SHIPPED[4].1;
+        let broken = |from: &str, to: &str| {
+            assert!(text.contains(from), "{from}");
+            Machine::parse(&text.replacen(from, to, 1), "here").unwrap_err().to_string()
+        };
+        let error = broken("kind = \"fat-tree\"", "kind = \"torus\"");
+        assert!(error.contains("torus") && error.contains("dragonfly"), "{error}");
+        let error = broken("payload = \"4 KiB\"", "payload = 4096");
+        assert!(error.contains("payload") && error.contains("string"), "{error}");
+        let error = broken("payload = \"4 KiB\"", "payload = \"4 KiB\"\nfoo = 1");
+        assert!(error.contains("foo"), "{error}");
+        let error = broken("count = 64", "count = 65");
+        assert!(error.contains("nodes.count") && error.contains("64"), "{error}");
+        let error = broken("kind = \"adaptive\"", "kind = \"valiant\"");
+        assert!(error.contains("routing.kind") && error.contains("dragonfly"), "{error}");
+        let error = broken("buffer = \"64 KiB\"", "buffer = \"4 KiB\"");
+        assert!(error.contains("switch.buffer"), "{error}");
+    }
+
+    #[test]
+    fn an_unknown_name_lists_the_known_ones() {
+        let error = Machine::load("no-such-machine").unwrap_err().to_string();
+        assert!(error.contains("crystal") && error.contains("malbec"), "{error}");
+    }
+}
