@@ -202,6 +202,12 @@ impl RawGroup for SimGroup<'_> {
         Ok(self.lane_is_complete(lane))
     }
 
+    /// Short messages are copied when they are posted; of long ones the lane knows only how many are under way.
+    fn is_sent(&mut self, lane: Lane, _: Rank) -> Result<bool> {
+        self.handle.world.borrow_mut().enter("send", self.handle.rank)?;
+        Ok(self.handle.world.borrow().groups.view(self.id, self.position).sends[lane as usize] == 0)
+    }
+
     fn is_flushed(&mut self, peer: Rank) -> Result<bool> {
         self.handle.world.borrow_mut().enter("flush", self.handle.rank)?;
         Ok(self.peer_is_flushed(peer))
