@@ -8,8 +8,9 @@ use tailback_transport::{Bootstrap, Monitor, Rank};
 
 use super::prepare::{Prepared, Session};
 use super::runs::Runs;
-use super::{Request, interrupt};
+use super::{Request, dry_run, interrupt};
 use crate::backend::{Networks, Settings, Work, give_up};
+use crate::output;
 use crate::result::Command;
 
 impl Work for Request {
@@ -34,6 +35,12 @@ impl Work for Request {
         interrupt::flag();
         let root = networks.bootstrap().rank() == Rank(0);
         match Session::prepare(self, networks) {
+            Ok(Prepared::Ready(session)) if session.decision.dry_run => {
+                if root {
+                    let _ = output::print(&dry_run::render(&session, networks.variants()));
+                }
+                0
+            }
             Ok(Prepared::Ready(session)) => Runs::new(&session, self, monitor, root).make(networks),
             Ok(Prepared::Told(code)) => code,
             Err(error) => give_up(networks.bootstrap(), &error),

@@ -2,12 +2,11 @@
 
 use tailback_transport::{Bootstrap, Capabilities, Rank, Result as TransportResult, Support, Transport};
 
+use super::Request;
 use super::request::Decision;
-use super::{Request, dry_run};
 use crate::backend::{Networks, Visitor};
 use crate::kernel::Info;
 use crate::layout::{Layout, LayoutError, Nodes, Placement};
-use crate::output;
 use crate::plan::Plan;
 use crate::result::Command;
 
@@ -21,7 +20,7 @@ pub(super) struct Session {
 
 pub(super) enum Prepared {
     Ready(Box<Session>),
-    /// The user was told why not, or was shown the plan: end with this code.
+    /// The user was told why not: end with this code.
     Told(u8),
 }
 
@@ -58,12 +57,6 @@ impl Session {
             if let Err(message) = check_operations(&session.decision, &capabilities) {
                 return refused(&if variants.len() > 1 { format!("{}: {message}", variant.label()) } else { message });
             }
-        }
-        if session.decision.dry_run {
-            if root {
-                let _ = output::print(&dry_run::render(&session, &variants));
-            }
-            return Ok(Prepared::Told(0));
         }
         Ok(Prepared::Ready(Box::new(session)))
     }
