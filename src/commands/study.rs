@@ -239,7 +239,7 @@ impl StudyRequest {
         Ok(serde_json::from_slice(&told).expect("rank 0 sent a decision"))
     }
 
-    /// Prints the results, then keeps them. A rank that was started by [`super::local`] hands them over instead.
+    /// Prints the results, then keeps them. A rank that was started by this program hands them over instead.
     pub fn show(&self, file: &ResultFile) -> u8 {
         if let Some(path) = handed_over() {
             let kept = result::write(&path, file);
