@@ -194,7 +194,7 @@ impl Port {
     /// way to MPI_Waitall is as short as it can be.
     #[inline(never)]
     fn test_all(&mut self) -> Result<()> {
-        let mut looks = 0;
+        let mut looks = 0u32;
         loop {
             let mut done = 0;
             // SAFETY: as in `wait_all`.
@@ -209,7 +209,7 @@ impl Port {
                 self.posted = 0;
                 return Ok(());
             }
-            looks += 1;
+            looks = looks.saturating_add(1);
             self.comm.waiting.pause(looks);
         }
     }

@@ -30,7 +30,7 @@ pub(crate) enum Waiting {
     /// Inside MPI's own blocking calls, at their cost: for ranks that have a core each.
     Inside,
     /// As `Inside`, except for collectives, which are started first: a blocking one does not meet the started one of
-    /// ranks elsewhere in the job that yield.
+    /// ranks elsewhere in the job that wait apart.
     Mixed,
     /// Here, with the core offered to others after each fruitless look.
     Yielding,
@@ -66,9 +66,9 @@ impl Waiting {
             // SAFETY: *Live*; a request of ours, pending.
             return unsafe { mpi!(MPI_Wait(request, ffi::RSMPI_STATUS_IGNORE), peer) };
         }
-        let mut looks = 0;
+        let mut looks = 0u32;
         while !test(request, peer)? {
-            looks += 1;
+            looks = looks.saturating_add(1);
             self.pause(looks);
         }
         Ok(())
