@@ -22,14 +22,14 @@ fn results_are_compared_checked_and_reported() {
     }
     let junit = folder.path().join("checks.xml");
     let line = format!(
-        "compare {a} {b} --fail-if lat.p99.loaded>0 --fail-if lat.p99.loaded.ratio<0 --junit {}",
+        "compare {a} {b} --fail-if lat.avg.loaded>0 --fail-if lat.avg.loaded.ratio<0 --junit {}",
         junit.display()
     );
     let checked = run(&line);
     assert_eq!(checked.code(), Some(1), "{checked:?}");
     assert_eq!(checked.stderr.matches("tailback: failed: ").count(), 2, "{}", checked.stderr);
     let junit = std::fs::read_to_string(junit).unwrap();
-    assert!(junit.contains("<testsuites tests=\"3\" failures=\"2\">"), "{junit}");
+    assert!(junit.contains("<testsuites tests=\"3\" failures=\"2\" skipped=\"0\">"), "{junit}");
 
     let (page, plots) = (folder.path().join("report.html"), folder.path().join("plots"));
     succeed(&format!("report {a} {b} --published --out {} --plots {}", page.display(), plots.display()));

@@ -30,6 +30,8 @@ pub(super) struct Runs<'a> {
     started: String,
     clock: Instant,
     notes: Vec<String>,
+    /// What the runs go over.
+    variants: Vec<Variant>,
     /// One for each variant that has measured anything, in their order; on rank 0.
     builders: Vec<(Variant, RunBuilder<'a>)>,
     interrupted: bool,
@@ -46,6 +48,7 @@ impl<'a> Runs<'a> {
             started: result::now_rfc3339(),
             clock: Instant::now(),
             notes: Vec::new(),
+            variants: Vec::new(),
             builders: Vec::new(),
             interrupted: false,
         }
@@ -53,6 +56,7 @@ impl<'a> Runs<'a> {
 
     /// Makes all of them, shows what they gave, and gives the exit code.
     pub(super) fn make<N: Networks>(mut self, networks: &mut N) -> u8 {
+        self.variants = networks.variants().to_vec();
         if self.root {
             self.request.say(&format!("seed {}", self.session.seed));
             if let several @ [_, _, ..] = networks.variants() {
@@ -90,7 +94,7 @@ impl<'a> Runs<'a> {
         layout: &Layout,
         system: Option<&System>,
     ) -> Result<()> {
-        let mut variants = networks.variants().to_vec();
+        let mut variants = self.variants.clone();
         let several = variants.len() > 1;
         if index % 2 == 1 {
             variants.reverse();
@@ -190,9 +194,20 @@ impl<'a> Runs<'a> {
     fn unfinished(&self, system: System) -> ResultFile {
         let mut file = self.file(system);
         file.interrupted = true;
-        let done = self.builders.iter().map(|(_, builder)| builder.placements()).min().unwrap_or(0);
-        let of = self.session.placements();
-        file.notes.push(format!("the job ended before its plan was complete: {done} of {of} placements are whole"));
+        let planned = self.session.placements() as usize;
+        let done = |variant: &Variant| {
+            self.builders.iter().find(|(of, _)| of == variant).map_or(0, |(_, builder)| builder.placements())
+        };
+        let missing: Vec<String> = self
+            .variants
+            .iter()
+            .filter(|variant| done(variant) < planned)
+            .map(|variant| match planned {
+                1 => variant.label(),
+                _ => format!("{} ({} of {planned} placements)", variant.label(), done(variant)),
+            })
+            .collect();
+        file.notes.push(format!("the job ended before these runs were complete: {}", missing.join("; ")));
         file
     }
 

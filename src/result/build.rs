@@ -10,7 +10,7 @@ use crate::engine::{Load, Measured, Phase, Tally};
 use crate::layout::{Layout, Nodes, Role};
 use crate::plan::Plan;
 use crate::stats::{
-    Batch, Direction, Factor, Impact, Samples, Spread, Statistic, Summary, TimeView, Weight, one_placement,
+    Batch, Direction, Factor, Impact, Samples, Spread, Statistic, Summary, TimeView, Weight, one_placement, pooled,
 };
 
 /// Puts together one transport's run, placement by placement.
@@ -28,13 +28,17 @@ pub struct RunBuilder<'a> {
 struct Gathered {
     canary: usize,
     phase: Phase,
-    /// Each placement's samples; the passes of one test where there is only one placement.
-    parts: Vec<Batch>,
+    /// Each placement's samples as one batch, or the batches of the only one; encoded, which is a hundredth of their size.
+    parts: Vec<Vec<u8>>,
     passes: u64,
     wall_ns: u64,
     loads: Vec<Option<Load>>,
-    /// The samples themselves, for the interval of a single placement.
-    whole: Option<Samples>,
+}
+
+impl Gathered {
+    fn samples(&self) -> Vec<Samples> {
+        self.parts.iter().map(|part| Samples::decode(part).expect("encoded by this builder")).collect()
+    }
 }
 
 impl<'a> RunBuilder<'a> {
@@ -100,23 +104,22 @@ impl<'a> RunBuilder<'a> {
         }
         let batches: Vec<&Batch> = samples.iter().flat_map(Samples::batches).collect();
         let summary = Summary::of_batches(&batches, passes, direction, Weight::Length);
-        let parts = match (self.plan.placements, &samples[..]) {
-            (1, [only]) => only.batches().cloned().collect(),
-            _ => vec![Batch::joined(batches.iter().copied())],
+        let part = match (self.plan.placements, &samples[..]) {
+            (1, [only]) => only.encode(),
+            _ => Samples::of_batch(Batch::joined(batches.iter().copied())).encode(),
         };
         let load = self.loads(&loads, phase);
         let known = self.gathered.iter().position(|of| (of.canary, of.phase) == (canary, phase));
         let at = known.unwrap_or_else(|| {
             let (parts, loads) = (Vec::new(), vec![None; self.plan.congestors.len()]);
-            self.gathered.push(Gathered { canary, phase, parts, passes: 0, wall_ns: 0, loads, whole: None });
+            self.gathered.push(Gathered { canary, phase, parts, passes: 0, wall_ns: 0, loads });
             self.gathered.len() - 1
         });
         let gathered = &mut self.gathered[at];
-        gathered.parts.extend(parts.into_iter().filter(|part| !part.histogram().is_empty()));
+        gathered.parts.push(part);
         gathered.passes += passes;
         gathered.wall_ns += wall_ns;
         gathered.loads.iter_mut().zip(loads).for_each(|(sum, load)| join(sum, load));
-        gathered.whole = if samples.len() == 1 { samples.pop() } else { None };
         PlacementTest { phase, kernel, summary, blocks: records, load }
     }
 
@@ -150,7 +153,8 @@ impl<'a> RunBuilder<'a> {
     fn test(&self, of: &Gathered) -> Test {
         let test = &self.plan.canaries[of.canary];
         let direction = test.kernel.info().direction;
-        let batches: Vec<&Batch> = of.parts.iter().collect();
+        let samples = of.samples();
+        let batches: Vec<&Batch> = samples.iter().flat_map(Samples::batches).collect();
         let batch =
             |batch: &Batch| BatchRecord { avg: batch.pass_mean(), histogram: EncodedHistogram::of(batch.histogram()) };
         Test {
@@ -162,9 +166,9 @@ impl<'a> RunBuilder<'a> {
             unit: direction.unit().into(),
             wall_s: of.wall_ns as f64 * 1e-9,
             summary: Summary::of_batches(&batches, of.passes, direction, Weight::Length),
-            histogram: Some(EncodedHistogram::of(Batch::joined(batches).histogram())),
+            histogram: Some(EncodedHistogram::of(Batch::joined(batches.iter().copied()).histogram())),
             printed: None,
-            batches: of.parts.iter().map(batch).collect(),
+            batches: batches.into_iter().map(batch).collect(),
             load: self.loads(&of.loads, of.phase),
         }
     }
@@ -173,15 +177,16 @@ impl<'a> RunBuilder<'a> {
         let test = &self.plan.canaries[canary];
         let find = |phase| self.gathered.iter().find(|of| (of.canary, of.phase) == (canary, phase));
         let (calm, busy) = (find(Phase::Isolated)?, find(Phase::Loaded)?);
-        let view = |of: &Gathered| TimeView::of(Batch::joined(&of.parts).histogram(), Weight::Length);
-        let congested = view(calm).zip(view(busy)).map(|(calm, busy)| TimeCongested::of(&calm, &busy));
+        let (calm, busy) = (calm.samples(), busy.samples());
+        let view = |of: &[Samples]| TimeView::of(pooled(of).histogram(), Weight::Length);
+        let congested = view(&calm).zip(view(&busy)).map(|(calm, busy)| TimeCongested::of(&calm, &busy));
         let headline = Headline::of(&self.placements, test.kernel, congested);
         let impact = Impact::of(|statistic| {
             let factors: Vec<f64> = self.placements.iter().filter_map(|of| of.factor(test.kernel, statistic)).collect();
             // A figure that some placements could not carry is a figure of the others only.
             let whole = factors.len() == self.placements.len();
             let spread = Spread::of(&factors).filter(|_| whole)?;
-            let single = || one_placement(statistic, calm.whole.as_ref()?, busy.whole.as_ref()?).ok();
+            let single = || one_placement(statistic, calm.first()?, busy.first()?).ok();
             let interval = if factors.len() == 1 { single().map(|of| of.interval) } else { spread.interval };
             Some(Factor { factor: spread.factor, interval })
         });

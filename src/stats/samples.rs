@@ -155,6 +155,11 @@ impl Samples {
         self
     }
 
+    /// One batch as samples of their own.
+    pub fn of_batch(batch: Batch) -> Self {
+        Samples { batches: vec![batch], width: 1, passes: 1 }
+    }
+
     /// Passes closed.
     pub fn passes(&self) -> u64 {
         self.passes
