@@ -181,7 +181,7 @@ fn the_networks_counters_show_each_protocol_at_work() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("result.json");
     let mut command = tailback(words(
-        "lab run --hosts 6 --leaves 1 --seed 3 --canaries lat --congestors incast --congestors-alone --no-control \
+        "lab run --hosts 6 --leaves 1 --seed 3 --placements 1 --blocks 1 --canaries lat --congestors incast --congestors-alone --no-control \
          --budget 500ms --set incast.bytes=64 --protocol eager,put,get --eager-threshold 0",
     ));
     command.env_remove("TAILBACK_NO_LAB").arg("--out").arg(&path);
