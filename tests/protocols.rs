@@ -10,7 +10,7 @@ use common::{Job, eventually, run, succeed, tailback, words};
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
-const QUICK: &str = "-n 6 --seed 5 --canaries lat,bw --congestors incast,put-incast --budget 100ms";
+const QUICK: &str = "-n 6 --seed 5 --placements 3 --canaries lat,bw --congestors incast,put-incast --budget 100ms";
 
 /// A phase that takes its whole budget, so that there is time to do something in it.
 const SLOW: &str = "network -n 4 --canaries lat --budget 3s --protocol eager,put \
