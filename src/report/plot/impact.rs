@@ -10,7 +10,7 @@ use crate::text::{factor, with_interval};
 
 const LEFT: f64 = 8.0;
 /// Room for the value behind the longest bar.
-const RIGHT: f64 = WIDTH - 76.0;
+const RIGHT: f64 = WIDTH - 104.0;
 const GROUP: f64 = 59.0;
 
 struct Group {
