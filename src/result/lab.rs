@@ -7,7 +7,7 @@ use super::{Run, TestImpact};
 use crate::engine::Phase;
 use crate::kernel::Canary;
 use crate::lab::{Host, LabSpec, PortCounters};
-use crate::stats::{Direction, Interval, Statistic, t95};
+use crate::stats::{Direction, Interval, Statistic, paired};
 
 /// An emulated cluster.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -169,24 +169,13 @@ fn added(placement: &super::PlacementRecord, kernel: Canary) -> Option<f64> {
     Some(time(Phase::Loaded)? - time(Phase::Isolated)?)
 }
 
-/// Fieller's 95% interval of the mean of the seconds over the mean of the firsts; nothing where the firsts may be none.
+/// The 95% interval of the control's part of the added time: Student's t on logarithms, placement by placement. A part of
+/// less than 1% counts as 1%, so that a control without any has a logarithm. Nothing where load added no time.
 fn share_interval(pairs: &[(f64, f64)]) -> Option<Interval> {
-    if pairs.len() < 3 {
-        return None;
-    }
-    let count = pairs.len() as f64;
-    let mean = |of: &dyn Fn(&(f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>() / count;
-    let (whole, part) = (mean(&|pair| pair.0), mean(&|pair| pair.1));
-    let square = t95(count - 1.0).powi(2) / (count - 1.0);
-    let (ww, wp, pp) = (
-        square * mean(&|pair| (pair.0 - whole).powi(2)),
-        square * mean(&|pair| (pair.0 - whole) * (pair.1 - part)),
-        square * mean(&|pair| (pair.1 - part).powi(2)),
-    );
-    let (a, b, c) = (whole * whole - ww, whole * part - wp, part * part - pp);
-    let root = b * b - a * c;
-    (whole > 0.0 && a > 0.0 && root >= 0.0)
-        .then(|| Interval { low: (b - root.sqrt()) / a, high: (b + root.sqrt()) / a })
+    const LEAST: f64 = 0.01;
+    let (whole, part): (Vec<f64>, Vec<f64>) =
+        pairs.iter().map(|&(whole, part)| (whole, part.max(LEAST * whole))).unzip();
+    paired(&whole, &part)?.interval
 }
 
 fn cause(shaped: f64, control: Option<Interval>) -> Cause {
