@@ -25,6 +25,9 @@ pub(super) const MR_MODES: u32 = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED
 /// More than needed is not free either, since every message goes through the next entry in memory.
 const SHM_ENTRIES: &str = "FI_SHM_RX_SIZE";
 const SHM_ENTRIES_PER_RANK: usize = 256;
+/// Plain sockets of libfabric 2 read no further from a connection once so many messages of it wait for their receive: by
+/// default 64. Receives posted in another order than the messages were sent would then wait for ever.
+const TCP_UNMATCHED: (&str, &str) = ("FI_TCP_MAX_SAVED", "65536");
 
 /// The loaded library.
 #[derive(Clone, Copy, Debug)]
@@ -64,11 +67,13 @@ impl Fabric {
     /// Makes room for a job of `ranks` in providers that want to be told, unless the user has told them. They listen once:
     /// before the first query of the process.
     pub(crate) fn make_room(&self, ranks: usize) {
-        if std::env::var_os(SHM_ENTRIES).is_none() {
-            let entries = (SHM_ENTRIES_PER_RANK * ranks.min(1 << 16)).next_power_of_two().clamp(1024, 8192);
-            // SAFETY: other threads that the process may have by now (the bootstrap's watcher) neither read nor write the
-            // environment through the C library; reads through Rust's are synchronised.
-            unsafe { std::env::set_var(SHM_ENTRIES, entries.to_string()) };
+        let entries = (SHM_ENTRIES_PER_RANK * ranks.min(1 << 16)).next_power_of_two().clamp(1024, 8192).to_string();
+        for (name, value) in [(SHM_ENTRIES, entries.as_str()), TCP_UNMATCHED] {
+            if std::env::var_os(name).is_none() {
+                // SAFETY: other threads that the process may have by now (the bootstrap's watcher) neither read nor write
+                // the environment through the C library; reads through Rust's are synchronised.
+                unsafe { std::env::set_var(name, value) };
+            }
         }
     }
 
