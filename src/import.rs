@@ -168,6 +168,7 @@ fn test(phase: Phase, kernel: Canary, bytes: usize, printed: Printed) -> Test {
         wall_s: 0.0,
         summary: None,
         histogram: None,
+        schedule: None,
         printed: Some(printed),
         batches: Vec::new(),
         load: Vec::new(),

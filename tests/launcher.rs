@@ -2,7 +2,6 @@
 
 mod common;
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
@@ -81,12 +80,12 @@ fn pair(line: &str, environment: impl Fn(usize, &mut Command)) -> [Outcome; 2] {
 
 #[test]
 fn ranks_by_hand_on_two_hosts() {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let root = common::free_address();
     let secret = succeed("secret").stdout.trim().to_owned();
     assert_eq!(secret.len(), 64);
     let [first, second] = pair("network --budget 100ms --canaries lat --format json", |rank, command| {
         command.env("TAILBACK_RANK", rank.to_string()).env("TAILBACK_SIZE", "2").env("TAILBACK_SECRET", &secret);
-        command.env("TAILBACK_ROOT", format!("127.0.0.1:{port}")).env("TAILBACK_HOST", ["east", "west"][rank]);
+        command.env("TAILBACK_ROOT", root.to_string()).env("TAILBACK_HOST", ["east", "west"][rank]);
     });
     assert_eq!((first.code(), second.code()), (Some(0), Some(0)), "{first:?} {second:?}");
     assert_eq!((second.stdout.as_str(), second.stderr.as_str()), ("", ""), "only rank 0 speaks");

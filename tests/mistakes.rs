@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::Command;
 
@@ -154,37 +154,33 @@ fn results_that_cannot_be_printed() {
 }
 
 /// A rank by hand, in a job of two on this host.
-fn rank(number: usize, port: u16, secret: &str) -> Command {
+fn rank(number: usize, root: SocketAddr, secret: &str) -> Command {
     let mut command = tailback(words("network --ranks-per-node 1 --canaries lat --budget 200ms"));
     command.env("TAILBACK_RANK", number.to_string()).env("TAILBACK_SIZE", "2");
-    command.env("TAILBACK_ROOT", format!("127.0.0.1:{port}")).env("TAILBACK_SECRET", secret);
+    command.env("TAILBACK_ROOT", root.to_string()).env("TAILBACK_SECRET", secret);
     command
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 #[test]
 fn a_port_in_use() {
     let occupied = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = occupied.local_addr().unwrap().port();
-    let outcome = Job::start(rank(0, port, &"ab".repeat(32))).end();
+    let root = occupied.local_addr().unwrap();
+    let outcome = Job::start(rank(0, root, &"ab".repeat(32))).end();
     let said = outcome.refusal();
-    assert!(said.contains(&format!("127.0.0.1:{port}")) && said.contains("in use"), "{said}");
+    assert!(said.contains(&root.to_string()) && said.contains("in use"), "{said}");
     assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
 }
 
 #[test]
 fn a_wrong_secret() {
     let _turn = common::turn();
-    let port = free_port();
-    let root = Job::start_beside(rank(0, port, &"ab".repeat(32)));
-    let stranger = Job::start_beside(rank(1, port, &"cd".repeat(32))).end();
+    let root_address = common::free_address();
+    let root = Job::start_beside(rank(0, root_address, &"ab".repeat(32)));
+    let stranger = Job::start_beside(rank(1, root_address, &"cd".repeat(32))).end();
     let said = stranger.refusal();
     assert!(said.contains("refused the job secret: check TAILBACK_SECRET is the same for all ranks"), "{said}");
     // Refused, not harmed: the job goes on once the right rank comes.
-    let right = Job::start_beside(rank(1, port, &"ab".repeat(32)));
+    let right = Job::start_beside(rank(1, root_address, &"ab".repeat(32)));
     let outcome: Outcome = root.end();
     assert_eq!((outcome.code(), right.end().code()), (Some(0), Some(0)), "{outcome:?}");
     assert!(outcome.stdout.contains("RR Two-sided Lat"), "{outcome:?}");
@@ -193,7 +189,7 @@ fn a_wrong_secret() {
 
 #[test]
 fn garbage_in_the_environment() {
-    let good = || rank(0, 1, &"ab".repeat(32));
+    let good = || rank(0, SocketAddr::from(([127, 0, 0, 1], 1)), &"ab".repeat(32));
     for (name, value, expected) in [
         ("TAILBACK_RANK", "first", "TAILBACK_RANK=first is not a number"),
         ("TAILBACK_RANK", "7", "rank 7 is out of range"),

@@ -17,6 +17,8 @@ pub struct Settings {
     pub transports: Vec<Backend>,
     /// How longer messages travel over raw networks, each a run of its own; empty for the default.
     pub protocols: Vec<Protocol>,
+    /// How often each of them is run, for a look at what equals differ by; 0 and 1 are once.
+    pub copies: u8,
     /// Up to this many bytes every message is eager.
     pub eager_threshold: Option<usize>,
     /// How a rank waits.

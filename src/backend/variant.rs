@@ -12,6 +12,8 @@ pub struct Variant {
     pub backend: Backend,
     /// How its messages travel; none where the backend decides that itself, as MPI does.
     pub messages: Option<Messages>,
+    /// Which of several equal ones, from 0: equals that take turns show what differences are noise.
+    pub copy: u8,
 }
 
 /// How messages travel over a raw backend.
@@ -26,10 +28,16 @@ pub struct Messages {
 impl Variant {
     /// Its name, which is also its run's.
     pub fn label(self) -> String {
+        let copy = self.copy_mark();
         match self.messages {
-            Some(messages) => format!("{}, {}", self.backend, messages.protocol),
-            None => self.backend.to_string(),
+            Some(messages) => format!("{}, {}{copy}", self.backend, messages.protocol),
+            None => format!("{}{copy}", self.backend),
         }
+    }
+
+    /// What tells it from its equals.
+    pub fn copy_mark(self) -> String {
+        if self.copy == 0 { String::new() } else { format!(" (copy {})", self.copy) }
     }
 
     /// The threshold, where there is one.
@@ -61,12 +69,14 @@ pub fn variants(settings: &Settings, default: Backend) -> Result<Vec<Variant>, S
     let threshold = settings.eager_threshold.map_or(DEFAULT_THRESHOLD, |bytes| Bytes(bytes as u64));
     let with = |backend: Backend| -> Vec<Variant> {
         if !backend.is_raw() {
-            return vec![Variant { backend, messages: None }];
+            return vec![Variant { backend, messages: None, copy: 0 }];
         }
         let messages = protocols.iter().map(|&protocol| Some(Messages { protocol, threshold }));
-        messages.map(|messages| Variant { backend, messages }).collect()
+        messages.map(|messages| Variant { backend, messages, copy: 0 }).collect()
     };
-    Ok(backends.into_iter().flat_map(with).collect())
+    let each = backends.into_iter().flat_map(with);
+    let copies = settings.copies.max(1);
+    Ok(each.flat_map(|variant| (0..copies).map(move |copy| Variant { copy, ..variant })).collect())
 }
 
 fn twice<N: PartialEq + std::fmt::Display>(option: &str, names: &[N]) -> Result<(), String> {
@@ -118,7 +128,7 @@ mod tests {
     fn thresholds_belong_to_put_and_get() {
         let of = |protocol| {
             let messages = Some(Messages { protocol, threshold: Bytes(100) });
-            Variant { backend: Backend::Tcp, messages }.eager_threshold()
+            Variant { backend: Backend::Tcp, messages, copy: 0 }.eager_threshold()
         };
         assert_eq!(Protocol::ALL.map(of), [None, Some(Bytes(100)), Some(Bytes(100))]);
     }

@@ -80,7 +80,7 @@ pub struct PlanOptions {
     pub plan: Option<PathBuf>,
 
     /// Wall time that each test may take, over all placements, e.g. 10s or 500ms [default: 10s in gpcnet, 2s in quick,
-    /// 3s in lab]
+    /// 5s in lab]
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub budget: Option<Duration>,
 
@@ -110,6 +110,11 @@ pub struct CanaryOptions {
     /// What is measured, in the order given: lat, get-lat, bw, put-bw, bw-sync, nat-bw, allreduce, a2a
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub canaries: Option<Vec<Canary>>,
+
+    /// Latency canaries begin an iteration every TIME, however long the one before takes, and count from when it was
+    /// due; choose more than a loaded iteration takes, e.g. 20ms in the lab [default: one after the other]
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub pace: Option<Duration>,
 }
 
 /// What loads the network.
@@ -272,6 +277,7 @@ impl RunOptions {
         let alone = self.roles.congestors_alone || (output.verbose && output.format == Format::Gpcnet);
         let patch = Patch {
             canaries: self.canaries.canaries,
+            pace_s: self.canaries.pace.map(|pace| pace.as_secs_f64()),
             congestors: self.congestors.mix()?,
             canary_fraction: self.roles.canary_fraction,
             split: self.roles.split,
@@ -292,7 +298,8 @@ impl RunOptions {
 impl NetworkOptions {
     /// What is asked for, as plain values.
     pub fn request(self) -> Result<Request, String> {
-        let patch = Patch { canaries: self.canaries.canaries, ..Patch::default() };
+        let pace_s = self.canaries.pace.map(|pace| pace.as_secs_f64());
+        let patch = Patch { canaries: self.canaries.canaries, pace_s, ..Patch::default() };
         request(Command::Network, &self.plan, patch, self.common)
     }
 }

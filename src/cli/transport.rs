@@ -36,11 +36,16 @@ pub struct TransportOptions {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub protocol: Vec<Protocol>,
 
+    /// Run each of them so often, as if they were different: whatever is then told apart is noise
+    #[arg(long, value_name = "N", hide = true, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
+    pub copies: u8,
+
     /// With put and get: messages of at most this size are sent eagerly [default: 1KiB]
     #[arg(long, value_name = "BYTES", value_parser = units::bytes)]
     pub eager_threshold: Option<usize>,
 
-    /// How a rank waits: spin, yield or block [default: block when ranks outnumber cores, else spin]
+    /// How a rank waits: spin, yield or block; MPI ranks that block look again after naps, as MPI cannot sleep until
+    /// something arrives [default: block when ranks outnumber cores, else spin]
     #[arg(long, value_name = "MODE", env = "TAILBACK_WAIT", hide_env_values = true)]
     pub wait: Option<WaitMode>,
 
@@ -133,6 +138,7 @@ impl TransportOptions {
         let settings = Settings {
             transports: self.transport,
             protocols: self.protocol,
+            copies: self.copies,
             eager_threshold: self.eager_threshold,
             wait: self.wait,
             data_interface: self.data_interface,

@@ -38,6 +38,9 @@ pub(super) fn render(session: &Session, variants: &[Variant]) -> String {
             plan.placement
         );
     }
+    if let Some(pace) = plan.pace_s {
+        let _ = writeln!(out, "Latency canaries begin an iteration every {} ms", 1e3 * pace);
+    }
     if variants.len() > 1 {
         out.push_str("\nRuns, in turn on every placement\n");
         for variant in variants {

@@ -165,6 +165,10 @@ impl<'a> Runs<'a> {
             return;
         }
         let at = known.unwrap_or_else(|| {
+            let mut description = description;
+            if let Some(protocol) = description.details.get_mut("protocol") {
+                protocol.push_str(&variant.copy_mark());
+            }
             let builder = RunBuilder::new(&self.session.decision.plan, description, variant.eager_threshold());
             self.builders.push((variant, builder));
             self.builders.len() - 1

@@ -57,6 +57,10 @@ pub fn differences(first: &Side<'_>, other: &Side<'_>) -> Vec<Difference> {
         plan.congestors.iter().map(share).collect::<Vec<_>>().join(" + ")
     };
     unlike(true, CONGESTORS, mix(mine), mix(theirs));
+    let pace = |plan: &crate::plan::Plan| {
+        plan.pace_s.map_or_else(|| "one after the other".to_owned(), |pace| format!("every {} ms", 1e3 * pace))
+    };
+    unlike(true, "iterations of latency canaries", pace(mine), pace(theirs));
     unlike(false, "budget of a test in s", mine.budget_s.to_string(), theirs.budget_s.to_string());
     unlike(false, "build", a.build.profile.clone(), b.build.profile.clone());
     unlike(false, "CPU of rank 0's host", format!("{:?}", a.system.host.cpu), format!("{:?}", b.system.host.cpu));

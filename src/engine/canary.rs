@@ -4,6 +4,7 @@ use tailback_transport::{Group, Nanos, Result};
 
 use super::job::{Control, Team};
 use super::lockstep::{Ballot, Lockstep, Next, Timing};
+use super::pace::{Kept, Schedule};
 use crate::kernel::{CanaryVisitor, Kernel};
 use crate::layout::Neighbours;
 use crate::plan::CanaryTest;
@@ -11,6 +12,8 @@ use crate::stats::{Direction, Samples};
 
 /// A test is cut into about this many chunks, so that its end is this exact a fraction of its budget.
 const CHUNKS: u64 = 40;
+/// The same where iterations have a schedule.
+const PACED_CHUNKS: u64 = 10;
 const MIB: f64 = 1_048_576.0;
 
 /// What a canary rank brings back from a test.
@@ -19,6 +22,8 @@ pub(super) struct Finished {
     pub wall: Nanos,
     /// How long the canary ran untimed until the load before it was no longer felt.
     pub settled: Nanos,
+    /// How its schedule was kept, where it had one.
+    pub kept: Kept,
     pub interrupted: bool,
 }
 
@@ -39,8 +44,10 @@ pub(super) struct CanaryRun<'a, G: Group> {
     pub rings: &'a [Neighbours],
     pub passes: Passes,
     pub budget: Nanos,
-    /// Load has just ended: wait until it is no longer felt.
-    pub settle: bool,
+    /// When iterations begin, where not one after the other.
+    pub schedule: Option<Schedule>,
+    /// Load has just ended: wait until it is no longer felt, at most so long.
+    pub settle: Option<Nanos>,
     pub control: &'a Control,
 }
 
@@ -82,17 +89,19 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
             Passes::Timed => u64::MAX / 8,
         };
         let started = run.canaries.now();
-        let lockstep = Lockstep::new(Timing::AtBoundary, Self::chunk(run.budget), u64::MAX / 8, started);
+        let lockstep = Self::lockstep(&run, started);
         TimedLoop { run, kernel, recorder, lockstep, started, iterations }
     }
 
-    fn chunk(budget: Nanos) -> Nanos {
-        Nanos(budget.0 / CHUNKS)
+    fn lockstep(run: &CanaryRun<'_, G>, now: Nanos) -> Lockstep {
+        // With a schedule, an agreement costs slots.
+        let chunks = if run.schedule.is_some() { PACED_CHUNKS } else { CHUNKS };
+        Lockstep::new(Timing::AtBoundary, Nanos(run.budget.0 / chunks), u64::MAX / 8, now)
     }
 
     fn run(mut self) -> Result<Finished> {
         let counts = self.run.test.counts;
-        let settled = if self.run.settle { self.settle()? } else { Nanos(0) };
+        let settled = self.run.settle.map_or(Ok(Nanos(0)), |limit| self.settle(limit))?;
         let passes = match self.run.passes {
             Passes::Counted => u64::from(counts.rings) * u64::from(counts.measurements),
             Passes::Timed => self.run.rings.len() as u64,
@@ -102,7 +111,10 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
             let ring = self.run.rings[pass as usize % self.run.rings.len()];
             self.run.canaries.barrier()?;
             let until = Nanos(self.run.budget.0 * (pass + 1) / passes);
-            let end = self.pass(ring, until)?;
+            let end = match self.run.schedule {
+                Some(_) => self.paced_pass(ring, until)?,
+                None => self.pass(ring, until)?,
+            };
             let over = matches!(end, Some(End::Test { .. }));
             if pass == 0 || over || pass + 1 == passes {
                 self.check(ring)?;
@@ -113,17 +125,18 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
             }
         }
         let wall = self.run.canaries.now().since(self.started);
-        Ok(Finished { samples: self.recorder.samples, wall, settled, interrupted })
+        let kept = self.run.schedule.map(|schedule| schedule.kept).unwrap_or_default();
+        Ok(Finished { samples: self.recorder.samples, wall, settled, kept, interrupted })
     }
 
-    /// Iterates untimed until iterations have stopped getting quicker, for at most half of the budget. What queues and
-    /// connections still hold of the load would otherwise count as isolated.
-    fn settle(&mut self) -> Result<Nanos> {
+    /// Iterates untimed until iterations have stopped getting quicker, or until `limit`. What queues and connections still
+    /// hold of the load would otherwise count as isolated.
+    fn settle(&mut self, limit: Nanos) -> Result<Nanos> {
         /// An iteration this much of the one before is no longer getting quicker.
         const STILL: f64 = 0.8;
         let begin = self.run.canaries.now();
-        let mut lockstep = Lockstep::new(Timing::AtBoundary, Self::chunk(self.run.budget), u64::MAX / 8, begin);
-        let (ring, limit) = (self.run.rings[0], Nanos(self.run.budget.0 / 2));
+        let mut lockstep = Self::lockstep(&self.run, begin);
+        let ring = self.run.rings[0];
         let (mut before, mut calm) = (None::<Nanos>, 0);
         self.run.canaries.barrier()?;
         loop {
@@ -143,7 +156,7 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
             }
         }
         self.started = self.run.canaries.now();
-        self.lockstep = Lockstep::new(Timing::AtBoundary, Self::chunk(self.run.budget), u64::MAX / 8, self.started);
+        self.lockstep = Self::lockstep(&self.run, self.started);
         Ok(self.started.since(begin))
     }
 
@@ -151,7 +164,11 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
     /// part of the budget that is over then.
     fn pass(&mut self, ring: Neighbours, until: Nanos) -> Result<Option<End>> {
         let mut timed = 0;
-        let warmup = u64::from(self.run.test.counts.warmup);
+        let warmup = match self.run.passes {
+            Passes::Counted => u64::from(self.run.test.counts.warmup),
+            // Enough to open connections; on a slow network more would be a good part of the pass.
+            Passes::Timed => u64::from(self.run.test.counts.warmup.min(1)),
+        };
         for iteration in 0..warmup + self.iterations {
             let group = &mut self.run.team.group;
             let start = group.now();
@@ -177,6 +194,30 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
         }
         self.recorder.close_pass();
         Ok(None)
+    }
+
+    /// The same by a schedule, which begins anew after each agreement: what that took is nobody's latency.
+    fn paced_pass(&mut self, ring: Neighbours, until: Nanos) -> Result<Option<End>> {
+        self.kernel.iterate(&mut self.run.team.group, ring)?;
+        let mut begins = true;
+        loop {
+            let Some(schedule) = &mut self.run.schedule else { return Ok(None) };
+            if std::mem::take(&mut begins) {
+                schedule.begin(self.run.canaries)?;
+            }
+            let group = &mut self.run.team.group;
+            let (start, late) = schedule.slot(group)?;
+            self.kernel.iterate(group, ring)?;
+            let took = group.now().since(start);
+            self.recorder.record_late(late, took);
+            if self.lockstep.step() == Next::Boundary {
+                begins = true;
+                if let Some(end) = self.boundary(until)? {
+                    self.recorder.close_pass();
+                    return Ok(Some(end));
+                }
+            }
+        }
     }
 
     /// Whether a pass that was ended after so many timed iterations has a mean worth as much as the others'.
@@ -236,6 +277,13 @@ impl Recorder {
         if let Some(scale) = self.scale {
             self.samples.record((took.0 as f64 * scale).round() as u64);
         }
+    }
+
+    /// An iteration that had waited before it began.
+    pub(super) fn record_late(&mut self, late: Nanos, took: Nanos) {
+        // A sample is a part of an iteration, but the whole of the wait.
+        let wait = self.scale.map_or(0.0, |scale| late.0 as f64 / scale);
+        self.record(Nanos(took.0 + wait as u64));
     }
 
     pub(super) fn close_pass(&mut self) {

@@ -2,7 +2,7 @@
 
 use tailback_transport::{Bootstrap, Error, Result};
 
-use super::Slices;
+use super::{Kept, Slices};
 use crate::stats::{Samples, SamplesError};
 
 /// What one kind of congestor did while the canaries measured, over all its ranks.
@@ -57,6 +57,8 @@ pub struct Tally {
     pub wall_ns: u64,
     /// The longest time a rank waited for earlier load to be no longer felt, in ns.
     pub settled_ns: u64,
+    /// How schedules were kept, over the ranks.
+    pub kept: Kept,
     /// What each congestor of the plan did, by its index.
     pub loads: Vec<Option<Load>>,
 }
@@ -84,7 +86,7 @@ impl EncodedTally {
 impl Tally {
     /// An empty tally for a plan with `kinds` congestors.
     pub(super) fn new(kinds: usize) -> Self {
-        Tally { canary: None, wall_ns: 0, settled_ns: 0, loads: vec![None; kinds] }
+        Tally { loads: vec![None; kinds], ..Tally::default() }
     }
 
     /// Everyone's tally, on rank 0, which keeps those of many phases and so keeps them small.
@@ -110,6 +112,8 @@ impl Tally {
     fn merge_encoded(&mut self, mut bytes: &[u8]) -> std::result::Result<(), SamplesError> {
         self.wall_ns = self.wall_ns.max(word(&mut bytes)?);
         self.settled_ns = self.settled_ns.max(word(&mut bytes)?);
+        let (slots, late, worst_ns) = (word(&mut bytes)?, word(&mut bytes)?, word(&mut bytes)?);
+        self.kept.merge(Kept { slots, late, worst_ns });
         if let Some(encoded) = take_samples(&mut bytes)? {
             match &mut self.canary {
                 Some(mine) => mine.merge_encoded(encoded)?,
@@ -141,7 +145,9 @@ impl Tally {
     }
 
     fn encode(&self) -> Vec<u8> {
-        let mut out: Vec<u8> = [self.wall_ns, self.settled_ns].iter().flat_map(|word| word.to_le_bytes()).collect();
+        let Kept { slots, late, worst_ns } = self.kept;
+        let words = [self.wall_ns, self.settled_ns, slots, late, worst_ns];
+        let mut out: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         put_samples(&mut out, self.canary.as_ref());
         for load in &self.loads {
             put_samples(&mut out, load.as_ref().map(|load| &load.samples));

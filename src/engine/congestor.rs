@@ -10,6 +10,7 @@ use super::lockstep::{Ballot, Lockstep, Next, Timing};
 use crate::kernel::{CongestorVisitor, Kernel};
 use crate::layout::natural_ring;
 use crate::plan::CongestorTest;
+use crate::stats::Samples;
 
 /// How often a congestor group looks whether to stop.
 const CHUNK: Nanos = Nanos(10_000_000);
@@ -17,7 +18,7 @@ const CHUNK: Nanos = Nanos(10_000_000);
 /// Load is kept in slices of at most this.
 const SLICE: Nanos = Nanos(100_000_000);
 /// A load that is not steady after so many slices is not waited for.
-const PATIENCE: u64 = 10;
+const PATIENCE: u64 = 5;
 
 /// The width of slices in a phase of `budget`: short phases have shorter ones.
 fn slice(budget: Nanos) -> Nanos {
@@ -26,14 +27,14 @@ fn slice(budget: Nanos) -> Nanos {
 
 /// How long a congestor runs.
 pub(super) enum Until<'a, G: Group> {
-    /// Until the canaries have measured, which takes about so long: the world agrees first on the release, once the load
-    /// is steady, then on the stop.
-    Canaries(&'a mut G, Nanos),
+    /// Until the canaries have measured their parts: the world agrees first on the release, once the load is steady, then
+    /// on the end of each part. The load goes on from part to part.
+    Canaries { world: &'a mut G, parts: usize, budget: Nanos },
     /// For a time, or until interrupted.
     Elapsed(Nanos),
 }
 
-/// One congestor on one rank.
+/// One congestor on one rank. It gives its load during each complete part, and whether the user cut it short.
 pub(super) struct CongestorRun<'a, G: Group> {
     pub test: &'a CongestorTest,
     pub team: &'a mut Team<G>,
@@ -42,9 +43,9 @@ pub(super) struct CongestorRun<'a, G: Group> {
 }
 
 impl<G: Group> CongestorVisitor for CongestorRun<'_, G> {
-    type Output = Result<(Load, bool)>;
+    type Output = Result<(Vec<Load>, bool)>;
 
-    fn visit<K: Kernel>(self) -> Result<(Load, bool)> {
+    fn visit<K: Kernel>(self) -> Result<(Vec<Load>, bool)> {
         let CongestorRun { test, team, until, control } = self;
         let group = &mut team.group;
         let kernel = K::new(test.counts.shape(), group.size(), group.rank());
@@ -54,7 +55,7 @@ impl<G: Group> CongestorVisitor for CongestorRun<'_, G> {
         let mut recorder = Recorder::new::<K>(&kernel, test.kernel.info().direction);
         let longest = test.kernel.info().scaled(test.counts.iterations, group.size());
         let mut lockstep = Lockstep::new(Timing::Overlapped, CHUNK, longest.into(), group.now());
-        let mut watch = Watch::new(until, group.now(), kernel.payload() as f64);
+        let mut watch = Watch::new(until, group.now(), kernel.payload());
         loop {
             let start = group.now();
             kernel.iterate(group, ring)?;
@@ -71,20 +72,13 @@ impl<G: Group> CongestorVisitor for CongestorRun<'_, G> {
             }
             control.monitor.tick();
             recorder.close_pass();
-            if watch.look(group.now())? {
-                recorder.restart();
-            }
+            watch.look(group.now(), &mut recorder)?;
             let interrupted = control.interrupted() || watch.interrupted;
-            let stop = watch.over || (interrupted && watch.may_stop_itself());
+            let stop = watch.state == State::Over || (interrupted && watch.may_stop_itself());
             let agreed = lockstep.agree(group, Ballot { stop, interrupted, next: false })?;
             if agreed.stop {
-                watch.finish(interrupted)?;
-                let (iterations, seconds) = watch.window(group.now());
-                let bytes = iterations * kernel.payload() as u64;
-                let cut = agreed.interrupted || watch.interrupted;
-                let Watch { slices, steady, .. } = watch;
-                let samples = recorder.samples.flatten();
-                return Ok((Load { ranks: 1, bytes, seconds, samples, slices, steady }, cut));
+                watch.finish(group.now(), &mut recorder)?;
+                return Ok((watch.loads, agreed.interrupted || watch.interrupted));
             }
         }
     }
@@ -103,24 +97,23 @@ fn warm_up<K: Kernel, G: Group>(kernel: &K, group: &mut G, iterations: u32) -> R
     group.barrier()
 }
 
-/// Looks for the end of the load, and counts what was moved while the canaries measured.
+/// Looks for the end of each part, and keeps what was moved in it.
 struct Watch<'a, G: Group> {
     until: Until<'a, G>,
     state: State,
-    iterations: u64,
-    /// Iterations and time at release, and at the stop.
-    released: Option<(u64, Nanos)>,
-    stopped: Option<(u64, Nanos)>,
-    started: Nanos,
-    over: bool,
     interrupted: bool,
     /// What a glance already brought of the world's agreement under way.
     seen: Option<Proposal>,
-    /// Bytes of an iteration, and what was moved: since the start until the release, then since that.
-    payload: f64,
-    slices: Slices,
+    /// Iterations since the start, and those at the last boundary.
+    iterations: u64,
     recorded: u64,
+    /// Bytes of an iteration.
+    payload: usize,
+    /// Iterations and time when this part began, and what was moved since.
+    since: (u64, Nanos),
+    slices: Slices,
     steady: bool,
+    loads: Vec<Load>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -132,45 +125,56 @@ enum State {
 }
 
 impl<'a, G: Group> Watch<'a, G> {
-    fn new(until: Until<'a, G>, now: Nanos, payload: f64) -> Self {
+    fn new(until: Until<'a, G>, now: Nanos, payload: usize) -> Self {
         let budget = match &until {
-            Until::Canaries(_, budget) | Until::Elapsed(budget) => *budget,
+            Until::Canaries { budget, .. } | Until::Elapsed(budget) => *budget,
         };
         Watch {
             until,
             state: State::Starting,
-            iterations: 0,
-            released: None,
-            stopped: None,
-            started: now,
-            over: false,
             interrupted: false,
             seen: None,
-            payload,
-            slices: Slices::new(slice(budget)),
+            iterations: 0,
             recorded: 0,
+            payload,
+            since: (0, now),
+            slices: Slices::new(slice(budget)),
             steady: true,
+            loads: Vec::new(),
         }
     }
 
     /// Puts what was moved since the last boundary into its slices.
     fn keep(&mut self, now: Nanos) {
-        let since = self.released.map_or(self.started, |(_, at)| at);
-        let moved = (self.iterations - self.recorded) as f64 * self.payload;
+        let moved = (self.iterations - self.recorded) as f64 * self.payload as f64;
         self.recorded = self.iterations;
-        self.slices.add(now.since(since), moved);
+        self.slices.add(now.since(self.since.1), moved);
     }
 
-    /// The canaries start now: what was kept so far lies before that.
-    fn release(&mut self, now: Nanos) {
-        self.released = Some((self.iterations, now));
+    /// A part begins now: what was kept so far lies before it.
+    fn begin(&mut self, now: Nanos, recorder: &mut Recorder) {
+        recorder.restart();
+        self.since = (self.iterations, now);
         self.slices = Slices::new(self.slices.width());
         self.state = State::Loading;
     }
 
+    /// A part is over.
+    fn end(&mut self, now: Nanos, recorder: &mut Recorder) {
+        let (first, from) = self.since;
+        self.loads.push(Load {
+            ranks: 1,
+            bytes: (self.iterations - first) * self.payload as u64,
+            seconds: now.since(from).as_secs_f64(),
+            samples: std::mem::replace(&mut recorder.samples, Samples::new()).flatten(),
+            slices: self.slices.clone(),
+            steady: self.steady,
+        });
+    }
+
     /// Lets the world's agreement advance, without waiting for it.
     fn glance(&mut self) -> Result<()> {
-        if let (Until::Canaries(world, _), State::Releasing | State::Loading) = (&mut self.until, self.state)
+        if let (Until::Canaries { world, .. }, State::Releasing | State::Loading) = (&mut self.until, self.state)
             && self.seen.is_none()
         {
             self.seen = world.poll_agreement()?;
@@ -178,52 +182,53 @@ impl<'a, G: Group> Watch<'a, G> {
         Ok(())
     }
 
-    /// At a chunk's boundary. True when what was recorded so far lies before the canaries' release.
-    fn look(&mut self, now: Nanos) -> Result<bool> {
+    /// At a chunk's boundary.
+    fn look(&mut self, now: Nanos, recorder: &mut Recorder) -> Result<()> {
         self.glance()?;
         if self.state != State::Over {
             self.keep(now);
         }
-        let world = match &mut self.until {
-            Until::Elapsed(limit) => {
-                if self.released.is_none() {
-                    self.release(now);
-                    return Ok(true);
+        match (&mut self.until, self.state) {
+            (Until::Elapsed(_), State::Starting | State::Releasing) => self.begin(now, recorder),
+            (Until::Elapsed(limit), State::Loading) => {
+                if now.since(self.since.1) >= *limit {
+                    self.end(now, recorder);
+                    self.state = State::Over;
                 }
-                self.over = now.since(self.started) >= *limit;
-                return Ok(false);
             }
-            Until::Canaries(world, _) => world,
-        };
-        match self.state {
-            // This rank's load has come up: the canaries may start.
-            State::Starting => {
+            (Until::Canaries { world, .. }, State::Starting) => {
+                // Once this rank's load has come up, the canaries may start.
                 self.steady = self.slices.steady();
-                if self.steady || now.since(self.started).0 >= PATIENCE * self.slices.width().0 {
+                if self.steady || now.since(self.since.1).0 >= PATIENCE * self.slices.width().0 {
                     world.start_agreement([0; 4])?;
                     self.state = State::Releasing;
                 }
-                Ok(true)
+                recorder.restart();
             }
-            State::Releasing => {
-                if self.seen.take().is_none() {
-                    return Ok(true);
-                }
-                world.start_agreement([0; 4])?;
-                self.release(now);
-                Ok(true)
-            }
-            State::Loading => {
+            (Until::Canaries { .. }, State::Releasing | State::Loading) => {
                 if let Some(agreed) = self.seen.take() {
-                    self.stopped = Some((self.iterations, now));
-                    self.interrupted = agreed[1] != 0;
-                    self.over = true;
-                    self.state = State::Over;
+                    self.pass(agreed, now, recorder)?;
                 }
-                Ok(false)
             }
-            State::Over => Ok(false),
+            (_, State::Over) => {}
         }
+        Ok(())
+    }
+
+    /// The world has agreed: on the release, or on the end of a part, after which the next begins.
+    fn pass(&mut self, agreed: Proposal, now: Nanos, recorder: &mut Recorder) -> Result<()> {
+        self.interrupted |= agreed[1] != 0;
+        if self.state == State::Loading && !self.interrupted {
+            self.end(now, recorder);
+        }
+        match &mut self.until {
+            Until::Canaries { world, parts, .. } if !self.interrupted && self.loads.len() < *parts => {
+                world.start_agreement([0; 4])?;
+                self.begin(now, recorder);
+            }
+            _ => self.state = State::Over,
+        }
+        Ok(())
     }
 
     /// A rank under canaries must keep to their sequence; alone it may end at once.
@@ -231,35 +236,20 @@ impl<'a, G: Group> Watch<'a, G> {
         matches!(self.until, Until::Elapsed(_))
     }
 
-    /// Sees the sequence through when a team mate saw the stop first.
-    fn finish(&mut self, interrupted: bool) -> Result<()> {
-        let Until::Canaries(world, _) = &mut self.until else { return Ok(()) };
-        if self.state == State::Starting {
-            world.start_agreement([0; 4])?;
-            self.state = State::Releasing;
-        }
-        if self.state == State::Releasing {
-            if self.seen.take().is_none() {
-                world.wait_agreement()?;
+    /// The team stops. A team mate may have seen the last agreement of the world first: that one is under way here too.
+    /// Congestion that was interrupted has delivered what it has.
+    fn finish(&mut self, now: Nanos, recorder: &mut Recorder) -> Result<()> {
+        let agreed = match (&mut self.until, self.state) {
+            (Until::Elapsed(_), State::Starting | State::Releasing | State::Loading) => {
+                self.end(now, recorder);
+                return Ok(());
             }
-            world.start_agreement([0, u64::from(interrupted), 0, 0])?;
-            self.state = State::Loading;
-        }
-        if self.state == State::Loading {
-            let agreed = match self.seen.take() {
+            (Until::Canaries { world, .. }, State::Releasing | State::Loading) => match self.seen.take() {
                 Some(agreed) => agreed,
                 None => world.wait_agreement()?,
-            };
-            self.interrupted |= agreed[1] != 0;
-            self.state = State::Over;
-        }
-        Ok(())
-    }
-
-    /// Iterations and seconds between release and stop.
-    fn window(&self, now: Nanos) -> (u64, f64) {
-        let Some((first, from)) = self.released else { return (0, 0.0) };
-        let (last, to) = self.stopped.unwrap_or((self.iterations, now));
-        (last - first, to.since(from).as_secs_f64())
+            },
+            _ => return Ok(()),
+        };
+        self.pass(agreed, now, recorder)
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tailback_transport::{Bootstrap, Group, Monitor, Nanos, Rank, Result, Transport};
 
+use super::pace::{self, SharedClock};
 use crate::kernel::{CanaryVisitor, CongestorVisitor, Kernel, Ring, Shape};
 use crate::layout::{Layout, Neighbours, Role, natural_ring, random_rings};
 use crate::plan::{CanaryTest, Plan};
@@ -42,8 +43,8 @@ impl Control {
         (self.on_phase)(&name, budget);
     }
 
-    /// A step before or after the measured ones begins.
-    fn step(&self, name: &str) {
+    /// A step of a phase begins, or one before or after all of them.
+    pub(super) fn step(&self, name: &str) {
         self.monitor.enter(&self.named(name));
     }
 
@@ -71,6 +72,8 @@ pub struct Job<'a, B: Bootstrap, T: Transport> {
     pub(super) world: T::Group,
     /// Every canary of every slice, on canaries.
     pub(super) canaries: Option<T::Group>,
+    /// Their clock, where they have a schedule.
+    pub(super) clock: SharedClock,
     /// This rank's team; none when idle.
     pub(super) team: Option<Team<T::Group>>,
     /// Which of the plan's congestors have nodes.
@@ -94,9 +97,13 @@ impl<'a, B: Bootstrap, T: Transport> Job<'a, B, T> {
         let role = layout.role(me);
         let everyone: Vec<Rank> = (0..bootstrap.size()).map(Rank::from).collect();
         let world = transport.group(&everyone, 0)?;
-        let canaries = match role {
-            Role::Canary => Some(transport.group(&layout.canaries(), 0)?),
+        let mut canaries = match role {
+            Role::Canary => Some(transport.group(&layout.canaries(), pace::SEGMENT)?),
             _ => None,
+        };
+        let clock = match &mut canaries {
+            Some(canaries) if plan.pace_s.is_some() => SharedClock::compare(canaries)?,
+            _ => SharedClock::default(),
         };
         let members = layout.team(me);
         let largest = layout.largest_team(role);
@@ -107,7 +114,7 @@ impl<'a, B: Bootstrap, T: Transport> Job<'a, B, T> {
         };
         let slice = layout.nodes().slice_of(me);
         let present = (0..plan.congestors.len()).map(|kind| layout.largest_team(Role::Congestor(kind)) > 1).collect();
-        Ok(Job { bootstrap, plan, control, role, world, canaries, team, present, seed, slice })
+        Ok(Job { bootstrap, plan, control, role, world, canaries, clock, team, present, seed, slice })
     }
 
     /// This rank's neighbours in every ring of a test.

@@ -8,10 +8,12 @@ mod collect;
 mod congestor;
 mod job;
 mod lockstep;
+mod pace;
 mod sequence;
 mod slices;
 
 pub use collect::{EncodedTally, Load, Phase, Tally};
 pub use job::{Control, Job, OnPhase, PLACEMENT};
+pub use pace::Kept;
 pub use sequence::{Measured, congest, load_test, network_test};
 pub use slices::Slices;

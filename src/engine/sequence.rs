@@ -1,13 +1,18 @@
-//! The order of phases. In blocks, each canary is measured isolated (A) and loaded (B) as ABBA or its mirror, so that a
+//! The order of phases. In blocks, all canaries are measured isolated (A) and loaded (B) as ABBA or its mirror, so that a
 //! drift of the machine counts for both states alike; without, all baselines come first, then each canary under load, as
 //! GPCNeT does it.
+//!
+//! What is measured without a change of state is one stretch: the load comes up once, canary follows canary under it, and
+//! results are collected when it is over.
 
 use tailback_transport::{Bootstrap, Group, Nanos, Result, Transport};
 
 use super::canary::{CanaryRun, Passes};
 use super::congestor::{CongestorRun, Until};
+use super::pace::Schedule;
 use super::{EncodedTally, Job, Phase, Tally};
 use crate::layout::Role;
+use crate::stats::Direction;
 
 /// One phase's results on rank 0.
 #[derive(Debug)]
@@ -27,48 +32,52 @@ pub struct Measured {
 /// What a sequence gives on rank 0: the phases that were completed, and whether the user cut it short.
 type Outcome = Result<(Vec<Measured>, bool)>;
 
-/// So many rings share a block's time.
-const RINGS_A_BLOCK: usize = 2;
+/// So many rings share a block's time: enough that placements do not differ by which rings were drawn, few enough that
+/// a loaded block has time for each.
+fn rings_a_block(direction: Direction) -> usize {
+    match direction {
+        Direction::Latency => 6,
+        Direction::Bandwidth => 3,
+    }
+}
+
+/// A ring that is measured by a schedule has at least so many places in it.
+const SLOTS_A_RING: u64 = 10;
 
 /// The load test on one placement: every canary alone and under load.
 pub fn load_test<B: Bootstrap, T: Transport>(job: &mut Job<'_, B, T>) -> Outcome {
     let mut sequence = Sequence::new(job);
     let plan = sequence.job.plan;
-    sequence.budget = Nanos((plan.block_s() * 1e9) as u64);
+    sequence.budget = nanos(plan.block_s());
     let alone = if plan.congestors_alone { sequence.job.present.clone() } else { Vec::new() };
     let canaries = plan.canaries.len();
     if plan.blocks > 1 {
         sequence.passes = Passes::Timed;
-        for test in 0..canaries {
-            sequence.blocks(test)?;
+        let seed = sequence.job.seed();
+        for stretch in stretches(plan.blocks as usize, canaries, seed) {
+            sequence.stretch(&stretch)?;
         }
     } else {
         for test in 0..canaries {
-            sequence.phase(Phase::Isolated, Some(test), None)?;
+            sequence.stretch(&Stretch::of(Phase::Isolated, Part { canary: Some(test), ..Part::default() }))?;
         }
     }
     for kind in (0..alone.len()).filter(|&kind| alone[kind]) {
-        sequence.phase(Phase::Alone, None, Some(kind))?;
+        sequence.stretch(&Stretch::of(Phase::Alone, Part { congestor: Some(kind), ..Part::default() }))?;
     }
     if plan.blocks == 1 {
         for test in 0..canaries {
-            sequence.phase(Phase::Loaded, Some(test), None)?;
+            sequence.stretch(&Stretch::of(Phase::Loaded, Part { canary: Some(test), ..Part::default() }))?;
         }
     }
     Ok(sequence.outcome())
-}
-
-/// Isolated and loaded in the order of blocks: ABBA where `mirrored` is false, else BAAB, over and over.
-fn order(blocks: usize, mirrored: bool) -> Vec<Phase> {
-    let at = |place: usize| (matches!(place % 4, 1 | 2) != mirrored).then_some(Phase::Loaded);
-    (0..2 * blocks).map(|place| at(place).unwrap_or(Phase::Isolated)).collect()
 }
 
 /// Every canary, without load.
 pub fn network_test<B: Bootstrap, T: Transport>(job: &mut Job<'_, B, T>) -> Outcome {
     let mut sequence = Sequence::new(job);
     for test in 0..sequence.job.plan.canaries.len() {
-        sequence.phase(Phase::Isolated, Some(test), None)?;
+        sequence.stretch(&Stretch::of(Phase::Isolated, Part { canary: Some(test), ..Part::default() }))?;
     }
     Ok(sequence.outcome())
 }
@@ -77,139 +86,223 @@ pub fn network_test<B: Bootstrap, T: Transport>(job: &mut Job<'_, B, T>) -> Outc
 pub fn congest<B: Bootstrap, T: Transport>(job: &mut Job<'_, B, T>, duration: Nanos) -> Outcome {
     let mut sequence = Sequence::new(job);
     sequence.budget = duration;
-    sequence.phase(Phase::Congest, None, None)?;
+    sequence.stretch(&Stretch::of(Phase::Congest, Part::default()))?;
     Ok(sequence.outcome())
+}
+
+fn nanos(seconds: f64) -> Nanos {
+    Nanos((seconds * 1e9) as u64)
+}
+
+/// What is measured at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Part {
+    canary: Option<usize>,
+    congestor: Option<usize>,
+    block: usize,
+}
+
+/// Parts that follow each other in one state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Stretch {
+    phase: Phase,
+    parts: Vec<Part>,
+}
+
+impl Stretch {
+    fn of(phase: Phase, part: Part) -> Self {
+        Stretch { phase, parts: vec![part] }
+    }
+}
+
+/// Isolated and loaded in the order of blocks: ABBA where `mirrored` is false, else BAAB, over and over.
+fn order(blocks: usize, mirrored: bool) -> Vec<Phase> {
+    let at = |place: usize| (matches!(place % 4, 1 | 2) != mirrored).then_some(Phase::Loaded);
+    (0..2 * blocks).map(|place| at(place).unwrap_or(Phase::Isolated)).collect()
+}
+
+/// All blocks of all canaries. Which state and which canary come first is drawn; canaries go forwards in one block and
+/// backwards in the next, so that each has both of its states at the same mean time.
+fn stretches(blocks: usize, canaries: usize, seed: u64) -> Vec<Stretch> {
+    let mixed = seed ^ (seed >> 7) ^ (seed >> 31);
+    let first = (mixed >> 1) as usize % canaries.max(1);
+    let mut stretches: Vec<Stretch> = Vec::new();
+    for (block, phase) in order(blocks, mixed & 1 == 1).into_iter().enumerate() {
+        let mut tests: Vec<usize> = (0..canaries).map(|at| (first + at) % canaries).collect();
+        if block % 2 == 1 {
+            tests.reverse();
+        }
+        let parts = tests.into_iter().map(|test| Part { canary: Some(test), congestor: None, block });
+        match stretches.last_mut().filter(|last| last.phase == phase) {
+            Some(last) => last.parts.extend(parts),
+            None => stretches.push(Stretch { phase, parts: parts.collect() }),
+        }
+    }
+    stretches
 }
 
 struct Sequence<'j, 'a, B: Bootstrap, T: Transport> {
     job: &'j mut Job<'a, B, T>,
+    /// How long a part may take.
     budget: Nanos,
     passes: Passes,
     measured: Vec<Measured>,
-    /// The place of the next phase among those of its canary, and whether load came right before it.
-    block: usize,
-    after_load: bool,
+    /// For each canary, whether there was load since it last ran alone.
+    after_load: Vec<bool>,
     interrupted: bool,
 }
 
 impl<'j, 'a, B: Bootstrap, T: Transport> Sequence<'j, 'a, B, T> {
     fn new(job: &'j mut Job<'a, B, T>) -> Self {
-        let budget = Nanos((job.plan.budget_s * 1e9) as u64);
-        let (passes, measured) = (Passes::Counted, Vec::new());
-        Sequence { job, budget, passes, measured, block: 0, after_load: false, interrupted: false }
-    }
-
-    /// All blocks of one canary. Which order comes first is drawn, and changes from canary to canary and from placement
-    /// to placement.
-    fn blocks(&mut self, test: usize) -> Result<()> {
-        let mirrored = (self.job.seed() ^ (self.job.seed() >> 7) ^ test as u64) & 1 == 1;
-        for (block, phase) in order(self.job.plan.blocks as usize, mirrored).into_iter().enumerate() {
-            self.block = block;
-            self.phase(phase, Some(test), None)?;
+        let budget = nanos(job.plan.budget_s);
+        let after_load = vec![false; job.plan.canaries.len()];
+        let timed = job.plan.pace_s.is_some();
+        Sequence {
+            job,
+            budget,
+            passes: if timed { Passes::Timed } else { Passes::Counted },
+            measured: Vec::new(),
+            after_load,
+            interrupted: false,
         }
-        self.block = 0;
-        Ok(())
     }
 
     fn outcome(self) -> (Vec<Measured>, bool) {
         (self.measured, self.interrupted)
     }
 
-    /// One phase from barrier to collected results. After an interruption nothing more is run, on any rank.
-    fn phase(&mut self, phase: Phase, canary: Option<usize>, congestor: Option<usize>) -> Result<()> {
+    /// One stretch from barrier to collected results. After an interruption nothing more is run, on any rank, and of a
+    /// part that was cut short nothing is kept: it would be compared with whole ones. Only congestion has no planned end.
+    fn stretch(&mut self, stretch: &Stretch) -> Result<()> {
         if self.interrupted {
             return Ok(());
         }
-        self.job.control.enter(&self.name(phase, canary, congestor), self.budget);
+        let Stretch { phase, parts } = stretch;
+        self.job.control.enter(&self.name(stretch), Nanos(self.budget.0 * parts.len() as u64));
         self.interrupted = self.job.meet(false)?;
         if self.interrupted {
             return Ok(());
         }
-        let mut tally = Tally::new(self.job.plan.congestors.len());
-        let cut = match phase {
-            Phase::Isolated => self.isolated(canary, &mut tally)?,
-            Phase::Alone | Phase::Congest => self.congestors(congestor, &mut tally)?,
-            Phase::Loaded => self.loaded(canary, &mut tally)?,
+        let tallies = match (phase, self.job.role) {
+            (Phase::Alone | Phase::Congest, Role::Congestor(kind)) => self.congest(kind, parts[0].congestor)?,
+            (Phase::Alone | Phase::Congest, _) => vec![self.tally()],
+            (Phase::Loaded, Role::Congestor(kind)) => self.load(kind, parts.len())?,
+            (Phase::Loaded, _) => {
+                self.interrupted = self.job.meet(false)?;
+                self.parts(parts, true)?
+            }
+            (Phase::Isolated, _) => self.parts(parts, false)?,
         };
-        self.interrupted = self.job.meet(cut)?;
-        let collected = tally.collect(self.job.bootstrap)?;
-        // A phase that was cut short would be compared with whole ones: only congestion has no planned end.
-        if let Some(tally) = collected
-            && (!self.interrupted || phase == Phase::Congest)
-        {
-            self.measured.push(Measured { phase, canary, congestor, block: self.block, tally });
+        self.interrupted |= self.job.meet(self.interrupted)?;
+        self.collect(stretch, tallies)?;
+        if *phase != Phase::Isolated {
+            self.after_load.fill(true);
         }
-        self.after_load = phase != Phase::Isolated;
         Ok(())
     }
 
-    fn name(&self, phase: Phase, canary: Option<usize>, congestor: Option<usize>) -> String {
-        let plan = self.job.plan;
-        let title = match (canary, congestor) {
-            (Some(test), _) => plan.canaries[test].title(),
-            (_, Some(kind)) => plan.congestors[kind].title(),
+    fn collect(&mut self, stretch: &Stretch, tallies: Vec<Tally>) -> Result<()> {
+        let complete = match stretch.phase {
+            Phase::Alone => !self.interrupted,
+            Phase::Isolated | Phase::Loaded | Phase::Congest => true,
+        };
+        for (part, tally) in stretch.parts.iter().zip(tallies) {
+            if let Some(tally) = tally.collect(self.job.bootstrap)?.filter(|_| complete) {
+                let Part { canary, congestor, block } = *part;
+                self.measured.push(Measured { phase: stretch.phase, canary, congestor, block, tally });
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&self, stretch: &Stretch) -> String {
+        let first = stretch.parts[0];
+        let title = match (first.canary, first.congestor) {
+            (Some(_), _) if stretch.parts.iter().any(|part| part.canary != first.canary) => "all canaries".into(),
+            (Some(test), _) => self.job.plan.canaries[test].title(),
+            (_, Some(kind)) => self.job.plan.congestors[kind].title(),
             _ => "all congestors".into(),
         };
-        format!("{} {title}", phase.word())
+        format!("{} {title}", stretch.phase.word())
     }
 
-    fn isolated(&mut self, canary: Option<usize>, tally: &mut Tally) -> Result<bool> {
-        match (canary, self.job.role) {
-            (Some(test), Role::Canary) => self.measure(test, false, tally),
-            _ => Ok(false),
-        }
+    fn tally(&self) -> Tally {
+        Tally::new(self.job.plan.congestors.len())
     }
 
-    fn congestors(&mut self, only: Option<usize>, tally: &mut Tally) -> Result<bool> {
-        match self.job.role {
-            Role::Congestor(kind) if only.is_none_or(|only| only == kind) => {
-                let started = self.job.world.now();
-                let run = CongestorRun {
-                    test: &self.job.plan.congestors[kind],
-                    team: self.job.team.as_mut().expect("a congestor has a team"),
-                    until: Until::Elapsed(self.budget),
-                    control: &self.job.control,
-                };
-                let (load, cut) = run.test.kernel.visit(run)?;
-                tally.loads[kind] = Some(load);
-                tally.wall_ns = self.job.world.now().since(started).0;
-                Ok(cut)
+    /// Part by part, on ranks that do not congest. Everyone agrees on the end of each, so what was completed is the same
+    /// on every rank.
+    fn parts(&mut self, parts: &[Part], loaded: bool) -> Result<Vec<Tally>> {
+        let mut tallies = Vec::new();
+        for part in parts {
+            if self.interrupted {
+                break;
             }
-            _ => Ok(false),
-        }
-    }
-
-    fn loaded(&mut self, canary: Option<usize>, tally: &mut Tally) -> Result<bool> {
-        match (canary, self.job.role) {
-            (Some(test), Role::Canary) => {
-                self.job.meet(false)?;
-                let cut = self.measure(test, true, tally)?;
-                self.job.meet(cut)
+            let mut tally = self.tally();
+            if let Some(test) = part.canary {
+                let state = if loaded { Phase::Loaded } else { Phase::Isolated };
+                self.job.control.step(&format!("{} {}", state.word(), self.job.plan.canaries[test].title()));
             }
-            (_, Role::Congestor(kind)) => {
-                let run = CongestorRun {
-                    test: &self.job.plan.congestors[kind],
-                    team: self.job.team.as_mut().expect("a congestor has a team"),
-                    until: Until::Canaries(&mut self.job.world, self.budget),
-                    control: &self.job.control,
-                };
-                let (load, cut) = run.test.kernel.visit(run)?;
-                tally.loads[kind] = Some(load);
-                Ok(cut)
-            }
-            _ => {
-                self.job.meet(false)?;
-                self.job.meet(false)
+            let cut = match (part.canary, self.job.role) {
+                (Some(test), Role::Canary) => self.measure(test, loaded, &mut tally)?,
+                _ => false,
+            };
+            self.interrupted = self.job.meet(cut)?;
+            if !self.interrupted {
+                tallies.push(tally);
             }
         }
+        Ok(tallies)
     }
 
-    fn measure(&mut self, test: usize, loaded: bool, tally: &mut Tally) -> Result<bool> {
-        let test = &self.job.plan.canaries[test];
+    /// Load without canaries, if this rank's kind is wanted.
+    fn congest(&mut self, kind: usize, only: Option<usize>) -> Result<Vec<Tally>> {
+        let mut tally = self.tally();
+        if only.is_none_or(|only| only == kind) {
+            let started = self.job.world.now();
+            let run = CongestorRun {
+                test: &self.job.plan.congestors[kind],
+                team: self.job.team.as_mut().expect("a congestor has a team"),
+                until: Until::Elapsed(self.budget),
+                control: &self.job.control,
+            };
+            let (mut loads, cut) = run.test.kernel.visit(run)?;
+            self.interrupted = cut;
+            tally.loads[kind] = loads.pop();
+            tally.wall_ns = self.job.world.now().since(started).0;
+        }
+        Ok(vec![tally])
+    }
+
+    /// Load during so many parts.
+    fn load(&mut self, kind: usize, parts: usize) -> Result<Vec<Tally>> {
+        let run = CongestorRun {
+            test: &self.job.plan.congestors[kind],
+            team: self.job.team.as_mut().expect("a congestor has a team"),
+            until: Until::Canaries { world: &mut self.job.world, parts, budget: self.budget },
+            control: &self.job.control,
+        };
+        let (loads, cut) = run.test.kernel.visit(run)?;
+        self.interrupted = cut;
+        let with = |load| {
+            let mut tally = self.tally();
+            tally.loads[kind] = Some(load);
+            tally
+        };
+        Ok(loads.into_iter().map(with).collect())
+    }
+
+    fn measure(&mut self, at: usize, loaded: bool, tally: &mut Tally) -> Result<bool> {
+        let test = &self.job.plan.canaries[at];
         let mut rings = self.job.rings(test);
         if self.passes == Passes::Timed {
-            rings.truncate(RINGS_A_BLOCK);
+            rings.truncate(rings_a_block(test.kernel.info().direction));
         }
+        let pace = self.job.plan.pace_of(test).map(nanos);
+        if let Some(pace) = pace {
+            rings.truncate((self.budget.0 / (SLOTS_A_RING * pace.0)).max(1) as usize);
+        }
+        let settle = !loaded && std::mem::take(&mut self.after_load[at]);
         let run = CanaryRun {
             test,
             team: self.job.team.as_mut().expect("a canary has a team"),
@@ -217,13 +310,15 @@ impl<'j, 'a, B: Bootstrap, T: Transport> Sequence<'j, 'a, B, T> {
             rings: &rings,
             passes: self.passes,
             budget: self.budget,
-            settle: self.after_load && !loaded,
+            schedule: pace.map(|pace| Schedule::new(self.job.clock, pace)),
+            settle: settle.then_some(Nanos(self.budget.0 / 2)),
             control: &self.job.control,
         };
         let finished = test.kernel.visit(run)?;
         tally.canary = Some(finished.samples);
         tally.wall_ns = finished.wall.0;
         tally.settled_ns = finished.settled.0;
+        tally.kept = finished.kept;
         Ok(finished.interrupted)
     }
 }
@@ -239,5 +334,28 @@ mod tests {
         };
         assert_eq!((text(2, false).as_str(), text(2, true).as_str()), ("ABBA", "BAAB"));
         assert_eq!(text(4, false), "ABBAABBA");
+    }
+
+    #[test]
+    fn every_canary_has_both_states_at_the_same_mean_time_and_load_comes_up_once_or_twice() {
+        for (seed, loads) in [(0, 1), (1, 2), (2, 1), (7, 2)] {
+            let stretches = stretches(2, 3, seed);
+            let all: Vec<(Phase, Part)> =
+                stretches.iter().flat_map(|of| of.parts.iter().map(|part| (of.phase, *part))).collect();
+            assert_eq!(all.len(), 12);
+            let times = |test, phase| -> Vec<usize> {
+                let wanted = |(state, part): &(Phase, Part)| *state == phase && part.canary == Some(test);
+                (0..all.len()).filter(|&at| wanted(&all[at])).collect()
+            };
+            for test in 0..3 {
+                let (isolated, loaded) = (times(test, Phase::Isolated), times(test, Phase::Loaded));
+                assert_eq!((isolated.len(), loaded.len()), (2, 2));
+                assert_eq!(isolated.iter().sum::<usize>(), loaded.iter().sum::<usize>(), "{seed} {all:?}");
+            }
+            let ramps = stretches.iter().filter(|of| of.phase == Phase::Loaded).count();
+            assert_eq!(ramps, loads, "{seed}");
+        }
+        let first = |seed| stretches(2, 3, seed)[0].parts[0].canary;
+        assert!((0..8).map(first).collect::<std::collections::HashSet<_>>().len() == 3, "each canary begins sometimes");
     }
 }

@@ -161,7 +161,14 @@ impl Topology {
         }
         let [a, b, c] = DATA;
         let control = &self.spec.congestion_control;
-        line(&mut batch, format_args!("route replace {a}.{b}.{c}.0/24 dev d0 src {} congctl {control}", host.data));
+        let rto_min = self.spec.rto_min_ms;
+        line(
+            &mut batch,
+            format_args!(
+                "route replace {a}.{b}.{c}.0/24 dev d0 src {} congctl {control} rto_min {rto_min}ms",
+                host.data
+            ),
+        );
         batch
     }
 

@@ -70,6 +70,16 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("`{text}` is no size: write a number of bytes, or one with a unit as in 128KiB or 64kB"))
 }
 
+/// Reads a time in whole milliseconds.
+///
+/// # Errors
+/// If `text` is not a number with a unit of time.
+pub fn parse_milliseconds(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u64); 2] = [("ms", 1), ("s", 1_000)];
+    scaled(&text.trim().to_ascii_lowercase(), &UNITS)
+        .ok_or_else(|| format!("`{text}` is no time in milliseconds: write it as in 50ms or 1s"))
+}
+
 /// A decimal number times the factor of its unit, if the product is a whole number that fits.
 fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

@@ -117,7 +117,8 @@ impl Placement {
         }
         // By their part of the group, so that every stretch of the order, and so every kind, has nodes of all groups.
         load.sort_by(|a, b| a.0.total_cmp(&b.0));
-        shuffle(&mut measure, &mut own);
+        // As a job's ranks are numbered: a collective then crosses between groups the same way in every placement.
+        by_name(nodes, &mut measure);
         load.into_iter().map(|(_, node)| node).chain(measure).collect()
     }
 }
@@ -140,8 +141,12 @@ fn quotas(sizes: &[usize], wanted: usize, turn: usize) -> Vec<usize> {
 /// Nodes by group and name; digits count as numbers, so n2 comes before n10.
 fn natural(nodes: &Nodes) -> Vec<u32> {
     let mut order: Vec<u32> = (0..nodes.len() as u32).collect();
-    order.sort_by_cached_key(|&node| (nodes.group_of(node as usize), key(nodes.name(node as usize))));
+    by_name(nodes, &mut order);
     order
+}
+
+fn by_name(nodes: &Nodes, order: &mut [u32]) {
+    order.sort_by_cached_key(|&node| (nodes.group_of(node as usize), key(nodes.name(node as usize))));
 }
 
 /// Runs of digits as numbers (by length first), the rest as it is.

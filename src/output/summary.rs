@@ -17,6 +17,7 @@ pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
         heading(&mut out, result, run);
         section(&mut out, "Isolated", &tests(run, Phase::Isolated, verbose));
         section(&mut out, "Under load", &tests(run, Phase::Loaded, verbose));
+        schedules(&mut out, result, run);
         impacts(&mut out, result, run);
         let alone = if result.command == Command::Congest { "Congestors" } else { "Congestors alone" };
         section(&mut out, alone, &loads(run.congestors.iter().map(|load| ("-", load))));
@@ -254,6 +255,28 @@ fn headlines(out: &mut String, result: &ResultFile, run: &Run) {
     }
     *out += "one more: where the impact of one more placement would lie. time held up: the share of time in which the canary took\n\
              more than twice its isolated median; alone: the same without load.\n\n";
+}
+
+/// How paced canaries kept their schedule; one that the network did not carry measured itself.
+fn schedules(out: &mut String, result: &ResultFile, run: &Run) {
+    let Some(pace_s) = result.plan.pace_s else { return };
+    let mut table = Table::new(["paced canary", "state", "iterations", "late", "by up to ms", ""]);
+    for test in &run.tests {
+        let Some(kept) = test.schedule else { continue };
+        table.row([
+            test.title.clone(),
+            test.phase.word().to_owned(),
+            kept.iterations.to_string(),
+            format!("{:.1}%", 100.0 * kept.late_share()),
+            figure(1e3 * kept.worst_s),
+            if kept.is_overloaded() { "overloaded: a longer pace is needed".into() } else { String::new() },
+        ]);
+    }
+    section(
+        out,
+        &format!("Schedule: an iteration every {} ms, timed from when it was due", figure(1e3 * pace_s)),
+        &table,
+    );
 }
 
 /// What is to be said of a load that was not there all along.

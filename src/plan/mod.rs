@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::{Canary, Congestor, Info, Shape};
 use crate::layout::{Policy, Split};
+use crate::stats::{Direction, Weight};
 
 pub use patch::{Patch, Set};
 pub use preset::Preset;
@@ -113,6 +114,10 @@ pub struct Plan {
     /// Measure more placements until the headline's interval is this narrow (0.1 = +-10%), up to `longest_s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<f64>,
+    /// Latency canaries begin an iteration every so many seconds, however long the one before takes; absent: one after
+    /// the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace_s: Option<f64>,
     /// The longest that a run may go on for its precision, in seconds.
     #[serde(default = "ten_minutes")]
     pub longest_s: f64,
@@ -149,6 +154,16 @@ impl Plan {
         self.budget_s / f64::from(self.placements) / f64::from(self.blocks)
     }
 
+    /// The pace of a canary: bandwidths have none.
+    pub fn pace_of(&self, test: &CanaryTest) -> Option<f64> {
+        self.pace_s.filter(|_| test.kernel.info().direction == Direction::Latency)
+    }
+
+    /// What a sample of a canary counts, by time.
+    pub fn weight_of(&self, test: &CanaryTest) -> Weight {
+        if self.pace_of(test).is_some() { Weight::Even } else { Weight::Length }
+    }
+
     /// The plan after `patches`, each over the one before.
     pub fn resolve(preset: Preset, patches: &[Patch]) -> Result<Self, PlanError> {
         let preset = patches.iter().rev().find_map(|patch| patch.preset).unwrap_or(preset);
@@ -173,6 +188,18 @@ impl Plan {
         }
         if !(self.budget_s >= 0.05 && self.budget_s <= 86_400.0) {
             return invalid(format!("budget {} s is not between 50 ms and one day", self.budget_s));
+        }
+        if let Some(pace) = self.pace_s {
+            if !(1e-5..=10.0).contains(&pace) {
+                return invalid(format!("pace {pace} s is not between 10 us and 10 s"));
+            }
+            if 4.0 * pace > self.block_s() {
+                return invalid(format!(
+                    "pace {} ms: a block of {:.0} ms has no four iterations; raise --budget or lower --placements",
+                    pace * 1e3,
+                    self.block_s() * 1e3
+                ));
+            }
         }
         if self.placements == 0 || self.placements > 1000 {
             return invalid(format!("{} placements: choose from 1 to 1000", self.placements));

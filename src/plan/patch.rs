@@ -53,6 +53,7 @@ pub struct Patch {
     pub placement: Option<Policy>,
     pub blocks: Option<u32>,
     pub precision: Option<f64>,
+    pub pace_s: Option<f64>,
     pub longest_s: Option<f64>,
     pub canary_fraction: Option<f64>,
     pub split: Option<Split>,
@@ -74,6 +75,7 @@ struct File {
     placement: Option<Policy>,
     blocks: Option<u32>,
     precision: Option<Value>,
+    pace: Option<Value>,
     longest: Option<Value>,
     canary_fraction: Option<Value>,
     split: Option<Split>,
@@ -118,6 +120,7 @@ impl Patch {
             placement: file.placement,
             blocks: file.blocks,
             precision: file.precision.as_ref().map(fraction).transpose().map_err(malformed)?,
+            pace_s: file.pace.as_ref().map(seconds).transpose().map_err(malformed)?,
             longest_s: file.longest.as_ref().map(seconds).transpose().map_err(malformed)?,
             canary_fraction: file.canary_fraction.as_ref().map(fraction).transpose().map_err(malformed)?,
             split: file.split,
@@ -137,6 +140,7 @@ impl Patch {
         plan.placement = self.placement.unwrap_or(plan.placement);
         plan.blocks = self.blocks.unwrap_or(plan.blocks);
         plan.precision = self.precision.or(plan.precision);
+        plan.pace_s = self.pace_s.or(plan.pace_s);
         plan.longest_s = self.longest_s.unwrap_or(plan.longest_s);
         plan.canary_fraction = self.canary_fraction.unwrap_or(plan.canary_fraction);
         plan.split = self.split.unwrap_or(plan.split);

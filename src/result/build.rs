@@ -4,13 +4,13 @@ use tailback_transport::{Bytes, Description};
 
 use super::{
     BatchRecord, BlockRecord, CongestorLoad, EncodedHistogram, Headline, Node, NodeRole, PlacementRecord,
-    PlacementTest, Run, Test, TestImpact, TimeCongested, TransportFacts,
+    PlacementTest, Run, Schedule, Test, TestImpact, TimeCongested, TransportFacts,
 };
 use crate::engine::{Load, Measured, Phase, Tally};
 use crate::layout::{Layout, Nodes, Role};
 use crate::plan::Plan;
 use crate::stats::{
-    Batch, Direction, Factor, Impact, Samples, Spread, Statistic, Summary, TimeView, Weight, one_placement, pooled,
+    Batch, Direction, Factor, Impact, Samples, Spread, Statistic, Summary, TimeView, one_placement, pooled,
 };
 
 /// Puts together one transport's run, placement by placement.
@@ -32,6 +32,7 @@ struct Gathered {
     parts: Vec<Vec<u8>>,
     passes: u64,
     wall_ns: u64,
+    schedule: Schedule,
     loads: Vec<Option<Load>>,
 }
 
@@ -82,12 +83,17 @@ impl<'a> RunBuilder<'a> {
 
     fn gather(&mut self, canary: usize, phase: Phase, blocks: Vec<(usize, Tally)>) -> PlacementTest {
         let test = &self.plan.canaries[canary];
-        let (kernel, direction) = (test.kernel, test.kernel.info().direction);
+        let (kernel, direction, weight) = (test.kernel, test.kernel.info().direction, self.plan.weight_of(test));
+        let mut schedule = Schedule::default();
         let (mut records, mut samples) = (Vec::new(), Vec::new());
         let mut loads: Vec<Option<Load>> = vec![None; self.plan.congestors.len()];
         let (mut passes, mut wall_ns) = (0, 0);
         for (place, tally) in blocks {
-            let of_block = tally.canary.as_ref().and_then(|samples| Summary::of(samples, direction));
+            let of_block = tally.canary.as_ref().and_then(|samples| {
+                let batches: Vec<&Batch> = samples.batches().collect();
+                Summary::of_batches(&batches, samples.passes(), direction, weight)
+            });
+            schedule.add(&tally.kept);
             records.push(BlockRecord {
                 place,
                 wall_s: tally.wall_ns as f64 * 1e-9,
@@ -103,7 +109,7 @@ impl<'a> RunBuilder<'a> {
             }
         }
         let batches: Vec<&Batch> = samples.iter().flat_map(Samples::batches).collect();
-        let summary = Summary::of_batches(&batches, passes, direction, Weight::Length);
+        let summary = Summary::of_batches(&batches, passes, direction, weight);
         let part = match (self.plan.placements, &samples[..]) {
             (1, [only]) => only.encode(),
             _ => Samples::of_batch(Batch::joined(batches.iter().copied())).encode(),
@@ -112,13 +118,15 @@ impl<'a> RunBuilder<'a> {
         let known = self.gathered.iter().position(|of| (of.canary, of.phase) == (canary, phase));
         let at = known.unwrap_or_else(|| {
             let (parts, loads) = (Vec::new(), vec![None; self.plan.congestors.len()]);
-            self.gathered.push(Gathered { canary, phase, parts, passes: 0, wall_ns: 0, loads });
+            let schedule = Schedule::default();
+            self.gathered.push(Gathered { canary, phase, parts, passes: 0, wall_ns: 0, schedule, loads });
             self.gathered.len() - 1
         });
         let gathered = &mut self.gathered[at];
         gathered.parts.push(part);
         gathered.passes += passes;
         gathered.wall_ns += wall_ns;
+        gathered.schedule.join(&schedule);
         gathered.loads.iter_mut().zip(loads).for_each(|(sum, load)| join(sum, load));
         PlacementTest { phase, kernel, summary, blocks: records, load }
     }
@@ -165,7 +173,8 @@ impl<'a> RunBuilder<'a> {
             direction,
             unit: direction.unit().into(),
             wall_s: of.wall_ns as f64 * 1e-9,
-            summary: Summary::of_batches(&batches, of.passes, direction, Weight::Length),
+            summary: Summary::of_batches(&batches, of.passes, direction, self.plan.weight_of(test)),
+            schedule: self.plan.pace_of(test).map(|_| of.schedule),
             histogram: Some(EncodedHistogram::of(Batch::joined(batches.iter().copied()).histogram())),
             printed: None,
             batches: batches.into_iter().map(batch).collect(),
@@ -178,7 +187,8 @@ impl<'a> RunBuilder<'a> {
         let find = |phase| self.gathered.iter().find(|of| (of.canary, of.phase) == (canary, phase));
         let (calm, busy) = (find(Phase::Isolated)?, find(Phase::Loaded)?);
         let (calm, busy) = (calm.samples(), busy.samples());
-        let view = |of: &[Samples]| TimeView::of(pooled(of).histogram(), Weight::Length);
+        let weight = self.plan.weight_of(test);
+        let view = |of: &[Samples]| TimeView::of(pooled(of).histogram(), weight);
         let congested = view(&calm).zip(view(&busy)).map(|(calm, busy)| TimeCongested::of(&calm, &busy));
         let headline = Headline::of(&self.placements, test.kernel, congested);
         let impact = Impact::of(|statistic| {

@@ -19,7 +19,7 @@ pub mod synthetic;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::Phase;
+use crate::engine::{Kept, Phase};
 use crate::kernel::{Canary, Congestor};
 use crate::plan::Plan;
 use crate::stats::{Direction, Impact, Summary};
@@ -189,6 +189,9 @@ pub struct Test {
     pub wall_s: f64,
     /// The figures; absent when no sample was taken.
     pub summary: Option<Summary>,
+    /// How a paced canary kept its schedule; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Schedule>,
     /// All samples: ns for latencies, ns/MiB for bandwidths. Absent in results of programs that keep none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<EncodedHistogram>,
@@ -199,6 +202,44 @@ pub struct Test {
     pub batches: Vec<BatchRecord>,
     /// What the congestors delivered meanwhile; empty when isolated.
     pub load: Vec<CongestorLoad>,
+}
+
+/// How iterations that were to begin at equal distances did so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Schedule {
+    /// Iterations, over all ranks.
+    pub iterations: u64,
+    /// Those that began late because the one before was not over.
+    pub late: u64,
+    /// The longest that one began too late, in seconds.
+    pub worst_s: f64,
+}
+
+impl Schedule {
+    /// With more of its iterations late than this, a canary measures its own queue.
+    const OVERLOAD: f64 = 0.1;
+
+    /// Adds what the engine saw.
+    pub fn add(&mut self, kept: &Kept) {
+        self.join(&Schedule { iterations: kept.slots, late: kept.late, worst_s: kept.worst_ns as f64 * 1e-9 });
+    }
+
+    /// Adds another part of the same test.
+    pub fn join(&mut self, other: &Schedule) {
+        self.iterations += other.iterations;
+        self.late += other.late;
+        self.worst_s = self.worst_s.max(other.worst_s);
+    }
+
+    /// The part of the iterations that began late.
+    pub fn late_share(&self) -> f64 {
+        self.late as f64 / self.iterations.max(1) as f64
+    }
+
+    /// Whether iterations came faster than the network carried them.
+    pub fn is_overloaded(&self) -> bool {
+        self.late_share() > Self::OVERLOAD
+    }
 }
 
 /// What another program's tables say of a test, rounded as it printed them.

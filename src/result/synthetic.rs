@@ -83,7 +83,7 @@ fn tally(kernel: Canary, times: f64, congestors: usize) -> EncodedTally {
     let base = if direction == Direction::Latency { 2000.0 } else { 1_000_000.0 };
     let canary = Some(samples(base * times, direction));
     let loads = vec![Some(load(times)); congestors];
-    (&Tally { canary, wall_ns: 100_000_000, settled_ns: 0, loads }).into()
+    (&Tally { canary, wall_ns: 100_000_000, loads, ..Tally::default() }).into()
 }
 
 fn load(times: f64) -> Load {

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
+use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -169,6 +170,13 @@ fn collect(mut source: impl Read + Send + 'static) -> JoinHandle<String> {
         source.read_to_string(&mut text).expect("output is text");
         text
     })
+}
+
+/// An address for rank 0 that no other test process uses: its own in 127/8, where nobody else's sockets linger.
+pub fn free_address() -> SocketAddr {
+    let [_, high, middle, low] = std::process::id().to_be_bytes();
+    let listener = TcpListener::bind(SocketAddr::from(([127, 64 | high, middle, low], 0))).expect("a port");
+    listener.local_addr().expect("has one")
 }
 
 /// Held while a job runs; the kernel lets go of it whatever becomes of the test.

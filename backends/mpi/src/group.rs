@@ -11,7 +11,7 @@
 
 use std::rc::Rc;
 
-use tailback_transport::{Clock, Error, Group, Nanos, Proposal, Rank, Result, Span, Tag};
+use tailback_transport::{Clock, Error, Group, Nanos, Proposal, Rank, Result, Span, Tag, nap};
 
 use crate::ffi::Port;
 use crate::session::Session;
@@ -69,6 +69,17 @@ impl Group for MpiGroup {
     #[inline]
     fn now(&self) -> Nanos {
         self.clock.now()
+    }
+
+    fn wait_until(&mut self, at: Nanos) -> Result<()> {
+        loop {
+            self.port.progress()?;
+            let now = self.clock.now();
+            if now.0 >= at.0 {
+                return Ok(());
+            }
+            nap(at.since(now));
+        }
     }
 
     fn read(&self, offset: usize, into: &mut [u8]) {

@@ -44,6 +44,9 @@ pub trait Group {
     /// The clock to time with: real, or a simulator's own.
     fn now(&self) -> Nanos;
 
+    /// Serves what others ask of this rank until the clock says `at`.
+    fn wait_until(&mut self, at: Nanos) -> Result<()>;
+
     /// Copies from this rank's segment. No peer may be writing there.
     fn read(&self, offset: usize, into: &mut [u8]);
 
@@ -88,6 +91,16 @@ pub trait Group {
 
     /// Waits for the agreement under way.
     fn wait_agreement(&mut self) -> Result<Proposal>;
+}
+
+/// Lets a part of `left` pass: asleep while much of it is left, then awake, as a sleeper wakes up late.
+pub fn nap(left: Nanos) {
+    const NAP: Nanos = Nanos(100_000);
+    if left.0 > 3 * NAP.0 {
+        std::thread::sleep(std::time::Duration::from_nanos(NAP.0));
+    } else {
+        std::thread::yield_now();
+    }
 }
 
 /// Keeps the completion and the tags of a group's concurrent activities apart: waiting on one lane does not wait for
@@ -163,6 +176,12 @@ pub trait RawGroup {
 
     /// One round of progress for every peer and every group of the transport.
     fn progress(&mut self, idle: Idle) -> Result<()>;
+
+    /// Lets a part of `left` pass, until when there is nothing to do but progress now and then.
+    fn pause(&mut self, left: Nanos) -> Result<()> {
+        nap(left);
+        Ok(())
+    }
 
     /// Whether everything posted on `lane` is complete, as of the last round of progress of any group.
     fn is_complete(&mut self, lane: Lane) -> Result<bool>;

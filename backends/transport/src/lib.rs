@@ -41,7 +41,7 @@ pub use collective::Collective;
 pub use engine::{Engine, EngineGroup, position};
 pub use error::{Error, Result};
 pub use ffi::{Registration, Segment};
-pub use group::{Group, Idle, Lane, Proposal, RawGroup, RawTransport, Transport};
+pub use group::{Group, Idle, Lane, Proposal, RawGroup, RawTransport, Transport, nap};
 pub use monitor::{Monitor, START_UP};
 pub use rendezvous::{Protocol, Rendezvous};
 pub use types::{Bytes, Nanos, Rank, Span, Tag};

@@ -19,6 +19,8 @@ const SHAPED: &str = "shaped";
 const UNSHAPED: &str = "unshaped";
 /// Enough for an interval.
 const CONTROL_PLACEMENTS: u32 = 3;
+/// Of the time of a block.
+const CONTROL_SHARE: f64 = 0.5;
 
 /// Brings a lab up, runs the request with a rank on each host, brings it down.
 pub(in crate::commands) fn run_in_lab(request: &Request, spec: &LabSpec) -> Result<u8, String> {
@@ -98,9 +100,11 @@ impl LabBench<'_> {
         let mut command = this_command()?;
         command.extend(self.request.fixed(&self.plan));
         if name == UNSHAPED {
-            // Fewer placements tell where the time goes; each is measured for as long as before.
+            // Fewer placements and shorter blocks tell where the time goes: without queues little varies.
             let placements = self.plan.placements.min(CONTROL_PLACEMENTS);
-            let budget_ms = 1e3 * self.plan.budget_s * f64::from(placements) / f64::from(self.plan.placements);
+            // A schedule has so many iterations in a block and no more.
+            let share = if self.plan.pace_s.is_some() { 1.0 } else { CONTROL_SHARE };
+            let budget_ms = 1e3 * self.plan.budget_s * f64::from(placements) / f64::from(self.plan.placements) * share;
             command.extend(["--placements".into(), placements.to_string().into()]);
             command.extend(["--budget".into(), format!("{budget_ms}ms").into()]);
         }

@@ -270,6 +270,16 @@ impl Port {
         unsafe { mpi!(MPI_Win_flush(peer, window), self.job_rank(peer)) }
     }
 
+    /// Lets MPI see to what others ask of this rank: asking whether a message is there makes it look.
+    pub(crate) fn progress(&mut self) -> Result<()> {
+        let mut there = 0;
+        // SAFETY: *Live*; nothing is received, and MPI writes the flag alone.
+        unsafe {
+            let (source, tag) = (ffi::RSMPI_ANY_SOURCE, ffi::RSMPI_ANY_TAG);
+            mpi!(MPI_Iprobe(source, tag, self.comm.raw, &mut there, ffi::RSMPI_STATUS_IGNORE))
+        }
+    }
+
     #[inline]
     pub(crate) fn barrier(&mut self) -> Result<()> {
         self.comm.barrier()?;

@@ -197,6 +197,13 @@ impl RawGroup for SimGroup<'_> {
         world.enter("progress", self.handle.rank)
     }
 
+    fn pause(&mut self, left: Nanos) -> Result<()> {
+        let me = self.handle.rank.index();
+        self.handle.world.borrow_mut().ranks[me].clock += 1000 * left.0;
+        self.handle.catch_up();
+        Ok(())
+    }
+
     fn is_complete(&mut self, lane: Lane) -> Result<bool> {
         self.handle.world.borrow_mut().enter("wait", self.handle.rank)?;
         Ok(self.lane_is_complete(lane))

@@ -1,6 +1,6 @@
 //! A job whose ranks are threads of this process, and what it says when it fails.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -9,6 +9,8 @@ use std::time::Duration;
 use tailback_tcp::bootstrap::{Failure, OnFailure};
 use tailback_tcp::{Interrupt, JoinConfig, Secret, TcpBootstrap};
 use tailback_transport::{Monitor, Rank};
+
+use crate::address::free_address;
 
 /// Keeps what would be printed, and how ranks end.
 #[derive(Debug, Default)]
@@ -88,18 +90,4 @@ impl Job {
     pub fn said(&self) -> Vec<String> {
         self.record.said.lock().unwrap().clone()
     }
-}
-
-pub fn free_address() -> SocketAddr {
-    // Below the range of outgoing connections, where nothing else in this test takes it in between.
-    use std::sync::atomic::{AtomicU16, Ordering};
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    for _ in 0..1000 {
-        let offset = (std::process::id() as u16 % 80) * 100 + NEXT.fetch_add(1, Ordering::Relaxed);
-        let address = SocketAddr::from(([127, 0, 0, 1], 20_000 + offset % 12_000));
-        if TcpListener::bind(address).is_ok() {
-            return address;
-        }
-    }
-    panic!("no free port");
 }

@@ -1,5 +1,7 @@
 //! The bootstrap with ranks as threads: joining, collectives, strangers and mistakes.
 
+#[path = "../address/mod.rs"]
+mod address;
 mod interrupts;
 mod job;
 
@@ -12,7 +14,8 @@ use std::time::{Duration, Instant};
 use tailback_tcp::{JoinConfig, Secret, TcpBootstrap};
 use tailback_transport::{Bootstrap, Monitor, Rank};
 
-use job::{Job, free_address};
+use address::free_address;
+use job::Job;
 
 #[test]
 fn collectives_agree_on_every_size_and_depth() {

@@ -5,6 +5,8 @@
 
 #![allow(clippy::print_stdout, reason = "the launcher's tests are about what ranks print")]
 
+#[path = "../address/mod.rs"]
+mod address;
 mod failures;
 mod launcher;
 mod roles;

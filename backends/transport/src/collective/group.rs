@@ -3,7 +3,7 @@
 use super::allreduce::Allreduce;
 use super::dissemination::Dissemination;
 use super::scratch::{Scratch, Sequence};
-use crate::group::{Group, Lane, Proposal, RawGroup, RawTransport};
+use crate::group::{Group, Idle, Lane, Proposal, RawGroup, RawTransport};
 use crate::{Error, Nanos, Rank, Result, Span, Tag};
 
 /// A raw group with collectives.
@@ -72,6 +72,17 @@ impl<G: RawGroup> Group for CollectiveGroup<G> {
     #[inline]
     fn now(&self) -> Nanos {
         self.raw.now()
+    }
+
+    fn wait_until(&mut self, at: Nanos) -> Result<()> {
+        loop {
+            self.raw.progress(Idle::Return)?;
+            let now = self.raw.now();
+            if now.0 >= at.0 {
+                return Ok(());
+            }
+            self.raw.pause(at.since(now))?;
+        }
     }
 
     /// # Panics

@@ -3,7 +3,7 @@
 
 use super::arena::{Arena, Case, fill, neighbours};
 use super::{LARGEST, SIZES};
-use crate::{Bootstrap, Group, Operation, Rank, Result, Span, Tag, Transport};
+use crate::{Bootstrap, Group, Nanos, Operation, Rank, Result, Span, Tag, Transport};
 
 pub(super) fn cases<B: Bootstrap, T: Transport>() -> Vec<Case<B, T>> {
     use Operation::{Get, Put, TwoSided};
@@ -17,8 +17,46 @@ pub(super) fn cases<B: Bootstrap, T: Transport>() -> Vec<Case<B, T>> {
         Case { name: "get: many small ones, one flush", needs: &[Get], body: many_gets },
         Case { name: "flush: the target sees the put", needs: &[Put, TwoSided], body: flush_shows },
         Case { name: "flush: a get sees the put before it", needs: &[Put, Get], body: put_then_get },
+        Case { name: "wait_until: who waits serves others", needs: &[Put, Get], body: waiting_serves },
         Case { name: "put and get: at the same time, at different offsets", needs: &[Put, Get], body: mixed },
     ]
+}
+
+/// The first member does nothing but wait for a time, again and again, until the others have got and put through it.
+fn waiting_serves<B: Bootstrap, T: Transport>(arena: &mut Arena<'_, B, T>) -> Result<()> {
+    const WORD: usize = 8;
+    const STEP: Nanos = Nanos(2_000_000);
+    const STEPS: usize = 15_000;
+    let size = arena.size();
+    let mut group = arena.world((size + 1) * WORD)?;
+    let (me, first) = (group.rank(), Rank(0));
+    group.write(0, &[7; WORD]);
+    group.barrier()?;
+    let mine = Span::new(me.index() * WORD, WORD);
+    if me != first {
+        group.get(first, mine, 0)?;
+        group.flush(first)?;
+        group.put(first, mine, mine.offset)?;
+        group.flush(first)?;
+        return group.barrier();
+    }
+    let mut steps = 0;
+    let served = |group: &T::Group| {
+        let mut word = [0; WORD];
+        (1..size).all(|peer| {
+            group.read(peer * WORD, &mut word);
+            word == [7; WORD]
+        })
+    };
+    while steps == 0 || !served(&group) && steps < STEPS {
+        let at = Nanos(group.now().0 + STEP.0);
+        group.wait_until(at)?;
+        let now = group.now();
+        arena.expect(now.0 >= at.0, || format!("it returned at {} ns, before {} ns", now.0, at.0));
+        steps += 1;
+    }
+    arena.expect(steps < STEPS, || format!("after {STEPS} waits the others have not been served"));
+    group.barrier()
 }
 
 fn put_ring<B: Bootstrap, T: Transport>(arena: &mut Arena<'_, B, T>) -> Result<()> {

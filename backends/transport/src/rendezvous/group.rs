@@ -57,6 +57,10 @@ impl<G: RawGroup> RawGroup for RendezvousGroup<G> {
         self.machine.borrow().raw.now()
     }
 
+    fn pause(&mut self, left: Nanos) -> Result<()> {
+        self.machine.borrow_mut().raw.pause(left)
+    }
+
     fn read(&self, offset: usize, into: &mut [u8]) {
         self.machine.borrow().raw.read(offset, into);
     }

@@ -76,6 +76,11 @@ fn gets_from_the_wrong_member() {
 }
 
 #[test]
+fn a_wait_for_a_time_that_does_not_wait() {
+    caught(Sabotage::WakeEarly, "wait_until: who waits serves others");
+}
+
+#[test]
 fn a_barrier_that_does_not_wait() {
     let failure = caught(Sabotage::SkipBarrier, "barrier: nobody leaves before all are in");
     assert!(failure.detail.contains("mark of rank"), "{failure}");

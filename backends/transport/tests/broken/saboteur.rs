@@ -22,6 +22,8 @@ pub enum Sabotage {
     ShiftPuts,
     /// Gets read from the member after the right one.
     MisdirectGets,
+    /// Waiting for a time returns at once.
+    WakeEarly,
     /// Barriers return at once.
     SkipBarrier,
     /// Background barriers are complete as soon as they are started.
@@ -122,6 +124,13 @@ impl<G: Group> Group for SaboteurGroup<G> {
 
     fn now(&self) -> Nanos {
         self.inner.now()
+    }
+
+    fn wait_until(&mut self, at: Nanos) -> Result<()> {
+        if self.does(Sabotage::WakeEarly) {
+            return Ok(());
+        }
+        self.inner.wait_until(at)
     }
 
     fn read(&self, offset: usize, into: &mut [u8]) {

@@ -1,0 +1,195 @@
+//! Iterations that begin at times agreed beforehand, however long the ones before took.
+//!
+//! A canary that sends one message after the other asks a slow network seldom. One with a schedule asks at equal
+//! distances, as the world outside does, and counts from when it should have begun: what it could not send in time
+//! because an earlier message was still under way waited too.
+//!
+//! All canaries begin an iteration together, so they need one clock: before anything is measured, the first of them asks
+//! each of the others for the time and believes the quickest answer.
+
+use tailback_transport::{Group, Nanos, Rank, Result, Span, Tag};
+
+/// What the clocks' comparison needs of a group's segment: a time sent, and one received.
+pub(super) const SEGMENT: usize = 16;
+const SENT: Span = Span { offset: 0, len: 8 };
+const RECEIVED: Span = Span { offset: 8, len: 8 };
+/// Each clock is asked so often.
+const QUESTIONS: u32 = 12;
+
+/// The first member's clock, as this one knows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct SharedClock {
+    /// Added to this member's time it gives the first one's.
+    ahead: i64,
+}
+
+impl SharedClock {
+    /// Compares the clocks of a group. Collective; the network should be quiet.
+    pub(super) fn compare<G: Group>(group: &mut G) -> Result<Self> {
+        let (me, first) = (group.rank(), Rank(0));
+        if me != first {
+            for _ in 0..QUESTIONS {
+                receive(group, first)?;
+                let now = group.now();
+                send(group, first, now.0)?;
+            }
+            let ahead = receive(group, first)?;
+            return Ok(SharedClock { ahead: ahead.cast_signed() });
+        }
+        for peer in (1..group.size()).map(Rank::from) {
+            let mut quickest = (u64::MAX, 0);
+            for _ in 0..QUESTIONS {
+                let asked = group.now().0;
+                send(group, peer, 0)?;
+                let theirs = receive(group, peer)?;
+                let answered = group.now().0;
+                let middle = asked + (answered - asked) / 2;
+                quickest = quickest.min((answered - asked, middle.wrapping_sub(theirs)));
+            }
+            send(group, peer, quickest.1)?;
+        }
+        Ok(SharedClock::default())
+    }
+
+    fn shared(self, own: Nanos) -> u64 {
+        own.0.saturating_add_signed(self.ahead)
+    }
+
+    fn own(self, shared: u64) -> Nanos {
+        Nanos(shared.saturating_add_signed(-self.ahead))
+    }
+}
+
+fn send<G: Group>(group: &mut G, to: Rank, word: u64) -> Result<()> {
+    group.write(SENT.offset, &word.to_le_bytes());
+    group.post_send(to, Tag(0), SENT)?;
+    group.wait_all()
+}
+
+fn receive<G: Group>(group: &mut G, from: Rank) -> Result<u64> {
+    group.post_recv(from, Tag(0), RECEIVED)?;
+    group.wait_all()?;
+    let mut word = [0; 8];
+    group.read(RECEIVED.offset, &mut word);
+    Ok(u64::from_le_bytes(word))
+}
+
+/// How a schedule was kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// Iterations that had a time to begin.
+    pub slots: u64,
+    /// Those that began late, as the one before was not over.
+    pub late: u64,
+    /// The longest that one began too late, in ns.
+    pub worst_ns: u64,
+}
+
+impl Kept {
+    /// Adds another rank's.
+    pub(super) fn merge(&mut self, other: Kept) {
+        self.slots += other.slots;
+        self.late += other.late;
+        self.worst_ns = self.worst_ns.max(other.worst_ns);
+    }
+}
+
+/// Times at equal distances, the same on every canary.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Schedule {
+    clock: SharedClock,
+    pace: Nanos,
+    /// The next time to begin, by this member's clock.
+    next: Nanos,
+    /// How long agreeing took last time.
+    agreed_in: Nanos,
+    pub kept: Kept,
+}
+
+impl Schedule {
+    pub(super) fn new(clock: SharedClock, pace: Nanos) -> Self {
+        Schedule { clock, pace, next: Nanos(0), agreed_in: Nanos(0), kept: Kept::default() }
+    }
+
+    /// Agrees on a first time that is still to come when the last member hears of it. Collective over `canaries`.
+    pub(super) fn begin<G: Group>(&mut self, canaries: &mut G) -> Result<()> {
+        if self.agreed_in.0 == 0 {
+            self.agree(canaries)?;
+        }
+        let [latest, slowest, ..] = self.agree(canaries)?;
+        self.next = self.clock.own(latest + 2 * slowest + self.pace.0);
+        Ok(())
+    }
+
+    fn agree<G: Group>(&mut self, canaries: &mut G) -> Result<[u64; 4]> {
+        let begin = canaries.now();
+        canaries.start_agreement([self.clock.shared(begin), self.agreed_in.0, 0, 0])?;
+        let agreed = canaries.wait_agreement()?;
+        self.agreed_in = Nanos(canaries.now().since(begin).0.max(1));
+        Ok(agreed)
+    }
+
+    /// Waits for the next time to begin and gives when the iteration's own time begins, and how long it had waited by
+    /// then: nothing, unless the one before had kept it.
+    pub(super) fn slot<G: Group>(&mut self, group: &mut G) -> Result<(Nanos, Nanos)> {
+        let due = self.next;
+        self.next = Nanos(due.0 + self.pace.0);
+        self.kept.slots += 1;
+        let now = group.now();
+        if now.0 < due.0 {
+            group.wait_until(due)?;
+            return Ok((group.now(), Nanos(0)));
+        }
+        let late = now.since(due);
+        self.kept.late += u64::from(late.0 > 0);
+        self.kept.worst_ns = self.kept.worst_ns.max(late.0);
+        Ok((now, late))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tailback_transport::{Collective, Error, Transport, loopback};
+
+    use super::*;
+
+    #[test]
+    fn members_begin_together_and_count_what_kept_them() {
+        const PACE: Nanos = Nanos(4_000_000);
+        let begun = loopback::run(3, |_, raw| {
+            let mut transport = Collective::new(raw);
+            let members: Vec<Rank> = (0..3usize).map(Rank::from).collect();
+            let mut group = transport.group(&members, SEGMENT)?;
+            let clock = SharedClock::compare(&mut group)?;
+            let mut schedule = Schedule::new(clock, PACE);
+            let mut begun = Vec::new();
+            for chunk in 0..2 {
+                schedule.begin(&mut group)?;
+                for slot in 0..4 {
+                    let (start, late) = schedule.slot(&mut group)?;
+                    begun.push((clock.shared(start), late.0));
+                    if (chunk, slot) == (1, 1) {
+                        std::thread::sleep(Duration::from_millis(6));
+                    }
+                }
+            }
+            Ok::<_, Error>((begun, schedule.kept))
+        })
+        .unwrap();
+        for (times, kept) in &begun {
+            assert_eq!(kept.slots, 8);
+            assert!(kept.late >= 1 && kept.worst_ns >= 1_900_000, "{kept:?}");
+            // The slot after the long one: its own time began late, by what the long one took over its slot.
+            assert!(times[6].1 >= 1_900_000, "{times:?}");
+            assert!(times[7].0 > times[6].0);
+        }
+        // One process has one clock: the comparison is exact to what a message takes here.
+        for place in 0..4 {
+            let at = |rank: usize| begun[rank].0[place].0;
+            let spread = (0..3).map(at).max().unwrap() - (0..3).map(at).min().unwrap();
+            assert!(spread < PACE.0, "slot {place} began {spread} ns apart");
+        }
+    }
+}
