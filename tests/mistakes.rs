@@ -40,6 +40,9 @@ fn numbers_out_of_range() {
     refused("run --congestors incast=lots", "'lots' is no weight");
     refused("run --budget 0s", "budget 0 s is not between");
     refused("run --budget soon", "'soon' is no duration");
+    refused("run --pace 1us", "pace 0.000001 s is not between 10 us and 10 s");
+    refused("run --pace 100ms --budget 1s", "a block of 100 ms has no four iterations");
+    refused("run --copies 9", "9");
     refused("run --ranks-per-node 0", "--ranks-per-node must be at least 1");
     refused("run --seed=-1", "invalid value '-1' for '--seed <SEED>'");
     refused("launch -n 0 -- true", "at least 1 rank");

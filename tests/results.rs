@@ -191,3 +191,26 @@ fn congest_runs_for_its_time() {
     assert!(outcome.stdout.contains("\nCongestors\n"), "{}", outcome.stdout);
     assert!(outcome.stderr.contains("left out"), "six nodes hold three kinds, which is said: {}", outcome.stderr);
 }
+
+#[test]
+fn a_paced_canary_keeps_a_schedule_and_says_when_it_cannot() {
+    let outcome = succeed("network -n 4 --canaries lat,bw --pace 5ms --budget 400ms --format json");
+    let result = outcome.json();
+    assert_eq!(result["plan"]["pace_s"], 0.005);
+    let tests = result["runs"][0]["tests"].as_array().unwrap();
+    let kept = &tests[0]["schedule"];
+    let iterations = kept["iterations"].as_u64().unwrap();
+    // A place every 5 ms of 400 ms, less what agreeing and changing rings take; of four ranks.
+    assert!((4..=4 * 80).contains(&iterations), "{kept}");
+    assert_eq!(tests[0]["summary"]["samples"], iterations);
+    // Equal times already: the median by time is the median of the samples.
+    let (by_time, by_message) = (&tests[0]["summary"]["times"]["p50"], &tests[0]["summary"]["p50"]);
+    assert_eq!(by_time, by_message);
+    assert!(tests[1]["schedule"].is_null(), "a bandwidth has no schedule");
+
+    // Two messages each way take longer than ten microseconds, so most iterations begin late.
+    let outcome = succeed("run -n 6 --canaries lat --congestors a2a --pace 10us --placements 3 --budget 300ms");
+    let said: Vec<&str> = outcome.stdout.lines().filter(|line| line.contains("overloaded: a longer pace")).collect();
+    assert_eq!(said.len(), 2, "isolated and loaded: {}", outcome.stdout);
+    assert!(outcome.stdout.contains("Schedule: an iteration every 0.01"), "{}", outcome.stdout);
+}
