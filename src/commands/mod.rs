@@ -15,10 +15,12 @@ mod request;
 mod runs;
 mod show;
 mod start;
+mod studies;
 mod study;
 
 pub use checks::Checks;
 pub use local::Place;
 pub use request::{Output, Request};
 pub use start::{start, start_in_lab, start_study};
-pub use study::{ContentionStudy, Study, StudyRequest};
+pub use studies::{ContentionStudy, Study};
+pub use study::StudyRequest;

@@ -11,53 +11,15 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use tailback_transport::{Bootstrap, Bytes, Error, Monitor, Operation, Rank, Support, Transport};
 
-use super::Place;
 use super::show::handed_over;
+use super::studies::{Studied, Study};
+use super::{Place, interrupt};
 use crate::backend::{Networks, Settings, Visitor, Work, give_up};
 use crate::layout::Nodes;
-use crate::models::{beff, contention, maxrate};
+use crate::models::{Control, contention};
 use crate::output;
 use crate::plan::Preset;
-use crate::result::{
-    self, Build, Command, ContentionResult, EdgeResult, FitResult, GraphResult, HostFacts, MaxRateResult, ModelResults,
-    RegimeResult, ResultFile, Run, System, TransportFacts,
-};
-
-/// What is studied.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Study {
-    /// How many ranks of a node should talk at once.
-    MaxRate(maxrate::Settings),
-    /// Messages that compete.
-    Contention(ContentionStudy),
-    /// HPC Challenge's latency and bandwidth.
-    Beff(beff::Settings),
-}
-
-/// Graphs to measure and to predict.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[allow(missing_docs)]
-pub struct ContentionStudy {
-    /// Names and edges; edges as text, which every rank reads alike.
-    pub graphs: Vec<(String, Vec<(String, String)>)>,
-    pub model: contention::Model,
-    pub bytes: u64,
-    pub repetitions: usize,
-}
-
-impl ContentionStudy {
-    fn graphs(&self) -> Vec<(&str, contention::Graph)> {
-        let graph = |pairs: &[(String, String)]| contention::Graph::new(pairs).expect("rank 0 read it before");
-        self.graphs.iter().map(|(name, pairs)| (name.as_str(), graph(pairs))).collect()
-    }
-
-    /// The predictions, without a network.
-    pub fn predicted(&self, reference_s: f64) -> ContentionResult {
-        let graphs = self.graphs();
-        let graphs = graphs.iter().map(|(name, graph)| predicted(name, graph, self.model, reference_s)).collect();
-        ContentionResult { bytes: self.bytes, model: self.model, graphs }
-    }
-}
+use crate::result::{self, Build, HostFacts, ResultFile, Run, System, TransportFacts};
 
 /// What the user asked for.
 #[derive(Clone, Debug)]
@@ -92,10 +54,11 @@ impl Work for StudyRequest {
     }
 
     fn interrupt(&self) -> Option<Arc<AtomicBool>> {
-        None
+        Some(interrupt::flag())
     }
 
     fn run<N: Networks>(&self, networks: &mut N, monitor: &Arc<Monitor>) -> u8 {
+        interrupt::flag();
         let root = networks.bootstrap().rank() == Rank(0);
         let outcome = match networks.variants() {
             &[variant] => {
@@ -188,10 +151,21 @@ impl StudyRequest {
         if let Support::No(reason) = transport.capabilities().of(Operation::TwoSided) {
             return Err(Error::Setup(format!("studies need messages, which are not supported here: {reason}")));
         }
-        let models = measure(bootstrap, transport, &nodes, &decision, monitor)?;
+        let interrupt = interrupt::flag();
+        let control = Control { monitor, interrupt: &interrupt };
+        let studied = decision.study.measure(bootstrap, transport, &nodes, decision.seed, control)?;
+        // Nobody leaves while another may still need an answer.
+        bootstrap.barrier()?;
         if !root {
             return Ok(0);
         }
+        let note = studied.note();
+        let Studied { models: Some(models), .. } = studied else {
+            // The user knows why; what there is to know is that no file was written.
+            eprintln!("tailback: {}: there is nothing to show", note.unwrap_or_default());
+            return Ok(2);
+        };
+        note.iter().for_each(|note| self.say(note));
         let run = Run {
             transport: TransportFacts::of(transport.describe(), threshold),
             tests: Vec::new(),
@@ -207,11 +181,7 @@ impl StudyRequest {
         let file = ResultFile {
             schema_version: result::SCHEMA_VERSION,
             build: Build::this(),
-            command: match decision.study {
-                Study::MaxRate(_) => Command::Maxrate,
-                Study::Contention(_) => Command::Contention,
-                Study::Beff(_) => Command::Beff,
-            },
+            command: decision.study.command(),
             started,
             duration_s: clock.elapsed().as_secs_f64(),
             seed: decision.seed,
@@ -226,8 +196,8 @@ impl StudyRequest {
             runs: vec![run],
             lab: None,
             models: Some(models),
-            notes: Vec::new(),
-            interrupted: false,
+            interrupted: note.is_some(),
+            notes: note.into_iter().collect(),
             imported: None,
         };
         Ok(self.show(&file))
@@ -253,7 +223,7 @@ impl StudyRequest {
             _ => Ok(()),
         };
         let problems = [printed.map(drop), kept, drawn].into_iter().filter_map(Result::err);
-        problems.fold(0, |_, problem| self.fail(&problem))
+        problems.fold(if file.interrupted { 2 } else { 0 }, |_, problem| self.fail(&problem))
     }
 
     /// Tells why it could not be done, and gives the exit code.
@@ -261,69 +231,4 @@ impl StudyRequest {
         eprintln!("tailback: error: {problem}");
         2
     }
-}
-
-fn measure<B: Bootstrap, T: Transport>(
-    bootstrap: &mut B,
-    transport: &mut T,
-    nodes: &Nodes,
-    decision: &Decision,
-    monitor: &Monitor,
-) -> tailback_transport::Result<ModelResults> {
-    let mut models = ModelResults::default();
-    match &decision.study {
-        Study::MaxRate(settings) => {
-            let observations = maxrate::measure(bootstrap, transport, nodes, settings, monitor)?;
-            models.maxrate = Some(fitted(settings, observations));
-        }
-        Study::Contention(study) => {
-            let counts = (study.bytes as usize, study.repetitions);
-            let mut bench = contention::Bench::new(bootstrap, transport, nodes, counts, monitor)?;
-            let mut graphs = Vec::new();
-            for (name, graph) in study.graphs() {
-                let reference = bench.reference(&graph)?;
-                let measured = bench.graph(&graph, reference)?;
-                let mut result = predicted(name, &graph, study.model, reference);
-                for (at, edge) in result.edges.iter_mut().enumerate() {
-                    edge.measured_s = Some(measured.seconds[at]);
-                    edge.measured_penalty = measured.penalties[at];
-                }
-                graphs.push(result);
-            }
-            models.contention = Some(ContentionResult { bytes: study.bytes, model: study.model, graphs });
-        }
-        Study::Beff(settings) => {
-            models.beff = Some(beff::measure(bootstrap, transport, settings, decision.seed, monitor)?);
-        }
-    }
-    Ok(models)
-}
-
-fn fitted(settings: &maxrate::Settings, observations: Vec<maxrate::Observation>) -> MaxRateResult {
-    // A lost packet's timeout is no property of a rate: medians keep it out of the fits.
-    let medians = maxrate::medians(&observations);
-    let regime = |sizes: Vec<usize>| {
-        let within = |seen: &&maxrate::Observation| sizes.binary_search(&seen.bytes).is_ok();
-        let seen: Vec<maxrate::Observation> = medians.iter().filter(within).copied().collect();
-        let fits = maxrate::Model::ALL.iter().filter_map(|&model| maxrate::fit(model, settings.weighting, &seen));
-        let fits: Vec<FitResult> = fits.map(|fit| FitResult::from(&fit)).collect();
-        let (smallest_bytes, largest_bytes) = (sizes[0], sizes[sizes.len() - 1]);
-        RegimeResult { smallest_bytes, largest_bytes, fits }
-    };
-    let regimes = maxrate::regimes(&medians).into_iter().map(regime).collect();
-    MaxRateResult { settings: settings.clone(), observations, regimes }
-}
-
-fn predicted(name: &str, graph: &contention::Graph, model: contention::Model, reference_s: f64) -> GraphResult {
-    let prediction = contention::predict(graph, model);
-    let edge = |(at, edge): (usize, &contention::Edge)| EdgeResult {
-        source: graph.node(edge.source).to_owned(),
-        destination: graph.node(edge.destination).to_owned(),
-        penalties: prediction.penalties_of(at),
-        predicted: prediction.times[at],
-        measured_s: None,
-        measured_penalty: None,
-    };
-    let edges = graph.edges().iter().enumerate().map(edge).collect();
-    GraphResult { name: name.to_owned(), reference_s, edges }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Cell, Verdict};
 use crate::models::maxrate::Model;
 use crate::result::{ContentionResult, Estimate, FitResult, MaxRateResult, ResultFile};
-use crate::stats::{Factor, Interval, t95};
+use crate::stats::{Factor, Interval, Spread};
 
 /// Said where verdicts on such figures are shown.
 pub const FIGURES_TEST: &str =
@@ -89,11 +89,12 @@ pub(super) fn of_study(file: &ResultFile) -> Vec<Figure> {
     let Some(models) = &file.models else { return Vec::new() };
     let mut all = models.maxrate.as_ref().map(maxrate).unwrap_or_default();
     all.extend(models.contention.iter().flat_map(contention));
-    for (ours, theirs, value) in models.beff.iter().flat_map(crate::models::beff::Beff::figures) {
+    for of in models.beff.iter().flat_map(crate::models::beff::Beff::figures) {
+        let crate::models::beff::Figure { ours, theirs, value, interval } = of;
         let (name, unit) = ours.rsplit_once(", ").unwrap_or((ours, ""));
         let good = if unit == "us" { Good::Less } else { Good::More };
         let group = "HPC Challenge latency and bandwidth".to_owned();
-        all.push(Figure { group, name: format!("{name} ({theirs})"), unit, value, interval: None, good });
+        all.push(Figure { group, name: format!("{name} ({theirs})"), unit, value, interval, good });
     }
     all
 }
@@ -123,36 +124,25 @@ fn maxrate(result: &MaxRateResult) -> Vec<Figure> {
     let Some(&bytes) = result.sizes().last() else { return all };
     for pairs in result.pairs() {
         let seen = result.observations.iter().filter(|seen| (seen.pairs, seen.bytes) == (pairs, bytes));
-        let mut rates: Vec<f64> = seen.map(|seen| seen.rate() * 1e-6).collect();
-        rates.sort_by(f64::total_cmp);
-        let Some(&value) = rates.get(rates.len() / 2) else { continue };
+        let rates: Vec<f64> = seen.map(|seen| seen.rate() * 1e-6).collect();
+        // The mean that Student's t on logarithms is about, not a median beside it.
+        let Some(spread) = Spread::of(&rates) else { continue };
         let group = format!("Measured aggregate rate, {}", tailback_transport::Bytes(bytes as u64));
         let name = if pairs == 1 { "1 pair".into() } else { format!("{pairs} pairs") };
-        all.push(Figure { group, name, unit: "MB/s", value, interval: spread(&rates, value), good: Good::More });
+        let (value, interval) = (spread.factor, spread.interval);
+        all.push(Figure { group, name, unit: "MB/s", value, interval, good: Good::More });
     }
     all
-}
-
-/// An interval around the median from the repetitions' own spread; none with fewer than four.
-fn spread(values: &[f64], middle: f64) -> Option<Interval> {
-    if values.len() < 4 || values.iter().any(|value| *value <= 0.0 || !value.is_finite()) {
-        return None;
-    }
-    let count = values.len() as f64;
-    let mean = values.iter().map(|value| value.ln()).sum::<f64>() / count;
-    let variance = values.iter().map(|value| (value.ln() - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    let apart = (t95(count - 1.0) * (variance / count).sqrt()).exp();
-    Some(Interval { low: middle / apart, high: middle * apart })
 }
 
 fn contention(result: &ContentionResult) -> Vec<Figure> {
     let mut all = Vec::new();
     for graph in &result.graphs {
         let group = format!("Contention graph {}", graph.name);
-        let mut figure = |name: String, unit, value| {
-            all.push(Figure { group: group.clone(), name, unit, value, interval: None, good: Good::Less });
+        let mut figure = |name: String, unit, value, interval| {
+            all.push(Figure { group: group.clone(), name, unit, value, interval, good: Good::Less });
         };
-        figure("time without contention, T_ref".into(), "s", graph.reference_s);
+        figure("time without contention, T_ref".into(), "s", graph.reference_s, graph.reference_interval);
         for (at, edge) in graph.edges.iter().enumerate() {
             let (source, destination) = (&edge.source, &edge.destination);
             let same =
@@ -160,7 +150,9 @@ fn contention(result: &ContentionResult) -> Vec<Figure> {
             let twins = graph.edges[..at].iter().filter(same).count();
             let number = if twins > 0 { format!(" #{}", twins + 1) } else { String::new() };
             if let Some(seconds) = edge.measured_s {
-                figure(format!("{source}>{destination}{number}, measured"), "T_ref", seconds / graph.reference_s);
+                let (name, multiple) =
+                    (format!("{source}>{destination}{number}, measured"), seconds / graph.reference_s);
+                figure(name, "T_ref", multiple, edge.multiple_interval);
             }
         }
     }
@@ -170,6 +162,7 @@ fn contention(result: &ContentionResult) -> Vec<Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::models::maxrate::{Observation, Settings, Weighting};
 
     fn figure(value: f64, half: Option<f64>, good: Good) -> Figure {
         let interval = half.map(|half| Interval { low: value / half, high: value * half });
@@ -193,10 +186,29 @@ mod tests {
         assert_eq!(verdict(figure(10.0, None, Good::Neither), figure(5.0, None, Good::Neither)), (None, None));
     }
 
+    fn rates(seconds: &[f64]) -> Vec<Figure> {
+        let observations = seconds.iter().map(|&seconds| Observation { pairs: 2, bytes: 1_000_000, seconds });
+        let settings = Settings {
+            largest: 1_000_000,
+            most_pairs: None,
+            repetitions: seconds.len(),
+            iterations: 1,
+            one_way: false,
+            weighting: Weighting::InverseSize,
+        };
+        maxrate(&MaxRateResult { settings, observations: observations.collect(), regimes: Vec::new() })
+    }
+
     #[test]
-    fn repetitions_give_an_interval_when_there_are_enough() {
-        assert_eq!(spread(&[1.0, 2.0, 3.0], 2.0), None);
-        let interval = spread(&[9.0, 10.0, 10.0, 11.0], 10.0).unwrap();
-        assert!(interval.low > 8.0 && interval.high < 12.5 && !interval.excludes(10.0), "{interval:?}");
+    fn measured_rates_are_geometric_means_with_students_interval_when_there_are_enough() {
+        let found = rates(&[1.0, 2.0, 4.0]).remove(0);
+        assert!((found.value - 1.0).abs() < 1e-9, "{found:?}");
+        let half = 4.302_652_73 * 2f64.ln() / 3f64.sqrt();
+        assert!((found.interval.unwrap().high.ln() / half - 1.0).abs() < 1e-6, "{found:?}");
+        assert_eq!(rates(&[1.0, 2.0]).remove(0).interval, None);
+        // Not 2.0 from some count on: t of 11 degrees of freedom is 2.201.
+        let many = rates(&[1.0, 4.0].repeat(6)).remove(0);
+        let half = 2.200_985_16 * (12f64 / 11.0).sqrt() * 2f64.ln() / 12f64.sqrt();
+        assert!(((many.interval.unwrap().high / many.value).ln() / half - 1.0).abs() < 1e-6, "{many:?}");
     }
 }

@@ -16,3 +16,4 @@ pub use pairs::sample_pairs;
 pub use policy::{Placement, Policy};
 pub use ring::{Neighbours, natural_ring, random_rings};
 pub use roles::{Layout, LayoutError, Role, Split};
+pub use shuffle::order;

@@ -10,7 +10,12 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 pub(super) enum Stream {
     Roles,
     Pairs,
-    Ring { slice: u32, ring: u32 },
+    /// The order of measurements; each draw of it has a number.
+    Order(u64),
+    Ring {
+        slice: u32,
+        ring: u32,
+    },
 }
 
 pub(super) fn stream(seed: u64, stream: Stream) -> ChaCha8Rng {
@@ -18,6 +23,7 @@ pub(super) fn stream(seed: u64, stream: Stream) -> ChaCha8Rng {
     rng.set_stream(match stream {
         Stream::Roles => 0,
         Stream::Pairs => 1,
+        Stream::Order(number) => (1 << 62) | (number & ((1 << 62) - 1)),
         Stream::Ring { slice, ring } => (1 << 63) | (u64::from(slice) << 31) | u64::from(ring),
     });
     rng
@@ -28,6 +34,13 @@ pub(super) fn shuffle<T>(items: &mut [T], rng: &mut ChaCha8Rng) {
         let bound = u32::try_from(last + 1).expect("fewer than 2^32 items");
         items.swap(last, below(rng, bound) as usize);
     }
+}
+
+/// The numbers below `count` in an order that `seed` and the `number` of the draw decide: the same on every rank.
+pub fn order(seed: u64, number: u64, count: usize) -> Vec<usize> {
+    let mut items: Vec<usize> = (0..count).collect();
+    shuffle(&mut items, &mut stream(seed, Stream::Order(number)));
+    items
 }
 
 /// A uniform draw from 0..bound, without modulo bias.
@@ -50,6 +63,17 @@ mod tests {
         let mut items: Vec<u32> = (0..10).collect();
         shuffle(&mut items, &mut stream(42, Stream::Roles));
         assert_eq!(items, [0, 5, 3, 7, 9, 4, 8, 1, 6, 2], "changing this breaks the seeds in users' result files");
+    }
+
+    #[test]
+    fn orders_hold_every_number_and_differ_by_seed_and_draw() {
+        let mut sorted = order(1, 0, 50);
+        assert_eq!(order(1, 0, 10), [3, 2, 7, 5, 8, 9, 4, 6, 0, 1], "seeds in result files keep their meaning");
+        assert_ne!(sorted, order(2, 0, 50));
+        assert_ne!(sorted, order(1, 1, 50));
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..50).collect::<Vec<_>>());
+        assert!(order(1, 0, 0).is_empty());
     }
 
     #[test]

@@ -2,14 +2,46 @@
 //!
 //! Ranks of the group are ranks of the job, so that a message about wrong data names the right ones.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tailback_transport::{Bootstrap, Error, Group, Nanos, Rank, Result, Span, Tag, Transport};
+use tailback_transport::{Bootstrap, Error, Group, Monitor, Nanos, Rank, Result, Span, Tag, Transport};
 
 use crate::kernel::{check_pattern, fill_pattern};
 
 /// Untimed exchanges before a timed loop: connections are made, caches are warm.
 pub(super) const WARM_UP: usize = 2;
+
+/// What a study heeds between its steps.
+#[derive(Clone, Copy, Debug)]
+pub struct Control<'a> {
+    /// Told where the study is.
+    pub monitor: &'a Monitor,
+    /// Raised when the user wants it to end.
+    pub interrupt: &'a AtomicBool,
+}
+
+impl Control<'_> {
+    /// All ranks meet before a step; whether they take it. None does when any of them was interrupted: a signal may
+    /// reach some ranks sooner than others, and those that went on alone would wait for ever.
+    pub(super) fn goes_on<G: Group>(&self, group: &mut G) -> Result<bool> {
+        let interrupted = u64::from(self.interrupt.load(Ordering::Relaxed));
+        self.monitor.wait();
+        group.start_agreement([interrupted, 0, 0, 0])?;
+        let agreed = group.wait_agreement()?;
+        self.monitor.tick();
+        Ok(agreed[0] == 0)
+    }
+}
+
+/// What a study found, and how many of its repetitions were complete: fewer than asked for when it was interrupted.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Repeated<V> {
+    pub found: V,
+    pub complete: usize,
+}
 
 /// All ranks, each with a segment of [sent | received], `bytes` each, and once more received when `sides` is 2.
 pub(super) fn everyone<B: Bootstrap, T: Transport>(
@@ -96,6 +128,12 @@ pub(super) fn share<B: Bootstrap, V: Serialize + DeserializeOwned>(bootstrap: &m
     let mine = serde_json::to_vec(mine).expect("plain data");
     let all = bootstrap.allgather(&mine)?;
     Ok(all.iter().map(|bytes| serde_json::from_slice(bytes).expect("every rank sends the same form")).collect())
+}
+
+/// The geometric mean; 1 of nothing.
+pub(super) fn geometric_mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0u32), |(sum, count), value| (sum + value.ln(), count + 1));
+    (sum / f64::from(count.max(1))).exp()
 }
 
 /// The middle of the values; none when there are none.

@@ -7,3 +7,5 @@ pub mod beff;
 pub mod contention;
 pub mod maxrate;
 mod measure;
+
+pub use measure::{Control, Repeated};

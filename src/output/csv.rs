@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::engine::Phase;
 use crate::result::{CongestorLoad, ModelResults, Printed, ResultFile, Run, Test};
-use crate::stats::{Statistic, Summary};
+use crate::stats::{Interval, Statistic, Summary};
 
 const HEADER: &str = "transport,protocol,phase,role,kernel,while,bytes,unit,samples,passes,wall_s,avg,mean,best,p50,p90,p99,p999,worst,\
 impact_avg,impact_p50,impact_p90,impact_p99,impact_p999,delivered_bytes,delivered_mib_per_s,time_p50,time_p75,time_p90,\
@@ -105,14 +105,16 @@ fn study(models: &ModelResults) -> String {
         }
     }
     if let Some(contention) = &models.contention {
-        out += "graph,source,destination,reference_s,predicted_s,measured_s,predicted_penalty,measured_penalty\n";
+        out += "graph,source,destination,reference_s,predicted_s,measured_s,predicted_penalty,measured_penalty,\
+                measured_penalty_low,measured_penalty_high\n";
         let known = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
         for graph in &contention.graphs {
             for edge in &graph.edges {
                 let (name, source, destination) = (&graph.name, &edge.source, &edge.destination);
+                let (low, high) = bounds(edge.penalty_interval);
                 let _ = writeln!(
                     out,
-                    "{},{},{},{},{},{},{},{}",
+                    "{},{},{},{},{},{},{},{},{low},{high}",
                     quoted(name),
                     quoted(source),
                     quoted(destination),
@@ -126,12 +128,17 @@ fn study(models: &ModelResults) -> String {
         }
     }
     if let Some(beff) = &models.beff {
-        out += "figure,hpcc,value\n";
-        for (ours, theirs, value) in beff.figures() {
-            let _ = writeln!(out, "{},{theirs},{value}", quoted(ours));
+        out += "figure,hpcc,value,low,high\n";
+        for figure in beff.figures() {
+            let (low, high) = bounds(figure.interval);
+            let _ = writeln!(out, "{},{},{},{low},{high}", quoted(figure.ours), figure.theirs, figure.value);
         }
     }
     out
+}
+
+fn bounds(interval: Option<Interval>) -> (String, String) {
+    interval.map_or_else(Default::default, |of| (of.low.to_string(), of.high.to_string()))
 }
 
 /// A field that may hold commas and quotes.

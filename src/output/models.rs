@@ -10,7 +10,7 @@ use super::maxrate::maxrate;
 use crate::models::beff::Beff;
 use crate::models::contention;
 use crate::result::{self, ContentionResult, GraphResult, ResultFile};
-use crate::text::{Table, figure, percent};
+use crate::text::{Table, figure, percent, within};
 
 /// The tables of a study.
 pub fn study(file: &ResultFile) -> String {
@@ -30,6 +30,9 @@ pub fn study(file: &ResultFile) -> String {
     out += &models.maxrate.as_ref().map(maxrate).unwrap_or_default();
     out += &models.contention.as_ref().map(contention).unwrap_or_default();
     out += &models.beff.as_ref().map(beff).unwrap_or_default();
+    if file.interrupted {
+        out += "\nInterrupted: what was not complete is left out.\n";
+    }
     out
 }
 
@@ -39,11 +42,12 @@ pub fn contention(result: &ContentionResult) -> String {
     for graph in &result.graphs {
         let _ = writeln!(
             out,
-            "Contention graph {}: {} edges, {} a message, T_ref {:.6} s",
+            "Contention graph {}: {} edges, {} a message, T_ref {} s{}",
             graph.name,
             graph.edges.len(),
             Bytes(result.bytes),
-            graph.reference_s
+            within(graph.reference_s, graph.reference_interval, |seconds| format!("{seconds:.6}")),
+            if graph.reference_interval.is_some() { " (95% intervals)" } else { "" }
         );
         let measured = graph.edges.iter().any(|edge| edge.measured_s.is_some());
         let mut header = vec!["edge", "penalty by step", "predicted s", "in T_ref"];
@@ -60,9 +64,11 @@ pub fn contention(result: &ContentionResult) -> String {
                 format!("{:.3}", edge.predicted),
             ];
             if let (Some(seconds), Some(error)) = (edge.measured_s, edge.error(graph.reference_s)) {
-                let penalty = edge.measured_penalty.map_or_else(|| "-".into(), |penalty| format!("{penalty:.3}"));
+                let penalty = |value| within(value, edge.penalty_interval, |value| format!("{value:.3}"));
                 let multiple = format!("{:.3}", seconds / graph.reference_s);
-                cells.extend([format!("{seconds:.6}"), multiple, penalty, percent(error)]);
+                let penalty = edge.measured_penalty.map_or_else(|| "-".into(), penalty);
+                let error = within(error, edge.error_interval(), percent);
+                cells.extend([format!("{seconds:.6}"), multiple, penalty, error]);
             }
             table.row(cells);
         }
@@ -124,19 +130,23 @@ pub fn draw(path: &Path, graph: &GraphResult) -> Result<(), String> {
 
 fn beff(result: &Beff) -> String {
     let mut table = Table::new(["figure", "value", "HPCC's name"]);
-    for (ours, theirs, value) in result.figures() {
-        table.row([ours.to_owned(), figure(value), theirs.to_owned()]);
+    for of in result.figures() {
+        table.row([of.ours.to_owned(), within(of.value, of.interval, figure), of.theirs.to_owned()]);
     }
     let mut ratios = Table::new(["bandwidth ratio", "value"]);
     for (name, value) in result.ratios() {
         ratios.row([name.to_owned(), figure(value)]);
     }
+    let repetitions = result.complete_repetitions.unwrap_or(1);
+    let times = if repetitions == 1 { "once".into() } else { format!("{repetitions} times") };
+    let intervals = if result.intervals.is_empty() { "" } else { ", with 95% intervals" };
     format!(
-        "HPC Challenge latency ({}) and bandwidth ({}), {} pairs, {} random rings; received data was checked\n{}\n{}",
+        "HPC Challenge latency ({}) and bandwidth ({}), {} pairs {times}, {} random rings{intervals}; received data was \
+         checked\n{}\n{}",
         Bytes(result.settings.latency_bytes as u64),
         Bytes(result.settings.bandwidth_bytes as u64),
         result.pairs,
-        result.settings.rings,
+        result.random_rings.unwrap_or(result.settings.rings),
         table.render(),
         ratios.render()
     )

@@ -9,7 +9,7 @@ use crate::models::beff::Beff;
 use crate::models::maxrate::{Model, medians};
 use crate::output::{answer, estimate};
 use crate::result::{ContentionResult, EdgeResult, LabRecord, MaxRateResult, RegimeResult, ResultFile};
-use crate::text::{figure, percent};
+use crate::text::{figure, percent, within};
 
 /// Graphs that are drawn; a sweep over hundreds of random ones is for the tables.
 const MOST_GRAPHS: usize = 12;
@@ -70,8 +70,11 @@ pub(super) fn tables(name: &str, file: &ResultFile) -> Vec<HtmlTable> {
     }
     all.extend(models.contention.iter().flat_map(|of| edges(name, of)));
     if let Some(beff) = &models.beff {
-        let mut table = HtmlTable::new(&format!("{name}: figures"), ["figure", "value", "HPCC's name"]);
-        beff.figures().iter().for_each(|(ours, theirs, value)| table.row([*ours, &figure(*value), *theirs]));
+        let mut table =
+            HtmlTable::new(&format!("{name}: figures, with 95% intervals"), ["figure", "value", "HPCC's name"]);
+        for of in beff.figures() {
+            table.row([of.ours, &within(of.value, of.interval, figure), of.theirs]);
+        }
         let mut ratios = HtmlTable::new(&format!("{name}: bandwidth ratios"), ["ratio", "value"]);
         beff.ratios().iter().for_each(|(of, value)| ratios.row([*of, &figure(*value)]));
         all.extend([table, ratios]);
@@ -127,28 +130,31 @@ fn cells(name: &str, result: &MaxRateResult) -> HtmlTable {
 fn edges(name: &str, result: &ContentionResult) -> Vec<HtmlTable> {
     let header =
         ["edge", "penalty by step", "predicted s", "in T_ref", "measured s", "in T_ref", "measured penalty", "error %"];
-    let known =
-        |value: Option<f64>, digits: usize| value.map_or_else(|| "–".into(), |value| format!("{value:.digits$}"));
     let table = |graph: &crate::result::GraphResult| {
         let caption = format!(
-            "{name}: {}, {} a message, contention-free time T_ref {:.6} s",
+            "{name}: {}, {} a message, contention-free time T_ref {} s, with 95% intervals",
             graph.name,
             Bytes(result.bytes),
-            graph.reference_s
+            within(graph.reference_s, graph.reference_interval, |seconds| format!("{seconds:.6}"))
         );
         let mut table = HtmlTable::new(&caption, header);
         for edge in &graph.edges {
-            let EdgeResult { source, destination, penalties, predicted, measured_s, measured_penalty } = edge;
+            let EdgeResult { source, destination, penalties, predicted, measured_s, measured_penalty, .. } = edge;
+            let multiple = measured_s.map(|seconds| seconds / graph.reference_s);
+            let three = |value: f64| format!("{value:.3}");
+            let with =
+                |value: Option<f64>, interval| value.map_or_else(|| "–".into(), |value| within(value, interval, three));
             let steps: Vec<String> = penalties.iter().map(|penalty| format!("{penalty:.3}")).collect();
             table.row([
                 format!("{source}>{destination}"),
                 steps.join(" "),
                 format!("{:.6}", predicted * graph.reference_s),
                 format!("{predicted:.3}"),
-                known(*measured_s, 6),
-                known(measured_s.map(|seconds| seconds / graph.reference_s), 3),
-                known(*measured_penalty, 3),
-                edge.error(graph.reference_s).map_or_else(|| "–".into(), percent),
+                measured_s.map_or_else(|| "–".into(), |seconds| format!("{seconds:.6}")),
+                with(multiple, edge.multiple_interval),
+                with(*measured_penalty, edge.penalty_interval),
+                edge.error(graph.reference_s)
+                    .map_or_else(|| "–".into(), |error| within(error, edge.error_interval(), percent)),
             ]);
         }
         table

@@ -9,6 +9,7 @@ use crate::result::{
     Command, ContentionResult, EdgeResult, FitResult, GraphResult, LabRecord, MaxRateResult, ModelResults,
     PhaseCounters, RegimeResult, ResultFile, synthetic,
 };
+use crate::stats::Interval;
 
 fn files(count: usize) -> Vec<(PathBuf, ResultFile)> {
     (0..count).map(|at| (format!("r{at}.json").into(), synthetic::file("tcp", None, 1.5 + at as f64))).collect()
@@ -149,9 +150,12 @@ fn study() -> ResultFile {
         penalties: vec![2.0],
         predicted: 2.0,
         measured_s: Some(0.021),
+        multiple_interval: Some(Interval { low: 1.9, high: 2.4 }),
         measured_penalty: Some(2.1),
+        penalty_interval: Some(Interval { low: 1.9, high: 2.4 }),
     };
-    let graph = |edges| GraphResult { name: "in".into(), reference_s: 0.01, edges };
+    let reference_interval = Some(Interval { low: 0.009, high: 0.011 });
+    let graph = |edges| GraphResult { name: "in".into(), reference_s: 0.01, reference_interval, edges };
     let spread = Spread { min: 1.0, avg: 2.0, max: 3.0 };
     let (latency_bytes, bandwidth_bytes, rings, pairs, latency_iterations, bandwidth_iterations) =
         (8, 2000, 1, 1, 1, 1);
@@ -176,16 +180,20 @@ fn study() -> ResultFile {
                 bandwidth_bytes,
                 rings,
                 pairs,
+                repetitions: 3,
                 latency_iterations,
                 bandwidth_iterations,
             },
             pairs: 1,
+            complete_repetitions: Some(3),
+            random_rings: Some(1),
             ping_pong_latency_us: spread,
             ping_pong_bandwidth_gb_per_s: spread,
             natural_ring_latency_us: 1.0,
             natural_ring_bandwidth_gb_per_s: 1.0,
             random_ring_latency_us: 1.0,
             random_ring_bandwidth_gb_per_s: 1.0,
+            intervals: [("MaxPingPongLatency_usec".to_owned(), Interval { low: 2.5, high: 3.6 })].into(),
         }),
     });
     file
@@ -197,9 +205,16 @@ fn studies_are_plotted_and_told() {
     let report = Report::new(&files, false);
     let html = report.html();
     check_nesting(&html);
-    for text in
-        ["for large messages: 3 (R_N / R_C = 2.50)", "R_N MB/s", "MaxPingPongLatency_usec", "Max-rate model, large"]
-    {
+    for text in [
+        "for large messages: 3 (R_N / R_C = 2.50)",
+        "R_N MB/s",
+        "MaxPingPongLatency_usec",
+        "Max-rate model, large",
+        "2.100 [1.900, 2.400]",
+        "-4.8 [-16.7, +5.3]",
+        "0.010000 [0.009000, 0.011000] s",
+        "3.000 [2.500, 3.600]",
+    ] {
         assert!(html.contains(text), "{text}");
     }
     // For each file: rates, three maps, two graphs with their times, errors by size, two of HPCC's.

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::models::{beff, contention, maxrate};
+use crate::stats::Interval;
 
 /// At most one of them is present: the command's own.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -22,7 +23,7 @@ pub struct ModelResults {
 pub struct MaxRateResult {
     /// What was asked for.
     pub settings: maxrate::Settings,
-    /// Everything measured.
+    /// Everything measured, in that order: repetition by repetition, each in an order that the seed decided.
     pub observations: Vec<maxrate::Observation>,
     /// Protocol regimes, by ascending message size.
     pub regimes: Vec<RegimeResult>,
@@ -137,7 +138,7 @@ pub struct ContentionResult {
     pub bytes: u64,
     /// Which reading of the penalty rules made the predictions.
     pub model: contention::Model,
-    /// The graphs, in the order measured.
+    /// The graphs, in the order asked for; the seed decided in which they were measured.
     pub graphs: Vec<GraphResult>,
 }
 
@@ -148,6 +149,9 @@ pub struct GraphResult {
     pub name: String,
     /// Time of one message without contention.
     pub reference_s: f64,
+    /// Its 95% interval over the repetitions; absent when there are fewer than three.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference_interval: Option<Interval>,
     /// Its messages.
     pub edges: Vec<EdgeResult>,
 }
@@ -165,13 +169,26 @@ pub struct EdgeResult {
     pub predicted: f64,
     /// Measured time in seconds; absent when nothing was measured.
     pub measured_s: Option<f64>,
+    /// 95% interval of the measured time in multiples of the contention-free time, over the repetitions; absent when
+    /// there are fewer than three.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub multiple_interval: Option<Interval>,
     /// Penalty of the first step solved back from measured times; absent where they cannot tell.
     pub measured_penalty: Option<f64>,
+    /// Its 95% interval, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub penalty_interval: Option<Interval>,
 }
 
 impl EdgeResult {
     /// Relative error of the prediction: positive when it says longer than measured.
     pub fn error(&self, reference_s: f64) -> Option<f64> {
         self.measured_s.map(|measured| self.predicted * reference_s / measured - 1.0)
+    }
+
+    /// The 95% interval of that error.
+    pub fn error_interval(&self) -> Option<Interval> {
+        let Interval { low, high } = self.multiple_interval.filter(|of| of.low > 0.0)?;
+        Some(Interval { low: self.predicted / high - 1.0, high: self.predicted / low - 1.0 })
     }
 }

@@ -5,5 +5,5 @@ mod number;
 mod table;
 
 pub use markup::escape;
-pub use number::{factor, figure, percent, with_interval};
+pub use number::{factor, figure, percent, with_interval, within};
 pub use table::Table;

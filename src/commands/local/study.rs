@@ -1,13 +1,18 @@
 //! Studies without a launcher: on the hosts of an emulated cluster, or as plain local ranks.
 
+use std::time::Duration;
+
 use tailback_tcp::launch::{self, LaunchOptions};
 
 use super::place::outside_lab;
-use super::ranks::{GRACE, exit_code, on_hosts, this_command};
+use super::ranks::{exit_code, on_hosts, this_command};
 use super::scratch::{self, Scratch};
 use crate::commands::StudyRequest;
 use crate::lab::{self, Lab, LabSpec};
 use crate::result::{self, LabRecord, PhaseCounters};
+
+/// How long ranks have to end in order after Ctrl-C: longer than the longest step takes over an emulated network.
+const GRACE: Duration = Duration::from_secs(30);
 
 /// Runs a study on this machine, on as many nodes and ranks as it needs.
 pub(in crate::commands) fn run_study(request: &StudyRequest) -> Result<u8, String> {
@@ -66,11 +71,12 @@ fn measure(request: &StudyRequest, lab: &Lab, ranks: usize, per_node: usize) -> 
     let scratch = Scratch::new()?;
     let handed_over = scratch.path("study.json");
     let hosts = (0..ranks).map(|rank| &lab.hosts()[rank / per_node]);
-    let options = on_hosts(lab, hosts, this_command()?, &handed_over);
+    let mut options = on_hosts(lab, hosts, this_command()?, &handed_over);
+    options.grace = GRACE;
     let before = lab.counters().map_err(|error| error.to_string())?;
     let code = exit_code(launch::run(&options))?;
     let mut file = match result::read(&handed_over) {
-        Ok(file) if code == 0 => file,
+        Ok(file) if code == 0 || file.interrupted => file,
         // The ranks have said why there is none.
         _ => return Ok(code.max(2)),
     };

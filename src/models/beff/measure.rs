@@ -1,115 +1,150 @@
 //! The measurements, on any transport.
+//!
+//! A repetition is a whole measurement: every pair, the natural ring, and its share of the random rings, for both sizes,
+//! in an order that the seed decides anew each time. What changes with time then falls on all figures alike.
 
-use tailback_transport::{Bootstrap, Error, Group, Monitor, Nanos, Rank, Result, Span, Tag, Transport};
+use tailback_transport::{Bootstrap, Error, Group, Rank, Result, Span, Tag, Transport};
 
-use super::{Beff, Settings, Spread};
-use crate::layout::{Neighbours, natural_ring, random_rings, sample_pairs};
-use crate::models::measure::{Side, WARM_UP, check, everyone, forget, ping_pong, share};
+use super::figures::{Size, Step, Timed, What, figures};
+use super::{Beff, Settings};
+use crate::layout::{Neighbours, natural_ring, order, random_rings, sample_pairs};
+use crate::models::measure::{Control, Repeated, Side, WARM_UP, check, everyone, forget, ping_pong, share};
 
 /// A ring is measured so often, and the fastest counts.
 const ATTEMPTS: usize = 3;
 
-/// Measures everything. Collective; every rank gets the figures.
+/// Measures everything. Collective; every rank gets the figures of the repetitions that were complete, if any was.
 pub fn measure<B: Bootstrap, T: Transport>(
     bootstrap: &mut B,
     transport: &mut T,
     settings: &Settings,
     seed: u64,
-    monitor: &Monitor,
-) -> Result<Beff> {
+    control: Control<'_>,
+) -> Result<Repeated<Option<Beff>>> {
     let (me, size) = (bootstrap.rank(), bootstrap.size());
     if size < 2 {
         return Err(Error::Setup("beff needs at least 2 ranks: give -n N".into()));
     }
-    let largest = settings.latency_bytes.max(settings.bandwidth_bytes);
-    let mut group = everyone(bootstrap, transport, largest, 2)?;
-    let pairs = sample_pairs(seed, size, settings.pairs);
-    let rings = random_rings(seed, 0, size, me, settings.rings);
-    let natural = natural_ring(size, me);
-
-    let mut measured = |bytes: usize, iterations: usize| {
-        monitor.enter(&format!("ping-pong, {bytes} B"));
-        let one_way = all_pairs(bootstrap, &mut group, &pairs, (bytes, largest), iterations, monitor)?;
-        monitor.enter(&format!("rings, {bytes} B"));
-        let mut ring = |neighbours| {
-            monitor.tick();
-            let mine = fastest(&mut group, neighbours, (bytes, largest), iterations)?;
-            let slowest = share(bootstrap, &mine)?.into_iter().max().unwrap_or_default();
-            Ok(slowest as f64 * 1e-9)
-        };
-        let natural = ring(natural)?;
-        let random: Vec<f64> = rings.iter().map(|&neighbours| ring(neighbours)).collect::<Result<_>>()?;
-        Ok::<_, Error>((one_way, natural, random))
+    let received = settings.latency_bytes.max(settings.bandwidth_bytes);
+    let mut bench = Bench {
+        group: everyone(bootstrap, transport, received, 2)?,
+        settings,
+        pairs: sample_pairs(seed, size, settings.pairs.max(1)),
+        natural: natural_ring(size, me),
+        rings: random_rings(seed, 0, size, me, settings.rings.max(1)),
+        received,
+        control,
     };
-    let (one_way, natural_time, random_times) = measured(settings.latency_bytes, settings.latency_iterations)?;
-    let bytes = settings.bandwidth_bytes;
-    let (transfers, natural_transfer, random_transfers) = measured(bytes, settings.bandwidth_iterations)?;
-    let rate = |seconds: f64| bytes as f64 / seconds * 1e-9;
-    Ok(Beff {
-        settings: settings.clone(),
-        pairs: pairs.len(),
-        ping_pong_latency_us: spread(one_way.iter().map(|seconds| seconds * 1e6)),
-        ping_pong_bandwidth_gb_per_s: spread(transfers.iter().map(|&seconds| rate(seconds))),
-        // An exchange moves two messages each way past a process: half its time is one message's.
-        natural_ring_latency_us: natural_time / 2.0 * 1e6,
-        natural_ring_bandwidth_gb_per_s: rate(natural_transfer / 2.0),
-        random_ring_latency_us: geometric_mean(random_times.iter().map(|seconds| seconds / 2.0 * 1e6)),
-        random_ring_bandwidth_gb_per_s: geometric_mean(random_transfers.iter().map(|seconds| rate(seconds / 2.0))),
-    })
-}
-
-/// One pair after the other, all other ranks waiting; the one-way time of each in seconds, on every rank.
-fn all_pairs<B: Bootstrap, G: Group>(
-    bootstrap: &mut B,
-    group: &mut G,
-    pairs: &[(Rank, Rank)],
-    place: (usize, usize),
-    iterations: usize,
-    monitor: &Monitor,
-) -> Result<Vec<f64>> {
-    let me = group.rank();
-    let mut mine: Vec<(usize, u64)> = Vec::new();
-    for (at, &(first, second)) in pairs.iter().enumerate() {
-        group.barrier()?;
-        monitor.tick();
-        if me == first {
-            mine.push((at, ping_pong(group, (second, Side::Serves), place, iterations)?.0));
-        } else if me == second {
-            ping_pong(group, (first, Side::Returns), place, iterations)?;
+    let mut repetitions: Vec<Vec<Timed>> = Vec::new();
+    for number in 0..settings.repetitions() {
+        control.monitor.enter(&format!("repetition {}", number + 1));
+        let steps = bench.steps(number);
+        let Some(mine) = bench.repetition(&steps, order(seed, number as u64, steps.len()))? else { break };
+        // A pair has one rank that timed it; of a ring the slowest counts.
+        let mut slowest = vec![1u64; steps.len()];
+        for times in share(bootstrap, &mine)? {
+            slowest.iter_mut().zip(times).for_each(|(slowest, time)| *slowest = time.max(*slowest));
         }
+        let timed = |(step, nanos): (Step, u64)| Timed { step, seconds: nanos as f64 * 1e-9 };
+        repetitions.push(steps.into_iter().zip(slowest).map(timed).collect());
     }
-    group.barrier()?;
-    let mut all: Vec<(usize, u64)> = share(bootstrap, &mine)?.into_iter().flatten().collect();
-    all.sort_unstable();
-    Ok(all.into_iter().map(|(_, nanos)| Nanos(nanos.max(1)).as_secs_f64()).collect())
+    let complete = repetitions.len();
+    let found = (complete > 0).then(|| figures(settings, bench.pairs.len(), &repetitions));
+    Ok(Repeated { found, complete })
 }
 
-/// This rank's time for one exchange in a ring, in ns: the faster of HPCC's two ways to write it.
-fn fastest<G: Group>(
+struct Bench<'a, G> {
+    group: G,
+    settings: &'a Settings,
+    pairs: Vec<(Rank, Rank)>,
+    natural: Neighbours,
+    rings: Vec<Neighbours>,
+    /// Where received data begins.
+    received: usize,
+    control: Control<'a>,
+}
+
+impl<G: Group> Bench<'_, G> {
+    /// What a repetition measures. Random rings are dealt to the repetitions in turn.
+    fn steps(&self, repetition: usize) -> Vec<Step> {
+        let rings = (repetition..self.rings.len()).step_by(self.settings.repetitions());
+        let all = (0..self.pairs.len()).map(What::Pair).chain([What::Natural]).chain(rings.map(What::Random));
+        all.flat_map(|what| [Size::Latency, Size::Bandwidth].map(|size| Step { what, size })).collect()
+    }
+
+    /// This rank's times in ns, 0 where it had no part; nothing when interrupted.
+    fn repetition(&mut self, steps: &[Step], order: Vec<usize>) -> Result<Option<Vec<u64>>> {
+        let mut mine = vec![0; steps.len()];
+        for at in order {
+            let Step { what, size } = steps[at];
+            let (bytes, iterations) = match size {
+                Size::Latency => (self.settings.latency_bytes, self.settings.latency_iterations),
+                Size::Bandwidth => (self.settings.bandwidth_bytes, self.settings.bandwidth_iterations),
+            };
+            let time = match what {
+                What::Pair(pair) => self.pair(pair, bytes, iterations)?,
+                What::Natural => self.ring(self.natural, bytes, iterations)?,
+                What::Random(ring) => self.ring(self.rings[ring], bytes, iterations)?,
+            };
+            let Some(time) = time else { return Ok(None) };
+            mine[at] = time;
+        }
+        self.group.barrier()?;
+        Ok(Some(mine))
+    }
+
+    /// One pair, all other ranks waiting; the time is the first one's.
+    fn pair(&mut self, pair: usize, bytes: usize, iterations: usize) -> Result<Option<u64>> {
+        if !self.control.goes_on(&mut self.group)? {
+            return Ok(None);
+        }
+        let (me, (first, second), place) = (self.group.rank(), self.pairs[pair], (bytes, self.received));
+        if me == first {
+            return Ok(Some(ping_pong(&mut self.group, (second, Side::Serves), place, iterations)?.0));
+        }
+        if me == second {
+            ping_pong(&mut self.group, (first, Side::Returns), place, iterations)?;
+        }
+        Ok(Some(0))
+    }
+
+    /// This rank's time for one exchange in a ring: the fastest attempt with the faster of HPCC's two ways to write it.
+    fn ring(&mut self, ring: Neighbours, bytes: usize, iterations: usize) -> Result<Option<u64>> {
+        let place = (bytes, self.received);
+        let mut best = u64::MAX;
+        for together in [true, false] {
+            for _ in 0..ATTEMPTS {
+                if !self.control.goes_on(&mut self.group)? {
+                    return Ok(None);
+                }
+                best = best.min(attempt(&mut self.group, ring, place, iterations, together)?);
+            }
+        }
+        Ok(Some(best))
+    }
+}
+
+/// The time of one exchange in a ring, in ns.
+fn attempt<G: Group>(
     group: &mut G,
     ring: Neighbours,
     (bytes, received): (usize, usize),
     iterations: usize,
+    together: bool,
 ) -> Result<u64> {
-    let mut best = u64::MAX;
-    for together in [true, false] {
-        for _ in 0..ATTEMPTS {
-            forget(group, received, 2 * bytes);
-            group.barrier()?;
-            let mut begin = group.now();
-            for round in 0..WARM_UP + iterations {
-                if round == WARM_UP {
-                    begin = group.now();
-                }
-                exchange(group, ring, (bytes, received), together)?;
-            }
-            let time = group.now().since(begin).0 / (iterations as u64).max(1);
-            check(group, ring.left, received, bytes)?;
-            check(group, ring.right, received + bytes, bytes)?;
-            best = best.min(time.max(1));
+    forget(group, received, 2 * bytes);
+    group.barrier()?;
+    let mut begin = group.now();
+    for round in 0..WARM_UP + iterations {
+        if round == WARM_UP {
+            begin = group.now();
         }
+        exchange(group, ring, (bytes, received), together)?;
     }
-    Ok(best)
+    let time = group.now().since(begin).0 / (iterations as u64).max(1);
+    check(group, ring.left, received, bytes)?;
+    check(group, ring.right, received + bytes, bytes)?;
+    Ok(time)
 }
 
 /// A message to and from each neighbour: all at once, or one direction after the other.
@@ -132,24 +167,12 @@ fn exchange<G: Group>(
     group.wait_all()
 }
 
-fn spread(values: impl Iterator<Item = f64>) -> Spread {
-    let values: Vec<f64> = values.collect();
-    Spread {
-        min: values.iter().copied().fold(f64::INFINITY, f64::min),
-        avg: values.iter().sum::<f64>() / values.len() as f64,
-        max: values.iter().copied().fold(0.0, f64::max),
-    }
-}
-
-fn geometric_mean(values: impl Iterator<Item = f64>) -> f64 {
-    let (sum, count) = values.fold((0.0, 0u32), |(sum, count), value| (sum + value.ln(), count + 1));
-    (sum / f64::from(count.max(1))).exp()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use tailback_transport::loopback::{Fault, Job, Transfer};
-    use tailback_transport::{Collective, Lane, Operation};
+    use tailback_transport::{Collective, Lane, Monitor, Operation};
 
     use super::*;
 
@@ -158,16 +181,24 @@ mod tests {
         Settings {
             latency_bytes: 8,
             bandwidth_bytes: 20_000,
-            rings: 3,
+            rings: 4,
             pairs: 4,
+            repetitions: 3,
             latency_iterations,
             bandwidth_iterations,
         }
     }
 
     fn run(job: Job) -> Result<Vec<Beff>> {
+        let found = interrupted(job, None)?;
+        Ok(found.into_iter().map(|found| found.found.expect("nobody interrupts")).collect())
+    }
+
+    fn interrupted(job: Job, by: Option<Rank>) -> Result<Vec<Repeated<Option<Beff>>>> {
         job.run(|mut bootstrap, raw| {
-            measure(&mut bootstrap, &mut Collective::new(raw), &settings(), 7, &Monitor::new())
+            let interrupt = AtomicBool::new(by == Some(bootstrap.rank()));
+            let control = Control { monitor: &Monitor::new(), interrupt: &interrupt };
+            measure(&mut bootstrap, &mut Collective::new(raw), &settings(), 7, control)
         })
     }
 
@@ -176,10 +207,19 @@ mod tests {
         let results = run(Job::new(5)).unwrap();
         assert!(results.windows(2).all(|pair| pair[0] == pair[1]));
         let found = &results[0];
-        assert_eq!(found.pairs, 4);
-        assert!(found.figures().iter().all(|(_, _, value)| value.is_finite() && *value > 0.0), "{found:?}");
+        assert_eq!((found.pairs, found.complete_repetitions, found.random_rings), (4, Some(3), Some(4)));
+        for figure in found.figures() {
+            let interval = figure.interval.expect("three repetitions have one");
+            assert!(figure.value > 0.0 && !interval.excludes(figure.value), "{figure:?}");
+        }
         let latency = found.ping_pong_latency_us;
         assert!(latency.min <= latency.avg && latency.avg <= latency.max);
+    }
+
+    #[test]
+    fn an_interrupt_of_one_rank_ends_all_of_them() {
+        let found = interrupted(Job::new(3), Some(Rank(1))).unwrap();
+        assert_eq!(found, vec![Repeated { found: None, complete: 0 }; 3]);
     }
 
     #[test]
@@ -209,10 +249,5 @@ mod tests {
                 "{message}"
             );
         }
-    }
-
-    #[test]
-    fn means_are_geometric() {
-        assert!((geometric_mean([1.0, 100.0].into_iter()) - 10.0).abs() < 1e-9);
     }
 }

@@ -3,12 +3,17 @@
 //! Figures carry HPCC's own names beside ours, so that results can be set side by side. Data is checked after every
 //! timed loop. After P. Luszczek et al., "Introduction to the HPC Challenge Benchmark Suite", sections 4 and 5.
 
+mod figures;
 mod measure;
+
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use measure::measure;
+
+use crate::stats::Interval;
 
 /// What is measured, how often.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::Args)]
@@ -20,18 +25,34 @@ pub struct Settings {
     /// Message size of bandwidths
     #[arg(long, value_name = "BYTES", default_value_t = 2_000_000)]
     pub bandwidth_bytes: usize,
-    /// Random rings
+    /// Random rings, dealt to the repetitions
     #[arg(long, value_name = "N", default_value_t = 30)]
     pub rings: usize,
     /// At most so many pairs for ping-pong, drawn with the seed when there are more
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub pairs: usize,
+    /// Measurements of every pair and of the natural ring; with three or more, figures have intervals
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[serde(default = "once")]
+    pub repetitions: usize,
     /// Timed round trips of a pair, and exchanges of a ring, for latencies
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub latency_iterations: usize,
     /// The same for bandwidths
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub bandwidth_iterations: usize,
+}
+
+/// As files of version 0.1 had it.
+fn once() -> usize {
+    1
+}
+
+impl Settings {
+    /// How often everything is measured: at least once.
+    pub fn repetitions(&self) -> usize {
+        self.repetitions.max(1)
+    }
 }
 
 /// Smallest, mean and largest over pairs.
@@ -50,6 +71,12 @@ pub struct Beff {
     pub settings: Settings,
     /// Pairs that played ping-pong.
     pub pairs: usize,
+    /// Repetitions that were complete; absent in files of version 0.1, which have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub complete_repetitions: Option<usize>,
+    /// Random rings that were measured in them; absent likewise, where it is as many as asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub random_rings: Option<usize>,
     pub ping_pong_latency_us: Spread,
     pub ping_pong_bandwidth_gb_per_s: Spread,
     pub natural_ring_latency_us: f64,
@@ -57,32 +84,48 @@ pub struct Beff {
     /// Geometric means over the random rings.
     pub random_ring_latency_us: f64,
     pub random_ring_bandwidth_gb_per_s: f64,
+    /// 95% intervals of figures by HPCC's names: over the repetitions, those of random rings over the rings. Absent for
+    /// fewer than three.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub intervals: BTreeMap<String, Interval>,
+}
+
+/// One of HPCC's figures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figure {
+    /// Our name, which ends with the unit.
+    pub ours: &'static str,
+    /// HPCC's name.
+    pub theirs: &'static str,
+    /// In microseconds or GB/s.
+    pub value: f64,
+    /// Its 95% interval, where there is one.
+    pub interval: Option<Interval>,
 }
 
 impl Beff {
-    /// (our name, HPCC's name, value), in HPCC's order.
-    pub fn figures(&self) -> [(&'static str, &'static str, f64); 10] {
+    /// In HPCC's order.
+    pub fn figures(&self) -> [Figure; 10] {
         let (latency, bandwidth) = (self.ping_pong_latency_us, self.ping_pong_bandwidth_gb_per_s);
+        let (natural, random) = (self.natural_ring_bandwidth_gb_per_s, self.random_ring_bandwidth_gb_per_s);
         [
             ("ping-pong latency, worst pair, us", "MaxPingPongLatency_usec", latency.max),
             ("random rings latency, us", "RandomlyOrderedRingLatency_usec", self.random_ring_latency_us),
             ("ping-pong bandwidth, worst pair, GB/s", "MinPingPongBandwidth_GBytes", bandwidth.min),
-            (
-                "natural ring bandwidth, GB/s",
-                "NaturallyOrderedRingBandwidth_GBytes",
-                self.natural_ring_bandwidth_gb_per_s,
-            ),
-            (
-                "random rings bandwidth, GB/s",
-                "RandomlyOrderedRingBandwidth_GBytes",
-                self.random_ring_bandwidth_gb_per_s,
-            ),
+            ("natural ring bandwidth, GB/s", "NaturallyOrderedRingBandwidth_GBytes", natural),
+            ("random rings bandwidth, GB/s", "RandomlyOrderedRingBandwidth_GBytes", random),
             ("ping-pong latency, best pair, us", "MinPingPongLatency_usec", latency.min),
             ("ping-pong latency, mean, us", "AvgPingPongLatency_usec", latency.avg),
             ("ping-pong bandwidth, best pair, GB/s", "MaxPingPongBandwidth_GBytes", bandwidth.max),
             ("ping-pong bandwidth, mean, GB/s", "AvgPingPongBandwidth_GBytes", bandwidth.avg),
             ("natural ring latency, us", "NaturallyOrderedRingLatency_usec", self.natural_ring_latency_us),
         ]
+        .map(|(ours, theirs, value)| Figure {
+            ours,
+            theirs,
+            value,
+            interval: self.intervals.get(theirs).copied(),
+        })
     }
 
     /// The paper's ratios of bandwidths: natural ring, random rings to the worst ping-pong; random to natural.

@@ -3,24 +3,21 @@
 //! Node i of the graph is node i of the job. Every end of an edge has a rank of its own, so that each edge is timed by
 //! itself: by its sender, from the end of a barrier of all until the receiver's one-byte answer. A receiver's own clock
 //! would start when it leaves the barrier, which may be after the message came; and clocks of two nodes do not compare.
+//!
+//! A repetition measures every edge alone and all of them together, in an order that the seed decides anew each time, so
+//! that what changes with time falls on both alike.
 
-use tailback_transport::{Bootstrap, Error, Group, Monitor, Rank, Result, Span, Tag, Transport};
+use tailback_transport::{Bootstrap, Error, Group, Rank, Result, Span, Tag, Transport};
 
-use super::{Graph, first_step};
-use crate::layout::Nodes;
-use crate::models::measure::{check, everyone, forget, median, share};
+use super::Graph;
+use super::repeated::{Measured, Repetitions, Times};
+use crate::layout::{Nodes, order};
+use crate::models::measure::{Control, check, everyone, forget, share};
 
 const DATA: Tag = Tag(3);
 const ANSWER: Tag = Tag(4);
-
-/// What was measured of a graph, in seconds where not said otherwise.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
-    /// Median time of each edge while all are under way.
-    pub seconds: Vec<f64>,
-    /// Penalties of the first step, solved back; none where the times cannot tell.
-    pub penalties: Vec<Option<f64>>,
-}
+/// Before each timed message an untimed one of at most so many bytes: other edges were measured since the last.
+const WARM_UP_BYTES: usize = 1 << 16;
 
 /// How many ranks each node of a graph needs: one for every end of an edge.
 pub fn ranks_needed(graph: &Graph) -> Vec<usize> {
@@ -35,7 +32,8 @@ pub struct Bench<'a, B: Bootstrap, T: Transport> {
     nodes: &'a Nodes,
     bytes: usize,
     repetitions: usize,
-    monitor: &'a Monitor,
+    seed: u64,
+    control: Control<'a>,
 }
 
 impl<'a, B: Bootstrap, T: Transport> Bench<'a, B, T> {
@@ -45,52 +43,37 @@ impl<'a, B: Bootstrap, T: Transport> Bench<'a, B, T> {
         transport: &mut T,
         nodes: &'a Nodes,
         (bytes, repetitions): (usize, usize),
-        monitor: &'a Monitor,
+        seed: u64,
+        control: Control<'a>,
     ) -> Result<Self> {
         let group = everyone(bootstrap, transport, bytes, 1)?;
-        Ok(Bench { bootstrap, group, nodes, bytes, repetitions: repetitions.max(1), monitor })
+        Ok(Bench { bootstrap, group, nodes, bytes, repetitions: repetitions.max(1), seed, control })
     }
 
-    /// The contention-free time: the median over the graph's edges, each measured alone.
-    pub fn reference(&mut self, graph: &Graph) -> Result<f64> {
+    /// The times of all edges together and alone, and the penalties they imply. Smaller graphs, needed for the latter,
+    /// are measured too: at most as many as there are edges. Nothing when the user interrupts. `number` tells graphs
+    /// apart, for orders of their own.
+    pub fn graph(&mut self, graph: &Graph, number: usize) -> Result<Option<Measured>> {
+        self.control.monitor.enter("contention graph");
         let ends = self.ends(graph)?;
-        let mut alone = Vec::new();
-        for edge in 0..graph.edges().len() {
-            let only: Vec<bool> = (0..graph.edges().len()).map(|other| other == edge).collect();
-            alone.extend(self.times(&ends, &only)?.into_iter().flatten());
-        }
-        Ok(median(&mut alone).unwrap_or_default())
-    }
-
-    /// The times of all edges together, and the penalties they imply. Smaller graphs, needed for the latter, are
-    /// measured too: at most as many as there are edges.
-    pub fn graph(&mut self, graph: &Graph, reference: f64) -> Result<Measured> {
-        self.monitor.enter("contention graph");
-        let ends = self.ends(graph)?;
-        let count = graph.edges().len();
-        let mut live = vec![true; count];
-        // From the whole graph to its last edges, always without those that arrived first.
-        let mut stages: Vec<(Vec<bool>, Vec<f64>)> = Vec::new();
-        while live.contains(&true) {
-            let times: Vec<f64> =
-                self.times(&ends, &live)?.into_iter().flatten().map(|seconds| seconds / reference).collect();
-            let first = times.iter().copied().fold(f64::INFINITY, f64::min);
-            stages.push((live.clone(), times.clone()));
-            let mut of_live = times.into_iter();
-            for edge in live.iter_mut().filter(|edge| **edge) {
-                *edge = of_live.next().is_some_and(|time| super::solve::is_later(time, first));
+        let count = ends.len();
+        let only = |edge: usize| (0..count).map(|other| other == edge).collect::<Vec<bool>>();
+        let together = vec![true; count];
+        let states: Vec<Vec<bool>> = (0..count).map(only).chain([together.clone()]).collect();
+        let Some(mut times) = self.times(&ends, &states, number)? else { return Ok(None) };
+        let whole = times.pop().unwrap_or_default();
+        // The edges alone are one time each: by repetition, then by edge, as together.
+        let repetition = |at: usize| times.iter().map(|edge| edge[at][0]).collect();
+        let alone = (0..whole.len()).map(repetition).collect();
+        let mut all = Repetitions { alone, stages: vec![(together, whole)] };
+        loop {
+            let live = all.left();
+            if !live.contains(&true) {
+                return Ok(Some(all.measured(graph)));
             }
+            let Some(mut times) = self.times(&ends, std::slice::from_ref(&live), number)? else { return Ok(None) };
+            all.stages.push((live, times.pop().unwrap_or_default()));
         }
-        let mut solved: Vec<(Graph, Vec<f64>)> = Vec::new();
-        let mut penalties = Vec::new();
-        for (live, times) in stages.iter().rev() {
-            let stage = graph.live(live);
-            penalties = first_step(&stage, times, |smaller| known(&solved, smaller));
-            let usable = penalties.iter().map(|penalty| penalty.unwrap_or(1.0).max(1.0)).collect();
-            solved.push((stage, usable));
-        }
-        let seconds = stages[0].1.iter().map(|time| time * reference).collect();
-        Ok(Measured { seconds, penalties })
     }
 
     /// The sending and the receiving rank of every edge.
@@ -115,80 +98,91 @@ impl<'a, B: Bootstrap, T: Transport> Bench<'a, B, T> {
         graph.edges().iter().map(|edge| Ok((take(edge.source)?, take(edge.destination)?))).collect()
     }
 
-    /// The median time of every live edge in seconds, on every rank.
-    fn times(&mut self, ends: &[(Rank, Rank)], live: &[bool]) -> Result<Vec<Option<f64>>> {
+    /// For each state (which edges are under way), the times of its edges in every repetition, on every rank; nothing
+    /// when interrupted.
+    fn times(&mut self, ends: &[(Rank, Rank)], states: &[Vec<bool>], number: usize) -> Result<Option<Vec<Times>>> {
+        let mut mine: Vec<(usize, usize, usize, f64)> = Vec::new();
+        for repetition in 0..self.repetitions {
+            // A number of its own for every draw of the study.
+            let draw = ((number as u64) << 32) | repetition as u64;
+            for at in order(self.seed, draw, states.len()) {
+                if !self.control.goes_on(&mut self.group)? {
+                    return Ok(None);
+                }
+                self.once(ends, &states[at], self.bytes.min(WARM_UP_BYTES))?;
+                let timed = self.once(ends, &states[at], self.bytes)?;
+                mine.extend(timed.map(|(edge, seconds)| (at, repetition, edge, seconds)));
+            }
+        }
+        let mut all: Vec<_> = share(self.bootstrap, &mine)?.into_iter().flatten().collect();
+        // By state and repetition, then in the graph's order of edges.
+        all.sort_unstable_by_key(|&(state, repetition, edge, _)| (state, repetition, edge));
+        let mut times: Vec<Times> = vec![vec![Vec::new(); self.repetitions]; states.len()];
+        all.into_iter().for_each(|(state, repetition, _, seconds)| times[state][repetition].push(seconds));
+        Ok(Some(times))
+    }
+
+    /// Sends every live edge's message once; this rank's own edge and its time, if it sends.
+    fn once(&mut self, ends: &[(Rank, Rank)], live: &[bool], bytes: usize) -> Result<Option<(usize, f64)>> {
         let me = self.group.rank();
         let sends = (0..ends.len()).find(|&edge| live[edge] && ends[edge].0 == me);
         let receives = (0..ends.len()).find(|&edge| live[edge] && ends[edge].1 == me);
-        let mut times = Vec::with_capacity(self.repetitions);
-        // The first round is a warm-up.
-        for round in 0..=self.repetitions {
-            self.monitor.tick();
-            if let Some(edge) = receives {
-                self.receive(ends[edge].0)?;
-            } else {
-                self.group.barrier()?;
-            }
-            if let Some(edge) = sends {
-                let seconds = self.send(ends[edge].1)?;
-                times.extend((round > 0).then_some(seconds));
-            }
+        match receives {
+            Some(edge) => self.receive(ends[edge].0, bytes)?,
+            None => self.group.barrier()?,
         }
-        let own: Option<(usize, f64)> = sends.and_then(|edge| Some((edge, median(&mut times)?)));
-        let mut all = vec![None; ends.len()];
-        for (edge, seconds) in share(self.bootstrap, &own)?.into_iter().flatten() {
-            all[edge] = Some(seconds);
-        }
-        Ok(all)
+        sends.map(|edge| Ok((edge, self.send(ends[edge].1, bytes)?))).transpose()
     }
 
     /// The receive is posted before the barrier, so that no message finds its receiver unready.
-    fn receive(&mut self, from: Rank) -> Result<()> {
-        forget(&mut self.group, self.bytes, self.bytes);
-        self.group.post_recv(from, DATA, Span::new(self.bytes, self.bytes))?;
+    fn receive(&mut self, from: Rank, bytes: usize) -> Result<()> {
+        forget(&mut self.group, self.bytes, bytes);
+        self.group.post_recv(from, DATA, Span::new(self.bytes, bytes))?;
         self.group.barrier()?;
         self.group.wait_all()?;
         self.group.post_send(from, ANSWER, Span::new(0, 1))?;
         self.group.wait_all()?;
-        check(&self.group, from, self.bytes, self.bytes)
+        check(&self.group, from, self.bytes, bytes)
     }
 
     /// Seconds until the answer is here. A sender receives nothing else: the answer may lie where data would.
-    fn send(&mut self, to: Rank) -> Result<f64> {
+    fn send(&mut self, to: Rank, bytes: usize) -> Result<f64> {
         let begin = self.group.now();
         self.group.post_recv(to, ANSWER, Span::new(self.bytes, 1))?;
-        self.group.post_send(to, DATA, Span::new(0, self.bytes))?;
+        self.group.post_send(to, DATA, Span::new(0, bytes))?;
         self.group.wait_all()?;
         Ok(self.group.now().since(begin).as_secs_f64())
     }
 }
 
-/// The penalties of a smaller graph, if it was measured. The arrivals of the large graph may leave other edges than the
-/// measured chain has: then the nearest thing known is that nothing is faster than contention-free.
-fn known(solved: &[(Graph, Vec<f64>)], smaller: &Graph) -> Vec<f64> {
-    match solved.iter().find(|(graph, _)| graph == smaller) {
-        Some((_, penalties)) => penalties.clone(),
-        None => super::penalties(smaller, super::Model::default()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use tailback_transport::loopback::{Fault, Job, Transfer};
-    use tailback_transport::{Collective, Lane};
+    use tailback_transport::{Collective, Lane, Monitor};
 
     use super::super::Shape;
     use super::*;
 
     fn measure(job: Job, ranks: usize, per_node: usize, shape: &str) -> Result<Vec<Measured>> {
+        let found = interrupted(job, (ranks, per_node), shape, None)?;
+        Ok(found.into_iter().map(|found| found.expect("nobody interrupts")).collect())
+    }
+
+    fn interrupted(
+        job: Job,
+        (ranks, per_node): (usize, usize),
+        shape: &str,
+        by: Option<Rank>,
+    ) -> Result<Vec<Option<Measured>>> {
         let graph = shape.parse::<Shape>().unwrap().graph();
         let nodes = Nodes::virtual_nodes(ranks, per_node);
         job.run(|mut bootstrap, raw| {
-            let monitor = Monitor::new();
+            let interrupt = AtomicBool::new(by == Some(bootstrap.rank()));
+            let control = Control { monitor: &Monitor::new(), interrupt: &interrupt };
             let mut transport = Collective::new(raw);
-            let mut bench = Bench::new(&mut bootstrap, &mut transport, &nodes, (10_000, 3), &monitor)?;
-            let reference = bench.reference(&graph)?;
-            bench.graph(&graph, reference)
+            Bench::new(&mut bootstrap, &mut transport, &nodes, (10_000, 3), 5, control)?.graph(&graph, 0)
         })
     }
 
@@ -196,8 +190,14 @@ mod tests {
     fn every_edge_is_timed_and_ranks_agree() {
         let found = measure(Job::new(9), 9, 3, "ring-3").unwrap();
         assert!(found.windows(2).all(|pair| pair[0] == pair[1]));
-        assert_eq!((found[0].seconds.len(), found[0].penalties.len()), (3, 3));
-        assert!(found[0].seconds.iter().all(|&seconds| seconds > 0.0));
+        assert!(found[0].reference > 0.0 && found[0].reference_interval.is_some());
+        assert_eq!(found[0].edges.len(), 3);
+        assert!(found[0].edges.iter().all(|edge| edge.seconds > 0.0 && edge.multiple_interval.is_some()));
+    }
+
+    #[test]
+    fn an_interrupt_of_one_rank_ends_all_of_them() {
+        assert_eq!(interrupted(Job::new(4), (4, 1), "pairs-2", Some(Rank(1))).unwrap(), vec![None; 4]);
     }
 
     #[test]

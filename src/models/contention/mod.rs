@@ -11,14 +11,16 @@ mod measure;
 mod parse;
 mod penalty;
 mod predict;
+mod repeated;
 mod shapes;
 mod solve;
 
 pub use draw::{dot, svg};
 pub use graph::{Edge, Graph};
-pub use measure::{Bench, Measured, ranks_needed};
+pub use measure::{Bench, ranks_needed};
 pub use penalty::{Model, penalties, port_shares};
 pub use predict::{Prediction, Step, predict};
+pub use repeated::{Measured, MeasuredEdge};
 pub use shapes::Shape;
 pub use solve::first_step;
 

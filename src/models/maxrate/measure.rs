@@ -1,12 +1,17 @@
-//! Measures k pairs at once, for growing k and message sizes, between the first two nodes of a job.
+//! Measures k pairs at once, for every k and message size, between the first two nodes of a job.
+//!
+//! A repetition measures every (k, n) once, in an order of its own that the seed decides: what changes with time then
+//! falls on all of them alike, and is no property of a size. A repetition is also what is whole when the user interrupts.
+
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tailback_transport::{Bootstrap, Error, Group, Monitor, Result, Transport};
+use tailback_transport::{Bootstrap, Error, Group, Result, Transport};
 
 use super::Observation;
-use crate::layout::Nodes;
-use crate::models::measure::{Side, everyone, median, round_trips, share};
+use crate::layout::{Nodes, order};
+use crate::models::measure::{Control, Repeated, Side, everyone, median, round_trips, share};
 
 /// What is measured, how often.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::Args)]
@@ -34,6 +39,11 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// How often everything is measured: at least once.
+    pub fn repetitions(&self) -> usize {
+        self.repetitions.max(1)
+    }
+
     fn sizes(&self) -> impl Iterator<Item = usize> {
         let largest = self.largest.max(1);
         (0..usize::BITS - 1).map(|power| 1 << power).take_while(move |&bytes| bytes <= largest)
@@ -50,14 +60,16 @@ pub fn most_pairs(nodes: &Nodes) -> usize {
     if nodes.len() < 2 { 0 } else { nodes.ranks(0).len().min(nodes.ranks(1).len()) }
 }
 
-/// Measures every size and number of pairs; every rank gets the observations.
+/// Measures every size and number of pairs; every rank gets the observations of the repetitions that were complete, in the
+/// order measured.
 pub fn measure<B: Bootstrap, T: Transport>(
     bootstrap: &mut B,
     transport: &mut T,
     nodes: &Nodes,
     settings: &Settings,
-    monitor: &Monitor,
-) -> Result<Vec<Observation>> {
+    seed: u64,
+    control: Control<'_>,
+) -> Result<Repeated<Vec<Observation>>> {
     let most = most_pairs(nodes).min(settings.most_pairs.unwrap_or(usize::MAX));
     if most == 0 {
         return Err(Error::Setup("maxrate needs two nodes: start ranks on two hosts, or give --ranks-per-node".into()));
@@ -70,43 +82,51 @@ pub fn measure<B: Bootstrap, T: Transport>(
         (first, second) if second == me => Some((pair, first, Side::Returns)),
         _ => None,
     });
-    let mut mine: Vec<u64> = Vec::new();
-    let mut cells = Vec::new();
-    for pairs in 1..=most {
-        monitor.enter(&format!("{pairs} pairs"));
-        for bytes in settings.sizes() {
-            for _ in 0..settings.repetitions.max(1) {
-                group.barrier()?;
-                let time = match partner {
-                    Some((pair, peer, side)) if pair < pairs => {
-                        let answer = if settings.one_way { 1 } else { bytes };
-                        round_trips(&mut group, (peer, side), (bytes, answer), largest, settings.round_trips(bytes))?.0
-                    }
-                    _ => 0,
-                };
-                monitor.tick();
-                mine.push(time);
-                cells.push((pairs, bytes));
+    let all: Vec<(usize, usize)> =
+        (1..=most).flat_map(|pairs| settings.sizes().map(move |bytes| (pairs, bytes))).collect();
+    let (mut mine, mut cells): (Vec<u64>, Vec<(usize, usize)>) = Default::default();
+    'repetitions: for repetition in 0..settings.repetitions() {
+        control.monitor.enter(&format!("repetition {}", repetition + 1));
+        for at in order(seed, repetition as u64, all.len()) {
+            if !control.goes_on(&mut group)? {
+                break 'repetitions;
             }
+            let (pairs, bytes) = all[at];
+            group.barrier()?;
+            let time = match partner {
+                Some((pair, peer, side)) if pair < pairs => {
+                    let answer = if settings.one_way { 1 } else { bytes };
+                    round_trips(&mut group, (peer, side), (bytes, answer), largest, settings.round_trips(bytes))?.0
+                }
+                _ => 0,
+            };
+            mine.push(time);
+            cells.push((pairs, bytes));
         }
     }
     group.barrier()?;
+    let complete = cells.len() / all.len();
+    cells.truncate(complete * all.len());
     // The slowest pair's time counts.
     let mut slowest = vec![0u64; cells.len()];
     for times in share(bootstrap, &mine)? {
         slowest.iter_mut().zip(times).for_each(|(slowest, time)| *slowest = time.max(*slowest));
     }
-    Ok(one_way_times(&cells, &slowest, settings.one_way))
+    Ok(Repeated { found: one_way_times(&cells, &slowest, settings.one_way), complete })
 }
 
-/// The median of every (k, n), in the order measured.
+/// The median of every (k, n), by ascending k and n.
 pub fn medians(observations: &[Observation]) -> Vec<Observation> {
-    let same = |a: &Observation, b: &Observation| (a.pairs, a.bytes) == (b.pairs, b.bytes);
-    let middle = |cell: &[Observation]| {
-        let seconds = median(&mut cell.iter().map(|seen| seen.seconds).collect::<Vec<f64>>()).unwrap_or_default();
-        Observation { seconds, ..cell[0] }
+    let mut cells: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();
+    for seen in observations {
+        cells.entry((seen.pairs, seen.bytes)).or_default().push(seen.seconds);
+    }
+    let middle = |((pairs, bytes), mut seconds): ((usize, usize), Vec<f64>)| Observation {
+        pairs,
+        bytes,
+        seconds: median(&mut seconds).unwrap_or_default(),
     };
-    observations.chunk_by(same).map(middle).collect()
+    cells.into_iter().map(middle).collect()
 }
 
 /// One-way times from those of round trips: half of them, or the rest after a one-byte answer's part, which is half of
@@ -132,29 +152,61 @@ fn one_way_times(cells: &[(usize, usize)], nanos: &[u64], answered: bool) -> Vec
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use tailback_transport::loopback::{Fault, Job, Transfer};
-    use tailback_transport::{Collective, Lane, Rank};
+    use tailback_transport::{Collective, Lane, Monitor, Rank};
 
     use super::*;
 
+    const SETTINGS: Settings = Settings {
+        largest: 64,
+        most_pairs: None,
+        repetitions: 2,
+        iterations: 2,
+        one_way: false,
+        weighting: super::super::Weighting::InverseSize,
+    };
+
     fn run(job: Job, per_node: usize, one_way: bool) -> Result<Vec<Vec<Observation>>> {
-        let weighting = super::super::Weighting::InverseSize;
-        let settings = Settings { largest: 64, most_pairs: None, repetitions: 2, iterations: 2, one_way, weighting };
+        let settings = Settings { one_way, ..SETTINGS };
         let nodes = Nodes::virtual_nodes(5, per_node);
         job.run(|mut bootstrap, raw| {
-            measure(&mut bootstrap, &mut Collective::new(raw), &nodes, &settings, &Monitor::new())
+            let control = Control { monitor: &Monitor::new(), interrupt: &AtomicBool::new(false) };
+            let found = measure(&mut bootstrap, &mut Collective::new(raw), &nodes, &settings, 9, control)?;
+            assert_eq!(found.complete, 2);
+            Ok(found.found)
         })
     }
 
     #[test]
-    fn every_cell_is_measured() {
+    fn every_cell_is_measured_in_every_repetition_in_an_order_of_its_own() {
         for one_way in [false, true] {
             let found = run(Job::new(5), 2, one_way).unwrap();
             assert!(found.windows(2).all(|pair| pair[0] == pair[1]));
             // 2 numbers of pairs, 7 sizes, 2 repetitions.
             assert_eq!((found[0].len(), medians(&found[0]).len()), (28, 14));
             assert!(found[0].iter().all(|seen| seen.seconds > 0.0));
+            let cells: Vec<(usize, usize)> = found[0].iter().map(|seen| (seen.pairs, seen.bytes)).collect();
+            let sorted = |cells: &[(usize, usize)]| {
+                let mut cells = cells.to_vec();
+                cells.sort_unstable();
+                cells
+            };
+            assert_eq!(sorted(&cells[..14]), sorted(&cells[14..]));
+            assert!(cells[..14] != cells[14..] && cells[..14] != sorted(&cells[..14]));
         }
+    }
+
+    #[test]
+    fn an_interrupt_of_one_rank_ends_all_of_them_with_whole_repetitions() {
+        let nodes = Nodes::virtual_nodes(4, 2);
+        let found = Job::new(4).run(|mut bootstrap, raw| {
+            let interrupt = AtomicBool::new(bootstrap.rank() == Rank(2));
+            let control = Control { monitor: &Monitor::new(), interrupt: &interrupt };
+            measure(&mut bootstrap, &mut Collective::new(raw), &nodes, &SETTINGS, 9, control)
+        });
+        assert_eq!(found.unwrap(), vec![Repeated { found: Vec::new(), complete: 0 }; 4]);
     }
 
     #[test]

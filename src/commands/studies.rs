@@ -1,0 +1,222 @@
+//! What each study measures, and what the result file says of it.
+
+use serde::{Deserialize, Serialize};
+use tailback_transport::{Bootstrap, Result, Transport};
+
+use crate::layout::{Nodes, order};
+use crate::models::{Control, beff, contention, maxrate};
+use crate::result::{
+    Command, ContentionResult, EdgeResult, FitResult, GraphResult, MaxRateResult, ModelResults, RegimeResult,
+};
+
+/// What is studied.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Study {
+    /// How many ranks of a node should talk at once.
+    MaxRate(maxrate::Settings),
+    /// Messages that compete.
+    Contention(ContentionStudy),
+    /// HPC Challenge's latency and bandwidth.
+    Beff(beff::Settings),
+}
+
+/// Graphs to measure and to predict.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct ContentionStudy {
+    /// Names and edges; edges as text, which every rank reads alike.
+    pub graphs: Vec<(String, Vec<(String, String)>)>,
+    pub model: contention::Model,
+    pub bytes: u64,
+    pub repetitions: usize,
+}
+
+impl ContentionStudy {
+    pub(super) fn graphs(&self) -> Vec<(&str, contention::Graph)> {
+        let graph = |pairs: &[(String, String)]| contention::Graph::new(pairs).expect("rank 0 read it before");
+        self.graphs.iter().map(|(name, pairs)| (name.as_str(), graph(pairs))).collect()
+    }
+
+    /// The predictions, without a network.
+    pub fn predicted(&self, reference_s: f64) -> ContentionResult {
+        let graphs = self.graphs();
+        let graphs = graphs.iter().map(|(name, graph)| predicted(name, graph, self.model, reference_s)).collect();
+        ContentionResult { bytes: self.bytes, model: self.model, graphs }
+    }
+}
+
+/// What a study left.
+pub(super) struct Studied {
+    /// What was complete; none when nothing was.
+    pub(super) models: Option<ModelResults>,
+    /// Which part of the study is complete or not: a repetition, a graph.
+    part: &'static str,
+    complete: usize,
+    asked: usize,
+}
+
+impl Studied {
+    /// How far it came, if it was interrupted.
+    pub(super) fn note(&self) -> Option<String> {
+        let Studied { part, complete, asked, .. } = self;
+        match (complete, asked) {
+            (complete, asked) if complete >= asked => None,
+            (0, _) => Some(format!("interrupted before the first {part} was complete")),
+            _ => Some(format!("interrupted when {complete} of {asked} {part}s were complete; the rest is left out")),
+        }
+    }
+}
+
+impl Study {
+    /// The command it is.
+    pub(super) fn command(&self) -> Command {
+        match self {
+            Study::MaxRate(_) => Command::Maxrate,
+            Study::Contention(_) => Command::Contention,
+            Study::Beff(_) => Command::Beff,
+        }
+    }
+
+    /// Measures. Collective; every rank gets the same.
+    pub(super) fn measure<B: Bootstrap, T: Transport>(
+        &self,
+        bootstrap: &mut B,
+        transport: &mut T,
+        nodes: &Nodes,
+        seed: u64,
+        control: Control<'_>,
+    ) -> Result<Studied> {
+        let mut models = ModelResults::default();
+        let (part, complete, asked) = match self {
+            Study::MaxRate(settings) => {
+                let seen = maxrate::measure(bootstrap, transport, nodes, settings, seed, control)?;
+                models.maxrate = Some(fitted(settings, seen.found));
+                ("repetition", seen.complete, settings.repetitions())
+            }
+            Study::Contention(study) => {
+                let counts = (study.bytes as usize, study.repetitions);
+                let mut bench = contention::Bench::new(bootstrap, transport, nodes, counts, seed, control)?;
+                let graphs = study.measured(seed, |graph, number| bench.graph(graph, number))?;
+                let complete = graphs.len();
+                models.contention = Some(ContentionResult { bytes: study.bytes, model: study.model, graphs });
+                ("graph", complete, study.graphs.len())
+            }
+            Study::Beff(settings) => {
+                let seen = beff::measure(bootstrap, transport, settings, seed, control)?;
+                models.beff = seen.found;
+                ("repetition", seen.complete, settings.repetitions())
+            }
+        };
+        Ok(Studied { models: (complete > 0).then_some(models), part, complete, asked })
+    }
+}
+
+impl ContentionStudy {
+    /// The graphs that `measure` has, in the order asked for. They are measured in an order that the seed decides, until
+    /// one is interrupted.
+    fn measured(
+        &self,
+        seed: u64,
+        mut measure: impl FnMut(&contention::Graph, usize) -> Result<Option<contention::Measured>>,
+    ) -> Result<Vec<GraphResult>> {
+        let graphs = self.graphs();
+        let mut results: Vec<Option<GraphResult>> = vec![None; graphs.len()];
+        // Draws of the graphs themselves are numbered from 1.
+        for at in order(seed, 0, graphs.len()) {
+            let (name, graph) = &graphs[at];
+            let Some(found) = measure(graph, at + 1)? else { break };
+            let mut result = predicted(name, graph, self.model, found.reference);
+            result.reference_interval = found.reference_interval;
+            for (edge, own) in result.edges.iter_mut().zip(&found.edges) {
+                edge.measured_s = Some(own.seconds);
+                edge.multiple_interval = own.multiple_interval;
+                edge.measured_penalty = own.penalty;
+                edge.penalty_interval = own.penalty_interval;
+            }
+            results[at] = Some(result);
+        }
+        Ok(results.into_iter().flatten().collect())
+    }
+}
+
+fn fitted(settings: &maxrate::Settings, observations: Vec<maxrate::Observation>) -> MaxRateResult {
+    // A lost packet's timeout is no property of a rate: medians keep it out of the fits.
+    let medians = maxrate::medians(&observations);
+    let regime = |sizes: Vec<usize>| {
+        let within = |seen: &&maxrate::Observation| sizes.binary_search(&seen.bytes).is_ok();
+        let seen: Vec<maxrate::Observation> = medians.iter().filter(within).copied().collect();
+        let fits = maxrate::Model::ALL.iter().filter_map(|&model| maxrate::fit(model, settings.weighting, &seen));
+        let fits: Vec<FitResult> = fits.map(|fit| FitResult::from(&fit)).collect();
+        Some(RegimeResult { smallest_bytes: *sizes.first()?, largest_bytes: *sizes.last()?, fits })
+    };
+    let regimes = maxrate::regimes(&medians).into_iter().filter_map(regime).collect();
+    MaxRateResult { settings: settings.clone(), observations, regimes }
+}
+
+fn predicted(name: &str, graph: &contention::Graph, model: contention::Model, reference_s: f64) -> GraphResult {
+    let prediction = contention::predict(graph, model);
+    let edge = |(at, edge): (usize, &contention::Edge)| EdgeResult {
+        source: graph.node(edge.source).to_owned(),
+        destination: graph.node(edge.destination).to_owned(),
+        penalties: prediction.penalties_of(at),
+        predicted: prediction.times[at],
+        measured_s: None,
+        multiple_interval: None,
+        measured_penalty: None,
+        penalty_interval: None,
+    };
+    let edges = graph.edges().iter().enumerate().map(edge).collect();
+    GraphResult { name: name.to_owned(), reference_s, reference_interval: None, edges }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn study(names: &[&str]) -> ContentionStudy {
+        let graph = |name: &&str| ((*name).to_owned(), vec![("a".to_owned(), "b".to_owned())]);
+        let graphs = names.iter().map(graph).collect();
+        ContentionStudy { graphs, model: contention::Model::default(), bytes: 1, repetitions: 1 }
+    }
+
+    fn found() -> contention::Measured {
+        let edge = contention::MeasuredEdge {
+            seconds: 2.0,
+            multiple_interval: None,
+            penalty: Some(1.0),
+            penalty_interval: None,
+        };
+        contention::Measured { reference: 2.0, reference_interval: None, edges: vec![edge] }
+    }
+
+    #[test]
+    fn graphs_are_measured_in_an_order_of_the_seed_and_told_as_asked() {
+        let names = ["0", "1", "2", "3", "4", "5"];
+        let run = |seed, most: usize| {
+            let mut order = Vec::new();
+            let results = study(&names).measured(seed, |_, number| {
+                order.push(number);
+                Ok((order.len() <= most).then(found))
+            });
+            (order, results.unwrap().into_iter().map(|graph| graph.name).collect::<Vec<_>>())
+        };
+        let (order, told) = run(1, 6);
+        assert_eq!(told, names);
+        assert_ne!(order, [1, 2, 3, 4, 5, 6]);
+        assert_eq!(run(1, 6).0, order, "the same seed, the same order");
+        assert_ne!(run(2, 6).0, order);
+        // Interrupted in the third: two are whole, and told in their order.
+        let (cut, told) = run(1, 2);
+        let mut whole: Vec<String> = cut[..2].iter().map(|number| (number - 1).to_string()).collect();
+        whole.sort();
+        assert_eq!((cut.len(), told), (3, whole));
+    }
+
+    #[test]
+    fn an_interrupted_study_says_how_far_it_came() {
+        let studied = |complete| Studied { models: None, part: "repetition", complete, asked: 5 };
+        assert_eq!(studied(5).note(), None);
+        assert_eq!(studied(0).note().unwrap(), "interrupted before the first repetition was complete");
+        assert!(studied(2).note().unwrap().contains("2 of 5 repetitions were complete"));
+    }
+}

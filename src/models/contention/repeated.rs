@@ -1,0 +1,192 @@
+//! From repeated times of a graph's edges to penalties with intervals.
+//!
+//! Everything is on logarithms: a time is the geometric mean over repetitions, and so is the contention-free time. A
+//! repetition measured both, so each gives a ratio of its own, and Student's t over those is the interval: what changes
+//! between repetitions cancels. Penalties that are solved back through later steps have no such ratio; their interval
+//! comes from leaving out one repetition at a time, which for a graph of one step is the same.
+
+use super::solve::is_later;
+use super::{Graph, Model, first_step, penalties};
+use crate::models::measure::geometric_mean;
+use crate::stats::{Interval, Spread, left_out};
+
+/// What was measured of a graph. Intervals are 95%, and absent with fewer than three repetitions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// The contention-free time in seconds.
+    pub reference: f64,
+    /// Its interval.
+    pub reference_interval: Option<Interval>,
+    /// Every edge, in the graph's order.
+    pub edges: Vec<MeasuredEdge>,
+}
+
+/// What was measured of one edge while all were under way.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MeasuredEdge {
+    /// Its time.
+    pub seconds: f64,
+    /// The interval of its time in multiples of the contention-free time.
+    pub multiple_interval: Option<Interval>,
+    /// The penalty of the first step, solved back; none where the times cannot tell.
+    pub penalty: Option<f64>,
+    /// Its interval.
+    pub penalty_interval: Option<Interval>,
+}
+
+/// Seconds, by repetition and edge.
+pub(super) type Times = Vec<Vec<f64>>;
+
+/// The times of a graph: its edges each alone, and stages from the whole graph to its last edges, always without those
+/// that arrived first.
+pub(super) struct Repetitions {
+    pub(super) alone: Times,
+    /// Which edges are under way, and their times.
+    pub(super) stages: Vec<(Vec<bool>, Times)>,
+}
+
+impl Repetitions {
+    /// The edges that are left after the first arrival of the last stage.
+    pub(super) fn left(&self) -> Vec<bool> {
+        let Some((live, times)) = self.stages.last() else { return Vec::new() };
+        let times = means(times, None);
+        let first = times.iter().copied().fold(f64::INFINITY, f64::min);
+        let mut of_live = times.into_iter();
+        live.iter().map(|live| *live && of_live.next().is_some_and(|time| is_later(time, first))).collect()
+    }
+
+    pub(super) fn measured(&self, graph: &Graph) -> Measured {
+        let references: Vec<f64> = self.alone.iter().map(|edges| geometric_mean(edges.iter().copied())).collect();
+        let interval = |values: &[f64]| Spread::of(values).and_then(|spread| spread.interval);
+        let solved = self.penalties(graph, None);
+        let without: Vec<Vec<Option<f64>>> =
+            (0..references.len()).map(|skipped| self.penalties(graph, Some(skipped))).collect();
+        let together = &self.stages[0].1;
+        let edge = |(at, seconds): (usize, f64)| {
+            let multiples: Vec<f64> = together.iter().zip(&references).map(|(edges, one)| edges[at] / one).collect();
+            let others: Option<Vec<f64>> = without.iter().map(|penalties| penalties[at]).collect();
+            MeasuredEdge {
+                seconds,
+                multiple_interval: interval(&multiples),
+                penalty: solved[at],
+                penalty_interval: solved[at].zip(others).and_then(|(whole, others)| left_out(whole, &others)),
+            }
+        };
+        Measured {
+            reference: geometric_mean(references.iter().copied()),
+            reference_interval: interval(&references),
+            edges: means(together, None).into_iter().enumerate().map(edge).collect(),
+        }
+    }
+
+    /// Penalties of the first step, from all repetitions or all but one.
+    fn penalties(&self, graph: &Graph, skipped: Option<usize>) -> Vec<Option<f64>> {
+        let reference = geometric_mean(means(&self.alone, skipped).into_iter());
+        let mut solved: Vec<(Graph, Vec<f64>)> = Vec::new();
+        let mut found = Vec::new();
+        for (live, times) in self.stages.iter().rev() {
+            let stage = graph.live(live);
+            let multiples: Vec<f64> = means(times, skipped).iter().map(|seconds| seconds / reference).collect();
+            found = first_step(&stage, &multiples, |smaller| known(&solved, smaller));
+            let usable = found.iter().map(|penalty| penalty.unwrap_or(1.0).max(1.0)).collect();
+            solved.push((stage, usable));
+        }
+        found
+    }
+}
+
+/// Every edge's geometric mean over the repetitions, or over all but one.
+fn means(times: &Times, skipped: Option<usize>) -> Vec<f64> {
+    let edges = times.first().map_or(0, Vec::len);
+    let kept = || times.iter().enumerate().filter(|(at, _)| Some(*at) != skipped).map(|(_, edges)| edges);
+    (0..edges).map(|edge| geometric_mean(kept().map(|edges| edges[edge]))).collect()
+}
+
+/// The penalties of a smaller graph, if it was measured. The arrivals of the large graph may leave other edges than the
+/// measured chain has: then the nearest thing known is that nothing is faster than contention-free.
+fn known(solved: &[(Graph, Vec<f64>)], smaller: &Graph) -> Vec<f64> {
+    match solved.iter().find(|(graph, _)| graph == smaller) {
+        Some((_, penalties)) => penalties.clone(),
+        None => penalties(smaller, Model::default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_chacha::ChaCha8Rng;
+    use rand_chacha::rand_core::{Rng, SeedableRng};
+
+    use super::super::{Shape, predict};
+    use super::*;
+
+    /// Normal noise on logarithms, after Box and Muller.
+    fn noise(rng: &mut ChaCha8Rng, size: f64) -> f64 {
+        let mut uniform = || (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+        let (radius, angle) = ((1.0 - uniform()).ln() * -2.0, uniform() * std::f64::consts::TAU);
+        (size * radius.sqrt() * angle.cos()).exp()
+    }
+
+    /// A graph whose messages take what the model says, with noise, on a network that drifts from repetition to
+    /// repetition.
+    fn repetitions(graph: &Graph, rng: &mut ChaCha8Rng, count: usize) -> Repetitions {
+        let drift: Vec<f64> = (0..count).map(|_| noise(rng, 0.1)).collect();
+        let mut times = |multiples: &[f64]| -> Times {
+            drift
+                .iter()
+                .map(|drift| multiples.iter().map(|of| 0.01 * of * drift * noise(rng, 0.03)).collect())
+                .collect()
+        };
+        let edges = graph.edges().len();
+        let mut all = Repetitions { alone: times(&vec![1.0; edges]), stages: Vec::new() };
+        let mut live = vec![true; edges];
+        while live.contains(&true) {
+            all.stages.push((live.clone(), times(&predict(&graph.live(&live), Model::Text).times)));
+            live = all.left();
+        }
+        all
+    }
+
+    #[test]
+    fn intervals_hold_the_truth_about_as_often_as_they_say() {
+        // One step, and several: graph A's messages arrive at three times.
+        for (shape, least) in [("in-3", 0.93), ("graph-a", 0.90)] {
+            let graph = shape.parse::<Shape>().unwrap().graph();
+            let (times, truth) = (predict(&graph, Model::Text).times, penalties(&graph, Model::Text));
+            let (mut multiples, mut solved, mut count) = (0u32, 0u32, 0u32);
+            for seed in 0..400 {
+                let mut rng = ChaCha8Rng::seed_from_u64(seed);
+                let found = repetitions(&graph, &mut rng, 5).measured(&graph);
+                for (at, edge) in found.edges.iter().enumerate() {
+                    count += 1;
+                    multiples += u32::from(!edge.multiple_interval.unwrap().excludes(times[at]));
+                    solved += u32::from(edge.penalty_interval.is_some_and(|of| !of.excludes(truth[at])));
+                }
+            }
+            let part = |held: u32| f64::from(held) / f64::from(count);
+            eprintln!("{shape}: times {:.3}, penalties {:.3} of {count}", part(multiples), part(solved));
+            assert!((0.93..=0.97).contains(&part(multiples)), "{shape}: {}", part(multiples));
+            assert!((least..=0.99).contains(&part(solved)), "{shape}: {}", part(solved));
+        }
+    }
+
+    #[test]
+    fn two_repetitions_have_no_interval() {
+        let graph = "in-2".parse::<Shape>().unwrap().graph();
+        let found = repetitions(&graph, &mut ChaCha8Rng::seed_from_u64(1), 2).measured(&graph);
+        assert!(found.reference > 0.0 && found.reference_interval.is_none());
+        assert!(found.edges.iter().all(|edge| edge.penalty.is_some() && edge.penalty_interval.is_none()));
+    }
+
+    #[test]
+    fn a_penalty_of_one_step_is_the_time_in_references() {
+        let graph = "out-3".parse::<Shape>().unwrap().graph();
+        let found = repetitions(&graph, &mut ChaCha8Rng::seed_from_u64(3), 5).measured(&graph);
+        for edge in found.edges {
+            let (multiple, penalty) = (edge.multiple_interval.unwrap(), edge.penalty_interval.unwrap());
+            assert!((edge.penalty.unwrap() * found.reference / edge.seconds - 1.0).abs() < 1e-9);
+            assert!(
+                (multiple.low / penalty.low - 1.0).abs() < 1e-9 && (multiple.high / penalty.high - 1.0).abs() < 1e-9
+            );
+        }
+    }
+}
