@@ -22,9 +22,9 @@ mod region;
 mod signals;
 mod slots;
 
-pub(crate) use endpoint::{Done, Endpoint, Posted, Remote};
+pub(crate) use endpoint::{Blocking, Done, Endpoint, Posted, Remote};
 pub(crate) use library::{Fabric, Info, Query};
-pub(crate) use open::{Blocking, OpenConfig};
+pub(crate) use open::OpenConfig;
 pub(crate) use region::Card;
 pub use region::RegionId;
 pub(crate) use slots::{Kind, Ticket};

@@ -19,6 +19,8 @@
 //! operations. All of it is generic over the wire and monomorphised; once warm, a message allocates nothing.
 
 mod arrive;
+#[cfg(test)]
+mod bare;
 mod core;
 mod groups;
 mod kinds;

@@ -38,9 +38,7 @@ use rules::Rules;
 
 pub use group::RendezvousGroup;
 pub use protocol::Protocol;
-
-/// The shortest message that can be announced, in bytes.
-pub const SHORTEST: usize = 32;
+pub use slots::SHORTEST;
 
 /// The eager threshold of put and get when the user names none: below the 4 KiB of GPCNeT's congestors, so that choosing a
 /// protocol changes them, and above what latencies are measured with.

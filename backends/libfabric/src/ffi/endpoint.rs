@@ -17,13 +17,22 @@ use tailback_transport::{Error, Registration, Segment, Span};
 
 use super::region::{Card, RegionId, Regions, Registered};
 use super::slots::{Kind, Slots, Ticket};
-use super::{Blocking, Fabric, Failure, text};
+use super::{Fabric, Failure, text};
 
 /// FI_ADDR_UNSPEC, which bindgen cannot read.
 const ANYONE: fi_addr_t = fi_addr_t::MAX;
 
 /// Completions read at a time.
 const BATCH: usize = 16;
+
+/// Whether a rank can sleep until something completes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blocking {
+    /// The queue wakes it.
+    Queue,
+    /// The provider has no such thing.
+    None,
+}
 
 /// What became of an operation that was posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

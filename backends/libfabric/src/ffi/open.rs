@@ -11,22 +11,13 @@ use libfabric_sys::{
     FI_WAIT_NONE, fi_av_attr, fi_cq_attr, fi_info, fid,
 };
 
-use super::endpoint::Endpoint;
+use super::endpoint::{Blocking, Endpoint};
 use super::region::Regions;
 use super::slots::Slots;
 use super::{Fabric, Failure, Info, signals};
 
 /// The longest name of an endpoint that is asked for; longer ones are asked for again.
 const NAME: usize = 256;
-
-/// Whether a rank can sleep until something completes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Blocking {
-    /// The queue wakes it.
-    Queue,
-    /// The provider has no such thing.
-    None,
-}
 
 /// What an endpoint is opened with.
 #[derive(Clone, Copy, Debug)]

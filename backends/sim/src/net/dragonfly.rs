@@ -6,7 +6,7 @@
 
 use super::graph::{Graph, Node};
 use super::packet::{NONE, Packet, flag};
-use super::router::View;
+use super::view::View;
 use crate::machine::{Dragonfly, Machine, Routing};
 use crate::rng::mix;
 

@@ -5,7 +5,7 @@
 
 use super::graph::{Graph, Node};
 use super::packet::Packet;
-use super::router::View;
+use super::view::View;
 use crate::machine::{FatTree, Machine};
 
 /// See the module.

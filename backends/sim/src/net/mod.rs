@@ -20,11 +20,13 @@ mod events;
 mod fattree;
 mod flow;
 mod graph;
+mod looks;
 mod loss;
 mod packet;
 mod port;
 mod router;
 mod switch;
+mod view;
 mod watch;
 
 use std::collections::VecDeque;

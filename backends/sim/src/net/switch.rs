@@ -3,7 +3,7 @@
 use super::graph::Node;
 use super::packet::{NONE, flag};
 use super::port::NEVER;
-use super::router::View;
+use super::view::View;
 use super::{Network, kind};
 use crate::machine::{Control, FlowControl};
 

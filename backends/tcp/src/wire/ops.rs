@@ -6,7 +6,7 @@ use tailback_transport::matching::{Found, Ledger, Parcel, Slot, Wire, Word};
 use tailback_transport::{Idle, Rank, Result, Segment, Span, WaitMode};
 
 use super::outbox::Ends;
-use super::peer::{Incoming, Route};
+use super::peer::{Far, Incoming, Route};
 use super::progress::LOOK_EVERY_BUSY;
 use super::state::{Books, TcpWire};
 use super::write::SMALL;
@@ -14,9 +14,6 @@ use crate::header::{Header, MAX_LENGTH, Message};
 
 /// Beyond this many copied bytes in a queue, even small payloads wait in their segment.
 const COPY_LIMIT: usize = 256 * 1024;
-
-/// Beyond this many bytes in a queue, messages wait elsewhere for their turn.
-const QUEUE_LIMIT: usize = 256 * 1024;
 
 /// How long a rank that ends goes on writing answers that peers wait for.
 const LINGER: Duration = Duration::from_secs(2);
@@ -41,14 +38,11 @@ impl Wire for TcpWire {
     }
 
     #[inline]
-    fn has_room(&self, peer: usize) -> bool {
-        self.peers[peer].out.waiting() < QUEUE_LIMIT
+    fn waiting(&self, peer: usize) -> usize {
+        self.peers[peer].out.waiting()
     }
 
     fn say(&mut self, books: &mut Ledger<Self>, peer: usize, word: Word) -> Result<()> {
-        if matches!(self.peers[peer].route, Route::Lost(_)) {
-            return Ok(());
-        }
         self.answer(books, peer, Header { message: Message::Word(word), from: 0, group: 0, length: 0 })
     }
 
@@ -154,18 +148,11 @@ impl Wire for TcpWire {
         }
     }
 
-    fn forget(&mut self, books: &mut Ledger<Self>, slot: Slot) {
-        let group = books.groups.at_mut(slot);
-        let mut open = Vec::new();
-        for (rank, member) in group.ranks.iter().zip(&mut group.members) {
-            let far = &mut member.far;
-            open.push((rank.index(), far.gets.len() + (far.flushes - far.flushes_acked) as usize));
-            far.gets.clear();
-            far.flushes_acked = far.flushes;
-        }
-        for (peer, count) in open {
-            (0..count).for_each(|_| books.end_access(peer, slot));
-        }
+    fn forget(far: &mut Far) -> usize {
+        let open = far.gets.len() + (far.flushes - far.flushes_acked) as usize;
+        far.gets.clear();
+        far.flushes_acked = far.flushes;
+        open
     }
 
     /// Peers may wait for answers that the kernel had no room for: they get a last chance.

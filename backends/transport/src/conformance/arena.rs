@@ -3,8 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Failure;
 use super::pattern;
+use super::report::Failure;
 use crate::{Bootstrap, Error, Group, Operation, Rank, Result, Span, Transport};
 
 /// A named check of one promise of the traits.

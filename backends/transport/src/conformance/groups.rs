@@ -3,8 +3,8 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::LARGEST;
 use super::arena::{Arena, Case, fill, neighbours, patiently};
+use super::sizes::LARGEST;
 use crate::{Bootstrap, Group, Operation, Rank, Result, Span, Tag, Transport};
 
 pub(super) fn cases<B: Bootstrap, T: Transport>() -> Vec<Case<B, T>> {

@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use super::arena::{Arena, Case, fill, neighbours};
-use super::{LARGEST, SIZES};
+use super::sizes::{LARGEST, SIZES};
 use crate::{Bootstrap, Group, Operation, Rank, Result, Span, Tag, Transport};
 
 pub(super) fn cases<B: Bootstrap, T: Transport>() -> Vec<Case<B, T>> {

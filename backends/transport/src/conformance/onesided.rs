@@ -2,7 +2,7 @@
 //! target's memory, not about the origin's.
 
 use super::arena::{Arena, Case, fill, neighbours};
-use super::{LARGEST, SIZES};
+use super::sizes::{LARGEST, SIZES};
 use crate::{Bootstrap, Group, Nanos, Operation, Rank, Result, Span, Tag, Transport};
 
 pub(super) fn cases<B: Bootstrap, T: Transport>() -> Vec<Case<B, T>> {

@@ -13,6 +13,9 @@ use crate::{Error, Idle, Lane, Rank, Result, Span, Tag};
 /// A rank that posts this many bytes without looking for what arrives does so then: a peer may want it to pause.
 const LISTEN_EVERY: usize = HELD_LIMIT;
 
+/// Beyond this many bytes that wait to go to a peer, further messages wait in the ledger for their turn.
+const QUEUE_LIMIT: usize = 256 * 1024;
+
 /// One rank's engine over a wire.
 pub struct Core<W: Wire> {
     ledger: Ledger<W>,
@@ -57,6 +60,12 @@ impl<W: Wire> Core<W> {
         self.ledger.usage(format!("{len} bytes from {offset} are not in a segment of {size}{most}"))
     }
 
+    /// Whether a message posted now would go soon.
+    #[inline]
+    fn has_room(&self, peer: usize) -> bool {
+        self.wire.waiting(peer) < QUEUE_LIMIT
+    }
+
     /// A message of the kernel's that has to wait, or one before which this rank should listen.
     #[cold]
     fn send_patiently(&mut self, peer: usize, parcel: Parcel) -> Result<()> {
@@ -64,7 +73,7 @@ impl<W: Wire> Core<W> {
             self.unheard = 0;
             self.wire.listen(&mut self.ledger, peer)?;
         }
-        if self.ledger.is_stopped(peer) || !self.wire.has_room(peer) {
+        if self.ledger.is_stopped(peer) || !self.has_room(peer) {
             if let Some(detail) = self.wire.loss(peer) {
                 return Err(self.ledger.lost(peer, detail));
             }
@@ -81,11 +90,14 @@ impl<W: Wire> Core<W> {
         let words = self.ledger.take_words();
         let mut moved = false;
         for (peer, word) in words {
-            self.wire.say(&mut self.ledger, peer, word)?;
+            // A lost peer sends nothing more, so nothing has to be said to it.
+            if self.wire.loss(peer).is_none() {
+                self.wire.say(&mut self.ledger, peer, word)?;
+            }
         }
         for at in 0..self.ledger.waiting() {
             let peer = self.ledger.waiting_at(at);
-            while self.wire.has_room(peer) {
+            while self.has_room(peer) {
                 let Some(parcel) = self.ledger.take_off(peer) else { break };
                 moved = true;
                 let sent = self.wire.send(&mut self.ledger, peer, parcel);
@@ -173,7 +185,7 @@ impl<W: Wire> Engine for Core<W> {
     }
 
     fn drop_group(&mut self, slot: Slot) {
-        self.wire.forget(&mut self.ledger, slot);
+        self.ledger.forget_accesses(slot, W::forget);
         self.ledger.drop_group(slot);
     }
 
@@ -202,7 +214,7 @@ impl<W: Wire> Engine for Core<W> {
         }
         if lane == Lane::Data {
             let listens = self.unheard >= LISTEN_EVERY;
-            if listens || self.ledger.is_stopped(peer) || !self.wire.has_room(peer) {
+            if listens || self.ledger.is_stopped(peer) || !self.has_room(peer) {
                 return self.send_patiently(peer, parcel);
             }
             self.unheard += span.len;

@@ -186,15 +186,8 @@ fn name(count: u64, ranks: &[Rank]) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::bare::Bare;
     use super::*;
-
-    struct Bare;
-
-    impl Kinds for Bare {
-        type Registration = ();
-        type Far = ();
-        type Request = ();
-    }
 
     fn make(groups: &mut Groups<Bare>, rank: usize, ranks: &[Rank]) -> Slot {
         groups.make(rank, ranks, Segment::plain(16).expect("memory"))

@@ -168,6 +168,16 @@ impl<K: Kinds> Ledger<K> {
         self.accounts[peer].open -= 1;
     }
 
+    /// Ends what a group gives up of its accesses: `forget` says how many with each member.
+    pub(super) fn forget_accesses(&mut self, slot: Slot, forget: impl Fn(&mut K::Far) -> usize) {
+        let group = self.groups.at_mut(slot);
+        let members = group.ranks.iter().zip(&mut group.members);
+        let open: Vec<_> = members.map(|(rank, member)| (rank.index(), forget(&mut member.far))).collect();
+        for (peer, count) in open {
+            (0..count).for_each(|_| self.end_access(peer, slot));
+        }
+    }
+
     /// The peer's own work refers to this rank's segment.
     #[inline]
     pub fn lend(&mut self, slot: Slot) {
@@ -344,16 +354,9 @@ impl<K: Kinds> fmt::Debug for Ledger<K> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::bare::Bare;
     use super::*;
     use crate::{Segment, Tag};
-
-    struct Bare;
-
-    impl Kinds for Bare {
-        type Registration = ();
-        type Far = ();
-        type Request = ();
-    }
 
     fn ledger() -> (Ledger<Bare>, Slot) {
         let mut ledger = Ledger::new(Rank(0), 2);
@@ -392,6 +395,18 @@ mod tests {
         assert_eq!(ledger.take_words(), [(1, Word::Pause)]);
         assert!(ledger.needs(1));
         ledger.drop_group(slot);
+        assert!(!ledger.needs(1));
+    }
+
+    #[test]
+    fn accesses_that_a_group_gives_up_are_over_and_others_are_not() {
+        let (mut ledger, slot) = ledger();
+        (0..3).for_each(|_| ledger.begin_access(1, slot));
+        ledger.groups.at_mut(slot).members[1].far = 2;
+        ledger.forget_accesses(slot, std::mem::take);
+        ledger.drop_group(slot);
+        assert!(ledger.needs(1), "one is under way");
+        ledger.end_access(1, slot);
         assert!(!ledger.needs(1));
     }
 

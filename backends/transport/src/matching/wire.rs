@@ -22,10 +22,10 @@ pub trait Wire: Kinds + Sized {
     /// Posts a message, or lets it wait for the connection.
     fn send(&mut self, ledger: &mut Ledger<Self>, peer: usize, parcel: Parcel) -> Result<()>;
 
-    /// Whether a message posted now would go soon: some hundred KiB are not waiting before it.
-    fn has_room(&self, peer: usize) -> bool;
+    /// Bytes that wait to go to `peer`.
+    fn waiting(&self, peer: usize) -> usize;
 
-    /// Says a word to `peer`, which is lost on a lost peer.
+    /// Says a word to `peer`, which is not lost.
     fn say(&mut self, ledger: &mut Ledger<Self>, peer: usize, word: Word) -> Result<()>;
 
     /// Starts a put.
@@ -77,8 +77,9 @@ pub trait Wire: Kinds + Sized {
     /// A receive from `peer` was posted: a message that is being held may be for it.
     fn wanted(&mut self, ledger: &mut Ledger<Self>, peer: usize) -> Result<()>;
 
-    /// A group goes: what it has open with members' segments and is not under way is taken from the ledger.
-    fn forget(&mut self, ledger: &mut Ledger<Self>, slot: Slot);
+    /// A group goes: gives up what it has open with a member's segment and is not under way, and says how many accesses
+    /// of [`Ledger::begin_access`] these were.
+    fn forget(far: &mut Self::Far) -> usize;
 
     /// The rank ends: what it said last has to leave, within a time limit.
     fn close(&mut self, ledger: &mut Ledger<Self>);

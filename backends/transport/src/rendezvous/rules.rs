@@ -1,7 +1,7 @@
 //! What holds for all groups of a transport: which messages are announced, and for how many there is room.
 
-use super::slots::Slots;
-use super::{Protocol, SHORTEST};
+use super::protocol::Protocol;
+use super::slots::{SHORTEST, Slots};
 
 /// The most and the fewest RTSs that may be leaving for one peer, or answers arriving, at a time. Few in large groups:
 /// their slots are registered memory. The most is what a mask of 64 bits holds.

@@ -12,6 +12,9 @@
 
 use crate::{RawGroup, Span, Tag};
 
+/// The shortest message that can be announced, in bytes.
+pub const SHORTEST: usize = 32;
+
 /// Bytes of a word.
 const WORD: usize = 8;
 
@@ -174,7 +177,6 @@ fn words(offset: usize, count: usize) -> Span {
 
 #[cfg(test)]
 mod tests {
-    use super::super::SHORTEST;
     use super::*;
 
     #[test]

@@ -7,15 +7,12 @@ use tailback_transport::{Idle, Rank, Result, Segment, Span};
 
 use super::link::Route;
 use super::state::{Books, VerbsWire};
-use super::work::{AccessKind, Key, Work};
+use super::work::{AccessKind, Far, Key, Work};
 use crate::ffi::{self, Access, Region};
 use crate::header::{Header, Message, POSITIONS};
 
 /// Calls with nothing to wait for serve peers once in so many.
 const GLANCE_EVERY: u32 = 16;
-
-/// Beyond this many bytes in a peer's queue, messages wait elsewhere for their turn.
-const QUEUE_LIMIT: usize = 256 * 1024;
 
 /// How long a rank that ends waits for what it sent to arrive: long enough for the device to say it once more. A peer
 /// that ended first does not answer at all.
@@ -41,14 +38,11 @@ impl Wire for VerbsWire {
     }
 
     #[inline]
-    fn has_room(&self, peer: usize) -> bool {
-        self.peers[peer].queued < QUEUE_LIMIT
+    fn waiting(&self, peer: usize) -> usize {
+        self.peers[peer].queued
     }
 
     fn say(&mut self, books: &mut Ledger<Self>, peer: usize, word: Word) -> Result<()> {
-        if matches!(self.peers[peer].route, Route::Lost(_)) {
-            return Ok(());
-        }
         self.submit(books, peer, Work::Say(Header { message: Message::Word(word), from: 0, group: 0, length: 0 }))
     }
 
@@ -131,17 +125,10 @@ impl Wire for VerbsWire {
     }
 
     /// Only what waits for an answer: work that is queued already still needs to know where to go.
-    fn forget(&mut self, books: &mut Ledger<Self>, slot: Slot) {
-        let group = books.groups.at_mut(slot);
-        let mut open = Vec::new();
-        for (rank, member) in group.ranks.iter().zip(&mut group.members) {
-            if let Key::Asked(work) = &mut member.far.key {
-                open.push((rank.index(), work.len()));
-                work.clear();
-            }
-        }
-        for (peer, count) in open {
-            (0..count).for_each(|_| books.end_access(peer, slot));
+    fn forget(far: &mut Far) -> usize {
+        match &mut far.key {
+            Key::Asked(work) => work.drain(..).count(),
+            Key::Known { .. } | Key::Unknown => 0,
         }
     }
 

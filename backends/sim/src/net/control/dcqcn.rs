@@ -3,7 +3,7 @@
 //!
 //! Timers are not events: what they would have done since the last look is done at the next one.
 
-use super::{Common, Heard};
+use super::input::{Common, Heard};
 use crate::machine;
 
 /// A flow's rate, in bytes per picosecond.

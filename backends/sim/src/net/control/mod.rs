@@ -5,37 +5,14 @@
 //! variant in [`State`] and in the machine file's `control`.
 
 mod dcqcn;
+mod input;
 mod pair;
 mod swift;
 mod window;
 
-use crate::machine::{Control, Rate};
+use crate::machine::Control;
 
-/// What an acknowledgement says.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Heard {
-    pub(crate) now: u64,
-    /// Bytes on the wire that arrived.
-    pub(crate) bytes: u32,
-    /// A queue on the way was long.
-    pub(crate) marked: bool,
-    /// The queue in front of the endpoint was long.
-    pub(crate) endpoint: bool,
-    /// From departure to now.
-    pub(crate) rtt: u64,
-}
-
-/// What all flows of a network share.
-#[derive(Debug)]
-pub(crate) struct Common {
-    pub(crate) spec: Control,
-    /// The rate of a network port.
-    pub(crate) line: Rate,
-    /// A full packet on the wire.
-    pub(crate) packet: u32,
-    /// The longest round trip through an empty network.
-    pub(crate) base: u64,
-}
+pub(crate) use input::{Common, Heard};
 
 /// One flow's state.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@
 //! How the real one measures and decides is not public. Here the last switch sets a flag on packets that find more than
 //! a threshold in front of their endpoint, and the acknowledgement takes it to the source.
 
-use super::Heard;
+use super::input::Heard;
 use crate::machine;
 
 /// What a pair may have under way.

@@ -2,7 +2,7 @@
 //! round trip, by as much as the delay is above it. The target is the same for all flows, or the late ones, who have never
 //! seen an empty network, would drive out the early ones.
 
-use super::{Common, Heard};
+use super::input::{Common, Heard};
 use crate::machine;
 
 /// A flow's window.

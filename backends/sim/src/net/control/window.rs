@@ -1,7 +1,7 @@
 //! A window: it grows by a packet per round trip, is cut by the fraction of marked bytes (as DCTCP does), and halved by a
 //! loss (as TCP does). Without marks it is TCP's without its many refinements.
 
-use super::{Common, Heard};
+use super::input::{Common, Heard};
 use crate::machine;
 
 /// A flow's window.
