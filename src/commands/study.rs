@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use tailback_transport::{Bootstrap, Bytes, Error, Monitor, Operation, Rank, Support, Transport};
 
 use super::Place;
+use super::around::Around;
 use super::show::handed_over;
 use crate::backend::{Networks, Settings, Visitor, Work, give_up};
 use crate::layout::Nodes;
@@ -32,6 +33,16 @@ pub enum Study {
     Contention(ContentionStudy),
     /// HPC Challenge's latency and bandwidth.
     Beff(beff::Settings),
+}
+
+impl Study {
+    fn command(&self) -> Command {
+        match self {
+            Study::MaxRate(_) => Command::Maxrate,
+            Study::Contention(_) => Command::Contention,
+            Study::Beff(_) => Command::Beff,
+        }
+    }
 }
 
 /// Graphs to measure and to predict.
@@ -188,6 +199,9 @@ impl StudyRequest {
         if let Support::No(reason) = transport.capabilities().of(Operation::TwoSided) {
             return Err(Error::Setup(format!("studies need messages, which are not supported here: {reason}")));
         }
+        let command = decision.study.command();
+        let around = Around::find(root);
+        around.begin(command.word());
         let models = measure(bootstrap, transport, &nodes, &decision, monitor)?;
         if !root {
             return Ok(0);
@@ -204,14 +218,10 @@ impl StudyRequest {
         plan.canaries.clear();
         plan.congestors.clear();
         plan.ranks_per_node = decision.ranks_per_node;
-        let file = ResultFile {
+        let mut file = ResultFile {
             schema_version: result::SCHEMA_VERSION,
             build: Build::this(),
-            command: match decision.study {
-                Study::MaxRate(_) => Command::Maxrate,
-                Study::Contention(_) => Command::Contention,
-                Study::Beff(_) => Command::Beff,
-            },
+            command,
             started,
             duration_s: clock.elapsed().as_secs_f64(),
             seed: decision.seed,
@@ -230,6 +240,8 @@ impl StudyRequest {
             interrupted: false,
             imported: None,
         };
+        around.complete(&mut file);
+        file.notes.iter().for_each(|note| self.say(note));
         Ok(self.show(&file))
     }
 
