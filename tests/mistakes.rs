@@ -26,6 +26,7 @@ fn unknown_names() {
     refused("run --preset fast", "invalid value 'fast' for '--preset <PRESET>'");
     refused("run --format xml", "invalid value 'xml' for '--format <FORMAT>'");
     refused("run --bugdet 2s", "unexpected argument '--bugdet' found");
+    refused("congest --budget 2s", "'--budget <TIME>' found; tip: congest has no tests to budget: --duration says");
     refused("rum", "unrecognized subcommand 'rum'");
     refused("run --wait nap", "nap");
 }

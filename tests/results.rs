@@ -104,6 +104,12 @@ fn the_printed_seed_repeats_the_placement() {
     assert!(differs, "other seeds give other placements");
 }
 
+#[test]
+fn a_dry_run_of_congestion_alone_names_no_budget() {
+    let shown = succeed("congest -n 4 --dry-run --duration 3s").stdout;
+    assert!(!shown.contains("per test") && shown.contains("Expected duration: at most 5 s"), "{shown}");
+}
+
 fn nodes_with(result: &Value, role: &str) -> Vec<String> {
     let nodes = result["system"]["nodes"].as_array().unwrap();
     let named = nodes.iter().filter(|node| node["roles"].as_array().unwrap().contains(&role.into()));

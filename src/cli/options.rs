@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::builder::UnknownArgumentValueParser;
+use clap::{Arg, Args};
 
 use super::checks::CheckOptions;
 use super::transport::TransportOptions;
@@ -51,8 +52,9 @@ pub struct NetworkOptions {
     pub common: CommonOptions,
 }
 
-/// Options of `tailback congest`.
+/// Options of `tailback congest`. There is no test whose time could be budgeted, so that option is not one of its own.
 #[derive(Clone, Debug, Args)]
+#[command(mut_arg("budget", no_budget))]
 #[allow(missing_docs)]
 pub struct CongestOptions {
     /// How long to load the network; without it, until interrupted (Ctrl-C)
@@ -64,6 +66,12 @@ pub struct CongestOptions {
     pub congestors: CongestorOptions,
     #[command(flatten)]
     pub common: CommonOptions,
+}
+
+/// Hidden and, with a word about what to use instead, unknown.
+fn no_budget(budget: Arg) -> Arg {
+    const TIP: &str = "congest has no tests to budget: --duration says how long it loads the network";
+    budget.hide(true).value_parser(UnknownArgumentValueParser::suggest(TIP))
 }
 
 /// What is run.

@@ -19,14 +19,17 @@ pub(super) fn render(session: &Session, variants: &[Variant]) -> String {
     let plan = &decision.plan;
     let layout = &session.layout(0).expect("it was possible a moment ago");
     let mut out = String::new();
+    let budget = match decision.command {
+        Command::Congest => String::new(),
+        _ => format!(", {} s per test", plan.budget_s),
+    };
     let _ = writeln!(
         out,
-        "Plan: {} preset, {} ranks on {} nodes, seed {}, {} s per test",
+        "Plan: {} preset, {} ranks on {} nodes, seed {}{budget}",
         plan.preset,
         layout.nodes().rank_count(),
         layout.nodes().len(),
-        session.seed,
-        plan.budget_s
+        session.seed
     );
     if decision.command == Command::Run {
         let blocks = if plan.blocks > 1 { format!(" in {} blocks a state", plan.blocks) } else { String::new() };

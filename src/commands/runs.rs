@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use tailback_transport::{Bootstrap, Description, Error, Monitor, Nanos, Result, Transport};
 
+use super::around::Around;
 use super::phases::PhaseReporter;
 use super::prepare::Session;
 use super::request::Decision;
@@ -26,6 +27,7 @@ pub(super) struct Runs<'a> {
     request: &'a Request,
     monitor: &'a Arc<Monitor>,
     on_phase: OnPhase,
+    around: Arc<Around>,
     root: bool,
     started: String,
     clock: Instant,
@@ -39,11 +41,13 @@ pub(super) struct Runs<'a> {
 
 impl<'a> Runs<'a> {
     pub(super) fn new(session: &'a Session, request: &'a Request, monitor: &'a Arc<Monitor>, root: bool) -> Self {
+        let around = Arc::new(Around::find(root));
         Runs {
             session,
             request,
             monitor,
-            on_phase: phase_observer(request, root),
+            on_phase: phase_observer(request, root, &around),
+            around,
             root,
             started: result::now_rfc3339(),
             clock: Instant::now(),
@@ -83,7 +87,11 @@ impl<'a> Runs<'a> {
                 break;
             }
         }
-        system.map_or(0, |system| show(self.request, &self.file(system)))
+        system.map_or(0, |system| {
+            let file = self.file(system);
+            file.notes.iter().filter(|note| !self.notes.contains(note)).for_each(|note| self.request.say(note));
+            show(self.request, &file)
+        })
     }
 
     /// Every variant on one placement: forwards on one, backwards on the next, so that none is always first.
@@ -217,7 +225,7 @@ impl<'a> Runs<'a> {
 
     fn file(&self, system: System) -> ResultFile {
         let Decision { command, plan, .. } = &self.session.decision;
-        ResultFile {
+        let mut file = ResultFile {
             schema_version: result::SCHEMA_VERSION,
             build: Build::this(),
             command: *command,
@@ -232,7 +240,9 @@ impl<'a> Runs<'a> {
             notes: self.notes.clone(),
             interrupted: self.interrupted,
             imported: None,
-        }
+        };
+        self.around.complete(&mut file);
+        file
     }
 
     fn system<B: Bootstrap>(&self, bootstrap: &B, layout: &Layout) -> System {
@@ -281,14 +291,22 @@ impl Visitor for Measure<'_> {
     }
 }
 
-/// Who hears of phases: on rank 0 the process that started the ranks, if it wants to, else the user.
-fn phase_observer(request: &Request, root: bool) -> OnPhase {
+/// Who hears of phases on rank 0: whoever looks at the network around it; and the process that started the ranks, if it wants
+/// to, else the user.
+fn phase_observer(request: &Request, root: bool, around: &Arc<Around>) -> OnPhase {
     if !root {
         return Arc::new(|_, _| {});
     }
+    let around = Arc::clone(around);
     if let Some(listener) = PhaseReporter::from_env() {
-        return Arc::new(move |name, budget| listener.tell(name, budget));
+        return Arc::new(move |name, budget| {
+            around.begin(name);
+            listener.tell(name, budget);
+        });
     }
     let progress = Progress::new(!request.quiet());
-    Arc::new(move |name, budget| progress.phase(name, budget))
+    Arc::new(move |name, budget| {
+        around.begin(name);
+        progress.phase(name, budget);
+    })
 }

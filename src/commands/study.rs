@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use tailback_transport::{Bootstrap, Bytes, Error, Monitor, Operation, Rank, Support, Transport};
 
+use super::around::Around;
 use super::show::handed_over;
 use super::studies::{Studied, Study};
 use super::{Place, interrupt};
@@ -151,6 +152,9 @@ impl StudyRequest {
         if let Support::No(reason) = transport.capabilities().of(Operation::TwoSided) {
             return Err(Error::Setup(format!("studies need messages, which are not supported here: {reason}")));
         }
+        let command = decision.study.command();
+        let around = Around::find(root);
+        around.begin(command.word());
         let interrupt = interrupt::flag();
         let control = Control { monitor, interrupt: &interrupt };
         let studied = decision.study.measure(bootstrap, transport, &nodes, decision.seed, control)?;
@@ -165,7 +169,6 @@ impl StudyRequest {
             eprintln!("tailback: {}: there is nothing to show", note.unwrap_or_default());
             return Ok(2);
         };
-        note.iter().for_each(|note| self.say(note));
         let run = Run {
             transport: TransportFacts::of(transport.describe(), threshold),
             tests: Vec::new(),
@@ -178,10 +181,10 @@ impl StudyRequest {
         plan.canaries.clear();
         plan.congestors.clear();
         plan.ranks_per_node = decision.ranks_per_node;
-        let file = ResultFile {
+        let mut file = ResultFile {
             schema_version: result::SCHEMA_VERSION,
             build: Build::this(),
-            command: decision.study.command(),
+            command,
             started,
             duration_s: clock.elapsed().as_secs_f64(),
             seed: decision.seed,
@@ -200,6 +203,8 @@ impl StudyRequest {
             notes: note.into_iter().collect(),
             imported: None,
         };
+        around.complete(&mut file);
+        file.notes.iter().for_each(|note| self.say(note));
         Ok(self.show(&file))
     }
 

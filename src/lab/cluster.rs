@@ -11,8 +11,8 @@ use std::time::SystemTime;
 
 use super::error::{Error, Result};
 use super::holder::{Holder, Setup};
-use super::process::{ProcessId, end_all};
-use super::spec::{LabSpec, validate_name};
+use super::process::{ID_VARIABLE, ProcessId, end_all};
+use super::spec::{LabSpec, default_name, validate_name};
 use super::state::{Registry, State};
 use super::system::{Mode, System, check_congestion_control};
 use super::topology::{Host, Place, Topology};
@@ -22,6 +22,9 @@ use super::topology::{Host, Place, Topology};
 const ENTER: &str = r#"cd "$1" || exit 126
 export TAILBACK_LAB="$2" TAILBACK_LAB_ID="$3" TAILBACK_LAB_HOST="$4" TAILBACK_LAB_DIR="$5" TAILBACK_LAB_SSH="$6"
 shift 6; exec "$@""#;
+
+/// Set by [`ENTER`] only: whoever has it is on a host of a lab.
+const HOST_VARIABLE: &str = "TAILBACK_LAB_HOST";
 
 /// A lab that is up.
 #[derive(Debug)]
@@ -71,6 +74,22 @@ impl Lab {
         }
         let (system, topology) = (System::of(state.mode), Topology::new(&state.spec));
         Ok(Lab { state, system, registry, topology, attached: Vec::new(), owned: false })
+    }
+
+    /// The lab on whose host this process runs, if it runs on one.
+    ///
+    /// # Errors
+    /// If what is written down about it cannot be read from here, or is about a later lab of the same name.
+    #[must_use]
+    pub fn around() -> Option<Result<Self>> {
+        std::env::var_os(HOST_VARIABLE)?;
+        let id = std::env::var(ID_VARIABLE).ok()?;
+        Some(Self::open(&default_name()).and_then(|lab| {
+            if lab.state.id == id {
+                return Ok(lab);
+            }
+            Err(Error::Usage(format!("lab {} is not the one that this process was started in", lab.spec().name)))
+        }))
     }
 
     /// Lets the lab outlive this process, until [`down`].
@@ -275,7 +294,7 @@ pub fn down(name: &str) -> Result<bool> {
     validate_name(name)?;
     let registry = Registry::open()?;
     let Some(state) = registry.load(name)? else { return registry.tidy(name).map(|()| false) };
-    if std::env::var(super::process::ID_VARIABLE).is_ok_and(|id| id == state.id) {
+    if std::env::var(ID_VARIABLE).is_ok_and(|id| id == state.id) {
         return Err(Error::Usage(format!("lab {name} cannot be ended from inside: leave its hosts first")));
     }
     let (system, topology) = (System::of(state.mode), Topology::new(&state.spec));

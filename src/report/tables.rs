@@ -1,10 +1,13 @@
 //! Every number of a report, as tables.
 
+use tailback_transport::Bytes;
+
 use super::html::HtmlTable;
 use super::published;
 use crate::compare::{self, Comparison, Side, State};
 use crate::engine::Phase;
 use crate::kernel::Canary;
+use crate::lab::LabSpec;
 use crate::output::placement_lines;
 use crate::result::{CongestorLoad, Test, Verdict};
 use crate::stats::{Statistic, Summary};
@@ -53,7 +56,10 @@ pub(super) fn facts(side: &Side<'_>) -> [HtmlTable; 2] {
         return [main, more_facts(side)];
     }
     if let Some(lab) = &file.lab {
-        fact("emulated cluster", format!("{} hosts on one machine, {}", lab.hosts.len(), lab.mode));
+        fact(
+            "emulated cluster",
+            format!("{} hosts on one machine, {}, {}", lab.hosts.len(), links(&lab.spec), lab.mode),
+        );
         let own = |verdict: &&Verdict| verdict.run.as_ref().is_none_or(|run| *run == transport.label());
         for verdict in lab.control.iter().flat_map(|control| &control.verdicts).filter(own) {
             let (shaped, unshaped) = (factor(verdict.shaped), factor(verdict.unshaped));
@@ -74,6 +80,16 @@ pub(super) fn facts(side: &Side<'_>) -> [HtmlTable; 2] {
     fact("program", format!("Tailback {}{git}, {} build", file.build.version, file.build.profile));
     fact("interrupted", if file.interrupted { "yes: the plan was not completed".into() } else { String::new() });
     [main, more_facts(side)]
+}
+
+/// What the network of a lab was.
+fn links(spec: &LabSpec) -> String {
+    let leaves = spec.leaves;
+    if !spec.shaped {
+        return format!("{leaves} leaf switches, links unshaped");
+    }
+    let (link, spine, queue) = (spec.link_rate, spec.spine_rate(), Bytes(spec.queue_bytes));
+    format!("{leaves} leaf switches, links {link}, spine {spine}, queues {queue}, {}", spec.congestion_control)
 }
 
 fn more_facts(side: &Side<'_>) -> HtmlTable {

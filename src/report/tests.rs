@@ -125,6 +125,10 @@ fn ports_of_a_lab_are_violins_with_a_table() {
     assert!(html.contains("<section id=\"ports\"") && html.contains("h11 to leaf0, loaded lat: 539.0 packets"));
     assert_eq!(report.ports().len(), 3, "sent, dropped, waits");
     assert!(html.contains("<summary>r0: ports</summary>"));
+    assert!(
+        html.contains("2 leaf switches, links 200 Mbit/s, spine 100 Mbit/s, queues 128 KiB, cubic, root"),
+        "what it was"
+    );
 }
 
 fn study() -> ResultFile {

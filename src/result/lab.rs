@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Run, TestImpact};
 use crate::engine::Phase;
 use crate::kernel::Canary;
-use crate::lab::{Host, LabSpec, PortCounters};
+use crate::lab::{Host, Lab, LabSpec, PortCounters};
 use crate::stats::{Direction, Interval, Statistic, paired};
 
 /// An emulated cluster.
@@ -16,12 +16,21 @@ pub struct LabRecord {
     pub spec: LabSpec,
     /// Whether it ran as root or in a user namespace.
     pub mode: String,
-    /// Its hosts, by whose names nodes are known; in a load test, rank i ran on the i-th.
+    /// Its hosts, by whose names nodes are known. Where Tailback started the ranks of a load test itself, rank i ran on
+    /// the i-th.
     pub hosts: Vec<Host>,
-    /// What its ports did in each phase.
+    /// What its ports did in each phase; empty where that could not be read, and then a note says why.
     pub phases: Vec<PhaseCounters>,
     /// The same plan with unshaped links.
     pub control: Option<ControlRecord>,
+}
+
+impl LabRecord {
+    /// What is known of a lab that is up, with what its ports did; without a control.
+    pub fn of(lab: &Lab, phases: Vec<PhaseCounters>) -> Self {
+        let (spec, mode, hosts) = (lab.spec().clone(), lab.mode().to_string(), lab.hosts().to_vec());
+        LabRecord { spec, mode, hosts, phases, control: None }
+    }
 }
 
 /// What the ports did in one phase.

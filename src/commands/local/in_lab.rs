@@ -8,9 +8,9 @@ use super::ranks::{exit_code, on_hosts, this_command};
 use super::scratch::Scratch;
 use crate::commands::Request;
 use crate::commands::phases::{self, PhaseListener};
+use crate::commands::ports::Recording;
 use crate::commands::show::show;
-use crate::engine::PLACEMENT;
-use crate::lab::{Lab, LabSpec, PortCounters};
+use crate::lab::{Lab, LabSpec};
 use crate::output::Progress;
 use crate::plan::{Plan, Preset};
 use crate::result::{self, Command, ControlRecord, LabRecord, PhaseCounters, ResultFile};
@@ -72,13 +72,7 @@ impl LabBench<'_> {
         let control = if control && !file.interrupted { self.control(&mut file)? } else { None };
         let lab = self.lab.lock().unwrap_or_else(PoisonError::into_inner);
         file.notes.extend(lab.notes().iter().cloned());
-        file.lab = Some(LabRecord {
-            spec: lab.spec().clone(),
-            mode: lab.mode().to_string(),
-            hosts: lab.hosts().to_vec(),
-            phases,
-            control,
-        });
+        file.lab = Some(LabRecord { control, ..LabRecord::of(&lab, phases) });
         drop(lab);
         Ok(show(self.request, &file))
     }
@@ -137,58 +131,20 @@ impl LabBench<'_> {
         PhaseListener::start(socket, move |name, budget| {
             progress.phase(name, budget);
             if let Some(lab) = lab.upgrade() {
-                let counters = lab.lock().unwrap_or_else(PoisonError::into_inner).counters();
-                recording
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .begin(name, counters.map_err(|e| e.to_string()));
+                let read = || lab.lock().unwrap_or_else(PoisonError::into_inner).counters();
+                recording.lock().unwrap_or_else(PoisonError::into_inner).begin(name, read);
             }
         })?;
         Ok(recorder)
     }
 }
 
-/// Counters at the beginning of each phase.
-#[derive(Default)]
-struct Recording {
-    begun: Vec<(String, Vec<PortCounters>)>,
-    problem: Option<String>,
-}
-
-impl Recording {
-    /// A phase begins; which of its blocks, on which placement, is all the same to the ports.
-    fn begin(&mut self, phase: &str, counters: Result<Vec<PortCounters>, String>) {
-        let phase = phase.split_once(PLACEMENT).map_or(phase, |(phase, _)| phase);
-        match counters {
-            Ok(counters) => self.begun.push((phase.to_owned(), counters)),
-            Err(problem) => self.problem = Some(problem),
-        }
-    }
-}
-
 struct Recorder(Arc<Mutex<Recording>>);
 
 impl Recorder {
-    /// What happened from each phase's beginning to the next one's, or to now.
+    /// What happened until now.
     fn finish(self, lab: &Mutex<Lab>) -> Result<Vec<PhaseCounters>, String> {
-        let last = lab.lock().unwrap_or_else(PoisonError::into_inner).counters().map_err(|error| error.to_string())?;
-        let mut recording = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(problem) = recording.problem.take() {
-            return Err(problem);
-        }
-        let begun = std::mem::take(&mut recording.begun);
-        let ends: Vec<Vec<PortCounters>> =
-            begun.iter().skip(1).map(|(_, counters)| counters.clone()).chain([last]).collect();
-        let mut phases: Vec<PhaseCounters> = Vec::new();
-        for ((phase, before), after) in begun.into_iter().zip(ends) {
-            let ports: Vec<PortCounters> =
-                after.iter().zip(&before).map(|(after, before)| after.since(before)).collect();
-            // A phase is measured in several blocks and placements: what matters is what it did to the ports in all.
-            match phases.iter_mut().find(|known| known.phase == phase) {
-                Some(known) => known.ports.iter_mut().zip(&ports).for_each(|(sum, port)| sum.add(port)),
-                None => phases.push(PhaseCounters { phase, ports }),
-            }
-        }
-        Ok(phases)
+        let read = || lab.lock().unwrap_or_else(PoisonError::into_inner).counters();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).phases(read)
     }
 }

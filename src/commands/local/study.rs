@@ -83,12 +83,7 @@ fn measure(request: &StudyRequest, lab: &Lab, ranks: usize, per_node: usize) -> 
     let after = lab.counters().map_err(|error| error.to_string())?;
     let ports = after.iter().zip(&before).map(|(after, before)| after.since(before)).collect();
     file.notes.extend(lab.notes().iter().cloned());
-    file.lab = Some(LabRecord {
-        spec: lab.spec().clone(),
-        mode: lab.mode().to_string(),
-        hosts: lab.hosts().to_vec(),
-        phases: vec![PhaseCounters { phase: file.command.word().to_owned(), ports }],
-        control: None,
-    });
+    let phases = vec![PhaseCounters { phase: file.command.word().to_owned(), ports }];
+    file.lab = Some(LabRecord::of(lab, phases));
     Ok(request.show(&file))
 }

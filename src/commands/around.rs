@@ -1,0 +1,57 @@
+//! A job that someone else's launcher started on the hosts of a lab: what rank 0 can tell of the network around it.
+//!
+//! Where this program started the ranks itself, the process that did so keeps the record, and nothing is done here.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::ports::Recording;
+use super::show::handed_over;
+use crate::lab::Lab;
+use crate::result::{LabRecord, ResultFile};
+
+/// What rank 0 finds around it.
+pub(super) enum Around {
+    /// No lab, or not for this rank to tell.
+    Nothing,
+    /// A lab that cannot be found from here, and why.
+    Unknown(String),
+    Lab(Box<Mutex<(Lab, Recording)>>),
+}
+
+impl Around {
+    pub(super) fn find(root: bool) -> Self {
+        if !root || handed_over().is_some() {
+            return Around::Nothing;
+        }
+        match Lab::around() {
+            None => Around::Nothing,
+            Some(Ok(lab)) => Around::Lab(Box::new(Mutex::new((lab, Recording::default())))),
+            Some(Err(error)) => Around::Unknown(error.to_string()),
+        }
+    }
+
+    /// A phase is about to begin: nothing is measured yet.
+    pub(super) fn begin(&self, phase: &str) {
+        if let Around::Lab(watched) = self {
+            let (lab, recording) = &mut *watched.lock().unwrap_or_else(PoisonError::into_inner);
+            recording.begin(phase, || lab.counters());
+        }
+    }
+
+    /// Adds to a result what is known, and what is not.
+    pub(super) fn complete(&self, file: &mut ResultFile) {
+        match self {
+            Around::Nothing => {}
+            Around::Unknown(why) => file.notes.push(format!("it ran inside a lab that is not recorded: {why}")),
+            Around::Lab(watched) => {
+                let (lab, recording) = &*watched.lock().unwrap_or_else(PoisonError::into_inner);
+                file.notes.extend(lab.notes().iter().cloned());
+                let phases = recording.phases(|| lab.counters()).unwrap_or_else(|why| {
+                    file.notes.push(format!("the counters of the lab's ports could not be read by rank 0: {why}"));
+                    Vec::new()
+                });
+                file.lab = Some(LabRecord::of(lab, phases));
+            }
+        }
+    }
+}
