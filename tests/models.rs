@@ -68,7 +68,9 @@ fn contention_is_measured() {
     assert_eq!((graph["edges"].as_array().unwrap().len(), file["command"].as_str()), (2, Some("contention")));
     assert!(graph["reference_s"].as_f64().unwrap() > 0.0);
     assert!(graph["edges"][0]["measured_s"].as_f64().unwrap() > 0.0);
-    assert!(graph["reference_interval"]["low"].is_number() && graph["edges"][0]["multiple_interval"]["low"].is_number());
+    assert!(
+        graph["reference_interval"]["low"].is_number() && graph["edges"][0]["multiple_interval"]["low"].is_number()
+    );
     assert!(shown.contains("measured penalty") && shown.contains("Error by number of edges"), "{shown}");
 }
 
