@@ -96,3 +96,47 @@ fn an_interrupt_at_any_early_moment_ends_the_job() {
         assert!(outcome.errors().is_empty(), "step {step}: the user knows why: {}", outcome.stderr);
     }
 }
+
+/// Studies whose parts are over at once and of which there are more than anyone waits for.
+const STUDIES: [(&str, usize, &str); 3] = [
+    ("maxrate --most-pairs 1 --largest 64 --iterations 2 --repetitions 1000000", 2, "How many ranks per node"),
+    (
+        "contention --random 1 --count 20000 --nodes 2 --bytes 100 --repetitions 3",
+        2,
+        "Contention graph random, 1 edges",
+    ),
+    ("beff -n 2 --rings 1 --bandwidth-bytes 100 --latency-iterations 2 --repetitions 1000000", 2, "GBytes"),
+];
+
+#[test]
+fn an_interrupted_study_shows_and_keeps_what_is_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    for (line, ranks, shown) in STUDIES {
+        let file = folder.path().join("result.json");
+        let (job, ranks) = start(&format!("{line} --no-lab --quiet --out {}", file.display()), ranks);
+        job.signal(Signal::INT);
+        let outcome = end(job, &ranks);
+        assert_eq!(outcome.code(), Some(2), "{line}: {}", outcome.stderr);
+        assert!(outcome.stdout.contains(shown), "{line}: {}", outcome.stderr);
+        assert!(outcome.stdout.ends_with("\nInterrupted: what was not complete is left out.\n"), "{line}");
+        assert!(outcome.errors().is_empty(), "{line}: the user knows why: {}", outcome.stderr);
+        let result = tailback::result::read(&file).unwrap();
+        assert!(result.interrupted && result.notes.iter().any(|note| note.contains(" were complete; the rest")));
+        std::fs::remove_file(&file).unwrap();
+    }
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+}
+
+#[test]
+fn an_interrupted_study_without_anything_complete_says_so_in_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("result.json");
+    let line = "maxrate --most-pairs 1 --largest 4096 --iterations 20000 --repetitions 1 --no-lab --quiet --out";
+    let (job, ranks) = start(&format!("{line} {}", file.display()), 2);
+    job.signal(Signal::INT);
+    let outcome = end(job, &ranks);
+    assert_eq!((outcome.code(), outcome.stdout.as_str()), (Some(2), ""), "{outcome:?}");
+    let said = "tailback: interrupted before the first repetition was complete: there is nothing to show\n";
+    assert_eq!(outcome.stderr, said);
+    assert!(!file.exists(), "an older file there would be worth more than nothing");
+}

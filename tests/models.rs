@@ -68,13 +68,18 @@ fn contention_is_measured() {
     assert_eq!((graph["edges"].as_array().unwrap().len(), file["command"].as_str()), (2, Some("contention")));
     assert!(graph["reference_s"].as_f64().unwrap() > 0.0);
     assert!(graph["edges"][0]["measured_s"].as_f64().unwrap() > 0.0);
+    assert!(
+        graph["reference_interval"]["low"].is_number() && graph["edges"][0]["multiple_interval"]["low"].is_number()
+    );
     assert!(shown.contains("measured penalty") && shown.contains("Error by number of edges"), "{shown}");
 }
 
 #[test]
 fn beff_has_hpccs_names() {
     let (file, shown) = study("beff -n 3 --rings 2 --bandwidth-bytes 20000 --latency-iterations 5");
-    assert_eq!(file["models"]["beff"]["pairs"], 3);
+    let beff = &file["models"]["beff"];
+    assert_eq!((&beff["pairs"], &beff["complete_repetitions"]), (&3.into(), &5.into()));
+    assert!(beff["intervals"]["MaxPingPongLatency_usec"]["low"].is_number(), "{beff}");
     for name in ["MaxPingPongLatency_usec", "RandomlyOrderedRingLatency_usec", "NaturallyOrderedRingBandwidth_GBytes"] {
         assert!(shown.contains(name), "{name} in\n{shown}");
     }

@@ -17,7 +17,7 @@ pub struct StudyOptions {
     #[arg(long, value_name = "N")]
     ranks_per_node: Option<usize>,
 
-    /// Seed of what is drawn: graphs, pairs and rings
+    /// Seed of what is drawn: graphs, pairs, rings, and the order of measurements
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
@@ -106,7 +106,7 @@ pub struct ContentionOptions {
     #[arg(long, value_name = "BYTES", default_value_t = PAPER_BYTES)]
     bytes: u64,
 
-    /// Measurements of every edge; the median counts
+    /// Measurements of every edge, alone and with the others; with three or more, figures have intervals
     #[arg(long, value_name = "N", default_value_t = 5)]
     repetitions: usize,
 
