@@ -10,7 +10,6 @@ use super::lockstep::{Ballot, Lockstep, Next, Timing};
 use crate::kernel::{CongestorVisitor, Kernel};
 use crate::layout::natural_ring;
 use crate::plan::CongestorTest;
-use crate::stats::Samples;
 
 /// How often a congestor group looks whether to stop.
 const CHUNK: Nanos = Nanos(10_000_000);
@@ -166,7 +165,7 @@ impl<'a, G: Group> Watch<'a, G> {
             ranks: 1,
             bytes: (self.iterations - first) * self.payload as u64,
             seconds: now.since(from).as_secs_f64(),
-            samples: std::mem::replace(&mut recorder.samples, Samples::new()).flatten(),
+            samples: std::mem::take(&mut recorder.samples).flatten(),
             slices: self.slices.clone(),
             steady: self.steady,
         });
