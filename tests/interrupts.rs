@@ -113,10 +113,18 @@ fn an_interrupted_study_shows_and_keeps_what_is_complete() {
     let folder = tempfile::tempdir().unwrap();
     for (line, ranks, shown) in STUDIES {
         let file = folder.path().join("result.json");
-        let (job, ranks) = start(&format!("{line} --no-lab --quiet --out {}", file.display()), ranks);
-        job.signal(Signal::INT);
-        let outcome = end(job, &ranks);
-        assert_eq!(outcome.code(), Some(2), "{line}: {}", outcome.stderr);
+        // Nobody outside sees when the first part is complete: if none was yet, a later interrupt finds some.
+        let interrupted = |after: u64| {
+            let (job, ranks) = start(&format!("{line} --no-lab --quiet --out {}", file.display()), ranks);
+            std::thread::sleep(Duration::from_millis(after));
+            job.signal(Signal::INT);
+            let outcome = end(job, &ranks);
+            assert_eq!(outcome.code(), Some(2), "{line}: {}", outcome.stderr);
+            outcome
+        };
+        let delays = [100, 1000, 5000, 20_000];
+        let found = delays.into_iter().map(interrupted).find(|outcome| !outcome.stdout.is_empty());
+        let outcome = found.unwrap_or_else(|| panic!("{line}: nothing is complete after {delays:?} ms"));
         assert!(outcome.stdout.contains(shown), "{line}: {}", outcome.stderr);
         assert!(outcome.stdout.ends_with("\nInterrupted: what was not complete is left out.\n"), "{line}");
         assert!(outcome.errors().is_empty(), "{line}: the user knows why: {}", outcome.stderr);

@@ -70,6 +70,12 @@ pub struct EncodedTally {
     kinds: usize,
 }
 
+impl From<Tally> for EncodedTally {
+    fn from(tally: Tally) -> Self {
+        (&tally).into()
+    }
+}
+
 impl From<&Tally> for EncodedTally {
     fn from(tally: &Tally) -> Self {
         EncodedTally { bytes: tally.encode(), kinds: tally.loads.len() }
@@ -79,7 +85,7 @@ impl From<&Tally> for EncodedTally {
 impl EncodedTally {
     /// The tally.
     pub fn decode(&self) -> Tally {
-        Tally::decode(&self.bytes, self.kinds).expect("rank 0 wrote these bytes itself")
+        Tally::decode(&self.bytes, self.kinds).expect("this rank wrote these bytes itself")
     }
 }
 
@@ -87,6 +93,13 @@ impl Tally {
     /// An empty tally for a plan with `kinds` congestors.
     pub(super) fn new(kinds: usize) -> Self {
         Tally { loads: vec![None; kinds], ..Tally::default() }
+    }
+
+    /// A tally of a load alone.
+    pub(super) fn of_load(kind: usize, kinds: usize, load: Load) -> Self {
+        let mut tally = Tally::new(kinds);
+        tally.loads[kind] = Some(load);
+        tally
     }
 
     /// Everyone's tally, on rank 0, which keeps those of many phases and so keeps them small.

@@ -4,12 +4,13 @@ use tailback_transport::{Group, Nanos, Proposal, Result};
 
 use super::Slices;
 use super::canary::Recorder;
-use super::collect::Load;
+use super::collect::{EncodedTally, Load, Tally};
 use super::job::{Control, Team};
 use super::lockstep::{Ballot, Lockstep, Next, Timing};
 use crate::kernel::{CongestorVisitor, Kernel};
 use crate::layout::natural_ring;
 use crate::plan::CongestorTest;
+use crate::stats::Samples;
 
 /// How often a congestor group looks whether to stop.
 const CHUNK: Nanos = Nanos(10_000_000);
@@ -36,16 +37,18 @@ pub(super) enum Until<'a, G: Group> {
 /// One congestor on one rank. It gives its load during each complete part, and whether the user cut it short.
 pub(super) struct CongestorRun<'a, G: Group> {
     pub test: &'a CongestorTest,
+    /// Which of the plan's congestors it is, and of how many.
+    pub kind: (usize, usize),
     pub team: &'a mut Team<G>,
     pub until: Until<'a, G>,
     pub control: &'a Control,
 }
 
 impl<G: Group> CongestorVisitor for CongestorRun<'_, G> {
-    type Output = Result<(Vec<Load>, bool)>;
+    type Output = Result<(Vec<EncodedTally>, bool)>;
 
-    fn visit<K: Kernel>(self) -> Result<(Vec<Load>, bool)> {
-        let CongestorRun { test, team, until, control } = self;
+    fn visit<K: Kernel>(self) -> Self::Output {
+        let CongestorRun { test, kind, team, until, control } = self;
         let group = &mut team.group;
         let kernel = K::new(test.counts.shape(), group.size(), group.rank());
         let ring = natural_ring(group.size(), group.rank());
@@ -54,7 +57,7 @@ impl<G: Group> CongestorVisitor for CongestorRun<'_, G> {
         let mut recorder = Recorder::new::<K>(&kernel, test.kernel.info().direction);
         let longest = test.kernel.info().scaled(test.counts.iterations, group.size());
         let mut lockstep = Lockstep::new(Timing::Overlapped, CHUNK, longest.into(), group.now());
-        let mut watch = Watch::new(until, group.now(), kernel.payload());
+        let mut watch = Watch::new(until, kind, group.now(), kernel.payload());
         loop {
             let start = group.now();
             kernel.iterate(group, ring)?;
@@ -112,7 +115,9 @@ struct Watch<'a, G: Group> {
     since: (u64, Nanos),
     slices: Slices,
     steady: bool,
-    loads: Vec<Load>,
+    /// Of complete parts, encoded, which is a hundredth of their size.
+    loads: Vec<EncodedTally>,
+    kind: (usize, usize),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -124,7 +129,7 @@ enum State {
 }
 
 impl<'a, G: Group> Watch<'a, G> {
-    fn new(until: Until<'a, G>, now: Nanos, payload: usize) -> Self {
+    fn new(until: Until<'a, G>, kind: (usize, usize), now: Nanos, payload: usize) -> Self {
         let budget = match &until {
             Until::Canaries { budget, .. } | Until::Elapsed(budget) => *budget,
         };
@@ -140,6 +145,7 @@ impl<'a, G: Group> Watch<'a, G> {
             slices: Slices::new(slice(budget)),
             steady: true,
             loads: Vec::new(),
+            kind,
         }
     }
 
@@ -161,14 +167,16 @@ impl<'a, G: Group> Watch<'a, G> {
     /// A part is over.
     fn end(&mut self, now: Nanos, recorder: &mut Recorder) {
         let (first, from) = self.since;
-        self.loads.push(Load {
+        let load = Load {
             ranks: 1,
             bytes: (self.iterations - first) * self.payload as u64,
             seconds: now.since(from).as_secs_f64(),
-            samples: std::mem::take(&mut recorder.samples).flatten(),
+            samples: Samples::of_batch(recorder.samples.total()),
             slices: self.slices.clone(),
             steady: self.steady,
-        });
+        };
+        let (kind, kinds) = self.kind;
+        self.loads.push(Tally::of_load(kind, kinds, load).into());
     }
 
     /// Lets the world's agreement advance, without waiting for it.

@@ -185,7 +185,7 @@ impl<'j, 'a, B: Bootstrap, T: Transport> Sequence<'j, 'a, B, T> {
         }
         let tallies = match (phase, self.job.role) {
             (Phase::Alone | Phase::Congest, Role::Congestor(kind)) => self.congest(kind, parts[0].congestor)?,
-            (Phase::Alone | Phase::Congest, _) => vec![self.tally()],
+            (Phase::Alone | Phase::Congest, _) => vec![self.tally().into()],
             (Phase::Loaded, Role::Congestor(kind)) => self.load(kind, parts.len())?,
             (Phase::Loaded, _) => {
                 self.interrupted = self.job.meet(false)?;
@@ -201,13 +201,13 @@ impl<'j, 'a, B: Bootstrap, T: Transport> Sequence<'j, 'a, B, T> {
         Ok(())
     }
 
-    fn collect(&mut self, stretch: &Stretch, tallies: Vec<Tally>) -> Result<()> {
+    fn collect(&mut self, stretch: &Stretch, tallies: Vec<EncodedTally>) -> Result<()> {
         let complete = match stretch.phase {
             Phase::Alone => !self.interrupted,
             Phase::Isolated | Phase::Loaded | Phase::Congest => true,
         };
         for (part, tally) in stretch.parts.iter().zip(tallies) {
-            if let Some(tally) = tally.collect(self.job.bootstrap)?.filter(|_| complete) {
+            if let Some(tally) = tally.decode().collect(self.job.bootstrap)?.filter(|_| complete) {
                 let Part { canary, congestor, block } = *part;
                 self.measured.push(Measured { phase: stretch.phase, canary, congestor, block, tally });
             }
@@ -231,8 +231,8 @@ impl<'j, 'a, B: Bootstrap, T: Transport> Sequence<'j, 'a, B, T> {
     }
 
     /// Part by part, on ranks that do not congest. Everyone agrees on the end of each, so what was completed is the same
-    /// on every rank.
-    fn parts(&mut self, parts: &[Part], loaded: bool) -> Result<Vec<Tally>> {
+    /// on every rank. What is waiting to be collected is kept small.
+    fn parts(&mut self, parts: &[Part], loaded: bool) -> Result<Vec<EncodedTally>> {
         let mut tallies = Vec::new();
         for part in parts {
             if self.interrupted {
@@ -249,47 +249,44 @@ impl<'j, 'a, B: Bootstrap, T: Transport> Sequence<'j, 'a, B, T> {
             };
             self.interrupted = self.job.meet(cut)?;
             if !self.interrupted {
-                tallies.push(tally);
+                tallies.push(tally.into());
             }
         }
         Ok(tallies)
     }
 
     /// Load without canaries, if this rank's kind is wanted.
-    fn congest(&mut self, kind: usize, only: Option<usize>) -> Result<Vec<Tally>> {
+    fn congest(&mut self, kind: usize, only: Option<usize>) -> Result<Vec<EncodedTally>> {
         let mut tally = self.tally();
         if only.is_none_or(|only| only == kind) {
             let started = self.job.world.now();
             let run = CongestorRun {
                 test: &self.job.plan.congestors[kind],
+                kind: (kind, self.job.plan.congestors.len()),
                 team: self.job.team.as_mut().expect("a congestor has a team"),
                 until: Until::Elapsed(self.budget),
                 control: &self.job.control,
             };
             let (mut loads, cut) = run.test.kernel.visit(run)?;
             self.interrupted = cut;
-            tally.loads[kind] = loads.pop();
+            tally = loads.pop().map_or(tally, |load| load.decode());
             tally.wall_ns = self.job.world.now().since(started).0;
         }
-        Ok(vec![tally])
+        Ok(vec![tally.into()])
     }
 
     /// Load during so many parts.
-    fn load(&mut self, kind: usize, parts: usize) -> Result<Vec<Tally>> {
+    fn load(&mut self, kind: usize, parts: usize) -> Result<Vec<EncodedTally>> {
         let run = CongestorRun {
             test: &self.job.plan.congestors[kind],
+            kind: (kind, self.job.plan.congestors.len()),
             team: self.job.team.as_mut().expect("a congestor has a team"),
             until: Until::Canaries { world: &mut self.job.world, parts, budget: self.budget },
             control: &self.job.control,
         };
         let (loads, cut) = run.test.kernel.visit(run)?;
         self.interrupted = cut;
-        let with = |load| {
-            let mut tally = self.tally();
-            tally.loads[kind] = Some(load);
-            tally
-        };
-        Ok(loads.into_iter().map(with).collect())
+        Ok(loads)
     }
 
     fn measure(&mut self, at: usize, loaded: bool, tally: &mut Tally) -> Result<bool> {
@@ -315,7 +312,9 @@ impl<'j, 'a, B: Bootstrap, T: Transport> Sequence<'j, 'a, B, T> {
             control: &self.job.control,
         };
         let finished = test.kernel.visit(run)?;
-        tally.canary = Some(finished.samples);
+        // Batches of passes tell something where there is nothing else that was repeated.
+        let blocks = self.job.plan.blocks > 1;
+        tally.canary = Some(if blocks { finished.samples.in_one() } else { finished.samples });
         tally.wall_ns = finished.wall.0;
         tally.settled_ns = finished.settled.0;
         tally.kept = finished.kept;

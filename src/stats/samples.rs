@@ -155,6 +155,14 @@ impl Samples {
         self
     }
 
+    /// The same samples and passes in one batch, for tests that are one of many.
+    #[must_use]
+    pub fn in_one(mut self) -> Self {
+        self.batches = vec![self.total()];
+        self.width = self.passes.max(1);
+        self
+    }
+
     /// One batch as samples of their own.
     pub fn of_batch(batch: Batch) -> Self {
         Samples { batches: vec![batch], width: 1, passes: 1 }
@@ -284,6 +292,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn one_batch_has_the_same_samples_and_passes_and_merges_with_its_like() {
+        let whole = filled(6, 10);
+        let mut one = whole.clone().in_one();
+        assert_eq!((one.batches().count(), one.passes()), (1, 6));
+        assert_eq!(one.total().histogram(), whole.total().histogram());
+        one.merge_encoded(&filled(6, 10).in_one().encode()).unwrap();
+        assert_eq!((one.total().histogram().len(), one.total().closed()), (120, 12));
+        assert!(one.merge(&filled(5, 10).in_one()).is_err(), "other passes");
+    }
 
     fn filled(passes: u64, per_pass: u64) -> Samples {
         let mut samples = Samples::new();
