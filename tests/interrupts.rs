@@ -139,12 +139,13 @@ fn an_interrupted_study_shows_and_keeps_what_is_complete() {
 fn an_interrupted_study_without_anything_complete_says_so_in_a_line() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("result.json");
-    let line = "maxrate --most-pairs 1 --largest 4096 --iterations 20000 --repetitions 1 --no-lab --quiet --out";
+    // One graph of short steps, more of them than anyone waits for.
+    let line = "contention --random 1 --count 1 --nodes 2 --bytes 100 --repetitions 1000000 --no-lab --quiet --out";
     let (job, ranks) = start(&format!("{line} {}", file.display()), 2);
     job.signal(Signal::INT);
     let outcome = end(job, &ranks);
     assert_eq!((outcome.code(), outcome.stdout.as_str()), (Some(2), ""), "{outcome:?}");
-    let said = "tailback: interrupted before the first repetition was complete: there is nothing to show\n";
+    let said = "tailback: interrupted before the first graph was complete: there is nothing to show\n";
     assert_eq!(outcome.stderr, said);
     assert!(!file.exists(), "an older file there would be worth more than nothing");
 }
