@@ -157,7 +157,7 @@ fn a_lab_ends_with_its_maker() {
 /// between other hosts does not.
 fn incast_fills_the_queue_and_nothing_else() {
     let incast: Vec<(usize, usize)> = (1..=5).map(|from| (from, 0)).collect();
-    let mut means = Vec::new();
+    let mut medians = Vec::new();
     for repetition in 1..=3 {
         for queue_bytes in [128 << 10, 256 << 10] {
             let spec = LabSpec { queue_bytes, ..spec("incast", 9, 1) };
@@ -168,18 +168,19 @@ fn incast_fills_the_queue_and_nothing_else() {
             lab.down().expect("ends");
             let full_us = spec.full_queue_seconds() * 1e6;
             report(repetition, queue_bytes, full_us, &shared, &apart);
-            let of_full = shared.loaded.mean_us / full_us;
-            assert!((0.6..1.2).contains(&of_full), "mean delay is {:.0}% of a full queue", 100.0 * of_full);
+            // The median: a machine that was busy elsewhere for a moment is in the mean, and no property of the queue.
+            let of_full = shared.loaded.median_us / full_us;
+            assert!((0.6..1.2).contains(&of_full), "median delay is {:.0}% of a full queue", 100.0 * of_full);
             assert!(apart.median_impact() < 3.0, "impact {:.2} on a canary that shares no link", apart.median_impact());
             for (port, earlier) in after.iter().zip(&before) {
                 let drops = port.since(earlier).queue.map_or(0, |queue| queue.drops);
                 let is_incast = port.to == "h0";
                 assert_eq!(drops > 0, is_incast, "{drops} drops from {} to {}", port.from, port.to);
             }
-            means.push(shared.loaded.mean_us);
+            medians.push(shared.loaded.median_us);
         }
     }
-    for pair in means.chunks(2) {
+    for pair in medians.chunks(2) {
         let ratio = pair[1] / pair[0];
         assert!((1.5..2.7).contains(&ratio), "twice the queue gave {ratio:.2} times the delay");
     }
@@ -194,7 +195,8 @@ fn a_shared_spine_delays_too() {
     let full_us = lab.spec().full_queue_seconds() * 1e6;
     lab.down().expect("ends");
     report(1, 128 << 10, full_us, &across, &within);
-    assert!((0.6..1.2).contains(&(across.loaded.mean_us / full_us)), "{} us of {full_us} us", across.loaded.mean_us);
+    let median_us = across.loaded.median_us;
+    assert!((0.6..1.2).contains(&(median_us / full_us)), "{median_us} us of {full_us} us");
     assert!(
         within.median_impact() < 3.0,
         "impact {:.2} on a canary that stays within its leaf",
