@@ -56,6 +56,7 @@ pub fn gpcnet(text: &str) -> Result<ResultFile, ImportError> {
         congestors: Vec::new(),
         impacts: Vec::new(),
         placements: Vec::new(),
+        congestors_over: None,
         tests,
     };
     Ok(ResultFile {

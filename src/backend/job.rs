@@ -5,7 +5,7 @@ use std::path::Path;
 use tailback_tcp::JoinConfig;
 use tailback_tcp::bootstrap::variables;
 
-use super::{Backend, Settings, Variant, Work, libfabric, mpi, own, variants, verbs};
+use super::{Backend, Settings, Variant, Work, libfabric, mpi, own, tcp, variants, verbs};
 
 enum Job {
     /// Tailback's own variables, or Slurm's.
@@ -38,7 +38,7 @@ pub fn in_job<W: Work>(request: &W, alone: impl FnOnce() -> Result<u8, String>) 
     let job = find_job()?;
     let default = if matches!(job, Job::Mpi(_)) { Backend::Mpi } else { Backend::Tcp };
     let variants = match variants(request.settings(), default) {
-        Ok(variants) if !matches!(job, Job::Mpi(_)) && variants.iter().any(|v| v.backend == Backend::Mpi) => {
+        Ok(variants) if !matches!(job, Job::Mpi(_)) && backends(&variants).any(|backend| backend == Backend::Mpi) => {
             Err(needs_mpi_launcher())
         }
         Ok(variants) => usable(request.settings(), &variants).map(|()| variants),
@@ -60,17 +60,25 @@ pub fn in_job<W: Work>(request: &W, alone: impl FnOnce() -> Result<u8, String>) 
 
 /// Whether what was asked for is there, and meant for what was asked for.
 fn usable(settings: &Settings, variants: &[Variant]) -> Result<(), String> {
-    let used = |backend: Backend| variants.iter().any(|variant| variant.backend == backend);
+    let used = |backend: Backend| backends(variants).any(|used| used == backend);
     if settings.fabric.is_given() && !used(Backend::Libfabric) {
         return Err("--provider and --domain are for --transport libfabric".into());
     }
     if settings.verbs.is_given() && !used(Backend::Verbs) {
         return Err("--port, --gid-index and --service-level are for --transport verbs".into());
     }
-    if settings.traffic_class.is_some() && !used(Backend::Libfabric) && !used(Backend::Verbs) {
-        return Err("--traffic-class is for --transport libfabric and verbs".into());
+    let classes: Vec<&String> = settings.role_classes.given().collect();
+    if (settings.traffic_class.is_some() || !classes.is_empty()) && backends(variants).all(|of| !of.is_raw()) {
+        return Err("traffic classes are for raw transports: MPI has settings of its own".into());
     }
-    variants.iter().try_for_each(|variant| check(variant.backend, settings))
+    backends(variants).try_for_each(|backend| {
+        check(backend, settings)?;
+        classes.iter().try_for_each(|class| check(backend, &settings.with_class(Some(class))))
+    })
+}
+
+fn backends(variants: &[Variant]) -> impl Iterator<Item = Backend> {
+    variants.iter().flat_map(|variant| variant.networks()).map(|network| network.backend)
 }
 
 fn has_secret() -> bool {
@@ -88,7 +96,8 @@ pub fn speaks_for_all() -> bool {
 /// Whether ranks can open it here; asked before any rank starts.
 fn check(backend: Backend, settings: &Settings) -> Result<(), String> {
     match backend {
-        Backend::Tcp | Backend::Mpi => Ok(()),
+        Backend::Tcp => tcp::check(settings),
+        Backend::Mpi => Ok(()),
         Backend::Libfabric => libfabric::check(settings),
         Backend::Verbs => verbs::check(settings),
     }

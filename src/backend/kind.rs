@@ -44,6 +44,11 @@ impl Backend {
     pub fn fits_lab(self) -> bool {
         self != Backend::Verbs
     }
+
+    /// Whether the emulated cluster can tell its packets apart by their traffic class.
+    pub fn is_marked_in_lab(self) -> bool {
+        self == Backend::Tcp
+    }
 }
 
 impl fmt::Display for Backend {

@@ -7,7 +7,7 @@ use tailback_libfabric::{LibfabricConfig, LibfabricTransport, Source, Wishes, su
 use tailback_tcp::address;
 use tailback_transport::{Bootstrap, Error, Result as TransportResult};
 
-use super::{Settings, Variant, Visitor};
+use super::{Network, Settings, Visitor};
 
 /// The library and its providers, usable ones first; or what is missing.
 pub(super) fn state(path: Option<&Path>) -> String {
@@ -36,7 +36,7 @@ pub(super) fn check(settings: &Settings) -> Result<(), String> {
 
 /// Opens the network and hands it to `visitor`. Collective over the job.
 pub(super) fn open<B: Bootstrap, V: Visitor>(
-    variant: Variant,
+    network: Network,
     settings: &Settings,
     bootstrap: &mut B,
     visitor: V,
@@ -50,7 +50,7 @@ pub(super) fn open<B: Bootstrap, V: Visitor>(
         wishes: wishes(settings, Some(source))?,
         wait: settings.wait,
     };
-    let mut transport = variant.over(LibfabricTransport::open(bootstrap, &config)?);
+    let mut transport = network.over(LibfabricTransport::open(bootstrap, &config)?);
     Ok(visitor.visit(bootstrap, &mut transport))
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tailback_transport::{Bootstrap, Error, Result as TransportResult};
 
-use super::{Settings, Variant, Visitor};
+use super::{Network, Settings, Visitor};
 
 const ABSENT: &str = "not in this binary: build with --features libfabric";
 
@@ -17,7 +17,7 @@ pub(super) fn check(_settings: &Settings) -> Result<(), String> {
 }
 
 pub(super) fn open<B: Bootstrap, V: Visitor>(
-    _variant: Variant,
+    _network: Network,
     _settings: &Settings,
     _bootstrap: &mut B,
     _visitor: V,

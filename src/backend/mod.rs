@@ -6,6 +6,7 @@ mod kind;
 mod network;
 mod open;
 mod own;
+mod pair;
 mod settings;
 mod tcp;
 mod variant;
@@ -29,6 +30,6 @@ mod verbs;
 
 pub use job::{available, in_job, job_seen, speaks_for_all};
 pub use kind::Backend;
-pub use network::{Networks, Visitor, Work, give_up};
-pub use settings::{FabricSettings, Settings, VerbsSettings};
-pub use variant::{Variant, variants};
+pub use network::{Networks, Pair, PairVisitor, Visitor, Work, give_up};
+pub use settings::{FabricSettings, RoleClasses, Settings, VerbsSettings};
+pub use variant::{CongestorNetworks, Network, Variant, variants};

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use tailback_mpi::{MpiBootstrap, MpiTransport};
 use tailback_tcp::Secret;
-use tailback_transport::{Bootstrap, Monitor, Rank, Result as TransportResult};
+use tailback_transport::{Bootstrap, Monitor, Rank, Result as TransportResult, Transport};
 
 use super::open::open_raw;
-use super::{Backend, Networks, Settings, Variant, Visitor, Work, give_up};
+use super::pair::{Alone, ThenRaw, Two};
+use super::{Backend, Network, Networks, PairVisitor, Settings, Variant, Visitor, Work, give_up};
 
 const COULD_NOT_RUN: u8 = 2;
 
@@ -52,11 +53,50 @@ impl Networks for MpiNetworks<'_> {
         &self.variants
     }
 
-    fn open<V: Visitor>(&mut self, variant: Variant, visitor: V) -> TransportResult<V::Output> {
-        if variant.backend == Backend::Mpi {
+    fn open<V: Visitor>(&mut self, network: Network, visitor: V) -> TransportResult<V::Output> {
+        if network.backend == Backend::Mpi {
             return Ok(visitor.visit(&mut self.bootstrap, &mut self.transport));
         }
-        open_raw(variant, self.settings, &mut self.bootstrap, &self.secret, visitor)
+        open_raw(network, self.settings, &mut self.bootstrap, &self.secret, visitor)
+    }
+
+    fn open_pair<V: PairVisitor>(
+        &mut self,
+        variant: Variant,
+        class: Option<&str>,
+        visitor: V,
+    ) -> TransportResult<V::Output> {
+        let (settings, secret) = (&self.settings.with_class(class), &self.secret);
+        match (variant.network.backend, variant.congestors) {
+            (Backend::Mpi, None) => Ok(Alone(visitor).visit(&mut self.bootstrap, &mut self.transport)),
+            (_, None) => open_raw(variant.network, settings, &mut self.bootstrap, secret, Alone(visitor)),
+            (Backend::Mpi, Some(congestors)) => {
+                let then = ThenRaw { congestors, settings, secret, visitor };
+                then.visit(&mut self.bootstrap, &mut self.transport)
+            }
+            (_, Some(Network { backend: Backend::Mpi, .. })) => {
+                let under = UnderMpi { transport: &mut self.transport, visitor };
+                open_raw(variant.network, settings, &mut self.bootstrap, secret, under)
+            }
+            (_, Some(congestors)) => {
+                let then = ThenRaw { congestors, settings, secret, visitor };
+                open_raw(variant.network, settings, &mut self.bootstrap, secret, then)?
+            }
+        }
+    }
+}
+
+/// With the canaries' raw network, does what was to be done with a pair, whose congestors use MPI.
+struct UnderMpi<'a, V> {
+    transport: &'a mut MpiTransport,
+    visitor: V,
+}
+
+impl<V: PairVisitor> Visitor for UnderMpi<'_, V> {
+    type Output = V::Output;
+
+    fn visit<B: Bootstrap, T: Transport>(self, bootstrap: &mut B, transport: &mut T) -> V::Output {
+        self.visitor.visit(bootstrap, &mut Two(transport, self.transport))
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tailback_transport::{Bootstrap, Error, Monitor, Result, Transport};
 
-use super::{Settings, Variant};
+use super::{Network, Settings, Variant};
 
 /// What a command asks of a backend, and does with the job it is given.
 pub trait Work {
@@ -23,7 +23,8 @@ pub trait Work {
     fn run<N: Networks>(&self, networks: &mut N, monitor: &Arc<Monitor>) -> u8;
 }
 
-/// The networks under test of one job, opened one at a time, so that none of them competes with another.
+/// The networks under test of one job. No more of them are open at a time than the run at hand needs, so that none
+/// competes with another.
 pub trait Networks {
     /// Who is here, whatever network is open.
     type Bootstrap: Bootstrap;
@@ -35,7 +36,11 @@ pub trait Networks {
     fn variants(&self) -> &[Variant];
 
     /// Opens a network, hands it to `visitor`, and closes it. Collective over the job.
-    fn open<V: Visitor>(&mut self, variant: Variant, visitor: V) -> Result<V::Output>;
+    fn open<V: Visitor>(&mut self, network: Network, visitor: V) -> Result<V::Output>;
+
+    /// The same with the networks of canaries and congestors, which are one where the variant does not say otherwise.
+    /// `class` is this rank's traffic class, if its role has one.
+    fn open_pair<V: PairVisitor>(&mut self, variant: Variant, class: Option<&str>, visitor: V) -> Result<V::Output>;
 }
 
 /// What is done with an open network.
@@ -45,6 +50,29 @@ pub trait Visitor {
 
     /// Does it.
     fn visit<B: Bootstrap, T: Transport>(self, bootstrap: &mut B, transport: &mut T) -> Self::Output;
+}
+
+/// The canaries' network and the congestors', which may be the same.
+pub trait Pair {
+    /// The canaries'.
+    type Canary: Transport;
+    /// The congestors'.
+    type Congestor: Transport;
+
+    /// The canaries', on which everyone meets.
+    fn canary(&mut self) -> &mut Self::Canary;
+
+    /// The congestors'.
+    fn congestor(&mut self) -> &mut Self::Congestor;
+}
+
+/// What is done with an open pair.
+pub trait PairVisitor {
+    /// What it leaves.
+    type Output;
+
+    /// Does it.
+    fn visit<B: Bootstrap, P: Pair>(self, bootstrap: &mut B, networks: &mut P) -> Self::Output;
 }
 
 /// Ends the job because of an error on this rank.

@@ -3,23 +3,23 @@
 use tailback_tcp::Secret;
 use tailback_transport::{Bootstrap, Error, Result};
 
-use super::{Backend, Settings, Variant, Visitor, libfabric, tcp, verbs};
+use super::{Backend, Network, Settings, Visitor, libfabric, tcp, verbs};
 
 /// Opens a raw network between ranks that came together somehow and share `secret`, and hands it to `visitor`.
 pub(super) fn open_raw<B: Bootstrap, V: Visitor>(
-    variant: Variant,
+    network: Network,
     settings: &Settings,
     bootstrap: &mut B,
     secret: &Secret,
     visitor: V,
 ) -> Result<V::Output> {
-    match variant.backend {
+    match network.backend {
         Backend::Tcp => {
-            let mut transport = variant.over(tcp::open(settings, bootstrap, secret)?);
+            let mut transport = network.over(tcp::open(settings, bootstrap, secret)?);
             Ok(visitor.visit(bootstrap, &mut transport))
         }
-        Backend::Libfabric => libfabric::open(variant, settings, bootstrap, visitor),
-        Backend::Verbs => verbs::open(variant, settings, bootstrap, visitor),
+        Backend::Libfabric => libfabric::open(network, settings, bootstrap, visitor),
+        Backend::Verbs => verbs::open(network, settings, bootstrap, visitor),
         Backend::Mpi => Err(Error::Setup("MPI is no raw network".into())),
     }
 }

@@ -6,7 +6,8 @@ use tailback_tcp::{Interrupt, JoinConfig, Secret, TcpBootstrap};
 use tailback_transport::{Error, Monitor, Result as TransportResult};
 
 use super::open::open_raw;
-use super::{Networks, Settings, Variant, Visitor, Work};
+use super::pair::{Alone, ThenRaw};
+use super::{Network, Networks, PairVisitor, Settings, Variant, Visitor, Work};
 
 /// Ranks that found each other through Tailback's own bootstrap.
 pub(super) fn over_own_bootstrap<W: Work>(
@@ -45,7 +46,23 @@ impl Networks for OwnNetworks<'_> {
         &self.variants
     }
 
-    fn open<V: Visitor>(&mut self, variant: Variant, visitor: V) -> TransportResult<V::Output> {
-        open_raw(variant, self.settings, &mut self.bootstrap, &self.secret, visitor)
+    fn open<V: Visitor>(&mut self, network: Network, visitor: V) -> TransportResult<V::Output> {
+        open_raw(network, self.settings, &mut self.bootstrap, &self.secret, visitor)
+    }
+
+    fn open_pair<V: PairVisitor>(
+        &mut self,
+        variant: Variant,
+        class: Option<&str>,
+        visitor: V,
+    ) -> TransportResult<V::Output> {
+        let (settings, secret) = (&self.settings.with_class(class), &self.secret);
+        match variant.congestors {
+            None => open_raw(variant.network, settings, &mut self.bootstrap, secret, Alone(visitor)),
+            Some(congestors) => {
+                let then = ThenRaw { congestors, settings, secret, visitor };
+                open_raw(variant.network, settings, &mut self.bootstrap, secret, then)?
+            }
+        }
     }
 }

@@ -8,13 +8,15 @@ use std::time::Duration;
 use tailback_tcp::WaitMode;
 use tailback_transport::Protocol;
 
-use super::Backend;
+use super::{Backend, CongestorNetworks};
 
 /// The networks under test and how they are reached.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The networks, in order; empty for the launcher's own.
     pub transports: Vec<Backend>,
+    /// The congestors' networks.
+    pub congestors: CongestorNetworks,
     /// How longer messages travel over raw networks, each a run of its own; empty for the default.
     pub protocols: Vec<Protocol>,
     /// How often each of them is run, for a look at what equals differ by; 0 and 1 are once.
@@ -31,10 +33,35 @@ pub struct Settings {
     pub fabric: FabricSettings,
     /// What only verbs have.
     pub verbs: VerbsSettings,
-    /// Class of all packets, for libfabric and verbs.
+    /// Class of all packets, over raw networks.
     pub traffic_class: Option<String>,
+    /// Classes by role, before that of all.
+    pub role_classes: RoleClasses,
     /// End the job when a rank makes no progress for this long.
     pub stall_limit: Option<Duration>,
+}
+
+/// The traffic class of each role's packets, where it has one of its own.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs)]
+pub struct RoleClasses {
+    pub canary: Option<String>,
+    pub congestor: Option<String>,
+}
+
+impl RoleClasses {
+    /// Those that were given.
+    pub(super) fn given(&self) -> impl Iterator<Item = &String> {
+        self.canary.iter().chain(&self.congestor)
+    }
+}
+
+impl Settings {
+    /// The settings of a rank whose packets have a class of their own.
+    pub(super) fn with_class(&self, class: Option<&str>) -> Settings {
+        let own = class.map(str::to_owned);
+        Settings { traffic_class: own.or_else(|| self.traffic_class.clone()), ..self.clone() }
+    }
 }
 
 /// Which of libfabric's networks.

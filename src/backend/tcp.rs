@@ -1,9 +1,18 @@
 //! Plain sockets, under any bootstrap.
 
 use tailback_tcp::{Secret, TcpConfig, TcpTransport};
-use tailback_transport::{Bootstrap, Result};
+use tailback_transport::{Bootstrap, Error, Result, traffic_class};
 
 use super::Settings;
+
+/// Whether the options mean something.
+pub(super) fn check(settings: &Settings) -> std::result::Result<(), String> {
+    class(settings).map(|_| ())
+}
+
+fn class(settings: &Settings) -> std::result::Result<u8, String> {
+    settings.traffic_class.as_deref().map_or(Ok(0), traffic_class)
+}
 
 /// The transport, for ranks that share `secret`.
 pub(super) fn open(settings: &Settings, bootstrap: &mut impl Bootstrap, secret: &Secret) -> Result<TcpTransport> {
@@ -11,6 +20,7 @@ pub(super) fn open(settings: &Settings, bootstrap: &mut impl Bootstrap, secret: 
         interface: settings.data_interface.clone(),
         address: settings.data_address,
         wait: settings.wait,
+        traffic_class: class(settings).map_err(Error::Setup)?,
         secret: secret.clone(),
     };
     TcpTransport::open(bootstrap, &config)

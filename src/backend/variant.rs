@@ -1,4 +1,5 @@
-//! What the runs of a job go over: every transport the user names, with every protocol where the protocol is ours.
+//! What the runs of a job go over: every transport the user names, with every protocol where the protocol is ours, and
+//! with every network that the congestors are to use.
 
 use tailback_transport::rendezvous::DEFAULT_THRESHOLD;
 use tailback_transport::{Bytes, Collective, Protocol, RawTransport, Rendezvous};
@@ -8,12 +9,21 @@ use super::{Backend, Settings};
 /// What one run goes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Variant {
-    /// The network under test.
+    /// The network under test: everyone's, or the canaries' where congestors have another.
+    pub network: Network,
+    /// The congestors' network, where it is another.
+    pub congestors: Option<Network>,
+    /// Which of several equal ones, from 0: equals that take turns show what differences are noise.
+    pub copy: u8,
+}
+
+/// A network under test, and how messages travel over it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// Which one.
     pub backend: Backend,
     /// How its messages travel; none where the backend decides that itself, as MPI does.
     pub messages: Option<Messages>,
-    /// Which of several equal ones, from 0: equals that take turns show what differences are noise.
-    pub copy: u8,
 }
 
 /// How messages travel over a raw backend.
@@ -25,19 +35,48 @@ pub struct Messages {
     pub threshold: Bytes,
 }
 
+/// Which network the congestors use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum CongestorNetworks {
+    /// The canaries'.
+    #[default]
+    Same,
+    /// With two networks, each in turn, which makes a 2x2 design; else the canaries'.
+    Crossed,
+    /// These, in turn.
+    Over(Vec<Backend>),
+}
+
 impl Variant {
+    /// Everyone over one network.
+    pub fn of(network: Network) -> Self {
+        Variant { network, congestors: None, copy: 0 }
+    }
+
     /// Its name, which is also its run's.
     pub fn label(self) -> String {
-        let copy = self.copy_mark();
-        match self.messages {
-            Some(messages) => format!("{}, {}{copy}", self.backend, messages.protocol),
-            None => format!("{}{copy}", self.backend),
-        }
+        let under = self.congestors.map(|network| format!(" under {}", network.label())).unwrap_or_default();
+        format!("{}{}{under}", self.network.label(), self.copy_mark())
     }
 
     /// What tells it from its equals.
     pub fn copy_mark(self) -> String {
         if self.copy == 0 { String::new() } else { format!(" (copy {})", self.copy) }
+    }
+
+    /// Its networks, the canaries' first.
+    pub fn networks(self) -> impl Iterator<Item = Network> {
+        std::iter::once(self.network).chain(self.congestors)
+    }
+}
+
+impl Network {
+    /// Backend and, where there is a choice, protocol.
+    pub fn label(self) -> String {
+        match self.messages {
+            Some(messages) => format!("{}, {}", self.backend, messages.protocol),
+            None => self.backend.to_string(),
+        }
     }
 
     /// The threshold, where there is one.
@@ -58,25 +97,54 @@ impl Variant {
 pub fn variants(settings: &Settings, default: Backend) -> Result<Vec<Variant>, String> {
     twice("--transport", &settings.transports)?;
     twice("--protocol", &settings.protocols)?;
+    let over = match &settings.congestors {
+        CongestorNetworks::Over(backends) => &backends[..],
+        CongestorNetworks::Same | CongestorNetworks::Crossed => &[],
+    };
+    twice("--congestor-transport", over)?;
     let backends = if settings.transports.is_empty() { vec![default] } else { settings.transports.clone() };
-    if !settings.protocols.is_empty() && backends.iter().all(|backend| !backend.is_raw()) {
+    if !settings.protocols.is_empty() && backends.iter().chain(over).all(|backend| !backend.is_raw()) {
         return Err("--protocol is for raw transports such as tcp: MPI has protocols of its own".into());
     }
     let protocols = if settings.protocols.is_empty() { vec![Protocol::default()] } else { settings.protocols.clone() };
     if settings.eager_threshold.is_some() && protocols.iter().all(|protocol| protocol.moves_by().is_none()) {
         return Err("--eager-threshold is for the put and get protocols: name one with --protocol".into());
     }
+    if settings.copies > 1 && backends.iter().any(|backend| !backend.is_raw()) {
+        return Err("--copies is for raw transports: runs over MPI have no protocol to tell them apart by".into());
+    }
     let threshold = settings.eager_threshold.map_or(DEFAULT_THRESHOLD, |bytes| Bytes(bytes as u64));
-    let with = |backend: Backend| -> Vec<Variant> {
+    let with = |backend: Backend| -> Vec<Network> {
         if !backend.is_raw() {
-            return vec![Variant { backend, messages: None, copy: 0 }];
+            return vec![Network { backend, messages: None }];
         }
         let messages = protocols.iter().map(|&protocol| Some(Messages { protocol, threshold }));
-        messages.map(|messages| Variant { backend, messages, copy: 0 }).collect()
+        messages.map(|messages| Network { backend, messages }).collect()
     };
-    let each = backends.into_iter().flat_map(with);
+    let networks: Vec<Network> = backends.into_iter().flat_map(with).collect();
+    let crossed = settings.congestors == CongestorNetworks::Crossed && settings.copies <= 1;
+    let under = |network: Network| -> Vec<Option<Network>> {
+        // A backend is opened once: its canaries and its congestors have the same protocol.
+        let other = |of: Network| (of.backend != network.backend).then_some(of);
+        match (&networks[..], over) {
+            ([one, two], []) if crossed && one.backend != two.backend => vec![other(*one), other(*two)],
+            (_, []) => vec![None],
+            _ => {
+                let mut under: Vec<Option<Network>> = Vec::new();
+                for of in over.iter().flat_map(|&backend| with(backend)).map(other) {
+                    if !under.contains(&of) {
+                        under.push(of);
+                    }
+                }
+                under
+            }
+        }
+    };
+    let pair = |network: Network| under(network).into_iter().map(move |congestors| (network, congestors));
     let copies = settings.copies.max(1);
-    Ok(each.flat_map(|variant| (0..copies).map(move |copy| Variant { copy, ..variant })).collect())
+    let each = networks.iter().copied().flat_map(pair);
+    let copied = |(network, congestors)| (0..copies).map(move |copy| Variant { network, congestors, copy });
+    Ok(each.flat_map(copied).collect())
 }
 
 fn twice<N: PartialEq + std::fmt::Display>(option: &str, names: &[N]) -> Result<(), String> {
@@ -93,7 +161,16 @@ mod tests {
     fn named(transports: &[Backend], protocols: &[Protocol], threshold: Option<usize>) -> Result<String, String> {
         let (transports, protocols) = (transports.to_vec(), protocols.to_vec());
         let settings = Settings { transports, protocols, eager_threshold: threshold, ..Settings::default() };
-        Ok(variants(&settings, Backend::Tcp)?.into_iter().map(Variant::label).collect::<Vec<_>>().join(" | "))
+        labels(&settings)
+    }
+
+    fn labels(settings: &Settings) -> Result<String, String> {
+        Ok(variants(settings, Backend::Tcp)?.into_iter().map(Variant::label).collect::<Vec<_>>().join(" | "))
+    }
+
+    fn under(congestors: CongestorNetworks, transports: &[Backend], protocols: &[Protocol]) -> Result<String, String> {
+        let (transports, protocols) = (transports.to_vec(), protocols.to_vec());
+        labels(&Settings { transports, protocols, congestors, ..Settings::default() })
     }
 
     #[test]
@@ -125,10 +202,41 @@ mod tests {
     }
 
     #[test]
+    fn two_networks_are_crossed_where_that_is_wanted() {
+        use Backend::{Libfabric, Mpi, Tcp};
+        use Protocol::{Get, Put};
+        let crossed =
+            |transports: &[_], protocols: &[_]| under(CongestorNetworks::Crossed, transports, protocols).unwrap();
+        let all = "mpi | mpi under tcp, eager | tcp, eager under mpi | tcp, eager";
+        assert_eq!(crossed(&[Mpi, Tcp], &[]), all);
+        assert_eq!(crossed(&[Tcp], &[]), "tcp, eager");
+        assert_eq!(crossed(&[Tcp], &[Put, Get]), "tcp, put | tcp, get", "one network with two protocols");
+        assert_eq!(crossed(&[Mpi, Tcp], &[Put, Get]), "mpi | tcp, put | tcp, get");
+        assert_eq!(crossed(&[Mpi, Tcp, Libfabric], &[]), "mpi | tcp, eager | libfabric, eager");
+        assert_eq!(under(CongestorNetworks::Same, &[Mpi, Tcp], &[]).unwrap(), "mpi | tcp, eager");
+    }
+
+    #[test]
+    fn congestors_go_over_what_they_are_told_to() {
+        use Backend::{Mpi, Tcp};
+        use Protocol::{Get, Put};
+        let over = |congestors: &[_], transports: &[_], protocols: &[_]| {
+            under(CongestorNetworks::Over(congestors.to_vec()), transports, protocols)
+        };
+        assert_eq!(over(&[Tcp], &[Mpi], &[]).unwrap(), "mpi under tcp, eager");
+        assert_eq!(over(&[Tcp], &[Mpi], &[Put, Get]).unwrap(), "mpi under tcp, put | mpi under tcp, get");
+        assert_eq!(over(&[Mpi], &[Mpi, Tcp], &[]).unwrap(), "mpi | tcp, eager under mpi");
+        // Canaries and congestors of one backend have the same protocol, so these are two runs and not four.
+        assert_eq!(over(&[Tcp], &[Tcp], &[Put, Get]).unwrap(), "tcp, put | tcp, get");
+        let twice = over(&[Tcp, Tcp], &[Mpi], &[]).unwrap_err();
+        assert!(twice.contains("--congestor-transport names tcp twice"), "{twice}");
+    }
+
+    #[test]
     fn thresholds_belong_to_put_and_get() {
         let of = |protocol| {
             let messages = Some(Messages { protocol, threshold: Bytes(100) });
-            Variant { backend: Backend::Tcp, messages, copy: 0 }.eager_threshold()
+            Network { backend: Backend::Tcp, messages }.eager_threshold()
         };
         assert_eq!(Protocol::ALL.map(of), [None, Some(Bytes(100)), Some(Bytes(100))]);
     }

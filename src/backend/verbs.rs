@@ -1,9 +1,9 @@
 //! Queue pairs of InfiniBand or RoCE, under any bootstrap.
 
-use tailback_transport::{Bootstrap, Result as TransportResult};
-use tailback_verbs::{VerbsConfig, VerbsTransport, traffic_class};
+use tailback_transport::{Bootstrap, Result as TransportResult, traffic_class};
+use tailback_verbs::{VerbsConfig, VerbsTransport};
 
-use super::{Settings, Variant, Visitor};
+use super::{Network, Settings, Visitor};
 
 /// The devices and their ports, or what is missing.
 pub(super) fn state() -> String {
@@ -21,13 +21,13 @@ pub(super) fn check(settings: &Settings) -> Result<(), String> {
 
 /// Opens the network and hands it to `visitor`. Collective over the job.
 pub(super) fn open<B: Bootstrap, V: Visitor>(
-    variant: Variant,
+    network: Network,
     settings: &Settings,
     bootstrap: &mut B,
     visitor: V,
 ) -> TransportResult<V::Output> {
     let config = config(settings).map_err(tailback_transport::Error::Setup)?;
-    let mut transport = variant.over(VerbsTransport::open(bootstrap, &config)?);
+    let mut transport = network.over(VerbsTransport::open(bootstrap, &config)?);
     Ok(visitor.visit(bootstrap, &mut transport))
 }
 

@@ -42,7 +42,7 @@ const EXIT_CODES: &str =
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Load test: every canary alone, then under load
-    Run(RunOptions),
+    Run(Box<RunOptions>),
     /// Network test: all canaries, no load
     Network(NetworkOptions),
     /// Load the network with congestors only, for a time or until interrupted

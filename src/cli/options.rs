@@ -7,8 +7,9 @@ use clap::builder::UnknownArgumentValueParser;
 use clap::{Arg, Args};
 
 use super::checks::CheckOptions;
-use super::transport::TransportOptions;
-use crate::commands::{Checks, Output, Request};
+use super::transport::{CongestorTransport, TransportOptions, congestor_networks};
+use crate::backend::RoleClasses;
+use crate::commands::{Checks, ControlWish, Output, Request};
 use crate::kernel::{Canary, Congestor};
 use crate::layout::{Policy, Split};
 use crate::output::Format;
@@ -199,6 +200,19 @@ pub struct RoleOptions {
     /// With --precision: the longest to go on [default: 10m]
     #[arg(long, value_name = "TIME", value_parser = units::duration, requires = "precision")]
     pub longest: Option<Duration>,
+
+    /// What congestors go over, each in turn: names of transports, or `same` as the canaries [default: with two
+    /// transports and one protocol, both, so that victim and load can be told apart; else same]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Transport")]
+    pub congestor_transport: Vec<CongestorTransport>,
+
+    /// Traffic class of the canaries' packets, as --traffic-class, which it overrides
+    #[arg(long, value_name = "CLASS", help_heading = "Transport")]
+    pub canary_class: Option<String>,
+
+    /// Traffic class of the congestors' packets, likewise
+    #[arg(long, value_name = "CLASS", help_heading = "Transport")]
+    pub congestor_class: Option<String>,
 }
 
 /// Without a launcher.
@@ -206,12 +220,20 @@ pub struct RoleOptions {
 #[command(next_help_heading = "Without a launcher")]
 #[allow(missing_docs)]
 pub struct LocalOptions {
-    /// In the emulated cluster, repeat the plan with unshaped links, which tells the network's impact from the
-    /// processor's (this is the default)
-    #[arg(long, conflicts_with = "no_control")]
-    pub control: bool,
+    /// In the emulated cluster, measure some placements again with canaries that meet no queue, which tells the network's
+    /// impact from the processor's (this is the default) [default: express where canaries use tcp, else unshaped]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "KIND",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "auto",
+        conflicts_with = "no_control"
+    )]
+    pub control: Option<ControlWish>,
 
-    /// Do not repeat it
+    /// Do not measure them again
     #[arg(long)]
     pub no_control: bool,
 }
@@ -297,9 +319,13 @@ impl RunOptions {
             longest_s: self.roles.longest.map(|longest| longest.as_secs_f64()),
             ..Patch::default()
         };
-        let request = request(Command::Run, &self.plan, patch, self.common)?;
+        let mut request = request(Command::Run, &self.plan, patch, self.common)?;
+        request.settings.congestors = congestor_networks(&self.roles.congestor_transport)?;
+        let (canary, congestor) = (self.roles.canary_class, self.roles.congestor_class);
+        request.settings.role_classes = RoleClasses { canary, congestor };
         let checks = self.checks.checks();
-        Ok(Request { control: !self.local.no_control, groups: self.roles.groups, checks, ..request })
+        let control = if self.local.no_control { ControlWish::No } else { self.local.control.unwrap_or_default() };
+        Ok(Request { control, groups: self.roles.groups, checks, ..request })
     }
 }
 
@@ -334,7 +360,7 @@ fn request(command: Command, plan: &PlanOptions, patch: Patch, common: CommonOpt
         patches,
         duration: Duration::ZERO,
         dry_run: plan.dry_run,
-        control: false,
+        control: ControlWish::No,
         place,
         settings,
         output: Output { format, verbose, out, csv, quiet },

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
@@ -9,7 +10,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use tailback_tcp::WaitMode;
 use tailback_transport::Protocol;
 
-use crate::backend::{Backend, FabricSettings, Settings, VerbsSettings};
+use crate::backend::{Backend, CongestorNetworks, FabricSettings, RoleClasses, Settings, VerbsSettings};
 use crate::commands::Place;
 use crate::plan::units;
 
@@ -26,7 +27,7 @@ pub struct TransportOptions {
     #[arg(long, env = "TAILBACK_NO_LAB", hide_env = true, value_parser = clap::builder::FalseyValueParser::new())]
     pub no_lab: bool,
 
-    /// The network under test; several are run one after the other, with the same seed and placement, into one result
+    /// The network under test; several take turns on every placement, into one result
     /// [default: mpi under an MPI launcher, else tcp]
     #[arg(long, value_parser = backends(), value_name = "LIST", value_delimiter = ',')]
     pub transport: Vec<Backend>,
@@ -88,8 +89,8 @@ pub struct FabricOptions {
     #[arg(long, value_name = "NAME")]
     pub domain: Option<String>,
 
-    /// With libfabric: best-effort, low-latency, dedicated-access, bulk-data, scavenger, network-control or dscp:N; with
-    /// verbs: dscp:N, or the whole byte [default: the provider's, for verbs 0]
+    /// Class of all packets. With tcp and verbs: dscp:N, or the whole byte; with libfabric: best-effort, low-latency,
+    /// dedicated-access, bulk-data, scavenger, network-control or dscp:N [default: the provider's, else 0]
     #[arg(long, value_name = "CLASS")]
     pub traffic_class: Option<String>,
 
@@ -137,6 +138,7 @@ impl TransportOptions {
         let VerbsOptions { device, port, gid_index, service_level } = self.verbs;
         let settings = Settings {
             transports: self.transport,
+            congestors: CongestorNetworks::Same,
             protocols: self.protocol,
             copies: self.copies,
             eager_threshold: self.eager_threshold,
@@ -146,9 +148,45 @@ impl TransportOptions {
             fabric: FabricSettings { provider, domain, library: library.libfabric_path },
             verbs: VerbsSettings { device, port, gid_index, service_level },
             traffic_class,
+            role_classes: RoleClasses::default(),
             stall_limit: self.stall_limit,
         };
         (place, settings)
+    }
+}
+
+/// A word of `--congestor-transport`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CongestorTransport {
+    /// The canaries'.
+    Same,
+    /// A transport of its own.
+    Over(Backend),
+}
+
+impl FromStr for CongestorTransport {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word {
+            "same" => Ok(CongestorTransport::Same),
+            word => word.parse().map(CongestorTransport::Over),
+        }
+    }
+}
+
+/// The congestors' networks, as plain values. Without a word, two networks make a 2x2 design.
+pub(super) fn congestor_networks(words: &[CongestorTransport]) -> Result<CongestorNetworks, String> {
+    match words {
+        [] => Ok(CongestorNetworks::Crossed),
+        [CongestorTransport::Same] => Ok(CongestorNetworks::Same),
+        words => {
+            let backend = |word: &CongestorTransport| match word {
+                CongestorTransport::Over(backend) => Ok(*backend),
+                CongestorTransport::Same => Err("--congestor-transport same stands alone".to_owned()),
+            };
+            words.iter().map(backend).collect::<Result<_, _>>().map(CongestorNetworks::Over)
+        }
     }
 }
 

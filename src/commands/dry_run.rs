@@ -47,7 +47,8 @@ pub(super) fn render(session: &Session, variants: &[Variant]) -> String {
     if variants.len() > 1 {
         out.push_str("\nRuns, in turn on every placement\n");
         for variant in variants {
-            let threshold = variant.eager_threshold().map(|bytes| format!(" above {bytes}")).unwrap_or_default();
+            let threshold =
+                variant.network.eager_threshold().map(|bytes| format!(" above {bytes}")).unwrap_or_default();
             let _ = writeln!(out, "  {}{threshold}", variant.label());
         }
     }
@@ -86,11 +87,11 @@ fn duration(decision: &Decision, runs: usize) -> f64 {
     let run = match decision.command {
         Command::Run if plan.blocks > 1 => {
             let block = plan.block_s();
-            // Load that is slow to come up, and to be gone.
-            let (rise, fall) = (10.0 * (block / 4.0).clamp(0.02, 0.1), block / 2.0);
-            let blocks = f64::from(plan.placements * plan.blocks);
-            let placements = f64::from(plan.placements);
-            blocks * canaries * (2.0 * block + rise + fall) + placements * (block * alone + PLACEMENT_S)
+            // Load comes up once a stretch and may be slow to, canaries take their time to be back after it.
+            let (rise, fall) = (5.0 * (block / 4.0).clamp(0.02, 0.1), block / 2.0);
+            let (blocks, stretches) = (f64::from(plan.blocks), f64::from(plan.blocks / 2 + 1));
+            let measured = blocks * canaries * 2.0 * block + stretches * (rise + canaries * fall);
+            f64::from(plan.placements) * (measured + block * alone + PLACEMENT_S)
         }
         Command::Run => plan.budget_s * (2.0 * canaries) + f64::from(plan.placements) * alone * plan.block_s(),
         Command::Network => plan.budget_s * canaries,

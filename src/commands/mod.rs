@@ -22,7 +22,7 @@ mod study;
 
 pub use checks::Checks;
 pub use local::Place;
-pub use request::{Output, Request};
+pub use request::{ControlWish, Output, Request};
 pub use start::{start, start_in_lab, start_study};
 pub use studies::{ContentionStudy, Study};
 pub use study::StudyRequest;

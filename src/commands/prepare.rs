@@ -1,10 +1,10 @@
 //! Everything that can be known to be wrong before the first message is measured.
 
-use tailback_transport::{Bootstrap, Capabilities, Rank, Result as TransportResult, Support, Transport};
+use tailback_transport::{Bootstrap, Capabilities, Rank, Result as TransportResult, Support, Transport as _};
 
 use super::Request;
 use super::request::Decision;
-use crate::backend::{Networks, Visitor};
+use crate::backend::{Networks, Pair, PairVisitor};
 use crate::kernel::Info;
 use crate::layout::{Layout, LayoutError, Nodes, Placement};
 use crate::plan::Plan;
@@ -53,8 +53,8 @@ impl Session {
         };
         let variants = networks.variants().to_vec();
         for &variant in &variants {
-            let capabilities = networks.open(variant, AskCapabilities)?;
-            if let Err(message) = check_operations(&session.decision, &capabilities) {
+            let [canary, congestor] = networks.open_pair(variant, None, AskCapabilities)?;
+            if let Err(message) = check_operations(&session.decision, &canary, &congestor) {
                 return refused(&if variants.len() > 1 { format!("{}: {message}", variant.label()) } else { message });
             }
         }
@@ -62,14 +62,14 @@ impl Session {
     }
 }
 
-/// Asks a network what it can do.
+/// Asks the canaries' network and the congestors' what they can do.
 struct AskCapabilities;
 
-impl Visitor for AskCapabilities {
-    type Output = Capabilities;
+impl PairVisitor for AskCapabilities {
+    type Output = [Capabilities; 2];
 
-    fn visit<B: Bootstrap, T: Transport>(self, _: &mut B, transport: &mut T) -> Capabilities {
-        transport.capabilities()
+    fn visit<B: Bootstrap, P: Pair>(self, _: &mut B, networks: &mut P) -> [Capabilities; 2] {
+        [networks.canary().capabilities(), networks.congestor().capabilities()]
     }
 }
 
@@ -127,17 +127,17 @@ impl Session {
     }
 }
 
-/// Refuses kernels that a network cannot run, before anything runs.
-fn check_operations(decision: &Decision, capabilities: &Capabilities) -> Result<(), String> {
-    let canaries = decision.plan.canaries.iter().map(|test| test.kernel.info());
-    let congestors = decision.plan.congestors.iter().map(|test| test.kernel.info());
-    let used: Vec<Info> = match decision.command {
+/// Refuses kernels that their network cannot run, before anything runs.
+fn check_operations(decision: &Decision, canary: &Capabilities, congestor: &Capabilities) -> Result<(), String> {
+    let canaries = decision.plan.canaries.iter().map(|test| (test.kernel.info(), canary));
+    let congestors = decision.plan.congestors.iter().map(|test| (test.kernel.info(), congestor));
+    let used: Vec<(Info, &Capabilities)> = match decision.command {
         Command::Run => canaries.chain(congestors).collect(),
         Command::Network => canaries.collect(),
         Command::Congest => congestors.collect(),
         Command::Maxrate | Command::Contention | Command::Beff => Vec::new(),
     };
-    for info in used {
+    for (info, capabilities) in used {
         for &operation in info.needs {
             if let Support::No(reason) = capabilities.of(operation) {
                 return Err(format!("{} needs {operation}, which is not supported here: {reason}", info.key));

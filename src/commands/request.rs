@@ -31,8 +31,8 @@ pub struct Request {
     pub duration: Duration,
     /// Only show what would be run.
     pub dry_run: bool,
-    /// Repeat the plan without shaping, where ranks run in the emulated cluster.
-    pub control: bool,
+    /// The control, where ranks run in the emulated cluster.
+    pub control: ControlWish,
     /// Where ranks run when there is no launcher.
     pub place: Place,
     /// How the network under test is reached.
@@ -41,6 +41,21 @@ pub struct Request {
     pub output: Output,
     /// What is checked.
     pub checks: Checks,
+}
+
+/// The control that is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum ControlWish {
+    /// Express where the canaries' packets can be marked, else unshaped
+    #[default]
+    Auto,
+    /// Every port lets the canaries' packets pass its queue, under the same load (tcp only)
+    Express,
+    /// Links without rates and queues, for everyone
+    Unshaped,
+    /// None
+    #[value(skip)]
+    No,
 }
 
 /// What is shown and kept.
@@ -76,8 +91,10 @@ impl Request {
         let mut patches = self.patches.clone();
         if self.command == Command::Network {
             // The network test starts from all canaries; a plan file may still choose among them and set their counts.
+            // Each is measured once, for as long as its budget is.
             let all = crate::kernel::Canary::ALL.to_vec();
             patches.insert(0, Patch { canaries: Some(all), ..Patch::default() });
+            patches.push(Patch { placements: Some(1), blocks: Some(1), ..Patch::default() });
         }
         let plan = Plan::resolve(preset, &patches).map_err(|error| error.to_string())?;
         self.check_thresholds(&plan)?;

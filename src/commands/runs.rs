@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use tailback_transport::{Bootstrap, Description, Error, Monitor, Nanos, Result, Transport};
+use tailback_transport::{Bootstrap, Description, Error, Monitor, Nanos, Result, Transport as _};
 
 use super::around::Around;
 use super::phases::PhaseReporter;
@@ -15,11 +15,11 @@ use super::prepare::Session;
 use super::request::Decision;
 use super::show::{handed_over, show};
 use super::{Request, interrupt};
-use crate::backend::{Networks, Variant, Visitor, give_up};
+use crate::backend::{Network, Networks, Pair, PairVisitor, Variant, give_up};
 use crate::engine::{self, Control, Job, Measured, OnPhase};
-use crate::layout::Layout;
+use crate::layout::{Layout, Role};
 use crate::output::Progress;
-use crate::result::{self, Build, Command, Headline, HostFacts, ResultFile, RunBuilder, System};
+use crate::result::{self, Build, Command, Headline, HostFacts, ResultFile, RunBuilder, System, TransportFacts};
 
 /// The runs so far.
 pub(super) struct Runs<'a> {
@@ -109,7 +109,9 @@ impl<'a> Runs<'a> {
         }
         for variant in variants {
             let over = several.then(|| variant.label());
-            let outcome = networks.open(variant, self.measure(index, layout, over)).and_then(|measured| measured)?;
+            let class = self.class(layout.role(networks.bootstrap().rank()));
+            let measure = self.measure(index, layout, over);
+            let outcome = networks.open_pair(variant, class, measure).and_then(|measured| measured)?;
             self.interrupted = outcome.interrupted;
             if let Some(system) = system {
                 self.add(variant, index, layout, outcome);
@@ -122,6 +124,16 @@ impl<'a> Runs<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The traffic class of a role's packets, if it has one of its own.
+    fn class(&self, role: Role) -> Option<&'a str> {
+        let classes = &self.request.settings.role_classes;
+        match role {
+            Role::Canary => classes.canary.as_deref(),
+            Role::Congestor(_) => classes.congestor.as_deref(),
+            Role::Idle => None,
+        }
     }
 
     /// Whether another placement follows the `done` there are. Rank 0 decides where the figures do.
@@ -163,7 +175,7 @@ impl<'a> Runs<'a> {
     }
 
     fn add(&mut self, variant: Variant, index: u32, layout: &Layout, outcome: Outcome) {
-        let Outcome { description, phases, .. } = outcome;
+        let Outcome { description, congestors, phases, .. } = outcome;
         if let Some(wait) = description.details.get("wait") {
             self.note(format!("ranks wait for the network by: {wait}"));
         }
@@ -173,11 +185,21 @@ impl<'a> Runs<'a> {
             return;
         }
         let at = known.unwrap_or_else(|| {
-            let mut description = description;
+            let (mut description, mut congestors) = (description, congestors);
+            for of in [&mut description, &mut congestors] {
+                // Every rank has that of its role; rank 0's says nothing about the others'.
+                let classes = &self.request.settings.role_classes;
+                for (name, class) in [("canary class", &classes.canary), ("congestor class", &classes.congestor)] {
+                    class.as_ref().map(|class| of.details.insert(name.into(), class.clone()));
+                }
+            }
             if let Some(protocol) = description.details.get_mut("protocol") {
                 protocol.push_str(&variant.copy_mark());
             }
-            let builder = RunBuilder::new(&self.session.decision.plan, description, variant.eager_threshold());
+            let transport = TransportFacts::of(description, variant.network.eager_threshold());
+            let under = |network: Network| TransportFacts::of(congestors, network.eager_threshold());
+            let congestors_over = variant.congestors.map(under);
+            let builder = RunBuilder::new(&self.session.decision.plan, transport, congestors_over);
             self.builders.push((variant, builder));
             self.builders.len() - 1
         });
@@ -241,6 +263,7 @@ impl<'a> Runs<'a> {
             interrupted: self.interrupted,
             imported: None,
         };
+        file.notes.extend(overloaded(&file));
         self.around.complete(&mut file);
         file
     }
@@ -256,6 +279,23 @@ impl<'a> Runs<'a> {
     }
 }
 
+/// What is to be said of schedules that were not kept: their figures are of another load than was asked for.
+fn overloaded(file: &ResultFile) -> Vec<String> {
+    let several = file.runs.len() > 1;
+    let mut notes = Vec::new();
+    for run in &file.runs {
+        for test in run.tests.iter().filter(|test| test.schedule.is_some_and(|kept| kept.is_overloaded())) {
+            let over = if several { format!(" over {}", run.label()) } else { String::new() };
+            let state = test.phase.word();
+            notes.push(format!(
+                "{} was overloaded by its schedule ({state}{over}): a longer --pace is needed",
+                test.title
+            ));
+        }
+    }
+    notes
+}
+
 /// The plan over one network.
 struct Measure<'a> {
     decision: &'a Decision,
@@ -266,20 +306,22 @@ struct Measure<'a> {
 
 /// What a run left.
 struct Outcome {
+    /// Of the canaries' network, and of the congestors'.
     description: Description,
+    congestors: Description,
     /// On rank 0, its complete phases.
     phases: Vec<Measured>,
     /// Whether the user cut it short; the same on every rank.
     interrupted: bool,
 }
 
-impl Visitor for Measure<'_> {
+impl PairVisitor for Measure<'_> {
     type Output = Result<Outcome>;
 
-    fn visit<B: Bootstrap, T: Transport>(self, bootstrap: &mut B, transport: &mut T) -> Result<Outcome> {
-        let description = transport.describe();
+    fn visit<B: Bootstrap, P: Pair>(self, bootstrap: &mut B, networks: &mut P) -> Result<Outcome> {
+        let (description, congestors) = (networks.canary().describe(), networks.congestor().describe());
         let Decision { command, plan, duration_s, .. } = self.decision;
-        let mut job = Job::new(bootstrap, transport, plan, self.layout, self.seed, self.control)?;
+        let mut job = Job::new(bootstrap, networks, plan, self.layout, self.seed, self.control)?;
         let (phases, interrupted) = match command {
             Command::Run => engine::load_test(&mut job)?,
             Command::Network => engine::network_test(&mut job)?,
@@ -287,7 +329,7 @@ impl Visitor for Measure<'_> {
             study => return Err(Error::Setup(format!("{study:?} is a study and has no plan"))),
         };
         job.finish()?;
-        Ok(Outcome { description, phases, interrupted })
+        Ok(Outcome { description, congestors, phases, interrupted })
     }
 }
 

@@ -63,8 +63,8 @@ impl Work for StudyRequest {
         let root = networks.bootstrap().rank() == Rank(0);
         let outcome = match networks.variants() {
             &[variant] => {
-                let threshold = variant.eager_threshold();
-                match networks.open(variant, Measure { request: self, threshold, monitor }) {
+                let threshold = variant.network.eager_threshold();
+                match networks.open(variant.network, Measure { request: self, threshold, monitor }) {
                     Ok(outcome) => outcome,
                     Err(error) => give_up(networks.bootstrap(), &error),
                 }
@@ -171,6 +171,7 @@ impl StudyRequest {
         };
         let run = Run {
             transport: TransportFacts::of(transport.describe(), threshold),
+            congestors_over: None,
             tests: Vec::new(),
             congestors: Vec::new(),
             impacts: Vec::new(),
@@ -214,6 +215,13 @@ impl StudyRequest {
         Ok(serde_json::from_slice(&told).expect("rank 0 sent a decision"))
     }
 
+    /// The first graph that was asked for, if it was measured.
+    fn first_graph<'f>(&self, file: &'f ResultFile) -> Option<&'f result::GraphResult> {
+        let Study::Contention(study) = &self.study else { return None };
+        let (name, _) = *study.graphs().first()?;
+        file.models.as_ref()?.contention.as_ref()?.graphs.iter().find(|graph| graph.name == name)
+    }
+
     /// Prints the results, then keeps them. A rank that was started by this program hands them over instead.
     pub fn show(&self, file: &ResultFile) -> u8 {
         if let Some(path) = handed_over() {
@@ -222,10 +230,10 @@ impl StudyRequest {
         }
         let printed = output::print(&output::study(file));
         let kept = self.out.as_deref().map_or(Ok(()), |path| result::write(path, file).map_err(|e| e.to_string()));
-        let graph = file.models.as_ref().and_then(|models| models.contention.as_ref()?.graphs.first());
-        let drawn = match (&self.draw, graph) {
+        let drawn = match (&self.draw, self.first_graph(file)) {
+            (None, _) => Ok(()),
             (Some(path), Some(graph)) => output::draw(path, graph),
-            _ => Ok(()),
+            (Some(path), None) => Err(format!("{} was not drawn: its graph was not measured", path.display())),
         };
         let problems = [printed.map(drop), kept, drawn].into_iter().filter_map(Result::err);
         problems.fold(if file.interrupted { 2 } else { 0 }, |_, problem| self.fail(&problem))

@@ -2,9 +2,9 @@
 //!
 //! The rules are in docs/methodology.md, section "Attribution". In short: what the least raw protocol suffers as well is
 //! the network's part of MPI's impact, the rest the library's, with an interval over placements in which the least is
-//! chosen anew in every draw. A share is withheld where the impact is too small or the interval too wide. Canaries and
-//! congestors change transport together, so the library's part holds both what it costs a victim and what it changes in
-//! the load.
+//! chosen anew in every draw. A share is withheld where the impact is too small or the interval too wide. Where canaries
+//! also ran over the one under congestors over the other (the 2x2 design), the library's part is taken apart into what it
+//! costs a victim and what it changes in the load; else it holds both.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,8 @@ use super::Side;
 use super::measured::same_placements;
 use crate::engine::Phase;
 use crate::kernel::Canary;
-use crate::stats::{Design, RawCells, Scale, Shares, Statistic};
+use crate::result::TransportFacts;
+use crate::stats::{self, Design, RawCells, Scale, Shares, Statistic};
 use crate::text::{Table, factor};
 
 /// Slowdowns are compared at so many evenly spaced quantiles.
@@ -59,16 +60,51 @@ pub struct Attribution {
 
 /// The attribution of the first MPI run among `sides`; nothing without one, or without a raw run to hold it against.
 pub fn attribute(sides: &[Side<'_>]) -> Option<Attribution> {
-    let is_mpi = |side: &&Side<'_>| side.run.transport.backend == "mpi";
-    let mpi = sides.iter().find(is_mpi)?;
-    let raw = sides.iter().filter(|side| !is_mpi(side));
+    let one_network = || sides.iter().filter(|side| side.run.congestors_over.is_none());
+    let mpi = one_network().find(|side| is_mpi(&side.run.transport))?;
+    let raw = one_network().filter(|side| !is_mpi(&side.run.transport));
     let mut near: Vec<(f64, &Side<'_>)> = raw.filter_map(|side| Some((distance(mpi, side)?, side))).collect();
     near.sort_by(|a, b| a.0.total_cmp(&b.0));
     near.first()?;
-    let raw: Vec<&Side<'_>> = near.iter().map(|(_, side)| *side).collect();
+    let raw: Vec<Raw<'_>> = near.iter().map(|(_, side)| Raw::of(side, sides)).collect();
     let shares = mpi.kernels().into_iter().filter_map(|kernel| share(mpi, &raw, kernel)).collect();
     let distances = near.iter().map(|(distance, side)| Distance { side: side.label.clone(), distance: *distance });
     Some(Attribution { mpi: mpi.label.clone(), distances: distances.collect(), shares })
+}
+
+fn is_mpi(transport: &TransportFacts) -> bool {
+    transport.backend == "mpi"
+}
+
+/// A raw run with the mixed ones of the 2x2 design that belong to it, where they were made.
+struct Raw<'s> {
+    run: &'s Side<'s>,
+    /// Its canaries under MPI's congestors.
+    under_library: Option<&'s Side<'s>>,
+    /// MPI's canaries under its congestors.
+    over_library: Option<&'s Side<'s>>,
+}
+
+impl<'s> Raw<'s> {
+    fn of(run: &'s Side<'s>, sides: &'s [Side<'s>]) -> Self {
+        let own = run.run.transport.label();
+        let mixed = |wanted: fn(&TransportFacts, &TransportFacts, &str) -> bool| {
+            let fits = |side: &&Side<'_>| {
+                let (canaries, congestors) = (&side.run.transport, side.run.congestors_over.as_ref());
+                congestors.is_some_and(|congestors| wanted(canaries, congestors, &own))
+            };
+            sides.iter().find(fits)
+        };
+        Raw {
+            run,
+            under_library: mixed(|canaries, congestors, own| canaries.label() == own && is_mpi(congestors)),
+            over_library: mixed(|canaries, congestors, own| is_mpi(canaries) && congestors.label() == own),
+        }
+    }
+
+    fn sides(&self) -> impl Iterator<Item = &'s Side<'s>> {
+        [Some(self.run), self.under_library, self.over_library].into_iter().flatten()
+    }
 }
 
 /// Mean over the canaries both have; nothing when they have none in common.
@@ -96,15 +132,15 @@ fn slowdowns(side: &Side<'_>, kernel: Canary) -> Option<Vec<f64>> {
     Some((1..=QUANTILES).map(|step| (at(&loaded, quantile(step)) / median).log10()).collect())
 }
 
-fn share(mpi: &Side<'_>, raw: &[&Side<'_>], kernel: Canary) -> Option<Share> {
+fn share(mpi: &Side<'_>, raw: &[Raw<'_>], kernel: Canary) -> Option<Share> {
     let factors = |side: &Side<'_>| side.run.factors(kernel, Statistic::HEADLINE);
-    let cells = |side: &&Side<'_>| Some(RawCells { raw: factors(side)?, under_library: Vec::new() });
-    let design = Design {
-        library: factors(mpi)?,
-        library_under_raw: Vec::new(),
-        raw: raw.iter().map(cells).collect::<Option<Vec<_>>>()?,
+    let mixed = |side: Option<&Side<'_>>| side.and_then(factors).unwrap_or_default();
+    let cells = |of: &Raw<'_>| {
+        let (under_library, over_library) = (mixed(of.under_library), mixed(of.over_library));
+        Some(RawCells { raw: factors(of.run)?, under_library, over_library })
     };
-    let shares = if raw.iter().all(|side| same_placements(mpi, side)) {
+    let design = Design { library: factors(mpi)?, raw: raw.iter().map(cells).collect::<Option<Vec<_>>>()? };
+    let shares = if raw.iter().flat_map(Raw::sides).all(|side| same_placements(mpi, side)) {
         Shares::of(&design, Scale::Log, mpi.file.seed).map_err(|why| why.to_string())
     } else {
         Err("the runs were on different placements".into())
@@ -113,7 +149,7 @@ fn share(mpi: &Side<'_>, raw: &[&Side<'_>], kernel: Canary) -> Option<Share> {
         kernel,
         title: mpi.run.test(kernel, Phase::Loaded)?.title.clone(),
         mpi: mpi.run.impact(kernel, Statistic::HEADLINE)?.factor,
-        reference: shares.as_ref().ok().map(|shares| raw[shares.reference].label.clone()),
+        reference: shares.as_ref().ok().map(|shares| raw[shares.reference].run.label.clone()),
         shares,
     })
 }
@@ -133,28 +169,48 @@ impl Share {
             100.0 * network.interval.low,
             100.0 * network.interval.high
         );
-        match (shares.library.interval.low > 0.0, shares.library.interval.high < 0.0) {
-            (true, _) => format!("{part}; the rest is consistent with the MPI library's doing"),
-            (_, true) => format!("{part}; the MPI library softens the impact"),
-            _ => format!("{part}; no share of the MPI library could be shown"),
+        let rest = match (shares.library.interval.low > 0.0, shares.library.interval.high < 0.0) {
+            (true, _) => "the rest is consistent with the MPI library's doing",
+            (_, true) => "the MPI library softens the impact",
+            _ => "no share of the MPI library could be shown",
+        };
+        let sign = |share: stats::Share| match (share.interval.low > 0.0, share.interval.high < 0.0) {
+            (true, _) => "more",
+            (_, true) => "less",
+            _ => "no difference shown",
+        };
+        match (shares.canary, shares.load) {
+            (Some(canary), Some(load)) => format!(
+                "{part}; {rest} (by what it costs the canary: {}; by what it makes of the load: {})",
+                sign(canary),
+                sign(load)
+            ),
+            _ => format!("{part}; {rest}"),
         }
     }
+
+    /// Its parts as the columns of a table: the network's, the library's, and what the latter is made of.
+    pub fn columns(&self) -> [String; 4] {
+        let percent = |of: stats::Share| {
+            let [share, low, high] = [of.share, of.interval.low, of.interval.high].map(|part| 100.0 * part);
+            format!("{share:.0}% [{low:.0}, {high:.0}]")
+        };
+        let Ok(shares) = &self.shares else { return ["-"; 4].map(str::to_owned) };
+        [Some(shares.network), Some(shares.library), shares.canary, shares.load]
+            .map(|of| of.map_or_else(|| "-".into(), percent))
+    }
 }
+
+/// The names of [`Share::columns`].
+pub const SHARE_COLUMNS: [&str; 4] = ["network's share", "library's share", "of it by canaries", "of it by congestors"];
 
 impl Attribution {
     /// For a terminal.
     pub fn render(&self) -> String {
         let mut out = format!("Attribution of {}'s impact (rules: docs/methodology.md)\n", self.mpi);
-        let mut table = Table::new(["test", "MPI impact", "network's share", "library's share"]);
+        let mut table = Table::new(["test", "MPI impact"].into_iter().chain(SHARE_COLUMNS));
         for share in &self.shares {
-            let percent = |of: crate::stats::Share| {
-                let [share, low, high] = [of.share, of.interval.low, of.interval.high].map(|part| 100.0 * part);
-                format!("{share:.0}% [{low:.0}, {high:.0}]")
-            };
-            let cell = |of: fn(&Shares) -> crate::stats::Share| {
-                share.shares.as_ref().map_or_else(|_| "-".into(), |shares| percent(of(shares)))
-            };
-            table.row([share.title.clone(), factor(share.mpi), cell(|of| of.network), cell(|of| of.library)]);
+            table.row([share.title.clone(), factor(share.mpi)].into_iter().chain(share.columns()));
         }
         out += &table.render();
         for share in &self.shares {
@@ -211,6 +267,33 @@ mod tests {
             assert!(share.sentence().contains("consistent with the MPI library's doing"), "{}", share.sentence());
         }
         assert!(found.render().contains("MPI resembles libfabric, get most"), "{}", found.render());
+    }
+
+    #[test]
+    fn the_mixed_runs_tell_what_the_library_costs_a_victim_from_what_it_makes_of_the_load() {
+        let mut files = system(20.0, 10.0, 12.0, 15.0);
+        assert!(attribute(&sides(&files)).unwrap().shares.iter().all(|of| of.columns()[2] == "-"));
+        // MPI canaries suffer twice as much under whatever load; MPI's load is that of the raw congestors.
+        let over = |backend, protocol| synthetic::file(backend, protocol, 1.0).runs[0].transport.clone();
+        let mut mixed = |backend, protocol, impact, congestors| {
+            let mut run = synthetic::file(backend, protocol, impact).runs.remove(0);
+            run.congestors_over = Some(congestors);
+            files[0].1.runs.push(run);
+        };
+        mixed("mpi", None, 20.0, over("libfabric", Some("eager")));
+        mixed("libfabric", Some("eager"), 10.0, over("mpi", None));
+        // Of a protocol that is not the reference, and so of no account.
+        mixed("libfabric", Some("put"), 90.0, over("mpi", None));
+        let found = attribute(&sides(&files)).unwrap();
+        assert_eq!(found.distances.len(), 3, "mixed runs are no references: {found:?}");
+        for share in &found.shares {
+            let shares = share.shares.as_ref().unwrap();
+            let (canary, load) = (shares.canary.unwrap(), shares.load.unwrap());
+            assert!((canary.share - shares.library.share).abs() < 0.02 && load.share.abs() < 0.02, "{share:?}");
+            let said = share.sentence();
+            assert!(said.contains("costs the canary: more; by what it makes of the load: no difference"), "{said}");
+        }
+        assert!(found.render().contains("of it by congestors"), "{}", found.render());
     }
 
     #[test]

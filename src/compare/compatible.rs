@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::Side;
 use crate::engine::Phase;
+use crate::lab::LabSpec;
 use crate::models::beff::Beff;
 use crate::models::maxrate;
 use crate::result::ContentionResult;
@@ -72,6 +73,10 @@ pub fn differences(first: &Side<'_>, other: &Side<'_>) -> Vec<Difference> {
         let counts = |c: crate::plan::Counts| format!("{} iterations, {} rings", c.iterations, c.rings);
         unlike(false, &format!("{} passes", test.kernel), counts(ours), counts(its));
     }
+    if let (Some(mine), Some(theirs)) = (&a.lab, &b.lab) {
+        let mine = LabSpec { name: theirs.spec.name.clone(), ..mine.spec.clone() };
+        unlike(false, "emulated cluster", shape(&mine), shape(&theirs.spec));
+    }
     if placement(first) != placement(other) && a.system.nodes.len() == b.system.nodes.len() {
         tell(false, format!("placement: other nodes or roles (seeds {} and {})", a.seed, b.seed));
     }
@@ -107,9 +112,22 @@ fn study(first: &Side<'_>, other: &Side<'_>, tell: &mut impl FnMut(bool, String)
     if let (Some(a), Some(b)) = (&a.beff, &b.beff) {
         let sizes = |of: &Beff| format!("{} and {} B", of.settings.latency_bytes, of.settings.bandwidth_bytes);
         unlike(true, "message sizes", sizes(a), sizes(b));
-        let counts = |of: &Beff| format!("{} pairs, {} rings", of.pairs, of.settings.rings);
+        let counts = |of: &Beff| {
+            let repetitions = of.complete_repetitions.unwrap_or(1);
+            format!("{} pairs, {} rings, {repetitions} repetitions", of.pairs, of.settings.rings)
+        };
         unlike(false, "counts", counts(a), counts(b));
     }
+}
+
+/// An emulated cluster in a line.
+fn shape(spec: &LabSpec) -> String {
+    let LabSpec { hosts, leaves, link_rate, queue_bytes, congestion_control, rto_min_ms, shaped, .. } = spec;
+    let (spine, links) = (spec.spine_rate(), if *shaped { "" } else { ", unshaped" });
+    format!(
+        "{hosts} hosts on {leaves} leaves, {link_rate} links, {spine} spine, {queue_bytes} B queues, \
+         {congestion_control}, {rto_min_ms} ms to resend{links}"
+    )
 }
 
 fn placement<'a>(side: &Side<'a>) -> Vec<(&'a str, String)> {

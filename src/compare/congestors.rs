@@ -16,10 +16,10 @@ pub(super) fn figures(file: &ResultFile, kernel: Congestor) -> Vec<Figure> {
     let mut all = Vec::new();
     for run in &file.runs {
         for (state, load) in loads(run).filter(|(_, load)| load.kernel == kernel) {
-            let group = if several { format!("{}: {state}", run.transport.label()) } else { state };
+            let group = if several { format!("{}: {state}", run.label()) } else { state };
             let mut figure = |name: &str, unit, value| {
                 let (group, name) = (group.clone(), name.to_owned());
-                all.push(Figure { group, name, unit, value, interval: None, good: Good::More });
+                all.push(Figure { group, name, unit, value, interval: None, freedom: None, good: Good::More });
             };
             figure("delivered by all its ranks", "MiB/s", load.delivered_mib_per_s);
             if load.ranks > 0 {

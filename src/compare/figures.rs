@@ -8,11 +8,11 @@ use serde::Serialize;
 use super::{Cell, Verdict};
 use crate::models::maxrate::Model;
 use crate::result::{ContentionResult, Estimate, FitResult, MaxRateResult, ResultFile};
-use crate::stats::{Factor, Interval, Spread};
+use crate::stats::{Factor, Interval, Spread, holm, t95, two_sided_p};
 
 /// Said where verdicts on such figures are shown.
 pub const FIGURES_TEST: &str =
-    "95% interval of the ratio, from the figures' own intervals on a logarithmic scale, excludes 1";
+    "Student's t on the ratio's logarithm, from the figures' own intervals; corrected by Holm";
 
 /// Whether more of a figure is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +31,13 @@ pub(super) struct Figure {
     pub(super) unit: &'static str,
     pub(super) value: f64,
     pub(super) interval: Option<Interval>,
+    /// The degrees of freedom behind the interval, where they are known.
+    pub(super) freedom: Option<f64>,
     pub(super) good: Good,
 }
+
+/// Of an interval that has the fewest repetitions that give one: tails that are rather too heavy than too light.
+const LEAST_FREEDOM: f64 = 2.0;
 
 /// One figure on every side.
 #[derive(Clone, Debug, Serialize)]
@@ -44,7 +49,7 @@ pub struct FigureRow {
     pub cells: Vec<Cell>,
 }
 
-/// Rows for the figures that the first side and at least one other have.
+/// Rows for the figures that the first side and at least one other have. All of them are one family of tests.
 pub(super) fn rows(sides: &[Vec<Figure>]) -> Vec<FigureRow> {
     let Some((first, rest)) = sides.split_first() else { return Vec::new() };
     let twin = |of: &Figure, side: &[Figure]| -> Option<Figure> {
@@ -64,7 +69,15 @@ pub(super) fn rows(sides: &[Vec<Figure>]) -> Vec<FigureRow> {
             cells: cells.collect(),
         })
     };
-    first.iter().filter_map(row).collect()
+    let mut rows: Vec<FigureRow> = first.iter().filter_map(row).collect();
+    let mut family: Vec<&mut Cell> =
+        rows.iter_mut().flat_map(|row| &mut row.cells).filter(|cell| cell.p_value.is_some()).collect();
+    let adjusted = holm(&family.iter().filter_map(|cell| cell.p_value).collect::<Vec<_>>());
+    for (cell, p_value) in family.iter_mut().zip(adjusted) {
+        cell.p_value = Some(p_value);
+        cell.verdict = cell.ratio.map(|of| Verdict::of(of.factor, Some(p_value)));
+    }
+    rows
 }
 
 fn cell(base: &Figure, other: Option<&Figure>) -> Cell {
@@ -78,10 +91,19 @@ fn cell(base: &Figure, other: Option<&Figure>) -> Cell {
         let Interval { low, high } = of.interval?;
         (low > 0.0 && high >= low).then(|| (high / low).ln() / 2.0)
     };
-    let apart = spread(base).zip(spread(other)).map(|(a, b)| a.hypot(b).exp());
-    let interval = apart.map(|apart| Interval { low: ratio / apart, high: ratio * apart });
-    let ratio = (ratio.is_finite() && ratio > 0.0).then_some(Factor { factor: ratio, interval });
-    Cell { ratio, verdict: ratio.as_ref().map(Verdict::by_interval), ..Cell::base(Some(other.value)) }
+    let apart = spread(base).zip(spread(other)).map(|(a, b)| a.hypot(b));
+    let interval = apart.map(|apart| Interval { low: ratio / apart.exp(), high: ratio * apart.exp() });
+    let freedom = base.freedom.unwrap_or(LEAST_FREEDOM).min(other.freedom.unwrap_or(LEAST_FREEDOM));
+    let chance = |apart: f64| match apart > 0.0 {
+        true => two_sided_p(ratio.ln().abs() / apart * t95(freedom), freedom),
+        // Without any spread, nothing is no evidence and anything else is certain.
+        false => f64::from(u8::from(ratio == 1.0)),
+    };
+    let sound = ratio.is_finite() && ratio > 0.0;
+    let p_value = apart.filter(|_| sound).map(chance);
+    let ratio = sound.then_some(Factor { factor: ratio, interval });
+    let verdict = ratio.map(|of| Verdict::of(of.factor, p_value));
+    Cell { ratio, p_value, verdict, ..Cell::base(Some(other.value)) }
 }
 
 /// Everything a study's file has to compare.
@@ -94,7 +116,8 @@ pub(super) fn of_study(file: &ResultFile) -> Vec<Figure> {
         let (name, unit) = ours.rsplit_once(", ").unwrap_or((ours, ""));
         let good = if unit == "us" { Good::Less } else { Good::More };
         let group = "HPC Challenge latency and bandwidth".to_owned();
-        all.push(Figure { group, name: format!("{name} ({theirs})"), unit, value, interval, good });
+        let freedom = models.beff.as_ref().and_then(|beff| beff.complete_repetitions).map(|count| count as f64 - 1.0);
+        all.push(Figure { group, name: format!("{name} ({theirs})"), unit, value, interval, freedom, good });
     }
     all
 }
@@ -109,7 +132,7 @@ fn maxrate(result: &MaxRateResult) -> Vec<Figure> {
             let bounds = of.low.zip(of.high).filter(|(low, _)| *low > 0.0);
             let interval = bounds.map(|(low, high)| Interval { low: low * scale, high: high * scale });
             let (group, name) = (group.to_owned(), name.to_owned());
-            all.push(Figure { group, name, unit, value: of.value * scale, interval, good });
+            all.push(Figure { group, name, unit, value: of.value * scale, interval, freedom: None, good });
         };
         parameter("latency", "us", latency_s, 1e6, Good::Less);
         parameter("rate of a pair, R_C", "MB/s", pair_bytes_per_s, 1e-6, Good::More);
@@ -118,7 +141,8 @@ fn maxrate(result: &MaxRateResult) -> Vec<Figure> {
         }
         if let Some(pairs) = saturating_pairs {
             let (group, name) = (group.to_owned(), "pairs that fill a node".to_owned());
-            all.push(Figure { group, name, unit: "", value: *pairs, interval: None, good: Good::Neither });
+            let (value, unit) = (*pairs, "");
+            all.push(Figure { group, name, unit, value, interval: None, freedom: None, good: Good::Neither });
         }
     }
     let Some(&bytes) = result.sizes().last() else { return all };
@@ -127,10 +151,10 @@ fn maxrate(result: &MaxRateResult) -> Vec<Figure> {
         let rates: Vec<f64> = seen.map(|seen| seen.rate() * 1e-6).collect();
         // The mean that Student's t on logarithms is about, not a median beside it.
         let Some(spread) = Spread::of(&rates) else { continue };
-        let group = format!("Measured aggregate rate, {}", tailback_transport::Bytes(bytes as u64));
+        let group = format!("Measured aggregate rate, geometric mean, {}", tailback_transport::Bytes(bytes as u64));
         let name = if pairs == 1 { "1 pair".into() } else { format!("{pairs} pairs") };
-        let (value, interval) = (spread.factor, spread.interval);
-        all.push(Figure { group, name, unit: "MB/s", value, interval, good: Good::More });
+        let (value, interval, freedom) = (spread.factor, spread.interval, Some(rates.len() as f64 - 1.0));
+        all.push(Figure { group, name, unit: "MB/s", value, interval, freedom, good: Good::More });
     }
     all
 }
@@ -140,7 +164,8 @@ fn contention(result: &ContentionResult) -> Vec<Figure> {
     for graph in &result.graphs {
         let group = format!("Contention graph {}", graph.name);
         let mut figure = |name: String, unit, value, interval| {
-            all.push(Figure { group: group.clone(), name, unit, value, interval, good: Good::Less });
+            let group = group.clone();
+            all.push(Figure { group, name, unit, value, interval, freedom: None, good: Good::Less });
         };
         figure("time without contention, T_ref".into(), "s", graph.reference_s, graph.reference_interval);
         for (at, edge) in graph.edges.iter().enumerate() {
@@ -166,7 +191,7 @@ mod tests {
 
     fn figure(value: f64, half: Option<f64>, good: Good) -> Figure {
         let interval = half.map(|half| Interval { low: value / half, high: value * half });
-        Figure { group: "g".into(), name: "n".into(), unit: "u", value, interval, good }
+        Figure { group: "g".into(), name: "n".into(), unit: "u", value, interval, freedom: Some(4.0), good }
     }
 
     #[test]
@@ -184,6 +209,21 @@ mod tests {
         let (_, found) = verdict(figure(10.0, None, Good::More), figure(5.0, Some(1.1), Good::More));
         assert_eq!(found, Some(Verdict::Unknown));
         assert_eq!(verdict(figure(10.0, None, Good::Neither), figure(5.0, None, Good::Neither)), (None, None));
+    }
+
+    #[test]
+    fn many_figures_are_corrected_together() {
+        // Apart by 1.2 times what one alone needs.
+        let apart = (1.2 * 1.1f64.ln().hypot(1.1f64.ln())).exp();
+        let side = |count: usize, value: f64| -> Vec<Figure> {
+            let named = |at: usize| Figure { name: at.to_string(), ..figure(value, Some(1.1), Good::Less) };
+            (0..count).map(named).collect()
+        };
+        let marked = |count: usize| {
+            let found = rows(&[side(count, 1.0), side(count, apart)]);
+            found.iter().filter(|row| row.cells[1].verdict == Some(Verdict::Worse)).count()
+        };
+        assert_eq!((marked(1), marked(10)), (1, 0));
     }
 
     fn rates(seconds: &[f64]) -> Vec<Figure> {

@@ -15,7 +15,7 @@ mod side_by_side;
 pub mod sides;
 mod verdict;
 
-pub use attribution::{Attribution, attribute};
+pub use attribution::{Attribution, SHARE_COLUMNS, attribute};
 pub use compatible::{Difference, differences};
 pub use figures::{FIGURES_TEST, FigureRow};
 pub use protocols::ProtocolFinding;

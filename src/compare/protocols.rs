@@ -1,6 +1,7 @@
 //! Whose fault the congestion is, network's or protocol's: the impacts of one raw backend's protocols beside each other.
 //!
-//! Every protocol is held against every other, placement by placement, by the headline, corrected for all pairs. One is
+//! Every protocol is held against every other, placement by placement, by the headline, corrected for all pairs of all
+//! canaries. One is
 //! called the least only if it beats every other; then what the others have beyond it is their own. Where none does,
 //! nothing is blamed: the least of several noisy figures is always somebody's. Out of scope: MPI, whose protocol is not
 //! ours to choose; see [`super::attribution`].
@@ -16,7 +17,7 @@ use crate::text::factor;
 /// One canary's impact over one backend with every protocol.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProtocolFinding {
-    /// The backend.
+    /// The backend, with that of the congestors where it is another.
     pub backend: String,
     /// The canary.
     pub kernel: Canary,
@@ -28,25 +29,38 @@ pub struct ProtocolFinding {
     pub pairs: Option<AllPairs>,
 }
 
-/// The findings for every raw backend that ran with several protocols.
+/// The findings for every raw backend that ran with several protocols, under congestors over itself or over the same
+/// other network.
 pub fn findings(sides: &[Side<'_>]) -> Vec<ProtocolFinding> {
-    let mut backends: Vec<&str> = Vec::new();
-    for side in sides.iter().filter(|side| side.run.transport.protocol.is_some()) {
-        if !backends.contains(&side.run.transport.backend.as_str()) {
-            backends.push(&side.run.transport.backend);
+    let over = |side: &Side<'_>| {
+        let under = side.run.congestors_over.as_ref().map(|of| format!(" under {}", of.label())).unwrap_or_default();
+        format!("{}{under}", side.run.transport.backend)
+    };
+    let chosen = || sides.iter().filter(|side| side.run.transport.protocol.is_some());
+    let mut backends: Vec<String> = Vec::new();
+    for name in chosen().map(over) {
+        if !backends.contains(&name) {
+            backends.push(name);
         }
     }
     let mut findings = Vec::new();
     for backend in backends {
-        let of = |side: &&Side<'_>| side.run.transport.backend == backend && side.run.transport.protocol.is_some();
-        let runs: Vec<&Side<'_>> = sides.iter().filter(of).collect();
+        let runs: Vec<&Side<'_>> = chosen().filter(|side| over(side) == backend).collect();
         let kernels = runs.first().map(|side| side.kernels()).unwrap_or_default();
-        findings.extend(kernels.into_iter().filter_map(|kernel| finding(backend, &runs, kernel)));
+        let mut found: Vec<(ProtocolFinding, Vec<Vec<f64>>)> =
+            kernels.into_iter().filter_map(|kernel| finding(&backend, &runs, kernel)).collect();
+        // Blame by any canary is blame: all of them are one family.
+        let logs: Vec<Vec<Vec<f64>>> = found.iter_mut().map(|(_, logs)| std::mem::take(logs)).collect();
+        let pairs = AllPairs::of_all(&logs);
+        let with = |((finding, _), pairs)| ProtocolFinding { pairs, ..finding };
+        findings.extend(found.into_iter().zip(pairs).map(with));
     }
     findings
 }
 
-fn finding(backend: &str, runs: &[&Side<'_>], kernel: Canary) -> Option<ProtocolFinding> {
+/// One canary's finding, its pairs still to be made of every protocol's logarithms of factors; none where the runs'
+/// placements differ.
+fn finding(backend: &str, runs: &[&Side<'_>], kernel: Canary) -> Option<(ProtocolFinding, Vec<Vec<f64>>)> {
     let (mut impacts, mut logs) = (Vec::new(), Vec::new());
     for side in runs {
         let measured = Measured::of(side, kernel);
@@ -56,9 +70,12 @@ fn finding(backend: &str, runs: &[&Side<'_>], kernel: Canary) -> Option<Protocol
         logs.push(each.into_iter().map(f64::ln).collect::<Vec<f64>>());
     }
     let first = runs.first()?;
-    let pairs = runs.iter().all(|side| same_placements(first, side)).then(|| AllPairs::of(&logs)).flatten();
+    if !runs.iter().all(|side| same_placements(first, side)) {
+        logs.clear();
+    }
     let title = first.run.tests.iter().find(|test| test.kernel == kernel)?.title.clone();
-    (impacts.len() > 1).then(|| ProtocolFinding { backend: backend.to_owned(), kernel, title, impacts, pairs })
+    let backend = backend.to_owned();
+    (impacts.len() > 1).then_some((ProtocolFinding { backend, kernel, title, impacts, pairs: None }, logs))
 }
 
 impl ProtocolFinding {

@@ -51,7 +51,7 @@ pub fn render(comparison: &Comparison) -> String {
         }
     }
     if !comparison.figures.is_empty() {
-        let _ = writeln!(out, "* significant: the {FIGURES_TEST}; without intervals there is no test.");
+        let _ = writeln!(out, "* significant at 5%: {FIGURES_TEST}; without intervals there is no test.");
     }
     out
 }

@@ -62,7 +62,7 @@ impl Side<'_> {
 
 /// A run's name where there is only one file.
 pub fn run_label(run: &Run) -> String {
-    run.transport.label()
+    run.label()
 }
 
 /// The files' names without folder and end; a number tells those of the same name apart.

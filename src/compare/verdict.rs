@@ -54,16 +54,6 @@ impl Verdict {
         }
     }
 
-    /// The verdict by an interval that stands alone.
-    pub fn by_interval(ratio: &Factor) -> Self {
-        match ratio.interval {
-            None => Verdict::Unknown,
-            Some(interval) if !interval.excludes(1.0) => Verdict::NotSignificant,
-            Some(interval) if interval.low > 1.0 => Verdict::Worse,
-            Some(_) => Verdict::Better,
-        }
-    }
-
     /// As tables show it.
     pub fn word(self) -> &'static str {
         match self {

@@ -26,10 +26,10 @@ fn slice(budget: Nanos) -> Nanos {
 }
 
 /// How long a congestor runs.
-pub(super) enum Until<'a, G: Group> {
+pub(super) enum Until<'a> {
     /// Until the canaries have measured their parts: the world agrees first on the release, once the load is steady, then
-    /// on the end of each part. The load goes on from part to part.
-    Canaries { world: &'a mut G, parts: usize, budget: Nanos },
+    /// on the end of each part. The load goes on from part to part. The world may be on another network than the team.
+    Canaries { world: &'a mut dyn Group, parts: usize, budget: Nanos },
     /// For a time, or until interrupted.
     Elapsed(Nanos),
 }
@@ -40,7 +40,7 @@ pub(super) struct CongestorRun<'a, G: Group> {
     /// Which of the plan's congestors it is, and of how many.
     pub kind: (usize, usize),
     pub team: &'a mut Team<G>,
-    pub until: Until<'a, G>,
+    pub until: Until<'a>,
     pub control: &'a Control,
 }
 
@@ -100,8 +100,8 @@ fn warm_up<K: Kernel, G: Group>(kernel: &K, group: &mut G, iterations: u32) -> R
 }
 
 /// Looks for the end of each part, and keeps what was moved in it.
-struct Watch<'a, G: Group> {
-    until: Until<'a, G>,
+struct Watch<'a> {
+    until: Until<'a>,
     state: State,
     interrupted: bool,
     /// What a glance already brought of the world's agreement under way.
@@ -128,8 +128,8 @@ enum State {
     Over,
 }
 
-impl<'a, G: Group> Watch<'a, G> {
-    fn new(until: Until<'a, G>, kind: (usize, usize), now: Nanos, payload: usize) -> Self {
+impl<'a> Watch<'a> {
+    fn new(until: Until<'a>, kind: (usize, usize), now: Nanos, payload: usize) -> Self {
         let budget = match &until {
             Until::Canaries { budget, .. } | Until::Elapsed(budget) => *budget,
         };

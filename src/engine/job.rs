@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tailback_transport::{Bootstrap, Group, Monitor, Nanos, Rank, Result, Transport};
 
 use super::pace::{self, SharedClock};
+use crate::backend::Pair;
 use crate::kernel::{CanaryVisitor, CongestorVisitor, Kernel, Ring, Shape};
 use crate::layout::{Layout, Neighbours, Role, natural_ring, random_rings};
 use crate::plan::{CanaryTest, Plan};
@@ -62,31 +63,37 @@ pub(super) struct Team<G> {
     pub largest: usize,
 }
 
+/// A group on the canaries' network, and one on the congestors'.
+pub(super) type CanaryGroup<P> = <<P as Pair>::Canary as Transport>::Group;
+pub(super) type CongestorGroup<P> = <<P as Pair>::Congestor as Transport>::Group;
+
 /// A run in progress on one rank.
-pub struct Job<'a, B: Bootstrap, T: Transport> {
+pub struct Job<'a, B: Bootstrap, P: Pair> {
     pub(super) bootstrap: &'a mut B,
     pub(super) plan: &'a Plan,
     pub(super) control: Control,
     pub(super) role: Role,
     /// Everyone: release, stop, and barriers between phases.
-    pub(super) world: T::Group,
+    pub(super) world: CanaryGroup<P>,
     /// Every canary of every slice, on canaries.
-    pub(super) canaries: Option<T::Group>,
+    pub(super) canaries: Option<CanaryGroup<P>>,
     /// Their clock, where they have a schedule.
     pub(super) clock: SharedClock,
-    /// This rank's team; none when idle.
-    pub(super) team: Option<Team<T::Group>>,
+    /// This rank's team, if it is a canary.
+    pub(super) canary_team: Option<Team<CanaryGroup<P>>>,
+    /// This rank's team, if it is a congestor.
+    pub(super) congestor_team: Option<Team<CongestorGroup<P>>>,
     /// Which of the plan's congestors have nodes.
     pub(super) present: Vec<bool>,
     seed: u64,
     slice: usize,
 }
 
-impl<'a, B: Bootstrap, T: Transport> Job<'a, B, T> {
+impl<'a, B: Bootstrap, P: Pair> Job<'a, B, P> {
     /// Makes the groups. Collective over the job.
     pub fn new(
         bootstrap: &'a mut B,
-        transport: &mut T,
+        networks: &mut P,
         plan: &'a Plan,
         layout: &Layout,
         seed: u64,
@@ -96,9 +103,9 @@ impl<'a, B: Bootstrap, T: Transport> Job<'a, B, T> {
         let me = bootstrap.rank();
         let role = layout.role(me);
         let everyone: Vec<Rank> = (0..bootstrap.size()).map(Rank::from).collect();
-        let world = transport.group(&everyone, 0)?;
+        let world = networks.canary().group(&everyone, 0)?;
         let mut canaries = match role {
-            Role::Canary => Some(transport.group(&layout.canaries(), pace::SEGMENT)?),
+            Role::Canary => Some(networks.canary().group(&layout.canaries(), pace::SEGMENT)?),
             _ => None,
         };
         let clock = match &mut canaries {
@@ -106,20 +113,36 @@ impl<'a, B: Bootstrap, T: Transport> Job<'a, B, T> {
             _ => SharedClock::default(),
         };
         let members = layout.team(me);
-        let largest = layout.largest_team(role);
-        let team = if members.is_empty() {
-            None
-        } else {
-            Some(Team { group: transport.group(&members, segment(plan, role, members.len()))?, largest })
+        let (largest, bytes) = (layout.largest_team(role), segment(plan, role, members.len()));
+        let canary_team = match role {
+            Role::Canary => Some(Team { group: networks.canary().group(&members, bytes)?, largest }),
+            _ => None,
+        };
+        let congestor_team = match role {
+            Role::Congestor(_) => Some(Team { group: networks.congestor().group(&members, bytes)?, largest }),
+            _ => None,
         };
         let slice = layout.nodes().slice_of(me);
         let present = (0..plan.congestors.len()).map(|kind| layout.largest_team(Role::Congestor(kind)) > 1).collect();
-        Ok(Job { bootstrap, plan, control, role, world, canaries, clock, team, present, seed, slice })
+        Ok(Job {
+            bootstrap,
+            plan,
+            control,
+            role,
+            world,
+            canaries,
+            clock,
+            canary_team,
+            congestor_team,
+            present,
+            seed,
+            slice,
+        })
     }
 
     /// This rank's neighbours in every ring of a test.
     pub(super) fn rings(&self, test: &CanaryTest) -> Vec<Neighbours> {
-        let Some(team) = &self.team else { return Vec::new() };
+        let Some(team) = &self.canary_team else { return Vec::new() };
         let (size, me) = (team.group.size(), team.group.rank());
         match test.kernel.info().ring {
             Ring::Random => random_rings(self.seed, self.slice, size, me, test.counts.rings as usize),

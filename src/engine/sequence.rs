@@ -5,12 +5,13 @@
 //! What is measured without a change of state is one stretch: the load comes up once, canary follows canary under it, and
 //! results are collected when it is over.
 
-use tailback_transport::{Bootstrap, Group, Nanos, Result, Transport};
+use tailback_transport::{Bootstrap, Group, Nanos, Result};
 
 use super::canary::{CanaryRun, Passes};
 use super::congestor::{CongestorRun, Until};
 use super::pace::Schedule;
 use super::{EncodedTally, Job, Phase, Tally};
+use crate::backend::Pair;
 use crate::layout::Role;
 use crate::stats::Direction;
 
@@ -45,7 +46,7 @@ fn rings_a_block(direction: Direction) -> usize {
 const SLOTS_A_RING: u64 = 10;
 
 /// The load test on one placement: every canary alone and under load.
-pub fn load_test<B: Bootstrap, T: Transport>(job: &mut Job<'_, B, T>) -> Outcome {
+pub fn load_test<B: Bootstrap, P: Pair>(job: &mut Job<'_, B, P>) -> Outcome {
     let mut sequence = Sequence::new(job);
     let plan = sequence.job.plan;
     sequence.budget = nanos(plan.block_s());
@@ -74,7 +75,7 @@ pub fn load_test<B: Bootstrap, T: Transport>(job: &mut Job<'_, B, T>) -> Outcome
 }
 
 /// Every canary, without load.
-pub fn network_test<B: Bootstrap, T: Transport>(job: &mut Job<'_, B, T>) -> Outcome {
+pub fn network_test<B: Bootstrap, P: Pair>(job: &mut Job<'_, B, P>) -> Outcome {
     let mut sequence = Sequence::new(job);
     for test in 0..sequence.job.plan.canaries.len() {
         sequence.stretch(&Stretch::of(Phase::Isolated, Part { canary: Some(test), ..Part::default() }))?;
@@ -83,7 +84,7 @@ pub fn network_test<B: Bootstrap, T: Transport>(job: &mut Job<'_, B, T>) -> Outc
 }
 
 /// Congestors only, for a time or until interrupted.
-pub fn congest<B: Bootstrap, T: Transport>(job: &mut Job<'_, B, T>, duration: Nanos) -> Outcome {
+pub fn congest<B: Bootstrap, P: Pair>(job: &mut Job<'_, B, P>, duration: Nanos) -> Outcome {
     let mut sequence = Sequence::new(job);
     sequence.budget = duration;
     sequence.stretch(&Stretch::of(Phase::Congest, Part::default()))?;
@@ -141,8 +142,8 @@ fn stretches(blocks: usize, canaries: usize, seed: u64) -> Vec<Stretch> {
     stretches
 }
 
-struct Sequence<'j, 'a, B: Bootstrap, T: Transport> {
-    job: &'j mut Job<'a, B, T>,
+struct Sequence<'j, 'a, B: Bootstrap, P: Pair> {
+    job: &'j mut Job<'a, B, P>,
     /// How long a part may take.
     budget: Nanos,
     passes: Passes,
@@ -152,19 +153,11 @@ struct Sequence<'j, 'a, B: Bootstrap, T: Transport> {
     interrupted: bool,
 }
 
-impl<'j, 'a, B: Bootstrap, T: Transport> Sequence<'j, 'a, B, T> {
-    fn new(job: &'j mut Job<'a, B, T>) -> Self {
+impl<'j, 'a, B: Bootstrap, P: Pair> Sequence<'j, 'a, B, P> {
+    fn new(job: &'j mut Job<'a, B, P>) -> Self {
         let budget = nanos(job.plan.budget_s);
         let after_load = vec![false; job.plan.canaries.len()];
-        let timed = job.plan.pace_s.is_some();
-        Sequence {
-            job,
-            budget,
-            passes: if timed { Passes::Timed } else { Passes::Counted },
-            measured: Vec::new(),
-            after_load,
-            interrupted: false,
-        }
+        Sequence { job, budget, passes: Passes::Counted, measured: Vec::new(), after_load, interrupted: false }
     }
 
     fn outcome(self) -> (Vec<Measured>, bool) {
@@ -263,7 +256,7 @@ impl<'j, 'a, B: Bootstrap, T: Transport> Sequence<'j, 'a, B, T> {
             let run = CongestorRun {
                 test: &self.job.plan.congestors[kind],
                 kind: (kind, self.job.plan.congestors.len()),
-                team: self.job.team.as_mut().expect("a congestor has a team"),
+                team: self.job.congestor_team.as_mut().expect("a congestor has a team"),
                 until: Until::Elapsed(self.budget),
                 control: &self.job.control,
             };
@@ -280,7 +273,7 @@ impl<'j, 'a, B: Bootstrap, T: Transport> Sequence<'j, 'a, B, T> {
         let run = CongestorRun {
             test: &self.job.plan.congestors[kind],
             kind: (kind, self.job.plan.congestors.len()),
-            team: self.job.team.as_mut().expect("a congestor has a team"),
+            team: self.job.congestor_team.as_mut().expect("a congestor has a team"),
             until: Until::Canaries { world: &mut self.job.world, parts, budget: self.budget },
             control: &self.job.control,
         };
@@ -292,20 +285,21 @@ impl<'j, 'a, B: Bootstrap, T: Transport> Sequence<'j, 'a, B, T> {
     fn measure(&mut self, at: usize, loaded: bool, tally: &mut Tally) -> Result<bool> {
         let test = &self.job.plan.canaries[at];
         let mut rings = self.job.rings(test);
-        if self.passes == Passes::Timed {
+        let pace = self.job.plan.pace_of(test).map(nanos);
+        let passes = if pace.is_some() { Passes::Timed } else { self.passes };
+        if passes == Passes::Timed {
             rings.truncate(rings_a_block(test.kernel.info().direction));
         }
-        let pace = self.job.plan.pace_of(test).map(nanos);
         if let Some(pace) = pace {
             rings.truncate((self.budget.0 / (SLOTS_A_RING * pace.0)).max(1) as usize);
         }
         let settle = !loaded && std::mem::take(&mut self.after_load[at]);
         let run = CanaryRun {
             test,
-            team: self.job.team.as_mut().expect("a canary has a team"),
+            team: self.job.canary_team.as_mut().expect("a canary has a team"),
             canaries: self.job.canaries.as_mut().expect("a canary knows the others"),
             rings: &rings,
-            passes: self.passes,
+            passes,
             budget: self.budget,
             schedule: pace.map(|pace| Schedule::new(self.job.clock, pace)),
             settle: settle.then_some(Nanos(self.budget.0 / 2)),

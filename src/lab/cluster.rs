@@ -15,7 +15,7 @@ use super::process::{ID_VARIABLE, ProcessId, end_all};
 use super::spec::{LabSpec, default_name, validate_name};
 use super::state::{Registry, State};
 use super::system::{Mode, System, check_congestion_control};
-use super::topology::{Host, Place, Topology};
+use super::topology::{Host, Place, Shaping, Topology};
 
 /// Goes to the directory of the caller and says which lab and host this is, then becomes the command. `nsenter` itself
 /// would leave it in the root directory.
@@ -142,7 +142,7 @@ impl Lab {
     /// Whether its links are shaped now.
     #[must_use]
     pub fn is_shaped(&self) -> bool {
-        self.state.shaped
+        self.state.shaping != Shaping::Off
     }
 
     /// The host of this name or address.
@@ -175,25 +175,29 @@ impl Lab {
         words
     }
 
-    /// Shapes the links, or removes the shaping, without touching anything else.
+    /// Changes how links are shaped, without touching anything else.
     ///
     /// # Errors
-    /// If `tc` fails.
-    pub fn set_shaping(&mut self, on: bool) -> Result<()> {
-        if self.state.shaped == on {
+    /// If `tc` fails, as where the kernel lacks a queue of this kind; the links are unshaped then.
+    pub fn set_shaping(&mut self, to: Shaping) -> Result<()> {
+        let from = self.state.shaping;
+        if from == to {
             return Ok(());
         }
-        let jobs: Vec<_> = self
-            .places()
-            .into_iter()
-            .map(|place| {
-                let batch = self.topology.shaping_batch(place, on);
-                (self.holder(place).pid, &["tc", "-batch", "-"][..], batch)
-            })
-            .collect();
-        self.system.run_in(&jobs)?;
-        self.state.shaped = on;
-        self.registry.save(&self.state)
+        let changed = self.shape(&["tc", "-batch", "-"], from, to);
+        if changed.is_err() {
+            // Some ports are as before and some are not: those that have nothing to remove are passed over.
+            let _ = self.shape(&["tc", "-force", "-batch", "-"], Shaping::On, Shaping::Off);
+        }
+        self.state.shaping = if changed.is_ok() { to } else { Shaping::Off };
+        self.registry.save(&self.state)?;
+        changed
+    }
+
+    fn shape(&self, tc: &[&str], from: Shaping, to: Shaping) -> Result<()> {
+        let batch = |place| (self.holder(place).pid, tc, self.topology.shaping_batch(place, from, to));
+        let jobs: Vec<_> = self.places().into_iter().map(batch).collect();
+        self.system.run_in(&jobs).map(|_| ())
     }
 
     /// The namespaces of the lab: the switches', then each host's.
@@ -247,7 +251,7 @@ impl Lab {
     }
 
     fn shaping(&self, place: Place) -> String {
-        if self.state.shaped { self.topology.shaping_batch(place, true) } else { String::new() }
+        self.topology.shaping_batch(place, Shaping::Off, self.state.shaping)
     }
 
     /// A program that launchers take for `ssh`: hydra wants one path, without arguments.
@@ -321,7 +325,7 @@ fn claim(registry: &Registry, spec: &LabSpec, mode: Mode) -> Result<State> {
         id: format!("{}.{}.{}", spec.name, parent.pid, now.map_or(0, |since| since.as_nanos())),
         mode,
         spec: spec.clone(),
-        shaped: spec.shaped,
+        shaping: if spec.shaped { Shaping::On } else { Shaping::Off },
         parent,
         stays: false,
         holders: Vec::new(),

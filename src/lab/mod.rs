@@ -30,5 +30,5 @@ pub use error::{Error, Reason, Result};
 pub use shim::SHIM_VARIABLE;
 pub use spec::{LabSpec, MAX_HOSTS};
 pub use system::{Mode, available};
-pub use topology::Host;
+pub use topology::{EXPRESS, Host, Shaping};
 pub use units::{Rate, parse_bytes};

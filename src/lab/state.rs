@@ -16,6 +16,7 @@ use super::error::{Error, Result};
 use super::process::ProcessId;
 use super::spec::LabSpec;
 use super::system::Mode;
+use super::topology::Shaping;
 
 /// Overrides where labs are written down; set for commands that run inside a lab, where the user's number differs.
 pub(super) const DIR_VARIABLE: &str = "TAILBACK_LAB_DIR";
@@ -29,8 +30,8 @@ pub(super) struct State {
     pub id: String,
     pub mode: Mode,
     pub spec: LabSpec,
-    /// Whether the links are shaped now.
-    pub shaped: bool,
+    /// How the links are shaped now.
+    pub shaping: Shaping,
     /// The process that made the lab. It ends with that process unless `stays`.
     pub parent: ProcessId,
     pub stays: bool,
@@ -185,7 +186,7 @@ mod tests {
         let parent = ProcessId::of(std::process::id()).expect("runs");
         let spec = LabSpec { name: name.to_owned(), ..LabSpec::default() };
         let (id, mode, holders, notes) = ("x".to_owned(), Mode::Root, Vec::new(), Vec::new());
-        State { id, mode, spec, shaped: true, parent, stays: false, holders, notes }
+        State { id, mode, spec, shaping: Shaping::On, parent, stays: false, holders, notes }
     }
 
     #[test]

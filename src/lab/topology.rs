@@ -52,6 +52,22 @@ pub(super) struct Port {
     pub rate: Rate,
 }
 
+/// What the ports of the data network do with packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shaping {
+    /// Nothing: only the processor is the limit.
+    Off,
+    /// A rate and a queue.
+    On,
+    /// The same, but packets of the class [`EXPRESS`] pass by: neither rate nor queue is theirs. The others have the
+    /// very queues they have with [`Shaping::On`].
+    Express,
+}
+
+/// The traffic class byte of packets that pass queues by, a code point that no standard gives a meaning.
+pub const EXPRESS: u8 = 63 << 2;
+
 /// The network of one valid [`LabSpec`].
 #[derive(Clone, Debug)]
 pub struct Topology {
@@ -172,17 +188,29 @@ impl Topology {
         batch
     }
 
-    /// `tc -batch` lines that shape (or unshape) the ports of one namespace.
-    pub(super) fn shaping_batch(&self, place: Place, shaped: bool) -> String {
+    /// `tc -batch` lines that shape (or unshape) the ports of one namespace, which are as `from` says.
+    pub(super) fn shaping_batch(&self, place: Place, from: Shaping, to: Shaping) -> String {
         let mut batch = String::new();
         for port in self.ports().iter().filter(|port| port.place == place) {
             let (device, rate, burst) = (&port.device, port.rate.bits(), LabSpec::burst(port.rate));
-            let limit = self.spec.queue_bytes;
-            if shaped {
-                let tbf = format!("tbf rate {rate}bit burst {burst} limit {limit}");
-                line(&mut batch, format_args!("qdisc replace dev {device} root {tbf}"));
-            } else {
+            let tbf = format!("tbf rate {rate}bit burst {burst} limit {}", self.spec.queue_bytes);
+            if from != Shaping::Off {
                 line(&mut batch, format_args!("qdisc del dev {device} root"));
+            }
+            match to {
+                Shaping::Off => {}
+                Shaping::On => line(&mut batch, format_args!("qdisc add dev {device} root {tbf}")),
+                Shaping::Express => {
+                    line(&mut batch, format_args!("qdisc add dev {device} root handle 1: htb default 20"));
+                    // The classes only sort: their rate is beyond what this machine moves.
+                    for (class, prio) in [(10, 0), (20, 1)] {
+                        let sort = format!("htb rate 100gbit quantum 60000 prio {prio}");
+                        line(&mut batch, format_args!("class add dev {device} parent 1: classid 1:{class} {sort}"));
+                    }
+                    line(&mut batch, format_args!("qdisc add dev {device} parent 1:20 {tbf}"));
+                    let ours = format!("u32 match ip tos {EXPRESS:#04x} 0xfc flowid 1:10");
+                    line(&mut batch, format_args!("filter add dev {device} parent 1: protocol ip {ours}"));
+                }
             }
         }
         batch
@@ -242,10 +270,14 @@ mod tests {
     #[test]
     fn shaping_is_what_tc_takes() {
         let topology = topology(2, 1);
-        let on = "qdisc replace dev d0 root tbf rate 200000000bit burst 16384 limit 131072\n";
-        assert_eq!(topology.shaping_batch(Place::Host(1), true), on);
+        let on = "qdisc add dev d0 root tbf rate 200000000bit burst 16384 limit 131072\n";
+        assert_eq!(topology.shaping_batch(Place::Host(1), Shaping::Off, Shaping::On), on);
         let off = "qdisc del dev d-h0 root\nqdisc del dev d-h1 root\n";
-        assert_eq!(topology.shaping_batch(Place::Switch, false), off);
+        assert_eq!(topology.shaping_batch(Place::Switch, Shaping::On, Shaping::Off), off);
+        let express = topology.shaping_batch(Place::Host(0), Shaping::On, Shaping::Express);
+        assert!(express.starts_with("qdisc del dev d0 root\nqdisc add dev d0 root handle 1: htb"), "{express}");
+        assert!(express.contains("parent 1:20 tbf rate 200000000bit burst 16384 limit 131072"), "{express}");
+        assert!(express.contains("match ip tos 0xfc 0xfc flowid 1:10"), "{express}");
     }
 
     proptest! {

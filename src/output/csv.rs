@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 
 use crate::engine::Phase;
-use crate::result::{CongestorLoad, ModelResults, Printed, ResultFile, Run, Test};
+use crate::result::{CongestorLoad, ModelResults, Printed, ResultFile, Run, Test, TransportFacts};
 use crate::stats::{Interval, Statistic, Summary};
 
 const HEADER: &str = "transport,protocol,phase,role,kernel,while,bytes,unit,samples,passes,wall_s,avg,mean,best,p50,p90,p99,p999,worst,\
 impact_avg,impact_p50,impact_p90,impact_p99,impact_p999,delivered_bytes,delivered_mib_per_s,time_p50,time_p75,time_p90,\
-impact_time_p50,impact_time_p75,impact_time_p75_low,impact_time_p75_high,impact_time_p90,placements";
+impact_time_p50,impact_time_p75,impact_time_p75_low,impact_time_p75_high,impact_time_p90,placements,\
+congestor_transport,congestor_protocol";
 
 pub(super) fn render(result: &ResultFile) -> String {
     if let Some(models) = &result.models {
@@ -16,12 +17,14 @@ pub(super) fn render(result: &ResultFile) -> String {
     }
     let mut out = format!("{HEADER}\n");
     for run in &result.runs {
-        let start = format!("{},{}", run.transport.backend, run.transport.protocol.as_deref().unwrap_or(""));
+        let network = |of: &TransportFacts| format!("{},{}", of.backend, of.protocol.as_deref().unwrap_or(""));
+        let start = network(&run.transport);
+        let end = run.congestors_over.as_ref().map_or_else(|| ",".into(), network);
         let mut congestor = |phase: &str, canary: &str, load: &CongestorLoad| {
             let figures = load.summary.as_ref().map_or_else(|| ",,,,,,,,,,".into(), |summary| figures(summary, None));
             let _ = writeln!(
                 out,
-                "{start},{phase},congestor,{},{canary},,MiB/s/rank,{figures},,,,,,{},{},,,,,,,,,",
+                "{start},{phase},congestor,{},{canary},,MiB/s/rank,{figures},,,,,,{},{},,,,,,,,,,{end}",
                 load.kernel, load.delivered_bytes, load.delivered_mib_per_s
             );
         };
@@ -48,7 +51,7 @@ pub(super) fn render(result: &ResultFile) -> String {
             let factors: Vec<String> = Statistic::MESSAGES.iter().map(|of| factor(of).unwrap_or_default()).collect();
             let _ = writeln!(
                 out,
-                "{start},{},canary,{},,{},{},{},{},,,{}",
+                "{start},{},canary,{},,{},{},{},{},,,{},{end}",
                 test.phase.word(),
                 test.kernel,
                 test.bytes,

@@ -14,7 +14,7 @@ pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
     for (at, run) in result.runs.iter().enumerate() {
         if result.runs.len() > 1 {
             // GPCNeT has no such line; it has one transport.
-            let _ = writeln!(out, "{}Over {}", if at > 0 { "\n" } else { "" }, run.transport.label());
+            let _ = writeln!(out, "{}Over {}", if at > 0 { "\n" } else { "" }, run.label());
         }
         header(&mut out, result);
         let mut tables = vec![isolated(run, verbose)];

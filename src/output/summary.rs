@@ -7,7 +7,10 @@ use tailback_transport::Bytes;
 use crate::compare;
 use crate::engine::Phase;
 use crate::lab::PortCounters;
-use crate::result::{Command, CongestorLoad, ControlRecord, LabRecord, Node, NodeRole, ResultFile, Run, Test};
+use crate::result::{
+    Command, CongestorLoad, ControlRecord, LEAST_SHARE, LabRecord, Node, NodeRole, ResultFile, Run, Test,
+    TransportFacts,
+};
 use crate::stats::{Direction, Statistic};
 use crate::text::{Table, factor, figure, with_interval};
 
@@ -28,11 +31,7 @@ pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
     if let Some(lab) = &result.lab {
         section(&mut out, "Drops and full queues of the emulated network", &busiest_ports(lab));
         if let Some(control) = &lab.control {
-            section(
-                &mut out,
-                "Control: the same plan with unshaped links, where only the processor is the limit",
-                &verdicts(control),
-            );
+            section(&mut out, control.kind.title(), &verdicts(control));
         }
     }
     if result.runs.len() > 1 {
@@ -51,14 +50,17 @@ fn heading(out: &mut String, result: &ResultFile, run: &Run) {
         let _ = writeln!(out, "Imported from {program}: {ranks} ranks on {nodes} nodes\n");
         return;
     }
-    let library =
-        if run.transport.library.is_empty() { String::new() } else { format!(" ({})", run.transport.library) };
-    let protocol = run.transport.protocol.as_ref().map(|name| format!(", {name} protocol")).unwrap_or_default();
+    let network = |of: &TransportFacts| {
+        let library = if of.library.is_empty() { String::new() } else { format!(" ({})", of.library) };
+        let protocol = of.protocol.as_ref().map(|name| format!(", {name} protocol")).unwrap_or_default();
+        format!("{}{library}{protocol}", of.backend)
+    };
+    let under = run.congestors_over.as_ref().map(|of| format!(", congestors over {}", network(of))).unwrap_or_default();
     let _ = writeln!(
         out,
-        "Tailback {} over {}{library}{protocol}: {} ranks on {} nodes, seed {}",
+        "Tailback {} over {}{under}: {} ranks on {} nodes, seed {}",
         result.build.version,
-        run.transport.backend,
+        network(&run.transport),
         system.ranks,
         system.nodes.len(),
         result.seed
@@ -336,7 +338,8 @@ fn busiest_ports(lab: &LabRecord) -> Table {
 
 fn verdicts(control: &ControlRecord) -> Table {
     let several = control.verdicts.iter().any(|verdict| verdict.run.is_some());
-    let columns = ["test", "impact", "unshaped", "time added", "unshaped", "share", "comes from"];
+    let kind = control.kind.word();
+    let columns = ["test", "impact", kind, "time added", kind, "share", "comes from"];
     let mut table = Table::new(several.then_some("run").into_iter().chain(columns));
     for verdict in &control.verdicts {
         let time = |ns: Option<f64>| {
@@ -346,7 +349,10 @@ fn verdicts(control: &ControlRecord) -> Table {
             };
             ns.map_or_else(|| "-".into(), |ns| format!("{} {unit}", figure(ns / 1e3)))
         };
-        let percent = |part: f64| format!("{:.0}%", 100.0 * part);
+        let percent = |part: f64| match part <= LEAST_SHARE {
+            true => "<1%".to_owned(),
+            false => format!("{:.0}%", 100.0 * part),
+        };
         let share = match (verdict.control_share, verdict.control_share_interval) {
             (Some(share), Some(of)) => format!("{} [{}, {}]", percent(share), percent(of.low), percent(of.high)),
             (Some(share), None) => percent(share),
@@ -355,7 +361,7 @@ fn verdicts(control: &ControlRecord) -> Table {
         let cells = [
             verdict.title.clone(),
             factor(verdict.shaped),
-            factor(verdict.unshaped),
+            factor(verdict.control),
             time(verdict.added_ns),
             time(verdict.control_added_ns),
             share,

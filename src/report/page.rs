@@ -189,8 +189,8 @@ fn comparison(report: &Report<'_>) -> Content {
         return Content::default();
     }
     let lead = format!(
-        "Every run beside the first. A star marks a significant difference: the {TEST}; for studies, the {FIGURES_TEST}. \
-         One star in twenty is chance."
+        "Every run beside the first. A star marks a significant difference: {TEST}; for studies, {FIGURES_TEST}. \
+         When nothing differs, one comparison in twenty has a star all the same."
     );
     (lead, shown.concat())
 }

@@ -70,8 +70,8 @@ pub(super) fn tables(name: &str, file: &ResultFile) -> Vec<HtmlTable> {
     }
     all.extend(models.contention.iter().flat_map(|of| edges(name, of)));
     if let Some(beff) = &models.beff {
-        let mut table =
-            HtmlTable::new(&format!("{name}: figures, with 95% intervals"), ["figure", "value", "HPCC's name"]);
+        let intervals = if beff.intervals.is_empty() { "" } else { ", with 95% intervals" };
+        let mut table = HtmlTable::new(&format!("{name}: figures{intervals}"), ["figure", "value", "HPCC's name"]);
         for of in beff.figures() {
             table.row([of.ours, &within(of.value, of.interval, figure), of.theirs]);
         }
@@ -132,10 +132,11 @@ fn edges(name: &str, result: &ContentionResult) -> Vec<HtmlTable> {
         ["edge", "penalty by step", "predicted s", "in T_ref", "measured s", "in T_ref", "measured penalty", "error %"];
     let table = |graph: &crate::result::GraphResult| {
         let caption = format!(
-            "{name}: {}, {} a message, contention-free time T_ref {} s, with 95% intervals",
+            "{name}: {}, {} a message, contention-free time T_ref {} s{}",
             graph.name,
             Bytes(result.bytes),
-            within(graph.reference_s, graph.reference_interval, |seconds| format!("{seconds:.6}"))
+            within(graph.reference_s, graph.reference_interval, |seconds| format!("{seconds:.6}")),
+            if graph.reference_interval.is_some() { ", with 95% intervals" } else { "" }
         );
         let mut table = HtmlTable::new(&caption, header);
         for edge in &graph.edges {

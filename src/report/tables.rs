@@ -9,7 +9,7 @@ use crate::engine::Phase;
 use crate::kernel::Canary;
 use crate::lab::LabSpec;
 use crate::output::placement_lines;
-use crate::result::{CongestorLoad, Test, Verdict};
+use crate::result::{CongestorLoad, Test, TransportFacts, Verdict};
 use crate::stats::{Statistic, Summary};
 use crate::text::{factor, figure, with_interval};
 
@@ -41,8 +41,12 @@ pub(super) fn facts(side: &Side<'_>) -> [HtmlTable; 2] {
         }
     };
     fact("imported from", file.imported.clone().unwrap_or_default());
-    let library = if transport.library.is_empty() { String::new() } else { format!(" ({})", transport.library) };
-    fact("transport", format!("{}{library}", transport.label()));
+    let network = |of: &TransportFacts| {
+        let library = if of.library.is_empty() { String::new() } else { format!(" ({})", of.library) };
+        format!("{}{library}", of.label())
+    };
+    fact("transport", network(transport));
+    fact("congestors over", side.run.congestors_over.as_ref().map(network).unwrap_or_default());
     fact(
         "ranks",
         format!("{} on {} nodes, started by {}", file.system.ranks, file.system.nodes.len(), file.system.launcher),
@@ -60,11 +64,13 @@ pub(super) fn facts(side: &Side<'_>) -> [HtmlTable; 2] {
             "emulated cluster",
             format!("{} hosts on one machine, {}, {}", lab.hosts.len(), links(&lab.spec), lab.mode),
         );
-        let own = |verdict: &&Verdict| verdict.run.as_ref().is_none_or(|run| *run == transport.label());
-        for verdict in lab.control.iter().flat_map(|control| &control.verdicts).filter(own) {
-            let (shaped, unshaped) = (factor(verdict.shaped), factor(verdict.unshaped));
-            let title = &verdict.title;
-            fact("cause", format!("{title}: {} (impact {shaped}, {unshaped} with unshaped links)", verdict.cause));
+        let own = |verdict: &&Verdict| verdict.run.as_ref().is_none_or(|run| *run == side.run.label());
+        if let Some(control) = &lab.control {
+            for verdict in control.verdicts.iter().filter(own) {
+                let (title, kind) = (&verdict.title, control.kind.word());
+                let (shaped, again) = (factor(verdict.shaped), factor(verdict.control));
+                fact("cause", format!("{title}: {} (impact {shaped}, in the {kind} control {again})", verdict.cause));
+            }
         }
     }
     match file.models {
@@ -89,15 +95,20 @@ fn links(spec: &LabSpec) -> String {
         return format!("{leaves} leaf switches, links unshaped");
     }
     let (link, spine, queue) = (spec.link_rate, spec.spine_rate(), Bytes(spec.queue_bytes));
-    format!("{leaves} leaf switches, links {link}, spine {spine}, queues {queue}, {}", spec.congestion_control)
+    let (control, rto) = (&spec.congestion_control, spec.rto_min_ms);
+    format!(
+        "{leaves} leaf switches, links {link}, spine {spine}, queues {queue}, {control}, {rto} ms to resend at least"
+    )
 }
 
 fn more_facts(side: &Side<'_>) -> HtmlTable {
     let mut table = HtmlTable::new(&format!("{}: transport, notes and environment", side.label), ["what", "value"]);
     let details = side.run.transport.details.iter().map(|(name, value)| (name.replace('_', " "), value.clone()));
+    let under = side.run.congestors_over.iter().flat_map(|of| &of.details);
+    let under = under.map(|(name, value)| (format!("congestors' {}", name.replace('_', " ")), value.clone()));
     let notes = side.file.notes.iter().map(|note| ("note".to_owned(), note.clone()));
     let environment = side.file.system.environment.iter().map(|(name, value)| (name.clone(), value.clone()));
-    details.chain(notes).chain(environment).for_each(|(name, value)| table.row([name, value]));
+    details.chain(under).chain(notes).chain(environment).for_each(|(name, value)| table.row([name, value]));
     table
 }
 
@@ -230,18 +241,11 @@ fn columns(at: usize, cell: &compare::Cell) -> Vec<String> {
 
 /// MPI's impact taken apart, and how near the raw runs are to it.
 pub(super) fn attribution(of: &compare::Attribution) -> [HtmlTable; 2] {
-    let header = ["test", "MPI impact", "what raw suffers as well", "the library's share", "finding"];
+    let header = ["test", "MPI impact"].into_iter().chain(compare::SHARE_COLUMNS).chain(["finding"]);
     let mut shares = HtmlTable::new(&format!("Attribution of the impact of {}", of.mpi), header);
     for share in &of.shares {
-        let cell = |of: fn(&crate::stats::Shares) -> crate::stats::Share| {
-            let percent = |of: crate::stats::Share| {
-                let [share, low, high] = [of.share, of.interval.low, of.interval.high].map(|part| 100.0 * part);
-                format!("{share:.0}% [{low:.0}, {high:.0}]")
-            };
-            share.shares.as_ref().map_or_else(|_| "–".into(), |shares| percent(of(shares)))
-        };
-        let (network, library) = (cell(|of| of.network), cell(|of| of.library));
-        shares.row([share.title.clone(), factor(share.mpi), network, library, share.sentence()]);
+        let start = [share.title.clone(), factor(share.mpi)];
+        shares.row(start.into_iter().chain(share.columns()).chain([share.sentence()]));
     }
     let mut distances =
         HtmlTable::new("Distance of raw runs from MPI, in decades of slowdown", ["raw run", "distance"]);

@@ -1,7 +1,5 @@
 //! From what the engine measured to what the file says.
 
-use tailback_transport::{Bytes, Description};
-
 use super::{
     BatchRecord, BlockRecord, CongestorLoad, EncodedHistogram, Headline, Node, NodeRole, PlacementRecord,
     PlacementTest, Run, Schedule, Test, TestImpact, TimeCongested, TransportFacts,
@@ -17,6 +15,7 @@ use crate::stats::{
 pub struct RunBuilder<'a> {
     plan: &'a Plan,
     transport: TransportFacts,
+    congestors_over: Option<TransportFacts>,
     /// What congestors did without canaries, over the placements so far.
     alone: (Phase, Vec<Option<Load>>),
     placements: Vec<PlacementRecord>,
@@ -43,11 +42,10 @@ impl Gathered {
 }
 
 impl<'a> RunBuilder<'a> {
-    /// A run of `plan` over the transport described, whose messages are eager up to `threshold`.
-    pub fn new(plan: &'a Plan, description: Description, threshold: Option<Bytes>) -> Self {
-        let transport = TransportFacts::of(description, threshold);
+    /// A run of `plan` over a transport, with congestors over another one if there is one.
+    pub fn new(plan: &'a Plan, transport: TransportFacts, congestors_over: Option<TransportFacts>) -> Self {
         let alone = (Phase::Alone, vec![None; plan.congestors.len()]);
-        RunBuilder { plan, transport, alone, placements: Vec::new(), gathered: Vec::new() }
+        RunBuilder { plan, transport, congestors_over, alone, placements: Vec::new(), gathered: Vec::new() }
     }
 
     /// Adds a placement and its complete phases.
@@ -151,6 +149,7 @@ impl<'a> RunBuilder<'a> {
         let impacts = (0..self.plan.canaries.len()).filter_map(|canary| self.impact(canary)).collect();
         Run {
             transport: self.transport.clone(),
+            congestors_over: self.congestors_over.clone(),
             tests,
             congestors: self.loads(&self.alone.1, self.alone.0),
             impacts,

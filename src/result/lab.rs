@@ -1,4 +1,4 @@
-//! What a result keeps of the emulated cluster it came from: its shape, what its queues did, and the unshaped control.
+//! What a result keeps of the emulated cluster it came from: its shape, what its queues did, and the control.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use super::{Run, TestImpact};
 use crate::engine::Phase;
 use crate::kernel::Canary;
 use crate::lab::{Host, Lab, LabSpec, PortCounters};
-use crate::stats::{Direction, Interval, Statistic, paired};
+use crate::stats::{Direction, Interval, Ratio, Statistic, paired};
 
 /// An emulated cluster.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -21,7 +21,7 @@ pub struct LabRecord {
     pub hosts: Vec<Host>,
     /// What its ports did in each phase; empty where that could not be read, and then a note says why.
     pub phases: Vec<PhaseCounters>,
-    /// The same plan with unshaped links.
+    /// The same plan with canaries that meet no queue.
     pub control: Option<ControlRecord>,
 }
 
@@ -41,10 +41,46 @@ pub struct PhaseCounters {
     pub ports: Vec<PortCounters>,
 }
 
-/// The same plan and placement with unshaped links, where only the processor can be the limit.
+/// What keeps canaries out of the queues in a control.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum ControlKind {
+    /// Every port lets the canaries' packets pass its queue; congestors have the rates and queues they had, so the
+    /// processor has the same to do
+    Express,
+    /// Links without rates and queues for everyone; congestors then move more, and the processor has more to do
+    #[default]
+    Unshaped,
+}
+
+impl ControlKind {
+    /// As the user types it, and as a column is called.
+    pub fn word(self) -> &'static str {
+        match self {
+            ControlKind::Express => "express",
+            ControlKind::Unshaped => "unshaped",
+        }
+    }
+
+    /// What it is, for whoever reads its table.
+    pub fn title(self) -> &'static str {
+        match self {
+            ControlKind::Express => {
+                "Control: placements again under the same load, with canaries whose packets pass the queues by"
+            }
+            ControlKind::Unshaped => {
+                "Control: placements again with unshaped links, where only the processor is the limit"
+            }
+        }
+    }
+}
+
+/// Some of the placements again, with canaries that meet no queue: what load still adds is the processor's.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub struct ControlRecord {
+    #[serde(default)]
+    pub kind: ControlKind,
     /// The first run again, or the only one.
     pub run: Run,
     /// The others, where there are several, in their order.
@@ -55,17 +91,17 @@ pub struct ControlRecord {
 }
 
 impl ControlRecord {
-    /// Holds `shaped` runs against the same runs with unshaped links; nothing when there are none of those.
-    pub fn of(shaped: &[Run], unshaped: Vec<Run>, phases: Vec<PhaseCounters>) -> Option<Self> {
+    /// Holds runs against the same ones without queues for canaries; nothing when there are none of those.
+    pub fn of(kind: ControlKind, shaped: &[Run], again: Vec<Run>, phases: Vec<PhaseCounters>) -> Option<Self> {
         let several = shaped.len() > 1;
-        let verdicts = shaped.iter().zip(&unshaped).flat_map(|(shaped, unshaped)| {
-            let label = several.then(|| shaped.transport.label());
-            let verdict = |impact| Verdict::of(shaped, unshaped, impact);
+        let verdicts = shaped.iter().zip(&again).flat_map(|(shaped, again)| {
+            let label = several.then(|| shaped.label());
+            let verdict = |impact| Verdict::of(shaped, again, impact);
             shaped.impacts.iter().filter_map(verdict).map(move |verdict| Verdict { run: label.clone(), ..verdict })
         });
         let verdicts = verdicts.collect();
-        let mut runs = unshaped.into_iter();
-        Some(ControlRecord { run: runs.next()?, more_runs: runs.collect(), phases, verdicts })
+        let mut runs = again.into_iter();
+        Some(ControlRecord { kind, run: runs.next()?, more_runs: runs.collect(), phases, verdicts })
     }
 
     /// All of its runs.
@@ -99,7 +135,7 @@ impl std::fmt::Display for Cause {
     }
 }
 
-/// A canary with shaped and with unshaped links, side by side.
+/// A canary in the run and in the control, side by side.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// The kernel.
@@ -109,17 +145,19 @@ pub struct Verdict {
     /// Which run, where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// The impact, by the headline, with shaped links.
+    /// The impact, by the headline, in the run.
     pub shaped: f64,
-    /// The same with unshaped links.
-    pub unshaped: f64,
-    /// The time that load adds to the headline's figure with shaped links: ns, or for bandwidths ns/MiB.
+    /// The same in the control.
+    #[serde(alias = "unshaped")]
+    pub control: f64,
+    /// The time that load adds to the headline's figure in the run, mean over the placements of both: ns, or for
+    /// bandwidths ns/MiB.
     #[serde(default)]
     pub added_ns: Option<f64>,
-    /// The same with unshaped links.
+    /// The same in the control.
     #[serde(default)]
     pub control_added_ns: Option<f64>,
-    /// The second over the first: the part of the added time that needs no network.
+    /// The part of the added time that needs no queue: geometric mean of the placements' parts.
     #[serde(default)]
     pub control_share: Option<f64>,
     /// Its 95% interval over placements; absent where they do not bound it.
@@ -135,31 +173,31 @@ const WORTH_EXPLAINING: f64 = 1.5;
 impl Verdict {
     /// The verdict on one canary, from the placements that both runs share. It compares times, not factors: factors over
     /// baselines of different speed say nothing about each other.
-    pub fn of(shaped: &Run, unshaped: &Run, impact: &TestImpact) -> Option<Self> {
+    pub fn of(shaped: &Run, control: &Run, impact: &TestImpact) -> Option<Self> {
         let kernel = impact.kernel;
         let pairs: Vec<(f64, f64)> = shaped
             .placements
             .iter()
-            .zip(&unshaped.placements)
+            .zip(&control.placements)
             .filter(|(with, without)| with.seed == without.seed)
             .filter_map(|(with, without)| Some((added(with, kernel)?, added(without, kernel)?)))
             .collect();
         let headline = |run: &Run| run.impact(kernel, Statistic::HEADLINE).map(|of| of.factor);
-        let (with, without) = (headline(shaped)?, headline(unshaped)?);
+        let (with, without) = (headline(shaped)?, headline(control)?);
         let mean = |of: fn(&(f64, f64)) -> f64| {
             (!pairs.is_empty()).then(|| pairs.iter().map(of).sum::<f64>() / pairs.len() as f64)
         };
-        let (added_ns, control_added_ns) = (mean(|pair| pair.0), mean(|pair| pair.1));
-        let interval = share_interval(&pairs);
+        let share = share(&pairs);
+        let interval = share.and_then(|share| share.interval);
         Some(Verdict {
             kernel,
             title: impact.title.clone(),
             run: None,
             shaped: with,
-            unshaped: without,
-            added_ns,
-            control_added_ns,
-            control_share: added_ns.zip(control_added_ns).map(|(with, without)| without / with),
+            control: without,
+            added_ns: mean(|pair| pair.0),
+            control_added_ns: mean(|pair| pair.1),
+            control_share: share.map(|share| share.ratio),
             control_share_interval: interval,
             cause: cause(with, interval),
         })
@@ -178,13 +216,16 @@ fn added(placement: &super::PlacementRecord, kernel: Canary) -> Option<f64> {
     Some(time(Phase::Loaded)? - time(Phase::Isolated)?)
 }
 
-/// The 95% interval of the control's part of the added time: Student's t on logarithms, placement by placement. A part of
-/// less than 1% counts as 1%, so that a control without any has a logarithm. Nothing where load added no time.
-fn share_interval(pairs: &[(f64, f64)]) -> Option<Interval> {
-    const LEAST: f64 = 0.01;
+/// The smallest part of the added time that is told from none.
+pub const LEAST_SHARE: f64 = 0.01;
+
+/// The control's part of the added time with its 95% interval: Student's t on logarithms, placement by placement. A part
+/// of less than [`LEAST_SHARE`] counts as that, so that a control without any has a logarithm. Nothing where load added no
+/// time.
+fn share(pairs: &[(f64, f64)]) -> Option<Ratio> {
     let (whole, part): (Vec<f64>, Vec<f64>) =
-        pairs.iter().map(|&(whole, part)| (whole, part.max(LEAST * whole))).unzip();
-    paired(&whole, &part)?.interval
+        pairs.iter().map(|&(whole, part)| (whole, part.max(LEAST_SHARE * whole))).unzip();
+    paired(&whole, &part)
 }
 
 fn cause(shaped: f64, control: Option<Interval>) -> Cause {
@@ -204,19 +245,20 @@ mod tests {
     fn added_time_decides_and_not_the_ratio_of_ratios() {
         // 40 -> 120 ns/B shaped, 1 -> 2 unshaped: twice as slow, and 1.25% of the added time.
         let pairs = [(80.0, 1.0), (84.0, 1.1), (76.0, 0.9)];
-        let interval = share_interval(&pairs).unwrap();
+        let interval = share(&pairs).unwrap().interval.unwrap();
         assert!(!interval.excludes(0.0125) && interval.high < 0.05, "{interval:?}");
         assert_eq!(cause(3.0, Some(interval)), Cause::Network);
         let pairs = [(80.0, 70.0), (84.0, 75.0), (76.0, 69.0)];
-        assert_eq!(cause(3.0, share_interval(&pairs)), Cause::Cpu);
+        assert_eq!(cause(3.0, share(&pairs).and_then(|share| share.interval)), Cause::Cpu);
     }
 
     #[test]
     fn placements_that_disagree_decide_nothing() {
         let pairs = [(80.0, 5.0), (20.0, 30.0), (100.0, 55.0)];
-        assert_eq!(cause(3.0, share_interval(&pairs)), Cause::Undecided);
-        assert_eq!(share_interval(&[(80.0, 1.0), (84.0, 1.1)]), None, "two placements are too few");
-        assert_eq!(share_interval(&[(1.0, 1.0), (-1.0, 1.1), (0.5, 1.0)]), None, "nothing was added");
+        assert_eq!(cause(3.0, share(&pairs).and_then(|share| share.interval)), Cause::Undecided);
+        let two = share(&[(80.0, 1.0), (84.0, 1.1)]);
+        assert!(two.is_none_or(|share| share.interval.is_none()), "two placements are too few");
+        assert!(share(&[(1.0, 1.0), (-1.0, 1.1), (0.5, 1.0)]).is_none(), "nothing was added");
         assert_eq!(cause(1.2, Some(Interval { low: 0.0, high: 0.1 })), Cause::NoImpact);
     }
 }

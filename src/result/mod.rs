@@ -28,7 +28,7 @@ pub use build::{RunBuilder, placement, plain_placement};
 pub use facts::{Build, HostFacts, environment, now_rfc3339};
 pub use file::{ResultError, check_writable, schema, write, write_bytes, write_draft, write_text};
 pub use histogram::EncodedHistogram;
-pub use lab::{Cause, ControlRecord, LabRecord, PhaseCounters, Verdict};
+pub use lab::{Cause, ControlKind, ControlRecord, LEAST_SHARE, LabRecord, PhaseCounters, Verdict};
 pub use models::{
     ContentionResult, EdgeResult, Estimate, FitResult, GraphResult, MaxRateResult, ModelResults, RegimeResult,
 };
@@ -143,6 +143,9 @@ pub enum NodeRole {
 pub struct Run {
     /// The network under test.
     pub transport: TransportFacts,
+    /// The congestors' network, where it is another than the canaries'.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestors_over: Option<TransportFacts>,
     /// Canary tests, isolated and loaded, in the order they ran.
     pub tests: Vec<Test>,
     /// Congestors measured alone.

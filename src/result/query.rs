@@ -41,6 +41,12 @@ impl TransportFacts {
 }
 
 impl Run {
+    /// What it went over.
+    pub fn label(&self) -> String {
+        let under = self.congestors_over.as_ref().map(|of| format!(" under {}", of.label())).unwrap_or_default();
+        format!("{}{under}", self.transport.label())
+    }
+
     /// The test of a kernel in a state.
     pub fn test(&self, kernel: Canary, phase: Phase) -> Option<&Test> {
         self.tests.iter().find(|test| test.kernel == kernel && test.phase == phase)

@@ -7,6 +7,7 @@ use tailback_transport::{Description, Nanos};
 
 use super::{
     Build, Command, HostFacts, Node, NodeRole, PlacementRecord, ResultFile, RunBuilder, SCHEMA_VERSION, System,
+    TransportFacts,
 };
 use crate::engine::{EncodedTally, Load, Measured, Phase, Slices, Tally};
 use crate::kernel::Canary;
@@ -39,7 +40,7 @@ pub fn file_of(backend: &str, protocol: Option<&str>, impact: impl Fn(Canary) ->
     let mut details = BTreeMap::new();
     protocol.map(|name| details.insert("protocol".to_owned(), name.to_owned()));
     let description = Description { backend: backend.into(), library: "synthetic 1.0".into(), details };
-    let mut builder = RunBuilder::new(&plan, description, None);
+    let mut builder = RunBuilder::new(&plan, TransportFacts::of(description, None), None);
     for place in 0..PLACEMENTS {
         let mut phases = Vec::new();
         // Placements differ a little, evenly around the impact, and never quite alike on two backends.

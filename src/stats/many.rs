@@ -56,32 +56,48 @@ pub struct AllPairs {
 impl AllPairs {
     /// Of each alternative's logarithms of factors, one for each placement, in the same order for all. Nothing when
     /// there are fewer than two alternatives, fewer than three placements, or unequal numbers of them.
-    ///
-    /// Alternatives that are all the same get a least or a greatest in at most one of twenty cases, however many they
-    /// are.
     pub fn of(ln_factors: &[Vec<f64>]) -> Option<Self> {
-        if ln_factors.len() < 2 {
-            return None;
-        }
-        let factors: Vec<Vec<f64>> = ln_factors.iter().map(|logs| logs.iter().map(|log| log.exp()).collect()).collect();
-        let mut pairs = Vec::new();
-        for second in 1..factors.len() {
-            for first in 0..second {
-                let found = paired(&factors[first], &factors[second])?;
-                pairs.push(Pair { first, second, ratio: found.ratio, p_value: found.p_value? });
-            }
-        }
-        let adjusted = holm(&pairs.iter().map(|pair| pair.p_value).collect::<Vec<_>>());
-        pairs.iter_mut().zip(adjusted).for_each(|(pair, p_value)| pair.p_value = p_value);
-        // Whether `one` is on the same side of all others.
-        let stands_out = |one: usize, less: bool| {
-            let mut own = pairs.iter().filter(|pair| pair.first == one || pair.second == one);
-            own.all(|pair| pair.differs() && ((pair.first == one) == less) == (pair.ratio > 1.0))
-        };
-        let least = (0..factors.len()).find(|&one| stands_out(one, true));
-        let greatest = (0..factors.len()).find(|&one| stands_out(one, false));
-        Some(AllPairs { pairs, least, greatest })
+        Self::of_all(std::slice::from_ref(&ln_factors.to_vec())).pop().flatten()
     }
+
+    /// The same for several figures at once, whose pairs are one family: alternatives that are all the same get a least
+    /// or a greatest by any of the figures in at most one of twenty cases, however many there are of either.
+    pub fn of_all(figures: &[Vec<Vec<f64>>]) -> Vec<Option<Self>> {
+        let mut all: Vec<Option<Vec<Pair>>> = figures.iter().map(|ln_factors| every_pair(ln_factors)).collect();
+        let p_values: Vec<f64> = all.iter().flatten().flatten().map(|pair| pair.p_value).collect();
+        let family = all.iter_mut().flatten().flatten();
+        family.zip(holm(&p_values)).for_each(|(pair, p_value)| pair.p_value = p_value);
+        let judged = |(pairs, ln_factors): (Option<Vec<Pair>>, &Vec<Vec<f64>>)| Some(judge(pairs?, ln_factors.len()));
+        all.into_iter().zip(figures).map(judged).collect()
+    }
+}
+
+/// Every pair with its own p-value.
+fn every_pair(ln_factors: &[Vec<f64>]) -> Option<Vec<Pair>> {
+    if ln_factors.len() < 2 {
+        return None;
+    }
+    let factors: Vec<Vec<f64>> = ln_factors.iter().map(|logs| logs.iter().map(|log| log.exp()).collect()).collect();
+    let mut pairs = Vec::new();
+    for second in 1..factors.len() {
+        for first in 0..second {
+            let found = paired(&factors[first], &factors[second])?;
+            pairs.push(Pair { first, second, ratio: found.ratio, p_value: found.p_value? });
+        }
+    }
+    Some(pairs)
+}
+
+/// Who stands out of so many, by pairs whose p-values are adjusted.
+fn judge(pairs: Vec<Pair>, alternatives: usize) -> AllPairs {
+    // Whether `one` is on the same side of all others.
+    let stands_out = |one: usize, less: bool| {
+        let mut own = pairs.iter().filter(|pair| pair.first == one || pair.second == one);
+        own.all(|pair| pair.differs() && ((pair.first == one) == less) == (pair.ratio > 1.0))
+    };
+    let least = (0..alternatives).find(|&one| stands_out(one, true));
+    let greatest = (0..alternatives).find(|&one| stands_out(one, false));
+    AllPairs { pairs, least, greatest }
 }
 
 #[cfg(test)]
@@ -127,6 +143,17 @@ mod tests {
         let same = vec![vec![1.0, 2.0, 3.0]; 3];
         let found = AllPairs::of(&same).unwrap();
         assert_eq!((found.least, found.greatest), (None, None));
+    }
+
+    #[test]
+    fn figures_of_one_family_are_corrected_together() {
+        let close = [alternative(1.0, NOISE[0]), alternative(1.022, NOISE[1])];
+        let alone = AllPairs::of(&close).unwrap().pairs[0];
+        let same = vec![alternative(1.0, NOISE[0]), alternative(1.0, NOISE[2])];
+        let family = AllPairs::of_all(&[close.to_vec(), same, Vec::new()]);
+        let together = family[0].as_ref().unwrap().pairs[0];
+        assert!((together.p_value / alone.p_value - 2.0).abs() < 1e-9 && alone.p_value < 0.5, "{alone:?} {together:?}");
+        assert!(family[1].is_some() && family[2].is_none());
     }
 
     #[test]

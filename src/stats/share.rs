@@ -49,8 +49,6 @@ impl Scale {
 pub struct Design {
     /// Canaries and congestors over the library.
     pub library: Vec<f64>,
-    /// Canaries over the library, congestors raw; empty when not measured.
-    pub library_under_raw: Vec<f64>,
     /// One for each raw protocol.
     pub raw: Vec<RawCells>,
 }
@@ -62,6 +60,8 @@ pub struct RawCells {
     pub raw: Vec<f64>,
     /// Canaries raw, congestors over the library; empty when not measured.
     pub under_library: Vec<f64>,
+    /// Canaries over the library, congestors raw; empty when not measured.
+    pub over_library: Vec<f64>,
 }
 
 /// A part of the impact: 0.6 is 60%. Parts may be negative, where the library softens the impact.
@@ -186,15 +186,14 @@ struct Parts {
 struct Cells {
     placements: usize,
     library: Vec<f64>,
-    library_under_raw: Vec<f64>,
-    raw: Vec<[Vec<f64>; 2]>,
+    raw: Vec<RawCells>,
 }
 
 impl Cells {
     fn of(design: &Design) -> Result<Self, NoShare> {
         let placements = design.library.len();
         let whole = |cell: &Vec<f64>| cell.len() == placements && cell.iter().all(|of| of.is_finite() && *of > 0.0);
-        let mixed = || std::iter::once(&design.library_under_raw).chain(design.raw.iter().map(|of| &of.under_library));
+        let mixed = || design.raw.iter().flat_map(|of| [&of.under_library, &of.over_library]);
         let sound = whole(&design.library) && !design.raw.is_empty() && design.raw.iter().all(|of| whole(&of.raw));
         if !sound || !mixed().all(|cell| cell.is_empty() || whole(cell)) {
             return Err(NoShare::Unpaired);
@@ -206,8 +205,15 @@ impl Cells {
         Ok(Cells {
             placements,
             library: logs(&design.library),
-            library_under_raw: logs(&design.library_under_raw),
-            raw: design.raw.iter().map(|of| [logs(&of.raw), logs(&of.under_library)]).collect(),
+            raw: design
+                .raw
+                .iter()
+                .map(|of| RawCells {
+                    raw: logs(&of.raw),
+                    under_library: logs(&of.under_library),
+                    over_library: logs(&of.over_library),
+                })
+                .collect(),
         })
     }
 
@@ -215,11 +221,11 @@ impl Cells {
         let mean = |cell: &Vec<f64>| {
             if cell.is_empty() { f64::NAN } else { drawn.iter().map(|&at| cell[at]).sum::<f64>() / drawn.len() as f64 }
         };
-        let raw = self.raw.iter().map(|[raw, _]| mean(raw)).enumerate();
+        let raw = self.raw.iter().map(|of| mean(&of.raw)).enumerate();
         let (reference, least) = raw.min_by(|a, b| a.1.total_cmp(&b.1)).expect("there is a raw protocol");
         let [whole, network] = [mean(&self.library), least].map(|log| scale.of(log));
-        let under_raw = scale.of(mean(&self.library_under_raw));
-        let under_library = scale.of(mean(&self.raw[reference][1]));
+        let under_raw = scale.of(mean(&self.raw[reference].over_library));
+        let under_library = scale.of(mean(&self.raw[reference].under_library));
         Parts {
             reference,
             network: network / whole,
@@ -242,9 +248,12 @@ mod tests {
     }
 
     fn design() -> Design {
-        let raw = |factor, shift| RawCells { raw: cell(factor, shift), under_library: cell(1.3 * factor, shift + 1) };
-        let raw = vec![raw(20.0, 2), raw(10.0, 4)];
-        Design { library: cell(40.0, 0), library_under_raw: cell(25.0, 1), raw }
+        let raw = |factor, shift| RawCells {
+            raw: cell(factor, shift),
+            under_library: cell(1.3 * factor, shift + 1),
+            over_library: cell(2.5 * factor, shift + 5),
+        };
+        Design { library: cell(40.0, 0), raw: vec![raw(20.0, 2), raw(10.0, 4)] }
     }
 
     #[test]
@@ -266,7 +275,7 @@ mod tests {
     #[test]
     fn without_mixed_cells_the_library_is_not_taken_apart() {
         let mut design = design();
-        design.library_under_raw.clear();
+        design.raw.iter_mut().for_each(|of| of.over_library.clear());
         let shares = Shares::of(&design, Scale::Log, 1).unwrap();
         assert!(shares.canary.is_none() && shares.load.is_none());
     }
@@ -286,8 +295,8 @@ mod tests {
             with(|of| of.raw.iter_mut().for_each(|raw| raw.raw = COMMON.map(|of| (3.0 + 4.0 * of).exp()).into()));
         assert!(matches!(wild, NoShare::TooWide { points } if points > 0.3), "{wild:?}");
         let few = |cell: &[f64]| cell[..4].to_vec();
-        let raw = vec![RawCells { raw: few(&cell(10.0, 0)), under_library: Vec::new() }];
-        let small = Design { library: few(&cell(40.0, 0)), library_under_raw: Vec::new(), raw };
+        let raw = vec![RawCells { raw: few(&cell(10.0, 0)), ..RawCells::default() }];
+        let small = Design { library: few(&cell(40.0, 0)), raw };
         assert_eq!(Shares::of(&small, Scale::Log, 1), Err(NoShare::TooFewPlacements { placements: 4 }));
     }
 

@@ -105,9 +105,9 @@ fn shares_hold_the_truth_with_the_reference_chosen_anew() {
             let own = effects(0.15, &mut draw);
             own.iter().zip(&common).map(|(own, common)| factor * (own + common).exp()).collect::<Vec<f64>>()
         };
-        let mut raw = || RawCells { raw: cell(10.0), under_library: Vec::new() };
+        let mut raw = || RawCells { raw: cell(10.0), ..RawCells::default() };
         let raw = vec![raw(), raw()];
-        let design = Design { library: cell(20.0), library_under_raw: Vec::new(), raw };
+        let design = Design { library: cell(20.0), raw };
         if let Ok(shares) = Shares::of(&design, Scale::Log, seed) {
             given += 1;
             held += u32::from(!shares.network.interval.excludes(truth));

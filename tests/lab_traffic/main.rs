@@ -13,7 +13,7 @@ use std::io::BufRead;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use tailback::lab::{Lab, LabSpec, Rate};
+use tailback::lab::{Lab, LabSpec, Rate, Shaping};
 
 use scenario::{Canary, Traffic};
 
@@ -102,12 +102,12 @@ fn rates_hold_and_shaping_comes_off() {
     let sent = before.iter().find(|port| port.from == "h0").expect("h0 has a port");
     assert!(sent.bytes > BYTES && sent.queue.as_ref().is_some_and(|queue| queue.overlimits > 0), "{sent:?}");
     drop(traffic);
-    lab.set_shaping(false).expect("unshapes");
+    lab.set_shaping(Shaping::Off).expect("unshapes");
     let traffic = Traffic::new(&lab, &[1]);
     let unshaped = traffic.transfer(0, 1, BYTES);
     drop(traffic);
     assert!(lab.counters().expect("reads counters").iter().all(|port| port.queue.is_none()));
-    lab.set_shaping(true).expect("shapes");
+    lab.set_shaping(Shaping::On).expect("shapes");
     let traffic = Traffic::new(&lab, &[1]);
     let again = traffic.transfer(0, 1, BYTES);
     drop(traffic);

@@ -166,8 +166,13 @@ fn measure(plan: &Plan) -> Vec<(f64, f64)> {
     let times = Mutex::new(Vec::new());
     let body = |mut bootstrap: loopback::LoopbackBootstrap, _| -> Result<()> {
         let leads = bootstrap.rank() == Rank(0);
-        let config =
-            TcpConfig { interface: None, address: None, wait: Some(plan.wait), secret: Secret::from_bytes([7; 32]) };
+        let config = TcpConfig {
+            interface: None,
+            address: None,
+            wait: Some(plan.wait),
+            traffic_class: 0,
+            secret: Secret::from_bytes([7; 32]),
+        };
         let mut transport = TcpTransport::open(&mut bootstrap, &config)?;
         if bootstrap.rank() > Rank(1) {
             return bootstrap.barrier();

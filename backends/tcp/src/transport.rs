@@ -12,7 +12,7 @@ use tailback_transport::{
 };
 
 use crate::secret::Secret;
-use crate::wire::TcpWire;
+use crate::wire::{LocalEnd, TcpWire, set_traffic_class};
 use crate::{address, facts, files};
 
 /// What a rank with a bootstrap like ours keeps open for it.
@@ -30,6 +30,8 @@ pub struct TcpConfig {
     pub address: Option<IpAddr>,
     /// How to wait. None: block when the ranks of this machine outnumber its cores, else spin.
     pub wait: Option<WaitMode>,
+    /// The traffic class byte of every packet that this rank sends; 0 leaves it to the system.
+    pub traffic_class: u8,
     /// What every rank of the job knows and nobody else.
     pub secret: Secret,
 }
@@ -54,14 +56,19 @@ impl TcpTransport {
         files::make_room(&format!("rank {rank}, connected to {size} ranks,"), size + BOOTSTRAP_FILES)?;
         let choice = address::choose(bootstrap, config.interface.as_deref(), config.address)?;
         let report = |source| Error::Io { operation: "listen", peer: None, source };
-        let listener = listen(choice.address).map_err(report)?;
+        // What it accepts inherits the class.
+        let listener = listen(choice.address, config.traffic_class).map_err(report)?;
         let local = listener.local_addr().map_err(report)?.as_socket();
         let local = local.ok_or_else(|| Error::Setup("the listener has no address".into()))?;
         let told = bootstrap.allgather(local.to_string().as_bytes())?;
         let addresses = told.iter().enumerate().map(|(rank, text)| parse(rank, text)).collect::<Result<Vec<_>>>()?;
         let (wait, reason) = WaitMode::choose(config.wait, bootstrap)?;
-        let description = facts::describe(&choice, &listener, wait, &reason);
-        let wire = TcpWire::new(listener, choice.address, &addresses, config.secret.clone(), wait)?;
+        let mut description = facts::describe(&choice, &listener, wait, &reason);
+        if config.traffic_class != 0 {
+            description.details.insert("traffic_class".into(), config.traffic_class.to_string());
+        }
+        let local_end = LocalEnd { address: choice.address, traffic_class: config.traffic_class };
+        let wire = TcpWire::new(listener, local_end, &addresses, config.secret.clone(), wait)?;
         let engine = Core::new(bootstrap.rank(), bootstrap.size(), wire);
         Ok(TcpTransport { engine: Rc::new(RefCell::new(engine)), clock: Clock::start(), description, local })
     }
@@ -95,10 +102,11 @@ impl RawTransport for TcpTransport {
     }
 }
 
-fn listen(address: IpAddr) -> std::io::Result<Socket> {
+fn listen(address: IpAddr, traffic_class: u8) -> std::io::Result<Socket> {
     let address = SocketAddr::new(address, 0);
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
+    set_traffic_class(&socket, address, traffic_class)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket)

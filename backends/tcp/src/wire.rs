@@ -18,4 +18,5 @@ mod read;
 mod state;
 mod write;
 
-pub use self::state::TcpWire;
+pub use self::connect::set_traffic_class;
+pub use self::state::{LocalEnd, TcpWire};

@@ -31,6 +31,7 @@ pub mod loopback;
 pub mod matching;
 mod monitor;
 pub mod rendezvous;
+mod traffic_class;
 mod types;
 mod wait;
 
@@ -44,5 +45,6 @@ pub use ffi::{Registration, Segment};
 pub use group::{Group, Idle, Lane, Proposal, RawGroup, RawTransport, Transport, nap};
 pub use monitor::{Monitor, START_UP};
 pub use rendezvous::{Protocol, Rendezvous};
+pub use traffic_class::traffic_class;
 pub use types::{Bytes, Nanos, Rank, Span, Tag};
 pub use wait::{Rest, WaitMode};

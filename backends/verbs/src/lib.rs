@@ -13,12 +13,10 @@ mod choose;
 mod config;
 mod ffi;
 mod header;
-mod traffic_class;
 mod transport;
 mod wire;
 
 pub use config::VerbsConfig;
-pub use traffic_class::traffic_class;
 pub use transport::{VerbsGroup, VerbsTransport};
 
 /// The devices and ports of this machine, a line each; or what is missing and the package that has it.

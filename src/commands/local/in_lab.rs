@@ -1,32 +1,34 @@
-//! The load test in the emulated cluster, with the unshaped control.
+//! The load test in the emulated cluster, with its control.
 
+use std::ffi::OsString;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tailback_tcp::launch;
 
+use super::place::unmarked;
 use super::ranks::{exit_code, on_hosts, this_command};
 use super::scratch::Scratch;
-use crate::commands::Request;
 use crate::commands::phases::{self, PhaseListener};
 use crate::commands::ports::Recording;
 use crate::commands::show::show;
-use crate::lab::{Lab, LabSpec};
+use crate::commands::{ControlWish, Request};
+use crate::lab::{EXPRESS, Lab, LabSpec, Shaping};
 use crate::output::Progress;
 use crate::plan::{Plan, Preset};
-use crate::result::{self, Command, ControlRecord, LabRecord, PhaseCounters, ResultFile};
+use crate::result::{self, Command, ControlKind, ControlRecord, LabRecord, PhaseCounters, ResultFile};
 
-const SHAPED: &str = "shaped";
-const UNSHAPED: &str = "unshaped";
 /// Enough for an interval.
 const CONTROL_PLACEMENTS: u32 = 3;
 /// Of the time of a block.
 const CONTROL_SHARE: f64 = 0.5;
+/// A plan has no less.
+const LEAST_BUDGET_S: f64 = 0.05;
 
 /// Brings a lab up, runs the request with a rank on each host, brings it down.
 pub(in crate::commands) fn run_in_lab(request: &Request, spec: &LabSpec) -> Result<u8, String> {
     let plan = request.resolve(Preset::Lab)?;
     let text = |error: crate::lab::Error| error.to_string();
-    let control = request.command == Command::Run && spec.shaped && request.control && !request.dry_run;
+    let control = control_kind(request)?.filter(|_| spec.shaped && !request.dry_run);
     request.say(&format!(
         "no launcher: an emulated cluster of {} hosts on {} leaf switches ({} links, {} KiB queues) on this machine, {} plan{}",
         spec.hosts,
@@ -34,7 +36,11 @@ pub(in crate::commands) fn run_in_lab(request: &Request, spec: &LabSpec) -> Resu
         spec.link_rate,
         spec.queue_bytes >> 10,
         plan.preset,
-        if control { "; then the same with unshaped links, as a control" } else { "" }
+        match control {
+            Some(ControlKind::Express) => "; then some of it with canaries that pass the queues, as a control",
+            Some(ControlKind::Unshaped) => "; then some of it with unshaped links, as a control",
+            None => "",
+        }
     ));
     let lab = Lab::up(spec).map_err(text)?;
     let mut bench = LabBench { request, plan, lab: Arc::new(Mutex::new(lab)), scratch: Scratch::new()? };
@@ -47,6 +53,20 @@ pub(in crate::commands) fn run_in_lab(request: &Request, spec: &LabSpec) -> Resu
     };
     let code = outcome?;
     down.map(|()| code)
+}
+
+/// The control this request is to have.
+fn control_kind(request: &Request) -> Result<Option<ControlKind>, String> {
+    let unmarked = unmarked(&request.settings);
+    Ok(match (request.control, unmarked) {
+        _ if request.command != Command::Run => None,
+        (ControlWish::No, _) => None,
+        (ControlWish::Unshaped, _) | (ControlWish::Auto, Some(_)) => Some(ControlKind::Unshaped),
+        (ControlWish::Auto | ControlWish::Express, None) => Some(ControlKind::Express),
+        (ControlWish::Express, Some(backend)) => {
+            return Err(format!("--control=express: the lab cannot mark packets of {backend}; choose unshaped"));
+        }
+    })
 }
 
 struct LabBench<'a> {
@@ -64,12 +84,15 @@ enum Ran {
 }
 
 impl LabBench<'_> {
-    fn run(&mut self, control: bool) -> Result<u8, String> {
-        let (mut file, phases) = match self.once(SHAPED)? {
+    fn run(&mut self, control: Option<ControlKind>) -> Result<u8, String> {
+        let (mut file, phases) = match self.once(None)? {
             Ran::Result(file, phases) => (file, phases),
             Ran::Code(code) => return Ok(code),
         };
-        let control = if control && !file.interrupted { self.control(&mut file)? } else { None };
+        let control = match control.filter(|_| !file.interrupted) {
+            Some(kind) => self.control(kind, &mut file)?,
+            None => None,
+        };
         let lab = self.lab.lock().unwrap_or_else(PoisonError::into_inner);
         file.notes.extend(lab.notes().iter().cloned());
         file.lab = Some(LabRecord { control, ..LabRecord::of(&lab, phases) });
@@ -77,35 +100,68 @@ impl LabBench<'_> {
         Ok(show(self.request, &file))
     }
 
-    fn control(&mut self, file: &mut ResultFile) -> Result<Option<ControlRecord>, String> {
-        self.request.say("control: the same plan and placement with unshaped links");
-        let text = |error: crate::lab::Error| error.to_string();
-        self.lab.lock().unwrap_or_else(PoisonError::into_inner).set_shaping(false).map_err(text)?;
-        let (unshaped, phases) = match self.once(UNSHAPED)? {
-            Ran::Result(unshaped, phases) => (unshaped, phases),
-            Ran::Code(_) => return Ok(None),
+    /// Measures some of the placements again. What keeps it from that is noted: the result of the run stands.
+    fn control(&mut self, mut kind: ControlKind, file: &mut ResultFile) -> Result<Option<ControlRecord>, String> {
+        let shape = |to: Shaping| self.lab.lock().unwrap_or_else(PoisonError::into_inner).set_shaping(to);
+        let mut note = |text: String| {
+            self.request.say(&text);
+            file.notes.push(text);
         };
-        file.interrupted |= unshaped.interrupted;
-        Ok(ControlRecord::of(&file.runs, unshaped.runs, phases))
+        if kind == ControlKind::Express
+            && let Err(error) = shape(Shaping::Express)
+        {
+            note(format!("no express control on this machine ({error}): unshaped links instead"));
+            kind = ControlKind::Unshaped;
+        }
+        if kind == ControlKind::Unshaped {
+            shape(Shaping::Off).map_err(|error| error.to_string())?;
+        }
+        self.request.say(match kind {
+            ControlKind::Express => "control: placements again, with canaries whose packets pass the queues",
+            ControlKind::Unshaped => "control: placements again, with unshaped links",
+        });
+        match self.once(Some(kind))? {
+            Ran::Result(again, phases) => {
+                file.interrupted |= again.interrupted;
+                Ok(ControlRecord::of(kind, &file.runs, again.runs, phases))
+            }
+            Ran::Code(code) => {
+                note(format!("the control ended with exit code {code}: what the impact comes from is not known"));
+                Ok(None)
+            }
+        }
     }
 
-    /// Runs the ranks once, over links as they are.
-    fn once(&self, name: &str) -> Result<Ran, String> {
+    /// What ranks are told beyond the user's own words in a control. Fewer placements and shorter blocks tell where the
+    /// time goes: without queues little varies.
+    fn control_words(&self, kind: ControlKind) -> Vec<OsString> {
+        let plan = &self.plan;
+        let placements = plan.placements.min(CONTROL_PLACEMENTS);
+        // A schedule has so many iterations in a block and no more.
+        let share = if plan.pace_s.is_some() { 1.0 } else { CONTROL_SHARE };
+        let budget_s = plan.budget_s * f64::from(placements) / f64::from(plan.placements) * share;
+        let mut words = vec!["--placements".into(), placements.to_string().into()];
+        words.extend(["--budget".into(), format!("{}ms", 1e3 * budget_s.max(LEAST_BUDGET_S)).into()]);
+        if let Some(precision) = plan.precision {
+            // As precise as it is, it is no more.
+            words.extend(["--precision".into(), precision.to_string().into(), "--longest".into(), "1ms".into()]);
+        }
+        if kind == ControlKind::Express {
+            words.extend(["--canary-class".into(), EXPRESS.to_string().into()]);
+        }
+        if !self.request.quiet() {
+            // The user has read its notes before.
+            words.push("--quiet".into());
+        }
+        words
+    }
+
+    /// Runs the ranks once, over links as they are: the run itself, or a control.
+    fn once(&self, control: Option<ControlKind>) -> Result<Ran, String> {
         let mut command = this_command()?;
         command.extend(self.request.fixed(&self.plan));
-        if name == UNSHAPED {
-            // Fewer placements and shorter blocks tell where the time goes: without queues little varies.
-            let placements = self.plan.placements.min(CONTROL_PLACEMENTS);
-            // A schedule has so many iterations in a block and no more.
-            let share = if self.plan.pace_s.is_some() { 1.0 } else { CONTROL_SHARE };
-            let budget_ms = 1e3 * self.plan.budget_s * f64::from(placements) / f64::from(self.plan.placements) * share;
-            command.extend(["--placements".into(), placements.to_string().into()]);
-            command.extend(["--budget".into(), format!("{budget_ms}ms").into()]);
-        }
-        if name == UNSHAPED && !self.request.quiet() {
-            // The user has read its notes before.
-            command.push("--quiet".into());
-        }
+        command.extend(control.map(|kind| self.control_words(kind)).unwrap_or_default());
+        let name = control.map_or("run", ControlKind::word);
         let socket = self.scratch.path(&format!("{name}.phases"));
         let record = self.listen(&socket)?;
         let result = self.scratch.path(&format!("{name}.json"));

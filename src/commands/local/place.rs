@@ -1,6 +1,6 @@
 //! Where ranks run when there is no launcher.
 
-use crate::backend::{Backend, Settings};
+use crate::backend::{Backend, CongestorNetworks, Settings};
 
 /// What was asked for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,5 +13,19 @@ pub struct Place {
 
 /// A network under test that the emulated cluster does not have.
 pub(super) fn outside_lab(settings: &Settings) -> Option<Backend> {
-    settings.transports.iter().copied().find(|backend| !backend.fits_lab())
+    named(settings).find(|backend| !backend.fits_lab())
+}
+
+/// A network under test whose packets cannot be told apart in the emulated cluster.
+pub(super) fn unmarked(settings: &Settings) -> Option<Backend> {
+    named(settings).find(|backend| !backend.is_marked_in_lab())
+}
+
+/// Those the user named; without any it is tcp.
+fn named(settings: &Settings) -> impl Iterator<Item = Backend> {
+    let congestors = match &settings.congestors {
+        CongestorNetworks::Over(backends) => &backends[..],
+        CongestorNetworks::Same | CongestorNetworks::Crossed => &[],
+    };
+    settings.transports.iter().chain(congestors).copied()
 }

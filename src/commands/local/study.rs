@@ -11,7 +11,7 @@ use crate::commands::StudyRequest;
 use crate::lab::{self, Lab, LabSpec};
 use crate::result::{self, LabRecord, PhaseCounters};
 
-/// How long ranks have to end in order after Ctrl-C: longer than the longest step takes over an emulated network.
+/// How long ranks have to end in order after Ctrl-C: longer than steps of the default sizes take over an emulated network.
 const GRACE: Duration = Duration::from_secs(30);
 
 /// Runs a study on this machine, on as many nodes and ranks as it needs.

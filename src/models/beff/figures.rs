@@ -34,8 +34,8 @@ pub(super) struct Timed {
     pub(super) seconds: f64,
 }
 
-/// HPCC's figures. Each is the geometric mean of what the repetitions have, or for random rings of what the rings have,
-/// with Student's t on logarithms over the same.
+/// HPCC's figures. Each is the geometric mean over repetitions, with Student's t on logarithms: of rings too, since those
+/// of one repetition share what the machine did meanwhile.
 pub(super) fn figures(settings: &Settings, pairs: usize, repetitions: &[Vec<Timed>]) -> Beff {
     let bytes = settings.bandwidth_bytes as f64;
     // An exchange moves two messages each way past a process: half its time is one message's.
@@ -71,16 +71,20 @@ pub(super) fn figures(settings: &Settings, pairs: usize, repetitions: &[Vec<Time
         Size::Bandwidth,
         ["MinPingPongBandwidth_GBytes", "AvgPingPongBandwidth_GBytes", "MaxPingPongBandwidth_GBytes"],
     );
+    // A repetition's geometric mean; with fewer random rings than repetitions, some have none.
     let rings = |size: Size, wanted: fn(What) -> bool| -> Vec<f64> {
-        repetitions.iter().flat_map(|repetition| of(repetition, size, wanted)).collect()
+        let each = repetitions.iter().map(|repetition| of(repetition, size, wanted));
+        each.filter(|rings| !rings.is_empty()).map(|rings| geometric_mean(rings.into_iter())).collect()
     };
     let natural = |size| rings(size, |what| what == What::Natural);
-    let random = |size| rings(size, |what| matches!(what, What::Random(_)));
+    let is_random: fn(What) -> bool = |what| matches!(what, What::Random(_));
+    let random = |size| rings(size, is_random);
+    let random_rings = repetitions.iter().map(|repetition| of(repetition, Size::Latency, is_random).len()).sum();
     Beff {
         settings: settings.clone(),
         pairs,
         complete_repetitions: Some(repetitions.len()),
-        random_rings: Some(random(Size::Latency).len()),
+        random_rings: Some(random_rings),
         ping_pong_latency_us,
         ping_pong_bandwidth_gb_per_s,
         natural_ring_latency_us: mean("NaturallyOrderedRingLatency_usec", &natural(Size::Latency)),
@@ -130,6 +134,23 @@ mod tests {
             let interval = figure.interval.unwrap_or_else(|| panic!("{}", figure.theirs));
             assert!(((interval.high / figure.value).ln() / half - 1.0).abs() < 1e-6, "{figure:?}");
         }
+    }
+
+    #[test]
+    fn rings_of_one_repetition_are_one_look_at_it() {
+        // Four rings a repetition, all alike: what differs is between repetitions.
+        let many = |slower: f64| {
+            let mut all = repetition(slower);
+            let ring =
+                |at| Timed { step: Step { what: What::Random(at), size: Size::Latency }, seconds: 16e-6 * slower };
+            all.extend((1..4).map(ring));
+            all
+        };
+        let found = figures(&settings(), 2, &[many(1.0), many(2.0), many(0.5)]);
+        let half = 4.302_652_73 * 2f64.ln() / 3f64.sqrt();
+        let interval = found.intervals["RandomlyOrderedRingLatency_usec"];
+        assert!(((interval.high / 8.0).ln() / half - 1.0).abs() < 1e-6, "{interval:?}");
+        assert_eq!(found.random_rings, Some(12));
     }
 
     #[test]

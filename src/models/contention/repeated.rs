@@ -126,21 +126,23 @@ mod tests {
         (size * radius.sqrt() * angle.cos()).exp()
     }
 
+    /// Times of a state in every repetition, each of which finds the network as fast as `drift` says.
+    fn times(rng: &mut ChaCha8Rng, multiples: &[f64], drift: &[f64]) -> Times {
+        let mut once = |drift: &f64| multiples.iter().map(|of| 0.01 * of * drift * noise(rng, 0.03)).collect();
+        drift.iter().map(&mut once).collect()
+    }
+
     /// A graph whose messages take what the model says, with noise, on a network that drifts from repetition to
-    /// repetition.
+    /// repetition; smaller graphs are measured later, when it is another again.
     fn repetitions(graph: &Graph, rng: &mut ChaCha8Rng, count: usize) -> Repetitions {
-        let drift: Vec<f64> = (0..count).map(|_| noise(rng, 0.1)).collect();
-        let mut times = |multiples: &[f64]| -> Times {
-            drift
-                .iter()
-                .map(|drift| multiples.iter().map(|of| 0.01 * of * drift * noise(rng, 0.03)).collect())
-                .collect()
-        };
+        let mut drift: Vec<f64> = (0..count).map(|_| noise(rng, 0.1)).collect();
         let edges = graph.edges().len();
-        let mut all = Repetitions { alone: times(&vec![1.0; edges]), stages: Vec::new() };
+        let mut all = Repetitions { alone: times(rng, &vec![1.0; edges], &drift), stages: Vec::new() };
         let mut live = vec![true; edges];
         while live.contains(&true) {
-            all.stages.push((live.clone(), times(&predict(&graph.live(&live), Model::Text).times)));
+            let predicted = predict(&graph.live(&live), Model::Text).times;
+            all.stages.push((live.clone(), times(rng, &predicted, &drift)));
+            drift = (0..count).map(|_| noise(rng, 0.1)).collect();
             live = all.left();
         }
         all

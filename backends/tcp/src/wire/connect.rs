@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::{RecvFlags, SendFlags, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use tailback_transport::{Rank, Result};
@@ -41,6 +41,15 @@ enum Next {
     Redirected(usize),
 }
 
+/// Marks what a socket to, or of, `address` sends.
+pub fn set_traffic_class(socket: &Socket, address: SocketAddr, class: u8) -> io::Result<()> {
+    match (class, address) {
+        (0, _) => Ok(()),
+        (_, SocketAddr::V4(_)) => Ok(sockopt::set_ip_tos(socket, class)?),
+        (_, SocketAddr::V6(_)) => Ok(sockopt::set_ipv6_tclass(socket, class.into())?),
+    }
+}
+
 impl TcpWire {
     /// Starts to connect to a peer that is not reached yet.
     pub(super) fn connect(&mut self, books: &mut Books, peer: usize) -> Result<()> {
@@ -48,7 +57,8 @@ impl TcpWire {
         let report = |e: io::Error| failed("connect", Some(Rank::from(peer)), e);
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP)).map_err(report)?;
         socket.set_nonblocking(true).map_err(report)?;
-        socket.bind(&SocketAddr::new(self.source, 0).into()).map_err(report)?;
+        set_traffic_class(&socket, address, self.local.traffic_class).map_err(report)?;
+        socket.bind(&SocketAddr::new(self.local.address, 0).into()).map_err(report)?;
         match socket.connect(&address.into()) {
             Ok(()) => {}
             Err(e)
@@ -280,4 +290,24 @@ fn fill(half: &mut Half) -> io::Result<bool> {
 
 fn interest() -> EventFlags {
     EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_listener_accepts_has_its_class() {
+        let address: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        let socket = || Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
+        let (listener, dialler) = (socket(), socket());
+        set_traffic_class(&listener, address, 0xb8).unwrap();
+        set_traffic_class(&dialler, address, 0).unwrap();
+        listener.bind(&address.into()).unwrap();
+        listener.listen(1).unwrap();
+        dialler.connect(&listener.local_addr().unwrap()).unwrap();
+        let (accepted, _) = listener.accept().unwrap();
+        let class = |of: &Socket| sockopt::ip_tos(of).unwrap();
+        assert_eq!([class(&accepted), class(&dialler)], [0xb8, 0]);
+    }
 }

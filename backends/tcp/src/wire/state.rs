@@ -19,11 +19,20 @@ use crate::secret::Secret;
 pub(super) const LISTENER: u64 = u64::MAX;
 pub(super) const HALF: u64 = 1 << 32;
 
+/// This rank's end of its connections.
+#[derive(Clone, Copy, Debug)]
+pub struct LocalEnd {
+    /// Where they start.
+    pub address: IpAddr,
+    /// The traffic class byte of what it sends; 0 leaves it to the system.
+    pub traffic_class: u8,
+}
+
 /// See [`super`].
 pub struct TcpWire {
     pub(super) secret: Secret,
     pub(super) wait: WaitMode,
-    pub(super) source: IpAddr,
+    pub(super) local: LocalEnd,
     pub(super) listener: Socket,
     pub(super) listener_ready: bool,
     pub(super) epoll: OwnedFd,
@@ -56,7 +65,7 @@ impl TcpWire {
     /// The wire of a rank that listens on `listener`; `addresses` has every rank's, in rank order.
     pub fn new(
         listener: Socket,
-        source: IpAddr,
+        local: LocalEnd,
         addresses: &[SocketAddr],
         secret: Secret,
         wait: WaitMode,
@@ -68,7 +77,7 @@ impl TcpWire {
         Ok(TcpWire {
             secret,
             wait,
-            source,
+            local,
             listener,
             listener_ready: true,
             epoll,

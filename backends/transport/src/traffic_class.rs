@@ -1,4 +1,4 @@
-//! The traffic class, as users write it.
+//! The traffic class of packets, as users write it for networks that carry it as a byte.
 
 /// The byte that packets carry: given as such, or as its upper six bits (`dscp:26`).
 ///
@@ -9,7 +9,7 @@ pub fn traffic_class(text: &str) -> Result<u8, String> {
         Some(number) => number.parse().ok().filter(|&dscp: &u8| dscp < 64).map(|dscp| dscp << 2),
         None => text.parse().ok(),
     };
-    bits.ok_or_else(|| format!("--traffic-class {text}: verbs take dscp:0 to dscp:63, or 0 to 255"))
+    bits.ok_or_else(|| format!("traffic class {text}: write dscp:0 to dscp:63, or the whole byte, 0 to 255"))
 }
 
 #[cfg(test)]
