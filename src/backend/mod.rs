@@ -31,5 +31,5 @@ mod verbs;
 pub use job::{available, in_job, job_seen, speaks_for_all};
 pub use kind::Backend;
 pub use network::{Networks, Pair, PairVisitor, Visitor, Work, give_up};
-pub use settings::{FabricSettings, RoleClasses, Settings, VerbsSettings};
-pub use variant::{CongestorNetworks, Network, Variant, variants};
+pub use settings::{CongestorNetworks, FabricSettings, RoleClasses, Settings, VerbsSettings};
+pub use variant::{Network, Variant, variants};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tailback_tcp::WaitMode;
 use tailback_transport::Protocol;
 
-use super::{Backend, CongestorNetworks};
+use super::Backend;
 
 /// The networks under test and how they are reached.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +39,18 @@ pub struct Settings {
     pub role_classes: RoleClasses,
     /// End the job when a rank makes no progress for this long.
     pub stall_limit: Option<Duration>,
+}
+
+/// Which network the congestors use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum CongestorNetworks {
+    /// The canaries'.
+    #[default]
+    Same,
+    /// With two networks, each in turn, which makes a 2x2 design; else the canaries'.
+    Crossed,
+    /// These, in turn.
+    Over(Vec<Backend>),
 }
 
 /// The traffic class of each role's packets, where it has one of its own.

@@ -4,7 +4,7 @@
 use tailback_transport::rendezvous::DEFAULT_THRESHOLD;
 use tailback_transport::{Bytes, Collective, Protocol, RawTransport, Rendezvous};
 
-use super::{Backend, Settings};
+use super::{Backend, CongestorNetworks, Settings};
 
 /// What one run goes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,18 +33,6 @@ pub struct Messages {
     pub protocol: Protocol,
     /// Up to this length every message is eager.
     pub threshold: Bytes,
-}
-
-/// Which network the congestors use.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum CongestorNetworks {
-    /// The canaries'.
-    #[default]
-    Same,
-    /// With two networks, each in turn, which makes a 2x2 design; else the canaries'.
-    Crossed,
-    /// These, in turn.
-    Over(Vec<Backend>),
 }
 
 impl Variant {

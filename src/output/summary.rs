@@ -8,8 +8,7 @@ use crate::compare;
 use crate::engine::Phase;
 use crate::lab::PortCounters;
 use crate::result::{
-    Command, CongestorLoad, ControlRecord, LEAST_SHARE, LabRecord, Node, NodeRole, ResultFile, Run, Test,
-    TransportFacts,
+    Command, CongestorLoad, ControlRecord, LabRecord, Node, NodeRole, ResultFile, Run, Test, TransportFacts,
 };
 use crate::stats::{Direction, Statistic};
 use crate::text::{Table, factor, figure, with_interval};
@@ -349,10 +348,7 @@ fn verdicts(control: &ControlRecord) -> Table {
             };
             ns.map_or_else(|| "-".into(), |ns| format!("{} {unit}", figure(ns / 1e3)))
         };
-        let percent = |part: f64| match part <= LEAST_SHARE {
-            true => "<1%".to_owned(),
-            false => format!("{:.0}%", 100.0 * part),
-        };
+        let percent = |part: f64| format!("{:.0}%", 100.0 * part);
         let share = match (verdict.control_share, verdict.control_share_interval) {
             (Some(share), Some(of)) => format!("{} [{}, {}]", percent(share), percent(of.low), percent(of.high)),
             (Some(share), None) => percent(share),

@@ -126,7 +126,9 @@ fn ports_of_a_lab_are_violins_with_a_table() {
     assert_eq!(report.ports().len(), 3, "sent, dropped, waits");
     assert!(html.contains("<summary>r0: ports</summary>"));
     assert!(
-        html.contains("2 leaf switches, links 200 Mbit/s, spine 100 Mbit/s, queues 128 KiB, cubic, 50 ms to resend at least, root"),
+        html.contains(
+            "2 leaf switches, links 200 Mbit/s, spine 100 Mbit/s, queues 128 KiB, cubic, 50 ms to resend at least, root"
+        ),
         "what it was"
     );
 }

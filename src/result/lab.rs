@@ -7,7 +7,7 @@ use super::{Run, TestImpact};
 use crate::engine::Phase;
 use crate::kernel::Canary;
 use crate::lab::{Host, Lab, LabSpec, PortCounters};
-use crate::stats::{Direction, Interval, Ratio, Statistic, paired};
+use crate::stats::{Direction, FEWEST_PLACEMENTS, Interval, Statistic, t95};
 
 /// An emulated cluster.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -157,7 +157,7 @@ pub struct Verdict {
     /// The same in the control.
     #[serde(default)]
     pub control_added_ns: Option<f64>,
-    /// The part of the added time that needs no queue: geometric mean of the placements' parts.
+    /// The part of the added time that needs no queue: mean of the placements' parts.
     #[serde(default)]
     pub control_share: Option<f64>,
     /// Its 95% interval over placements; absent where they do not bound it.
@@ -188,7 +188,7 @@ impl Verdict {
             (!pairs.is_empty()).then(|| pairs.iter().map(of).sum::<f64>() / pairs.len() as f64)
         };
         let share = share(&pairs);
-        let interval = share.and_then(|share| share.interval);
+        let interval = share.and_then(|(_, interval)| interval);
         Some(Verdict {
             kernel,
             title: impact.title.clone(),
@@ -197,7 +197,7 @@ impl Verdict {
             control: without,
             added_ns: mean(|pair| pair.0),
             control_added_ns: mean(|pair| pair.1),
-            control_share: share.map(|share| share.ratio),
+            control_share: share.map(|(share, _)| share),
             control_share_interval: interval,
             cause: cause(with, interval),
         })
@@ -216,16 +216,22 @@ fn added(placement: &super::PlacementRecord, kernel: Canary) -> Option<f64> {
     Some(time(Phase::Loaded)? - time(Phase::Isolated)?)
 }
 
-/// The smallest part of the added time that is told from none.
-pub const LEAST_SHARE: f64 = 0.01;
-
-/// The control's part of the added time with its 95% interval: Student's t on logarithms, placement by placement. A part
-/// of less than [`LEAST_SHARE`] counts as that, so that a control without any has a logarithm. Nothing where load added no
-/// time.
-fn share(pairs: &[(f64, f64)]) -> Option<Ratio> {
-    let (whole, part): (Vec<f64>, Vec<f64>) =
-        pairs.iter().map(|&(whole, part)| (whole, part.max(LEAST_SHARE * whole))).unzip();
-    paired(&whole, &part)
+/// The control's part of the added time, placement by placement, with the 95% interval of its mean (Student's t; from three
+/// placements on). Not on logarithms: a part next to nothing is as far from one half whether it is 1% or 0.1%. Nothing
+/// where load added no time.
+fn share(pairs: &[(f64, f64)]) -> Option<(f64, Option<Interval>)> {
+    if pairs.is_empty() || pairs.iter().any(|(whole, part)| *whole <= 0.0 || !part.is_finite()) {
+        return None;
+    }
+    let (shares, count): (Vec<f64>, f64) =
+        (pairs.iter().map(|(whole, part)| part / whole).collect(), pairs.len() as f64);
+    let mean = shares.iter().sum::<f64>() / count;
+    let variance = shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    let interval = (pairs.len() >= FEWEST_PLACEMENTS).then(|| {
+        let half = t95(count - 1.0) * (variance / count).sqrt();
+        Interval { low: mean - half, high: mean + half }
+    });
+    Some((mean, interval))
 }
 
 fn cause(shaped: f64, control: Option<Interval>) -> Cause {
@@ -245,19 +251,22 @@ mod tests {
     fn added_time_decides_and_not_the_ratio_of_ratios() {
         // 40 -> 120 ns/B shaped, 1 -> 2 unshaped: twice as slow, and 1.25% of the added time.
         let pairs = [(80.0, 1.0), (84.0, 1.1), (76.0, 0.9)];
-        let interval = share(&pairs).unwrap().interval.unwrap();
+        let interval = share(&pairs).unwrap().1.unwrap();
         assert!(!interval.excludes(0.0125) && interval.high < 0.05, "{interval:?}");
         assert_eq!(cause(3.0, Some(interval)), Cause::Network);
+        // Next to nothing, however unevenly.
+        let pairs = [(80.0, 0.1), (84.0, 4.0), (76.0, -0.5)];
+        assert_eq!(cause(3.0, share(&pairs).and_then(|share| share.1)), Cause::Network);
         let pairs = [(80.0, 70.0), (84.0, 75.0), (76.0, 69.0)];
-        assert_eq!(cause(3.0, share(&pairs).and_then(|share| share.interval)), Cause::Cpu);
+        assert_eq!(cause(3.0, share(&pairs).and_then(|share| share.1)), Cause::Cpu);
     }
 
     #[test]
     fn placements_that_disagree_decide_nothing() {
         let pairs = [(80.0, 5.0), (20.0, 30.0), (100.0, 55.0)];
-        assert_eq!(cause(3.0, share(&pairs).and_then(|share| share.interval)), Cause::Undecided);
+        assert_eq!(cause(3.0, share(&pairs).and_then(|share| share.1)), Cause::Undecided);
         let two = share(&[(80.0, 1.0), (84.0, 1.1)]);
-        assert!(two.is_none_or(|share| share.interval.is_none()), "two placements are too few");
+        assert!(two.is_some_and(|share| share.1.is_none()), "two placements are too few");
         assert!(share(&[(1.0, 1.0), (-1.0, 1.1), (0.5, 1.0)]).is_none(), "nothing was added");
         assert_eq!(cause(1.2, Some(Interval { low: 0.0, high: 0.1 })), Cause::NoImpact);
     }

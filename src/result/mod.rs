@@ -28,7 +28,7 @@ pub use build::{RunBuilder, placement, plain_placement};
 pub use facts::{Build, HostFacts, environment, now_rfc3339};
 pub use file::{ResultError, check_writable, schema, write, write_bytes, write_draft, write_text};
 pub use histogram::EncodedHistogram;
-pub use lab::{Cause, ControlKind, ControlRecord, LEAST_SHARE, LabRecord, PhaseCounters, Verdict};
+pub use lab::{Cause, ControlKind, ControlRecord, LabRecord, PhaseCounters, Verdict};
 pub use models::{
     ContentionResult, EdgeResult, Estimate, FitResult, GraphResult, MaxRateResult, ModelResults, RegimeResult,
 };

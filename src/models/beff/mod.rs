@@ -84,7 +84,7 @@ pub struct Beff {
     /// Geometric means over the random rings.
     pub random_ring_latency_us: f64,
     pub random_ring_bandwidth_gb_per_s: f64,
-    /// 95% intervals of figures by HPCC's names: over the repetitions, those of random rings over the rings. Absent for
+    /// 95% intervals of figures by HPCC's names: over the repetitions. Absent for
     /// fewer than three.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub intervals: BTreeMap<String, Interval>,
