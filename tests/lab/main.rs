@@ -2,130 +2,16 @@
 //!
 //! A machine that forbids namespaces fails these tests with the reason: a lab that was not tried is not a lab that works.
 
+mod bench;
+mod control;
+mod inside;
+
 use std::fs;
 use std::io::Read;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-const TAILBACK: &str = env!("CARGO_BIN_EXE_tailback");
-/// The number of `nobody`, who owns nothing and has no home.
-const NOBODY: &str = "65534";
-
-/// One user's labs, written down in a directory of their own. Ends them all when dropped.
-struct Bench {
-    name: String,
-    dir: PathBuf,
-    program: PathBuf,
-    as_nobody: bool,
-}
-
-impl Bench {
-    fn new(test: &str, as_nobody: bool) -> Self {
-        let name = format!("{test}-{}", if as_nobody { "nobody" } else { "self" });
-        let root = std::env::temp_dir().join(format!("tailback-test-{name}-{}", std::process::id()));
-        fs::create_dir(&root).expect("makes a directory");
-        // The build directory may be closed to others. A copy made by this process could be inherited, open for writing,
-        // by a child of another test, and then not be run.
-        let program = root.join("tailback");
-        let copied = Command::new("cp").arg(TAILBACK).arg(&program).status().expect("starts");
-        assert!(copied.success(), "copies the program");
-        let dir = root.join("labs");
-        if as_nobody {
-            std::os::unix::fs::chown(&root, Some(65534), Some(65534)).expect("gives the directory away");
-        }
-        Bench { name, dir, program, as_nobody }
-    }
-
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = if self.as_nobody {
-            let mut command = Command::new("setpriv");
-            command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "--"]).arg(&self.program);
-            command
-        } else {
-            Command::new(&self.program)
-        };
-        command.arg("lab").args(words).env("TAILBACK_LAB_DIR", &self.dir).env("TAILBACK_LAB", &self.name);
-        command.current_dir("/").env("PATH", "/usr/bin:/bin").stdin(Stdio::null());
-        command
-    }
-
-    fn run(&self, words: &[&str]) -> Output {
-        self.command(words).output().expect("starts")
-    }
-
-    /// Standard output of a command that must work.
-    fn ok(&self, words: &[&str]) -> String {
-        let output = self.run(words);
-        assert!(output.status.success(), "{words:?} as {}: {}", self.name, String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).expect("is text")
-    }
-
-    /// The one line that a command says when it cannot be done.
-    fn refused(&self, words: &[&str]) -> String {
-        let output = self.run(words);
-        let message = String::from_utf8(output.stderr).expect("is text");
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {message}");
-        assert_eq!(message.trim_end().lines().count(), 1, "{message}");
-        message
-    }
-
-    /// Processes of any lab of this bench, by the mark they carry.
-    fn processes(&self) -> Vec<u32> {
-        let mark = format!("TAILBACK_LAB_ID={}", self.name);
-        let entries = fs::read_dir("/proc").expect("lists processes");
-        let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        pids.filter(|pid| {
-            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(mark.as_bytes()))
-        })
-        .collect()
-    }
-
-    /// The processes of a lab that was just made. One that is becoming another program has no environment for a moment.
-    fn holders(&self, expected: usize) -> Vec<u32> {
-        let mut found = Vec::new();
-        wait_until(&format!("{expected} holders"), || {
-            found = self.processes();
-            found.len() == expected
-        });
-        found
-    }
-
-    fn assert_nothing_left(&self) {
-        let left = self.processes();
-        assert!(left.is_empty(), "{}: processes {left:?} are left", self.name);
-        assert!(!self.dir.exists(), "{}: {:?} is left", self.name, fs::read_dir(&self.dir).map(Iterator::count));
-        let mounts = fs::read_to_string("/proc/self/mountinfo").expect("lists mounts");
-        assert!(!mounts.contains(&self.name), "{}: mounts are left", self.name);
-    }
-}
-
-impl Drop for Bench {
-    fn drop(&mut self) {
-        for name in [self.name.clone(), format!("{}-2", self.name)] {
-            let _ = self.run(&["down", "--name", &name]);
-        }
-        let _ = fs::remove_dir_all(self.dir.parent().expect("is in a directory"));
-    }
-}
-
-/// Runs a test as this user, and as `nobody` where this user is root.
-fn for_each_user(test: &str, check: impl Fn(&Bench)) {
-    tailback::lab::available().unwrap_or_else(|reason| panic!("no lab on this machine: {reason}"));
-    check(&Bench::new(test, false));
-    if rustix::process::geteuid().is_root() {
-        check(&Bench::new(test, true));
-    }
-}
-
-fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !done() {
-        assert!(start.elapsed() < Duration::from_secs(30), "{what}: not within 30 s");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
+use bench::{for_each_user, wait_until};
 
 #[test]
 fn twenty_hosts_come_and_go() {
@@ -163,77 +49,6 @@ fn commands_run_on_the_host_they_are_sent_to() {
         assert!(bench.refused(&["exec", "h3", "--", "true"]).contains("its hosts are h0 to h2"));
         assert!(bench.refused(&["exec", "h0"]).contains("what is to run on h0"));
         assert!(bench.refused(&["exec", "--name", "nowhere", "h0", "--", "true"]).contains("is not up"));
-    });
-}
-
-/// The result of a small network test on the hosts of a lab, a rank on each of the first `ranks`, as someone else's launcher
-/// would start them; `before` is put before rank 0's command.
-fn network_test(bench: &Bench, ranks: usize, before: &[&str]) -> serde_json::Value {
-    let rank = |number: usize| {
-        let (host, program) = (format!("h{number}"), bench.program.to_str().expect("is text"));
-        let mut command = bench.command(&["exec", &host, "--"]);
-        command.args(if number == 0 { before } else { &[] });
-        command.args([program, "network", "--canaries", "lat", "--budget", "200ms", "--format", "json", "--quiet"]);
-        command.env("TAILBACK_RANK", number.to_string()).env("TAILBACK_SIZE", ranks.to_string());
-        command.env("TAILBACK_ROOT", "10.77.0.1:4777").env("TAILBACK_SECRET", "ab".repeat(32));
-        command.env("TAILBACK_DATA_IF", "d0").stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.spawn().expect("starts")
-    };
-    let ranks: Vec<_> = (0..ranks).map(rank).collect();
-    let outputs: Vec<Output> = ranks.into_iter().map(|rank| rank.wait_with_output().expect("ends")).collect();
-    for output in &outputs {
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    }
-    serde_json::from_slice(&outputs[0].stdout).expect("rank 0 prints the result file")
-}
-
-fn notes_about<'r>(result: &'r serde_json::Value, what: &str) -> Vec<&'r str> {
-    let notes = result["notes"].as_array().expect("a list").iter().filter_map(|note| note.as_str());
-    notes.filter(|note| note.contains(what)).collect()
-}
-
-#[test]
-fn a_job_on_its_hosts_has_the_lab_in_its_result() {
-    for_each_user("inside", |bench| {
-        bench.ok(&["up", "--hosts", "3", "--leaves", "1", "--link-rate", "150mbit"]);
-        let result = network_test(bench, 2, &[]);
-        let lab = &result["lab"];
-        assert_eq!(lab["spec"]["name"], bench.name.as_str());
-        assert_eq!(lab["spec"]["link_rate_bits_per_second"], 150_000_000);
-        assert_eq!(lab["hosts"].as_array().map(Vec::len), Some(3));
-        assert!(bench.ok(&["status"]).contains(lab["mode"].as_str().expect("is text")));
-        let ports = lab["phases"][0]["ports"].as_array().unwrap_or_else(|| panic!("no counters: {}", result["notes"]));
-        let sent = |host: &str| ports.iter().find(|port| port["from"] == host).and_then(|port| port["bytes"].as_u64());
-        let (busy, idle) = (sent("h1").expect("has a port"), sent("h2").expect("has a port"));
-        assert!(busy > 10_000 && busy > 10 * idle, "h1 sent {busy} bytes, h2 {idle}");
-        assert_eq!(notes_about(&result, "counters"), [""; 0]);
-
-        // Ranks of one host, started by this program, are in the lab all the same.
-        let mut command =
-            bench.command(&["exec", "h2", "--", bench.program.to_str().expect("is text"), "run", "-n", "4"]);
-        command.args(["--no-lab", "--canaries", "lat", "--placements", "1", "--blocks", "1", "--budget", "200ms"]);
-        let output = command.args(["--format", "json"]).output().expect("starts");
-        let result: serde_json::Value = serde_json::from_slice(&output.stdout).expect("prints the result file");
-        assert_eq!(result["lab"]["spec"]["name"], bench.name.as_str());
-        let phases = result["lab"]["phases"].as_array().expect("a list").iter().map(|phase| phase["phase"].as_str());
-        assert_eq!(phases.flatten().count(), 2, "alone and under load: {:?}", result["lab"]["phases"]);
-    });
-}
-
-#[test]
-fn what_cannot_be_known_of_the_lab_is_said() {
-    for_each_user("unseen", |bench| {
-        bench.ok(&["up", "--hosts", "2", "--leaves", "1"]);
-        // Other namespaces cannot be entered without this.
-        let result = network_test(bench, 2, &["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"]);
-        assert_eq!(result["lab"]["hosts"].as_array().map(Vec::len), Some(2));
-        assert_eq!(result["lab"]["phases"].as_array().map(Vec::len), Some(0));
-        let notes = notes_about(&result, "counters of the lab's ports could not be read by rank 0");
-        assert!(matches!(notes[..], [note] if note.contains("not permitted")), "{}", result["notes"]);
-
-        let result = network_test(bench, 2, &["env", "TAILBACK_LAB_DIR=/nonexistent"]);
-        assert!(result["lab"].is_null());
-        assert_eq!(notes_about(&result, "inside a lab that is not recorded").len(), 1, "{}", result["notes"]);
     });
 }
 

@@ -1,0 +1,76 @@
+//! Jobs on the hosts of a lab: what their results know of it.
+
+use std::process::{Output, Stdio};
+
+use super::bench::{Bench, for_each_user};
+
+/// The result of a small network test on the hosts of a lab, a rank on each of the first `ranks`, as someone else's launcher
+/// would start them; `before` is put before rank 0's command.
+fn network_test(bench: &Bench, ranks: usize, before: &[&str]) -> serde_json::Value {
+    let rank = |number: usize| {
+        let (host, program) = (format!("h{number}"), bench.program.to_str().expect("is text"));
+        let mut command = bench.command(&["exec", &host, "--"]);
+        command.args(if number == 0 { before } else { &[] });
+        command.args([program, "network", "--canaries", "lat", "--budget", "200ms", "--format", "json", "--quiet"]);
+        command.env("TAILBACK_RANK", number.to_string()).env("TAILBACK_SIZE", ranks.to_string());
+        command.env("TAILBACK_ROOT", "10.77.0.1:4777").env("TAILBACK_SECRET", "ab".repeat(32));
+        command.env("TAILBACK_DATA_IF", "d0").stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("starts")
+    };
+    let ranks: Vec<_> = (0..ranks).map(rank).collect();
+    let outputs: Vec<Output> = ranks.into_iter().map(|rank| rank.wait_with_output().expect("ends")).collect();
+    for output in &outputs {
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    serde_json::from_slice(&outputs[0].stdout).expect("rank 0 prints the result file")
+}
+
+fn notes_about<'r>(result: &'r serde_json::Value, what: &str) -> Vec<&'r str> {
+    let notes = result["notes"].as_array().expect("a list").iter().filter_map(|note| note.as_str());
+    notes.filter(|note| note.contains(what)).collect()
+}
+
+#[test]
+fn a_job_on_its_hosts_has_the_lab_in_its_result() {
+    for_each_user("inside", |bench| {
+        bench.ok(&["up", "--hosts", "3", "--leaves", "1", "--link-rate", "150mbit"]);
+        let result = network_test(bench, 2, &[]);
+        let lab = &result["lab"];
+        assert_eq!(lab["spec"]["name"], bench.name.as_str());
+        assert_eq!(lab["spec"]["link_rate_bits_per_second"], 150_000_000);
+        assert_eq!(lab["hosts"].as_array().map(Vec::len), Some(3));
+        assert!(bench.ok(&["status"]).contains(lab["mode"].as_str().expect("is text")));
+        let ports = lab["phases"][0]["ports"].as_array().unwrap_or_else(|| panic!("no counters: {}", result["notes"]));
+        let sent = |host: &str| ports.iter().find(|port| port["from"] == host).and_then(|port| port["bytes"].as_u64());
+        let (busy, idle) = (sent("h1").expect("has a port"), sent("h2").expect("has a port"));
+        assert!(busy > 10_000 && busy > 10 * idle, "h1 sent {busy} bytes, h2 {idle}");
+        assert_eq!(notes_about(&result, "counters"), [""; 0]);
+
+        // Ranks of one host, started by this program, are in the lab all the same.
+        let mut command =
+            bench.command(&["exec", "h2", "--", bench.program.to_str().expect("is text"), "run", "-n", "4"]);
+        command.args(["--no-lab", "--canaries", "lat", "--placements", "1", "--blocks", "1", "--budget", "200ms"]);
+        let output = command.args(["--format", "json"]).output().expect("starts");
+        let result: serde_json::Value = serde_json::from_slice(&output.stdout).expect("prints the result file");
+        assert_eq!(result["lab"]["spec"]["name"], bench.name.as_str());
+        let phases = result["lab"]["phases"].as_array().expect("a list").iter().map(|phase| phase["phase"].as_str());
+        assert_eq!(phases.flatten().count(), 2, "alone and under load: {:?}", result["lab"]["phases"]);
+    });
+}
+
+#[test]
+fn what_cannot_be_known_of_the_lab_is_said() {
+    for_each_user("unseen", |bench| {
+        bench.ok(&["up", "--hosts", "2", "--leaves", "1"]);
+        // Other namespaces cannot be entered without this.
+        let result = network_test(bench, 2, &["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"]);
+        assert_eq!(result["lab"]["hosts"].as_array().map(Vec::len), Some(2));
+        assert_eq!(result["lab"]["phases"].as_array().map(Vec::len), Some(0));
+        let notes = notes_about(&result, "counters of the lab's ports could not be read by rank 0");
+        assert!(matches!(notes[..], [note] if note.contains("not permitted")), "{}", result["notes"]);
+
+        let result = network_test(bench, 2, &["env", "TAILBACK_LAB_DIR=/nonexistent"]);
+        assert!(result["lab"].is_null());
+        assert_eq!(notes_about(&result, "inside a lab that is not recorded").len(), 1, "{}", result["notes"]);
+    });
+}
