@@ -79,6 +79,9 @@ impl<G: Group> CongestorVisitor for CongestorRun<'_, G> {
             let stop = watch.state == State::Over || (interrupted && watch.may_stop_itself());
             let agreed = lockstep.agree(group, Ballot { stop, interrupted, next: false })?;
             if agreed.stop {
+                // A team mate may still be in its last iteration and need this rank to serve it. What follows is the
+                // world's, which may be on another network.
+                group.barrier()?;
                 watch.finish(group.now(), &mut recorder)?;
                 return Ok((watch.loads, agreed.interrupted || watch.interrupted));
             }
