@@ -7,6 +7,7 @@ mod network;
 mod open;
 mod own;
 mod settings;
+mod sim;
 mod tcp;
 mod variant;
 
@@ -29,6 +30,8 @@ mod verbs;
 
 pub use job::{available, in_job, job_seen, speaks_for_all};
 pub use kind::Backend;
-pub use network::{Networks, Visitor, Work, give_up};
+pub use network::{Networks, Place, Simulated, Visitor, Work, give_up};
 pub use settings::{FabricSettings, Settings, VerbsSettings};
+pub use sim::{Shape, simulate};
+pub use tailback_sim::begin_phase;
 pub use variant::{Variant, variants};

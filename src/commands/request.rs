@@ -80,6 +80,9 @@ impl Request {
             patches.insert(0, Patch { canaries: Some(all), ..Patch::default() });
         }
         let plan = Plan::resolve(preset, &patches).map_err(|error| error.to_string())?;
+        if plan.preset == Preset::Sim && self.settings.machine.is_none() {
+            return Err("--preset sim is for --transport sim: real networks need real time".into());
+        }
         self.check_thresholds(&plan)?;
         for path in self.files() {
             result::check_writable(path).map_err(|error| error.to_string())?;

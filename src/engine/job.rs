@@ -26,7 +26,14 @@ pub struct Control {
     pub over: Option<String>,
     /// Which placement it is, from 1, and of how many, where there are several.
     pub placement: Option<(u32, u32)>,
+    /// The shortest time for which load is looked at by itself.
+    pub grain: Nanos,
 }
+
+/// [`Control::grain`] in real time: whatever is shorter tells more of the scheduler than of the load.
+pub const REAL_GRAIN: Nanos = Nanos(20_000_000);
+/// The same on virtual time, where nothing but the network takes any.
+pub const VIRTUAL_GRAIN: Nanos = Nanos(1_000);
 
 /// Stands in a phase's name before the number of its placement.
 pub const PLACEMENT: &str = ", placement ";
@@ -95,8 +102,11 @@ impl<'a, B: Bootstrap, T: Transport> Job<'a, B, T> {
         control.step("connecting");
         let me = bootstrap.rank();
         let role = layout.role(me);
-        let everyone: Vec<Rank> = (0..bootstrap.size()).map(Rank::from).collect();
-        let world = transport.group(&everyone, 0)?;
+        let world = {
+            // Not kept: where ranks share a process, a list of all for each of them would be gigabytes.
+            let everyone: Vec<Rank> = (0..bootstrap.size()).map(Rank::from).collect();
+            transport.group(&everyone, 0)?
+        };
         let mut canaries = match role {
             Role::Canary => Some(transport.group(&layout.canaries(), pace::SEGMENT)?),
             _ => None,

@@ -16,7 +16,7 @@ pub(super) fn render(result: &ResultFile) -> String {
     }
     let mut out = format!("{HEADER}\n");
     for run in &result.runs {
-        let start = format!("{},{}", run.transport.backend, run.transport.protocol.as_deref().unwrap_or(""));
+        let start = format!("{},{}", run.transport.network(), run.transport.protocol.as_deref().unwrap_or(""));
         let mut congestor = |phase: &str, canary: &str, load: &CongestorLoad| {
             let figures = load.summary.as_ref().map_or_else(|| ",,,,,,,,,,".into(), |summary| figures(summary, None));
             let _ = writeln!(

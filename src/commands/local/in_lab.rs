@@ -6,6 +6,7 @@ use tailback_tcp::launch;
 
 use super::ranks::{exit_code, on_hosts, this_command};
 use super::scratch::Scratch;
+use super::simulated;
 use crate::commands::Request;
 use crate::commands::phases::{self, PhaseListener};
 use crate::commands::ports::Recording;
@@ -24,6 +25,9 @@ const CONTROL_SHARE: f64 = 0.5;
 
 /// Brings a lab up, runs the request with a rank on each host, brings it down.
 pub(in crate::commands) fn run_in_lab(request: &Request, spec: &LabSpec) -> Result<u8, String> {
+    if simulated::machine(&request.settings).is_some() {
+        return Err("the emulated cluster has no simulated network: `tailback run --transport sim` needs no lab".into());
+    }
     let plan = request.resolve(Preset::Lab)?;
     let text = |error: crate::lab::Error| error.to_string();
     let control = request.command == Command::Run && spec.shaped && request.control && !request.dry_run;
