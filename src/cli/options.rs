@@ -340,7 +340,7 @@ fn request(command: Command, plan: &PlanOptions, patch: Patch, common: CommonOpt
         control: false,
         place,
         settings,
-        output: Output { format, verbose, out, csv, quiet },
+        output: Output { format, verbose, out, csv, quiet, silent: false },
         checks: Checks::default(),
     })
 }

@@ -56,6 +56,8 @@ pub struct Output {
     pub csv: Option<PathBuf>,
     /// No progress and no notes.
     pub quiet: bool,
+    /// Nothing on stdout: results are only kept.
+    pub silent: bool,
 }
 
 /// What rank 0 decided.

@@ -15,4 +15,5 @@ mod study;
 pub(super) use here::run;
 pub(super) use in_lab::run_in_lab;
 pub use place::Place;
+pub(super) use scratch::Scratch;
 pub(super) use study::run_study;

@@ -3,6 +3,7 @@
 //! A [`Machine`] that came out of [`Machine::parse`] can be built: every limit that the simulator has was checked there,
 //! and the error names the key that breaks it.
 
+mod change;
 mod check;
 mod describe;
 mod spec;
