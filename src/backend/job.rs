@@ -75,7 +75,9 @@ fn by_itself(job: &Job, variants: &[Variant]) -> Result<(), String> {
         Job::Tailback(config) => &config.launcher,
         Job::Mpi(launcher) => launcher,
     };
-    Err(format!("--transport sim needs no launcher, for its ranks are coroutines of one process: start it without {launcher}"))
+    Err(format!(
+        "--transport sim needs no launcher, for its ranks are coroutines of one process: start it without {launcher}"
+    ))
 }
 
 /// Whether what was asked for is there, and meant for what was asked for.

@@ -208,7 +208,8 @@ mod tests {
     #[test]
     fn ranks_come_from_the_machine_unless_asked_for() {
         let machine = Machine::load("small").unwrap();
-        let shape = |ranks, per_node| Shape::of(&machine, ranks, per_node).map(|of| (of.ranks, of.per_node, of.nodes()));
+        let shape =
+            |ranks, per_node| Shape::of(&machine, ranks, per_node).map(|of| (of.ranks, of.per_node, of.nodes()));
         assert_eq!(shape(None, None), Ok((64, 1, 64)));
         assert_eq!(shape(None, Some(4)), Ok((256, 4, 64)));
         assert_eq!(shape(Some(10), Some(4)), Ok((10, 4, 3)));

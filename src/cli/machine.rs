@@ -47,7 +47,9 @@ fn list() -> Result<String, String> {
         let (nodes, ranks) = (machine.nodes.count, machine.nodes.count * machine.nodes.ranks_per_node);
         let _ = writeln!(out, "{name:<15} {nodes:>6} {ranks:>6}  {}", machine.about);
     }
-    Ok(out + "\nSimulate one with `tailback run --transport sim --machine NAME`; a file of your own goes in the same place.\n")
+    Ok(
+        out + "\nSimulate one with `tailback run --transport sim --machine NAME`; a file of your own goes in the same place.\n"
+    )
 }
 
 fn describe(machine: &Machine) -> String {

@@ -60,7 +60,9 @@ impl SimulateOptions {
             return Err("--out and --csv are for one result: --keep DIR keeps those of all alternatives".into());
         }
         if !request.checks.fail_if.is_empty() || request.checks.junit.is_some() || request.dry_run {
-            return Err("simulate compares and checks nothing: --fail-if, --junit and --dry-run are for `tailback run`".into());
+            return Err(
+                "simulate compares and checks nothing: --fail-if, --junit and --dry-run are for `tailback run`".into(),
+            );
         }
         let machines = alternatives(&machine, &self.what_if)?;
         commands::what_if(&request, &machines, self.keep)

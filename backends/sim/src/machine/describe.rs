@@ -35,10 +35,7 @@ impl Machine {
             ("flow control", format!("{:?}", switch.flow_control).to_lowercase()),
             ("routing", self.routing_words().into()),
             ("congestion control", self.control_words().into()),
-            (
-                "packets",
-                format!("{} and a header of {}", size(self.packet.payload), size(self.packet.header)),
-            ),
+            ("packets", format!("{} and a header of {}", size(self.packet.payload), size(self.packet.header))),
             (
                 "network ports",
                 format!(
@@ -87,7 +84,8 @@ impl Machine {
                 let up = tree.spines * tree.leaf_links;
                 let over = tree.ports_per_leaf as f64 / up as f64
                     * (tree.host.rate.bytes_per_second() / tree.up.rate.bytes_per_second());
-                let levels = if tree.pods > 1 { format!("three levels, {} pods of ", tree.pods) } else { "two levels, ".into() };
+                let levels =
+                    if tree.pods > 1 { format!("three levels, {} pods of ", tree.pods) } else { "two levels, ".into() };
                 format!(
                     "fat tree of {levels}{} leaves with {} nodes' ports and {up} links up each, {over:.2}:1",
                     tree.leaves, tree.ports_per_leaf
