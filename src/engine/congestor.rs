@@ -65,7 +65,7 @@ impl<G: Group> CongestorVisitor for CongestorRun<'_, G> {
         let ring = natural_ring(group.size(), group.rank());
         warm_up(&kernel, group, test.counts.warmup)?;
 
-        let mut recorder = Recorder::new::<K>(&kernel, test.kernel.info().direction);
+        let mut recorder = Recorder::new::<K>(&kernel, test.kernel.info().direction, control.samples(1));
         let longest = test.kernel.info().scaled(test.counts.iterations, group.size());
         let chunk = chunk(until.budget(), control.grain);
         let mut lockstep = Lockstep::new(Timing::Overlapped, chunk, longest.into(), group.now());

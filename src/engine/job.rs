@@ -9,6 +9,7 @@ use super::pace::{self, SharedClock};
 use crate::kernel::{CanaryVisitor, CongestorVisitor, Kernel, Ring, Shape};
 use crate::layout::{Layout, Neighbours, Role, natural_ring, random_rings};
 use crate::plan::{CanaryTest, Plan};
+use crate::stats::Samples;
 
 /// Hears of a phase's name and budget when it begins.
 pub type OnPhase = Arc<dyn Fn(&str, Nanos) + Send + Sync>;
@@ -41,6 +42,11 @@ pub const PLACEMENT: &str = ", placement ";
 impl Control {
     pub(super) fn interrupted(&self) -> bool {
         self.interrupt.load(Ordering::Relaxed)
+    }
+
+    /// Where samples go: in real time, into memory that is all there, so that none has to wait for it.
+    pub(super) fn samples(&self, batches: usize) -> Samples {
+        if self.grain < REAL_GRAIN { Samples::growing(batches) } else { Samples::new() }
     }
 
     /// A phase that is measured begins.
