@@ -70,6 +70,7 @@ pub fn gpcnet(text: &str) -> Result<ResultFile, ImportError> {
         system: system(ranks, nodes),
         runs: vec![run],
         lab: None,
+        machine: None,
         models: None,
         notes: vec!["GPCNeT prints no seed, placement, versions or samples: none of them is known".into()],
         interrupted: false,

@@ -21,7 +21,7 @@ fn help_texts() {
         "launch",
     ]
     .into_iter()
-    .chain(["lab", "lab run", "info", "schema", "secret"])
+    .chain(["lab", "lab run", "simulate", "machine", "machine check", "info", "schema", "secret"])
     {
         let name = if command.is_empty() { "tailback".to_owned() } else { command.replace(' ', "_") };
         insta::assert_snapshot!(name, succeed(&format!("{command} --help")).stdout);

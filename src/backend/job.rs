@@ -5,7 +5,7 @@ use std::path::Path;
 use tailback_tcp::JoinConfig;
 use tailback_tcp::bootstrap::variables;
 
-use super::{Backend, Settings, Variant, Work, libfabric, mpi, own, tcp, variants, verbs};
+use super::{Backend, Settings, Variant, Work, libfabric, mpi, own, sim, tcp, variants, verbs};
 
 enum Job {
     /// Tailback's own variables, or Slurm's.
@@ -38,6 +38,9 @@ pub fn in_job<W: Work>(request: &W, alone: impl FnOnce() -> Result<u8, String>) 
     let job = find_job()?;
     let default = if matches!(job, Job::Mpi(_)) { Backend::Mpi } else { Backend::Tcp };
     let variants = match variants(request.settings(), default) {
+        Ok(variants) if backends(&variants).any(|backend| backend == Backend::Sim) => {
+            by_itself(&job, &variants).and_then(|()| usable(request.settings(), &variants)).map(|()| variants)
+        }
         Ok(variants) if !matches!(job, Job::Mpi(_)) && backends(&variants).any(|backend| backend == Backend::Mpi) => {
             Err(needs_mpi_launcher())
         }
@@ -58,6 +61,24 @@ pub fn in_job<W: Work>(request: &W, alone: impl FnOnce() -> Result<u8, String>) 
     }
 }
 
+/// Whether a simulated network has this process to itself: its ranks are coroutines and know no others.
+fn by_itself(job: &Job, variants: &[Variant]) -> Result<(), String> {
+    if let Some(other) = backends(variants).find(|backend| *backend != Backend::Sim) {
+        return Err(format!(
+            "--transport sim has ranks of its own and cannot be run beside {other}: run each by itself and `tailback compare` \
+             the results"
+        ));
+    }
+    let launcher = match job {
+        Job::None | Job::Refused => return Ok(()),
+        Job::Tailback(config) => &config.launcher,
+        Job::Mpi(launcher) => launcher,
+    };
+    Err(format!(
+        "--transport sim needs no launcher, for its ranks are coroutines of one process: start it without {launcher}"
+    ))
+}
+
 /// Whether what was asked for is there, and meant for what was asked for.
 fn usable(settings: &Settings, variants: &[Variant]) -> Result<(), String> {
     let used = |backend: Backend| backends(variants).any(|used| used == backend);
@@ -70,6 +91,9 @@ fn usable(settings: &Settings, variants: &[Variant]) -> Result<(), String> {
     let classes: Vec<&String> = settings.role_classes.given().collect();
     if (settings.traffic_class.is_some() || !classes.is_empty()) && backends(variants).all(|of| !of.is_raw()) {
         return Err("traffic classes are for raw transports: MPI has settings of its own".into());
+    }
+    if settings.machine.is_some() && !used(Backend::Sim) {
+        return Err("--machine is for --transport sim".into());
     }
     backends(variants).try_for_each(|backend| {
         check(backend, settings)?;
@@ -100,6 +124,7 @@ fn check(backend: Backend, settings: &Settings) -> Result<(), String> {
         Backend::Mpi => Ok(()),
         Backend::Libfabric => libfabric::check(settings),
         Backend::Verbs => verbs::check(settings),
+        Backend::Sim => sim::check(settings),
     }
 }
 
@@ -114,6 +139,7 @@ pub fn available(libfabric: Option<&Path>) -> Vec<(&'static str, String)> {
         ("mpi", mpi::state()),
         ("libfabric", libfabric::state(libfabric)),
         ("verbs", verbs::state()),
+        ("sim", sim::state()),
     ]
 }
 

@@ -14,15 +14,18 @@ pub enum Backend {
     Libfabric,
     /// Queue pairs of InfiniBand or RoCE.
     Verbs,
+    /// A simulated network, on virtual time.
+    Sim,
 }
 
 impl Backend {
     /// All of them, with what each is.
-    pub const ALL: [(Backend, &'static str); 4] = [
+    pub const ALL: [(Backend, &'static str); 5] = [
         (Backend::Tcp, "Plain sockets"),
         (Backend::Mpi, "The MPI library this binary was built with"),
         (Backend::Libfabric, "Endpoints of a libfabric provider"),
         (Backend::Verbs, "Queue pairs of InfiniBand or RoCE"),
+        (Backend::Sim, "The simulated network of a --machine: ranks are part of this process, times are virtual"),
     ];
 
     /// As the user types it.
@@ -32,6 +35,7 @@ impl Backend {
             Backend::Mpi => "mpi",
             Backend::Libfabric => "libfabric",
             Backend::Verbs => "verbs",
+            Backend::Sim => "sim",
         }
     }
 
@@ -42,7 +46,7 @@ impl Backend {
 
     /// Whether it can run on the emulated cluster, whose network is made of the kernel's own interfaces.
     pub fn fits_lab(self) -> bool {
-        self != Backend::Verbs
+        !matches!(self, Backend::Verbs | Backend::Sim)
     }
 
     /// Whether the emulated cluster can tell its packets apart by their traffic class.

@@ -8,6 +8,7 @@ mod open;
 mod own;
 mod pair;
 mod settings;
+mod sim;
 mod tcp;
 mod variant;
 
@@ -30,6 +31,8 @@ mod verbs;
 
 pub use job::{available, in_job, job_seen, speaks_for_all};
 pub use kind::Backend;
-pub use network::{Networks, Pair, PairVisitor, Visitor, Work, give_up};
+pub use network::{Networks, Pair, PairVisitor, Place, Simulated, Visitor, Work, give_up};
 pub use settings::{CongestorNetworks, FabricSettings, RoleClasses, Settings, VerbsSettings};
+pub use sim::{Shape, simulate};
+pub use tailback_sim::begin_phase;
 pub use variant::{Network, Variant, variants};

@@ -53,14 +53,14 @@ impl Networks for MpiNetworks<'_> {
         &self.variants
     }
 
-    fn open<V: Visitor>(&mut self, network: Network, visitor: V) -> TransportResult<V::Output> {
+    fn open<V: Visitor + Clone>(&mut self, network: Network, visitor: V) -> TransportResult<V::Output> {
         if network.backend == Backend::Mpi {
             return Ok(visitor.visit(&mut self.bootstrap, &mut self.transport));
         }
         open_raw(network, self.settings, &mut self.bootstrap, &self.secret, visitor)
     }
 
-    fn open_pair<V: PairVisitor>(
+    fn open_pair<V: PairVisitor + Clone>(
         &mut self,
         variant: Variant,
         class: Option<&str>,

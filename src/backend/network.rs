@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use tailback_sim::machine::Machine;
+use tailback_sim::net::PhaseCounters;
 use tailback_transport::{Bootstrap, Error, Monitor, Result, Transport};
 
 use super::{Network, Settings, Variant};
@@ -35,21 +37,68 @@ pub trait Networks {
     /// What the runs go over, in order. At least one.
     fn variants(&self) -> &[Variant];
 
+    /// Where every rank is. Collective over the job.
+    fn places(&mut self) -> Result<Vec<Place>> {
+        let bootstrap = self.bootstrap();
+        let group = std::env::var("TAILBACK_GROUP").unwrap_or_default();
+        let hosts = bootstrap.allgather(bootstrap.host().to_owned().as_bytes())?;
+        let groups = bootstrap.allgather(group.as_bytes())?;
+        let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
+        Ok(hosts.iter().zip(&groups).map(|(host, group)| Place { host: text(host), group: text(group) }).collect())
+    }
+
+    /// What was simulated since this was asked last; nothing where the network is real.
+    fn simulated(&mut self) -> Option<Simulated> {
+        None
+    }
+
     /// Opens a network, hands it to `visitor`, and closes it. Collective over the job.
-    fn open<V: Visitor>(&mut self, network: Network, visitor: V) -> Result<V::Output>;
+    fn open<V: Visitor + Clone>(&mut self, network: Network, visitor: V) -> Result<V::Output>;
 
     /// The same with the networks of canaries and congestors, which are one where the variant does not say otherwise.
     /// `class` is this rank's traffic class, if its role has one.
-    fn open_pair<V: PairVisitor>(&mut self, variant: Variant, class: Option<&str>, visitor: V) -> Result<V::Output>;
+    fn open_pair<V: PairVisitor + Clone>(
+        &mut self,
+        variant: Variant,
+        class: Option<&str>,
+        visitor: V,
+    ) -> Result<V::Output>;
 }
 
-/// What is done with an open network.
+/// Where a rank is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Ranks with equal hosts share a node.
+    pub host: String,
+    /// The switch, rack or other group of the topology, as far as that is known.
+    pub group: String,
+}
+
+/// What was simulated for a while.
+#[derive(Debug)]
+pub struct Simulated {
+    /// What was simulated.
+    pub machine: Arc<Machine>,
+    /// What its ports did, phase by phase.
+    pub phases: Vec<PhaseCounters>,
+    /// Virtual time that went by, in picoseconds.
+    pub elapsed_ps: u64,
+    /// Packets over links.
+    pub hops: u64,
+}
+
+/// What is done with an open network. Where ranks share a process, each has a clone.
 pub trait Visitor {
     /// What it leaves.
     type Output;
 
     /// Does it.
     fn visit<B: Bootstrap, T: Transport>(self, bootstrap: &mut B, transport: &mut T) -> Self::Output;
+
+    /// The error in what a rank leaves, if there is one: where ranks share a process, it ends the others.
+    fn error(_: &Self::Output) -> Option<&Error> {
+        None
+    }
 }
 
 /// The canaries' network and the congestors', which may be the same.
@@ -73,6 +122,11 @@ pub trait PairVisitor {
 
     /// Does it.
     fn visit<B: Bootstrap, P: Pair>(self, bootstrap: &mut B, networks: &mut P) -> Self::Output;
+
+    /// See [`Visitor::error`].
+    fn error(_: &Self::Output) -> Option<&Error> {
+        None
+    }
 }
 
 /// Ends the job because of an error on this rank.

@@ -46,11 +46,11 @@ impl Networks for OwnNetworks<'_> {
         &self.variants
     }
 
-    fn open<V: Visitor>(&mut self, network: Network, visitor: V) -> TransportResult<V::Output> {
+    fn open<V: Visitor + Clone>(&mut self, network: Network, visitor: V) -> TransportResult<V::Output> {
         open_raw(network, self.settings, &mut self.bootstrap, &self.secret, visitor)
     }
 
-    fn open_pair<V: PairVisitor>(
+    fn open_pair<V: PairVisitor + Clone>(
         &mut self,
         variant: Variant,
         class: Option<&str>,

@@ -1,7 +1,7 @@
 //! Opens what canaries and congestors use: one network for both, or one for each.
 
 use tailback_tcp::Secret;
-use tailback_transport::{Bootstrap, Result, Transport};
+use tailback_transport::{Bootstrap, Error, Result, Transport};
 
 use super::open::open_raw;
 use super::{Network, Pair, PairVisitor, Settings, Visitor};
@@ -39,6 +39,7 @@ impl<T: Transport, K: Transport> Pair for Two<'_, T, K> {
 }
 
 /// With the only network, does what was to be done with a pair.
+#[derive(Clone)]
 pub(super) struct Alone<V>(pub V);
 
 impl<V: PairVisitor> Visitor for Alone<V> {
@@ -46,6 +47,10 @@ impl<V: PairVisitor> Visitor for Alone<V> {
 
     fn visit<B: Bootstrap, T: Transport>(self, bootstrap: &mut B, transport: &mut T) -> V::Output {
         self.0.visit(bootstrap, &mut One(transport))
+    }
+
+    fn error(output: &V::Output) -> Option<&Error> {
+        V::error(output)
     }
 }
 

@@ -3,8 +3,10 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use tailback_sim::machine::Machine;
 use tailback_tcp::WaitMode;
 use tailback_transport::Protocol;
 
@@ -37,6 +39,8 @@ pub struct Settings {
     pub traffic_class: Option<String>,
     /// Classes by role, before that of all.
     pub role_classes: RoleClasses,
+    /// The machine to simulate.
+    pub machine: Option<Arc<Machine>>,
     /// End the job when a rank makes no progress for this long.
     pub stall_limit: Option<Duration>,
 }

@@ -7,10 +7,12 @@ mod compare;
 mod import;
 mod info;
 mod launch;
+mod machine;
 mod models;
 mod options;
 mod report;
 mod show;
+mod simulate;
 mod transport;
 
 use clap::{Parser, Subcommand};
@@ -66,6 +68,11 @@ enum Command {
     /// An emulated cluster on this machine
     #[command(subcommand)]
     Lab(Lab),
+    /// What if the network were another: the load test on a simulated machine and on alternatives to it, side by side
+    Simulate(Box<simulate::SimulateOptions>),
+    /// Machines to simulate, for --transport sim
+    #[command(subcommand)]
+    Machine(machine::MachineCommand),
     /// Show what this machine and this binary can do
     Info(LibfabricPath),
     /// Print the JSON schema of result files
@@ -108,6 +115,8 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
             start_with(options.run.request(), |request| commands::start_in_lab(request, &options.lab))
         }
         Command::Lab(Lab::Other(command)) => lab::execute(command).map_err(|error| error.to_string()),
+        Command::Simulate(options) => options.execute(),
+        Command::Machine(command) => command.execute(),
         Command::Info(library) => print(&info::text(library.libfabric_path.as_deref())),
         Command::Schema => print(&format!("{:#}\n", result::schema())),
         Command::Secret => print(&format!("{}\n", tailback_tcp::Secret::random().map_err(|e| e.to_string())?.to_hex())),

@@ -13,7 +13,7 @@ use crate::output;
 /// What all studies take.
 #[derive(Clone, Debug, Args)]
 pub struct StudyOptions {
-    /// Treat every N consecutive ranks as a node, whatever hosts they are on
+    /// Treat every N consecutive ranks as a node, whatever hosts they are on; with sim, put N on each node of the machine
     #[arg(long, value_name = "N")]
     ranks_per_node: Option<usize>,
 

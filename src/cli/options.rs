@@ -80,7 +80,7 @@ fn no_budget(budget: Arg) -> Arg {
 #[command(next_help_heading = "Plan")]
 #[allow(missing_docs)]
 pub struct PlanOptions {
-    /// The plan to start from [default: gpcnet under a launcher, quick alone]
+    /// The plan to start from [default: gpcnet under a launcher, quick alone, sim over a simulated network]
     #[arg(long, value_enum)]
     pub preset: Option<Preset>,
 
@@ -89,7 +89,7 @@ pub struct PlanOptions {
     pub plan: Option<PathBuf>,
 
     /// Wall time that each test may take, over all placements, e.g. 10s or 500ms [default: 10s in gpcnet, 2s in quick,
-    /// 5s in lab]
+    /// 5s in lab; in sim, of virtual time, what a node's link takes for 128 MiB]
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub budget: Option<Duration>,
 
@@ -102,7 +102,7 @@ pub struct PlanOptions {
     #[arg(long, value_name = "KERNEL.SETTING=VALUE")]
     pub set: Vec<Set>,
 
-    /// Treat every N consecutive ranks as a node, whatever hosts they are on
+    /// Treat every N consecutive ranks as a node, whatever hosts they are on; with sim, put N on each node of the machine
     #[arg(long, value_name = "N")]
     pub ranks_per_node: Option<usize>,
 
@@ -343,6 +343,9 @@ impl CongestOptions {
     pub fn request(self) -> Result<Request, String> {
         let patch = Patch { congestors: self.congestors.mix()?, ..Patch::default() };
         let request = request(Command::Congest, &self.plan, patch, self.common)?;
+        if request.settings.machine.is_some() && self.duration.is_none() {
+            return Err("congest over a simulated network needs --duration: nobody else is on it".into());
+        }
         Ok(Request { duration: self.duration.unwrap_or(ENDLESS), ..request })
     }
 }
@@ -363,7 +366,7 @@ fn request(command: Command, plan: &PlanOptions, patch: Patch, common: CommonOpt
         control: ControlWish::No,
         place,
         settings,
-        output: Output { format, verbose, out, csv, quiet },
+        output: Output { format, verbose, out, csv, quiet, silent: false },
         checks: Checks::default(),
     })
 }

@@ -3,10 +3,12 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use tailback_sim::machine::Machine;
 use tailback_tcp::WaitMode;
 use tailback_transport::Protocol;
 
@@ -19,7 +21,8 @@ use crate::plan::units;
 #[command(next_help_heading = "Transport")]
 #[allow(missing_docs)]
 pub struct TransportOptions {
-    /// Without a launcher: how many ranks to start on this machine [default: one per host of the lab, else 10]
+    /// Without a launcher: how many ranks to start on this machine [default: one per host of the lab, else 10; with sim
+    /// what the --machine has]
     #[arg(short = 'n', long, value_name = "N")]
     pub ranks: Option<usize>,
 
@@ -69,6 +72,10 @@ pub struct TransportOptions {
 
     #[command(flatten)]
     pub verbs: VerbsOptions,
+
+    /// With sim: the machine to simulate, a shipped one (see `tailback machine list`) or a TOML file
+    #[arg(long, value_name = "NAME_OR_FILE", value_parser = machine)]
+    pub machine: Option<Arc<Machine>>,
 
     /// End the job when a rank makes no progress for this long [default: 60s plus four budgets; none for congest]
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
@@ -149,6 +156,7 @@ impl TransportOptions {
             verbs: VerbsSettings { device, port, gid_index, service_level },
             traffic_class,
             role_classes: RoleClasses::default(),
+            machine: self.machine,
             stall_limit: self.stall_limit,
         };
         (place, settings)
@@ -188,6 +196,11 @@ pub(super) fn congestor_networks(words: &[CongestorTransport]) -> Result<Congest
             words.iter().map(backend).collect::<Result<_, _>>().map(CongestorNetworks::Over)
         }
     }
+}
+
+/// A shipped machine, or a file's.
+fn machine(name_or_file: &str) -> Result<Arc<Machine>, String> {
+    Machine::load(name_or_file).map(Arc::new).map_err(|error| error.to_string())
 }
 
 /// Backends by name, with a line on each in the long help.

@@ -2,11 +2,13 @@
 
 use std::fmt::Write as _;
 
+use tailback_sim::machine::Machine;
+
 use super::prepare::Session;
 use super::request::Decision;
 use crate::backend::Variant;
 use crate::output::placement_lines;
-use crate::plan::Counts;
+use crate::plan::{Counts, Preset};
 use crate::result::{self, Command};
 
 /// Joining, connecting and collecting, for a job of laptop size.
@@ -14,7 +16,7 @@ const OVERHEAD_S: f64 = 2.0;
 /// Connecting anew for a placement.
 const PLACEMENT_S: f64 = 0.2;
 
-pub(super) fn render(session: &Session, variants: &[Variant]) -> String {
+pub(super) fn render(session: &Session, variants: &[Variant], machine: Option<&Machine>) -> String {
     let decision = &session.decision;
     let plan = &decision.plan;
     let layout = &session.layout(0).expect("it was possible a moment ago");
@@ -31,6 +33,9 @@ pub(super) fn render(session: &Session, variants: &[Variant]) -> String {
         layout.nodes().len(),
         session.seed
     );
+    if let Some(machine) = machine {
+        let _ = writeln!(out, "Simulated on the machine {}: {}; all times are virtual", machine.name, machine.about);
+    }
     if decision.command == Command::Run {
         let blocks = if plan.blocks > 1 { format!(" in {} blocks a state", plan.blocks) } else { String::new() };
         let more = plan.precision.map(|of| format!(", more until +-{:.0}%", 100.0 * of)).unwrap_or_default();
@@ -67,7 +72,16 @@ pub(super) fn render(session: &Session, variants: &[Variant]) -> String {
     for note in &layout.notes {
         let _ = writeln!(out, "  note: {note}");
     }
-    let _ = writeln!(out, "\nExpected duration: at most {:.0} s", duration(decision, variants.len()));
+    match machine {
+        None => {
+            let seconds = variants.len() as f64 * (OVERHEAD_S + measured(decision, PLACEMENT_S));
+            let _ = writeln!(out, "\nExpected duration: at most {seconds:.0} s");
+        }
+        Some(_) => {
+            let ms = 1e3 * variants.len() as f64 * measured(decision, 0.0);
+            let _ = writeln!(out, "\nExpected: about {ms:.1} ms of virtual time");
+        }
+    }
     out
 }
 
@@ -80,23 +94,24 @@ fn counts(out: &mut String, title: &str, counts: &Counts) {
     );
 }
 
-fn duration(decision: &Decision, runs: usize) -> f64 {
+/// Seconds of one run; making a placement takes `placement_s`.
+fn measured(decision: &Decision, placement_s: f64) -> f64 {
     let plan = &decision.plan;
     let canaries = plan.canaries.len() as f64;
     let alone = if plan.congestors_alone { plan.congestors.len() as f64 } else { 0.0 };
-    let run = match decision.command {
+    match decision.command {
         Command::Run if plan.blocks > 1 => {
             let block = plan.block_s();
             // Load comes up once a stretch and may be slow to, canaries take their time to be back after it.
-            let (rise, fall) = (5.0 * (block / 4.0).clamp(0.02, 0.1), block / 2.0);
+            let shortest = if plan.preset == Preset::Sim { 0.0 } else { 0.02 };
+            let (rise, fall) = (5.0 * (block / 4.0).clamp(shortest, 0.1), block / 2.0);
             let (blocks, stretches) = (f64::from(plan.blocks), f64::from(plan.blocks / 2 + 1));
             let measured = blocks * canaries * 2.0 * block + stretches * (rise + canaries * fall);
-            f64::from(plan.placements) * (measured + block * alone + PLACEMENT_S)
+            f64::from(plan.placements) * (measured + block * alone + placement_s)
         }
         Command::Run => plan.budget_s * (2.0 * canaries) + f64::from(plan.placements) * alone * plan.block_s(),
         Command::Network => plan.budget_s * canaries,
         Command::Congest => decision.duration_s,
         Command::Maxrate | Command::Contention | Command::Beff => 0.0,
-    };
-    runs as f64 * (OVERHEAD_S + run)
+    }
 }

@@ -37,7 +37,11 @@ impl Work for Request {
         match Session::prepare(self, networks) {
             Ok(Prepared::Ready(session)) if session.decision.dry_run => {
                 if root {
-                    let _ = output::print(&dry_run::render(&session, networks.variants()));
+                    let _ = output::print(&dry_run::render(
+                        &session,
+                        networks.variants(),
+                        self.settings.machine.as_deref(),
+                    ));
                 }
                 0
             }

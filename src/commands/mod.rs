@@ -19,6 +19,7 @@ mod show;
 mod start;
 mod studies;
 mod study;
+mod what_if;
 
 pub use checks::Checks;
 pub use local::Place;
@@ -26,3 +27,4 @@ pub use request::{ControlWish, Output, Request};
 pub use start::{start, start_in_lab, start_study};
 pub use studies::{ContentionStudy, Study};
 pub use study::StudyRequest;
+pub use what_if::what_if;

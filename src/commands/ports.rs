@@ -54,7 +54,8 @@ mod tests {
     use super::*;
 
     fn reading(bytes: u64) -> lab::Result<Vec<PortCounters>> {
-        let port = PortCounters { from: "h0".into(), to: "leaf0".into(), bytes, packets: 0, queue: None };
+        let port =
+            PortCounters { from: "h0".into(), to: "leaf0".into(), bytes, packets: 0, queue: None, simulated: None };
         Ok(vec![port])
     }
 

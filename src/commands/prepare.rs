@@ -4,10 +4,9 @@ use tailback_transport::{Bootstrap, Capabilities, Rank, Result as TransportResul
 
 use super::Request;
 use super::request::Decision;
-use crate::backend::{Networks, Pair, PairVisitor};
+use crate::backend::{Networks, Pair, PairVisitor, Place};
 use crate::kernel::Info;
 use crate::layout::{Layout, LayoutError, Nodes, Placement};
-use crate::plan::Plan;
 use crate::result::Command;
 
 /// Everything that is known before the first message is measured.
@@ -32,10 +31,11 @@ impl Session {
         let mine = if root { serde_json::to_vec(&request.decide()).expect("plain data") } else { Vec::new() };
         let told = bootstrap.broadcast(mine)?;
         let decision: Result<Decision, String> = serde_json::from_slice(&told).expect("rank 0 sent a decision");
-        let hosts = bootstrap.allgather(bootstrap.host().to_owned().as_bytes())?;
-        let groups = bootstrap.allgather(group_here().as_bytes())?;
+        let places = networks.places()?;
         let prepared = decision.and_then(|decision| {
-            let nodes = grouped(nodes(&decision.plan, &hosts), &decision, &groups)?;
+            // The nodes of a machine are its own, however many ranks were asked for on each.
+            let per_node = decision.plan.ranks_per_node.filter(|_| request.settings.machine.is_none());
+            let nodes = grouped(nodes(per_node, &places), &decision, &places)?;
             let session = Session { seed: decision.seed.unwrap_or_else(|| nodes.seed()), decision, nodes };
             session.layout(0).map_err(|error| error.to_string())?;
             Ok(session)
@@ -63,6 +63,7 @@ impl Session {
 }
 
 /// Asks the canaries' network and the congestors' what they can do.
+#[derive(Clone)]
 struct AskCapabilities;
 
 impl PairVisitor for AskCapabilities {
@@ -73,22 +74,17 @@ impl PairVisitor for AskCapabilities {
     }
 }
 
-fn nodes(plan: &Plan, hosts: &[Vec<u8>]) -> Nodes {
-    match plan.ranks_per_node {
-        Some(per_node) => Nodes::virtual_nodes(hosts.len(), per_node),
-        None => Nodes::from_hosts(&hosts.iter().map(|host| String::from_utf8_lossy(host)).collect::<Vec<_>>()),
+fn nodes(per_node: Option<usize>, places: &[Place]) -> Nodes {
+    match per_node {
+        Some(per_node) => Nodes::virtual_nodes(places.len(), per_node),
+        None => Nodes::from_hosts(&places.iter().map(|place| place.host.as_str()).collect::<Vec<_>>()),
     }
 }
 
-/// What is known of the topology where this rank runs.
-fn group_here() -> String {
-    std::env::var("TAILBACK_GROUP").unwrap_or_default()
-}
-
 /// The nodes with the groups that a file names, or else their environment does.
-fn grouped(nodes: Nodes, decision: &Decision, told: &[Vec<u8>]) -> Result<Nodes, String> {
+fn grouped(nodes: Nodes, decision: &Decision, places: &[Place]) -> Result<Nodes, String> {
     let Some(named) = &decision.groups else {
-        let told: Vec<String> = told.iter().map(|group| String::from_utf8_lossy(group).into_owned()).collect();
+        let told: Vec<&str> = places.iter().map(|place| place.group.as_str()).collect();
         return Ok(nodes.with_groups(&told));
     };
     let mut of_ranks = vec![String::new(); nodes.rank_count()];

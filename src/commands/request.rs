@@ -71,6 +71,8 @@ pub struct Output {
     pub csv: Option<PathBuf>,
     /// No progress and no notes.
     pub quiet: bool,
+    /// Nothing on stdout: results are only kept.
+    pub silent: bool,
 }
 
 /// What rank 0 decided.
@@ -97,6 +99,9 @@ impl Request {
             patches.push(Patch { placements: Some(1), blocks: Some(1), ..Patch::default() });
         }
         let plan = Plan::resolve(preset, &patches).map_err(|error| error.to_string())?;
+        if plan.preset == Preset::Sim && self.settings.machine.is_none() {
+            return Err("--preset sim is for --transport sim: real networks need real time".into());
+        }
         self.check_thresholds(&plan)?;
         for path in self.files() {
             result::check_writable(path).map_err(|error| error.to_string())?;

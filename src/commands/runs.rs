@@ -15,11 +15,13 @@ use super::prepare::Session;
 use super::request::Decision;
 use super::show::{handed_over, show};
 use super::{Request, interrupt};
-use crate::backend::{Network, Networks, Pair, PairVisitor, Variant, give_up};
-use crate::engine::{self, Control, Job, Measured, OnPhase};
+use crate::backend::{self, Network, Networks, Pair, PairVisitor, Variant, give_up};
+use crate::engine::{self, Control, Job, Measured, OnPhase, REAL_GRAIN, VIRTUAL_GRAIN};
 use crate::layout::{Layout, Role};
 use crate::output::Progress;
-use crate::result::{self, Build, Command, Headline, HostFacts, ResultFile, RunBuilder, System, TransportFacts};
+use crate::result::{
+    self, Build, Command, Headline, HostFacts, MachineRecord, ResultFile, RunBuilder, System, TransportFacts,
+};
 
 /// The runs so far.
 pub(super) struct Runs<'a> {
@@ -36,6 +38,8 @@ pub(super) struct Runs<'a> {
     variants: Vec<Variant>,
     /// One for each variant that has measured anything, in their order; on rank 0.
     builders: Vec<(Variant, RunBuilder<'a>)>,
+    /// The machine that is simulated, if one is.
+    machine: Option<MachineRecord>,
     interrupted: bool,
 }
 
@@ -54,6 +58,7 @@ impl<'a> Runs<'a> {
             notes: Vec::new(),
             variants: Vec::new(),
             builders: Vec::new(),
+            machine: None,
             interrupted: false,
         }
     }
@@ -114,6 +119,7 @@ impl<'a> Runs<'a> {
             let outcome = networks.open_pair(variant, class, measure).and_then(|measured| measured)?;
             self.interrupted = outcome.interrupted;
             if let Some(system) = system {
+                self.simulated(networks);
                 self.add(variant, index, layout, outcome);
                 if !self.interrupted {
                     self.keep(system);
@@ -124,6 +130,13 @@ impl<'a> Runs<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Takes note of what was simulated for a run, if it was.
+    fn simulated<N: Networks>(&mut self, networks: &mut N) {
+        if let Some(simulated) = networks.simulated() {
+            self.machine.get_or_insert_with(|| MachineRecord::of(&simulated.machine)).add(simulated);
+        }
     }
 
     /// The traffic class of a role's packets, if it has one of its own.
@@ -159,7 +172,8 @@ impl<'a> Runs<'a> {
         let (monitor, interrupt) = (Arc::clone(self.monitor), interrupt::flag());
         let of = self.session.placements().max(index + 1);
         let placement = (of > 1).then_some((index + 1, of));
-        let control = Control { monitor, interrupt, on_phase: Arc::clone(&self.on_phase), over, placement };
+        let grain = if self.request.settings.machine.is_some() { VIRTUAL_GRAIN } else { REAL_GRAIN };
+        let control = Control { monitor, interrupt, on_phase: Arc::clone(&self.on_phase), over, placement, grain };
         let seed = self.session.placement(index).own_seed();
         Measure { decision: &self.session.decision, layout, seed, control }
     }
@@ -258,6 +272,7 @@ impl<'a> Runs<'a> {
             system,
             runs: self.builders.iter().map(|(_, builder)| builder.finish()).collect(),
             lab: None,
+            machine: self.machine.clone().map(MachineRecord::within_limits),
             models: None,
             notes: self.notes.clone(),
             interrupted: self.interrupted,
@@ -297,6 +312,7 @@ fn overloaded(file: &ResultFile) -> Vec<String> {
 }
 
 /// The plan over one network.
+#[derive(Clone)]
 struct Measure<'a> {
     decision: &'a Decision,
     layout: &'a Layout,
@@ -331,6 +347,10 @@ impl PairVisitor for Measure<'_> {
         job.finish()?;
         Ok(Outcome { description, congestors, phases, interrupted })
     }
+
+    fn error(output: &Self::Output) -> Option<&Error> {
+        output.as_ref().err()
+    }
 }
 
 /// Who hears of phases on rank 0: whoever looks at the network around it; and the process that started the ranks, if it wants
@@ -346,9 +366,11 @@ fn phase_observer(request: &Request, root: bool, around: &Arc<Around>) -> OnPhas
             listener.tell(name, budget);
         });
     }
-    let progress = Progress::new(!request.quiet());
+    let progress = Progress::new(!request.quiet()).of_virtual_time(request.settings.machine.is_some());
     Arc::new(move |name, budget| {
         around.begin(name);
+        // Where nothing is simulated nobody counts.
+        backend::begin_phase(name);
         progress.phase(name, budget);
     })
 }

@@ -27,7 +27,7 @@ pub fn show(request: &Request, file: &ResultFile) -> u8 {
         };
     }
     let wanted = &request.output;
-    let printed = output::print(&wanted.format.render(file, wanted.verbose));
+    let printed = if wanted.silent { Ok(0) } else { output::print(&wanted.format.render(file, wanted.verbose)) };
     let kept =
         wanted.out.as_deref().map_or(Ok(()), |path| result::write(path, file).map_err(|error| error.to_string()));
     let csv = wanted.csv.as_deref().map_or(Ok(()), |path| {

@@ -20,7 +20,7 @@ use crate::layout::Nodes;
 use crate::models::{Control, contention};
 use crate::output;
 use crate::plan::Preset;
-use crate::result::{self, Build, HostFacts, ResultFile, Run, System, TransportFacts};
+use crate::result::{self, Build, HostFacts, MachineRecord, ResultFile, Run, System, TransportFacts};
 
 /// What the user asked for.
 #[derive(Clone, Debug)]
@@ -89,6 +89,7 @@ impl Work for StudyRequest {
 }
 
 /// The study over an open network.
+#[derive(Clone)]
 struct Measure<'a> {
     request: &'a StudyRequest,
     threshold: Option<Bytes>,
@@ -100,6 +101,10 @@ impl Visitor for Measure<'_> {
 
     fn visit<B: Bootstrap, T: Transport>(self, bootstrap: &mut B, transport: &mut T) -> Self::Output {
         self.request.measure(bootstrap, transport, self.threshold, self.monitor)
+    }
+
+    fn error(output: &Self::Output) -> Option<&Error> {
+        output.as_ref().err()
     }
 }
 
@@ -199,6 +204,7 @@ impl StudyRequest {
             },
             runs: vec![run],
             lab: None,
+            machine: self.settings.machine.as_deref().map(MachineRecord::of),
             models: Some(models),
             interrupted: note.is_some(),
             notes: note.into_iter().collect(),

@@ -7,7 +7,7 @@ use crate::engine::Phase;
 use crate::lab::LabSpec;
 use crate::models::beff::Beff;
 use crate::models::maxrate;
-use crate::result::ContentionResult;
+use crate::result::{ContentionResult, MachineRecord, ResultFile};
 
 /// Something that is not the same on two sides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -46,6 +46,8 @@ pub fn differences(first: &Side<'_>, other: &Side<'_>) -> Vec<Difference> {
         }
     };
     unlike(true, "command", a.command.word().into(), b.command.word().into());
+    let network = |file: &ResultFile| file.machine.as_ref().map_or_else(|| "measured".into(), MachineRecord::title);
+    unlike(false, "network", network(a), network(b));
     unlike(true, "ranks", a.system.ranks.to_string(), b.system.ranks.to_string());
     unlike(true, "nodes", a.system.nodes.len().to_string(), b.system.nodes.len().to_string());
     unlike(true, "canary fraction", mine.canary_fraction.to_string(), theirs.canary_fraction.to_string());

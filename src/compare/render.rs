@@ -10,6 +10,12 @@ pub fn render(comparison: &Comparison) -> String {
     let mut out = String::new();
     let (first, rest) = comparison.sides.split_first().expect("a comparison has sides");
     let _ = writeln!(out, "Compared with {first} (ratios: times worse than it; less than 1 is better)\n");
+    for side in &comparison.simulated {
+        let _ = writeln!(out, "SIMULATED: {side}");
+    }
+    if !comparison.simulated.is_empty() {
+        out.push('\n');
+    }
     for difference in &comparison.differences {
         let word = if difference.fatal { "NOT COMPARABLE" } else { "note" };
         let _ = writeln!(out, "{word}: {}: {}", difference.side, difference.what);

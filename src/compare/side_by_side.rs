@@ -25,6 +25,9 @@ pub const SHOWN: [Statistic; 3] = [Statistic::HEADLINE, Statistic::Avg, Statisti
 pub struct Comparison {
     /// The sides' names, the first being what the others are compared with.
     pub sides: Vec<String>,
+    /// What was simulated rather than measured, a line for each such side.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub simulated: Vec<String>,
     /// What makes the sides less than comparable.
     pub differences: Vec<Difference>,
     /// The test behind the verdicts.
@@ -74,12 +77,28 @@ pub fn compare(sides: &[Side<'_>], statistics: &[Statistic]) -> Comparison {
     correct(&mut rows, false);
     let differences: Vec<Difference> = rest.iter().flat_map(|side| differences(first, side)).collect();
     // Blame needs like jobs: where plans or ranks differ, a remainder would be anybody's.
-    let alike = differences.iter().all(|of| !of.fatal);
+    let machine = |side: &Side<'_>| side.file.machine.as_ref().map(|machine| machine.file.clone());
+    let alike = differences.iter().all(|of| !of.fatal) && rest.iter().all(|side| machine(side) == machine(first));
     let attribution = alike.then(|| attribute(sides)).flatten();
     let protocols = if alike { protocols::findings(sides) } else { Vec::new() };
     let names = sides.iter().map(|side| side.label.clone()).collect();
     let figures: Vec<_> = sides.iter().map(|side| figures::of_study(side.file)).collect();
-    Comparison { sides: names, differences, test: TEST, rows, figures: figures::rows(&figures), attribution, protocols }
+    Comparison {
+        sides: names,
+        simulated: sides.iter().filter_map(|side| simulated(&side.label, side.file)).collect(),
+        differences,
+        test: TEST,
+        rows,
+        figures: figures::rows(&figures),
+        attribution,
+        protocols,
+    }
+}
+
+/// What is said of a side whose network is a model.
+fn simulated(label: &str, file: &ResultFile) -> Option<String> {
+    let machine = file.machine.as_ref()?;
+    Some(format!("{label}: {} ({})", machine.title(), machine.about))
 }
 
 /// Adjusts the p-values of a family and judges by them.
@@ -103,6 +122,7 @@ pub fn compare_congestors(file: &ResultFile) -> Option<Comparison> {
     let figures: Vec<_> = kinds.iter().map(|&kernel| congestors::figures(file, kernel)).collect();
     (kinds.len() > 1).then(|| Comparison {
         sides: kinds.iter().map(|kernel| kernel.info().key.to_owned()).collect(),
+        simulated: simulated("all of them", file).into_iter().collect(),
         differences: Vec::new(),
         test: FIGURES_TEST,
         rows: Vec::new(),

@@ -67,7 +67,13 @@ pub fn run_label(run: &Run) -> String {
 
 /// The files' names without folder and end; a number tells those of the same name apart.
 pub fn file_names(files: &[(PathBuf, ResultFile)]) -> Vec<String> {
-    distinct(files.iter().map(|(path, _)| name(path)).collect())
+    distinct(files.iter().map(|(path, file)| file_name(path, file)).collect())
+}
+
+/// A name that says of a simulated network that it is one.
+fn file_name(path: &Path, file: &ResultFile) -> String {
+    let name = name(path);
+    if file.machine.is_some() && !name.contains("simulated") { format!("{name} (simulated)") } else { name }
 }
 
 fn distinct(mut names: Vec<String>) -> Vec<String> {

@@ -8,7 +8,7 @@ use super::pace::{Kept, Schedule};
 use crate::kernel::{CanaryVisitor, Kernel};
 use crate::layout::Neighbours;
 use crate::plan::CanaryTest;
-use crate::stats::{Direction, Samples};
+use crate::stats::{Direction, MAX_BATCHES, Samples};
 
 /// A test is cut into about this many chunks, so that its end is this exact a fraction of its budget.
 const CHUNKS: u64 = 40;
@@ -58,7 +58,8 @@ impl<G: Group> CanaryVisitor for CanaryRun<'_, G> {
         let group = &mut self.team.group;
         let kernel = K::new(self.test.counts.shape(), group.size(), group.rank());
         kernel.fill(group)?;
-        let recorder = Recorder::new::<K>(&kernel, self.test.kernel.info().direction);
+        let recorder =
+            Recorder::new::<K>(&kernel, self.test.kernel.info().direction, self.control.samples(MAX_BATCHES));
         TimedLoop::new(self, kernel, recorder).run()
     }
 }
@@ -262,12 +263,12 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    pub(super) fn new<K: Kernel>(kernel: &K, direction: Direction) -> Self {
+    pub(super) fn new<K: Kernel>(kernel: &K, direction: Direction, samples: Samples) -> Self {
         let scale = match direction {
             Direction::Latency => Some(1.0 / K::PARTS as f64),
             Direction::Bandwidth => (kernel.payload() > 0).then(|| MIB / kernel.payload() as f64),
         };
-        Recorder { samples: Samples::new(), direction, scale, pass_ns: 0, pass_iterations: 0 }
+        Recorder { samples, direction, scale, pass_ns: 0, pass_iterations: 0 }
     }
 
     #[inline]

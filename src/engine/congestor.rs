@@ -5,15 +5,12 @@ use tailback_transport::{Group, Nanos, Proposal, Result};
 use super::Slices;
 use super::canary::Recorder;
 use super::collect::{EncodedTally, Load, Tally};
-use super::job::{Control, Team};
+use super::job::{Control, REAL_GRAIN, Team};
 use super::lockstep::{Ballot, Lockstep, Next, Timing};
 use crate::kernel::{CongestorVisitor, Kernel};
 use crate::layout::natural_ring;
 use crate::plan::CongestorTest;
 use crate::stats::Samples;
-
-/// How often a congestor group looks whether to stop.
-const CHUNK: Nanos = Nanos(10_000_000);
 
 /// Load is kept in slices of at most this.
 const SLICE: Nanos = Nanos(100_000_000);
@@ -21,8 +18,13 @@ const SLICE: Nanos = Nanos(100_000_000);
 const PATIENCE: u64 = 5;
 
 /// The width of slices in a phase of `budget`: short phases have shorter ones.
-fn slice(budget: Nanos) -> Nanos {
-    Nanos((budget.0 / 4).clamp(SLICE.0 / 5, SLICE.0))
+fn slice(budget: Nanos, grain: Nanos) -> Nanos {
+    Nanos((budget.0 / 4).clamp(grain.0, SLICE.0))
+}
+
+/// How often a congestor group looks whether to stop.
+fn chunk(budget: Nanos, grain: Nanos) -> Nanos {
+    Nanos((budget.0 / 16).clamp(grain.0 / 2, REAL_GRAIN.0 / 2))
 }
 
 /// How long a congestor runs.
@@ -32,6 +34,15 @@ pub(super) enum Until<'a> {
     Canaries { world: &'a mut dyn Group, parts: usize, budget: Nanos },
     /// For a time, or until interrupted.
     Elapsed(Nanos),
+}
+
+impl Until<'_> {
+    /// How long a part of it may take.
+    fn budget(&self) -> Nanos {
+        match self {
+            Until::Canaries { budget, .. } | Until::Elapsed(budget) => *budget,
+        }
+    }
 }
 
 /// One congestor on one rank. It gives its load during each complete part, and whether the user cut it short.
@@ -54,10 +65,11 @@ impl<G: Group> CongestorVisitor for CongestorRun<'_, G> {
         let ring = natural_ring(group.size(), group.rank());
         warm_up(&kernel, group, test.counts.warmup)?;
 
-        let mut recorder = Recorder::new::<K>(&kernel, test.kernel.info().direction);
+        let mut recorder = Recorder::new::<K>(&kernel, test.kernel.info().direction, control.samples(1));
         let longest = test.kernel.info().scaled(test.counts.iterations, group.size());
-        let mut lockstep = Lockstep::new(Timing::Overlapped, CHUNK, longest.into(), group.now());
-        let mut watch = Watch::new(until, kind, group.now(), kernel.payload());
+        let chunk = chunk(until.budget(), control.grain);
+        let mut lockstep = Lockstep::new(Timing::Overlapped, chunk, longest.into(), group.now());
+        let mut watch = Watch::new(until, kind, group.now(), (kernel.payload(), control.grain));
         loop {
             let start = group.now();
             kernel.iterate(group, ring)?;
@@ -132,10 +144,8 @@ enum State {
 }
 
 impl<'a> Watch<'a> {
-    fn new(until: Until<'a>, kind: (usize, usize), now: Nanos, payload: usize) -> Self {
-        let budget = match &until {
-            Until::Canaries { budget, .. } | Until::Elapsed(budget) => *budget,
-        };
+    fn new(until: Until<'a>, kind: (usize, usize), now: Nanos, (payload, grain): (usize, Nanos)) -> Self {
+        let budget = until.budget();
         Watch {
             until,
             state: State::Starting,
@@ -145,7 +155,7 @@ impl<'a> Watch<'a> {
             recorded: 0,
             payload,
             since: (0, now),
-            slices: Slices::new(slice(budget)),
+            slices: Slices::new(slice(budget, grain)),
             steady: true,
             loads: Vec::new(),
             kind,

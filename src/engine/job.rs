@@ -10,6 +10,7 @@ use crate::backend::Pair;
 use crate::kernel::{CanaryVisitor, CongestorVisitor, Kernel, Ring, Shape};
 use crate::layout::{Layout, Neighbours, Role, natural_ring, random_rings};
 use crate::plan::{CanaryTest, Plan};
+use crate::stats::Samples;
 
 /// Hears of a phase's name and budget when it begins.
 pub type OnPhase = Arc<dyn Fn(&str, Nanos) + Send + Sync>;
@@ -27,7 +28,14 @@ pub struct Control {
     pub over: Option<String>,
     /// Which placement it is, from 1, and of how many, where there are several.
     pub placement: Option<(u32, u32)>,
+    /// The shortest time for which load is looked at by itself.
+    pub grain: Nanos,
 }
+
+/// [`Control::grain`] in real time: whatever is shorter tells more of the scheduler than of the load.
+pub const REAL_GRAIN: Nanos = Nanos(20_000_000);
+/// The same on virtual time, where nothing but the network takes any.
+pub const VIRTUAL_GRAIN: Nanos = Nanos(1_000);
 
 /// Stands in a phase's name before the number of its placement.
 pub const PLACEMENT: &str = ", placement ";
@@ -35,6 +43,11 @@ pub const PLACEMENT: &str = ", placement ";
 impl Control {
     pub(super) fn interrupted(&self) -> bool {
         self.interrupt.load(Ordering::Relaxed)
+    }
+
+    /// Where samples go: in real time, into memory that is all there, so that none has to wait for it.
+    pub(super) fn samples(&self, batches: usize) -> Samples {
+        if self.grain < REAL_GRAIN { Samples::growing(batches) } else { Samples::new() }
     }
 
     /// A phase that is measured begins.
@@ -102,8 +115,11 @@ impl<'a, B: Bootstrap, P: Pair> Job<'a, B, P> {
         control.step("connecting");
         let me = bootstrap.rank();
         let role = layout.role(me);
-        let everyone: Vec<Rank> = (0..bootstrap.size()).map(Rank::from).collect();
-        let world = networks.canary().group(&everyone, 0)?;
+        let world = {
+            // Not kept: where ranks share a process, a list of all for each of them would be gigabytes.
+            let everyone: Vec<Rank> = (0..bootstrap.size()).map(Rank::from).collect();
+            networks.canary().group(&everyone, 0)?
+        };
         let mut canaries = match role {
             Role::Canary => Some(networks.canary().group(&layout.canaries(), pace::SEGMENT)?),
             _ => None,

@@ -13,7 +13,7 @@ mod sequence;
 mod slices;
 
 pub use collect::{EncodedTally, Load, Phase, Tally};
-pub use job::{Control, Job, OnPhase, PLACEMENT};
+pub use job::{Control, Job, OnPhase, PLACEMENT, REAL_GRAIN, VIRTUAL_GRAIN};
 pub use pace::Kept;
 pub use sequence::{Measured, congest, load_test, network_test};
 pub use slices::Slices;

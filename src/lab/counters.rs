@@ -22,6 +22,20 @@ pub struct PortCounters {
     pub packets: u64,
     /// The queue of a shaped port; `None` without shaping, where there is no queue.
     pub queue: Option<QueueCounters>,
+    /// What only a simulated port can tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulated: Option<SimulatedCounters>,
+}
+
+/// What a simulated port counts beside bytes and drops.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SimulatedCounters {
+    /// Virtual time with something to send and no room for it at the other end.
+    pub stalled_ns: u64,
+    /// Packets marked because the queue was long.
+    pub marks: u64,
+    /// The longest queue.
+    pub longest_queue_bytes: u64,
 }
 
 /// What a port's queue did.
@@ -70,6 +84,11 @@ impl PortCounters {
     pub fn add(&mut self, other: &PortCounters) {
         self.bytes += other.bytes;
         self.packets += other.packets;
+        if let (Some(sum), Some(other)) = (&mut self.simulated, other.simulated) {
+            sum.stalled_ns += other.stalled_ns;
+            sum.marks += other.marks;
+            sum.longest_queue_bytes = sum.longest_queue_bytes.max(other.longest_queue_bytes);
+        }
         if let (Some(sum), Some(other)) = (&mut self.queue, &other.queue) {
             sum.bytes += other.bytes;
             sum.packets += other.packets;
@@ -106,7 +125,7 @@ fn find(readings: &[(Place, Reading)], port: &Port) -> Result<PortCounters> {
     })?;
     let queue = reading.and_then(|reading| reading.queues.get(&port.device)).cloned();
     let (from, to) = (port.from.clone(), port.to.clone());
-    Ok(PortCounters { from, to, bytes: sent.bytes, packets: sent.packets, queue })
+    Ok(PortCounters { from, to, bytes: sent.bytes, packets: sent.packets, queue, simulated: None })
 }
 
 /// The devices of one namespace.
@@ -203,6 +222,7 @@ mod tests {
                 backlog_bytes,
                 backlog_packets: 1,
             }),
+            simulated: None,
         };
         let difference = port(1000, Some([900, 8, 7, 60])).since(&port(400, Some([300, 5, 2, 50])));
         assert_eq!(difference, port(600, Some([600, 3, 5, 60])));

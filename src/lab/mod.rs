@@ -25,7 +25,7 @@ mod units;
 
 pub use cluster::{Lab, down};
 pub use command::{LabCommand, execute};
-pub use counters::{PortCounters, QueueCounters};
+pub use counters::{PortCounters, QueueCounters, SimulatedCounters};
 pub use error::{Error, Reason, Result};
 pub use shim::SHIM_VARIABLE;
 pub use spec::{LabSpec, MAX_HOSTS};

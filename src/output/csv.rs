@@ -17,7 +17,7 @@ pub(super) fn render(result: &ResultFile) -> String {
     }
     let mut out = format!("{HEADER}\n");
     for run in &result.runs {
-        let network = |of: &TransportFacts| format!("{},{}", of.backend, of.protocol.as_deref().unwrap_or(""));
+        let network = |of: &TransportFacts| format!("{},{}", of.network(), of.protocol.as_deref().unwrap_or(""));
         let start = network(&run.transport);
         let end = run.congestors_over.as_ref().map_or_else(|| ",".into(), network);
         let mut congestor = |phase: &str, canary: &str, load: &CongestorLoad| {

@@ -32,6 +32,10 @@ pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
 }
 
 fn header(out: &mut String, result: &ResultFile) {
+    if let Some(machine) = &result.machine {
+        // Nor this one: its networks are real.
+        let _ = writeln!(out, "Simulated: machine {}, {}", machine.name, machine.about);
+    }
     let load_test = result.command != Command::Network;
     let nodes = &result.system.nodes;
     out.push_str(if load_test { "NetworkLoad Tests v1.3\n" } else { "Network Tests v1.3\n" });

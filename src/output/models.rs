@@ -16,7 +16,7 @@ use crate::text::{Table, figure, percent, within};
 pub fn study(file: &ResultFile) -> String {
     let mut out = String::new();
     let system = &file.system;
-    let backend = file.runs.first().map_or("-", |run| &run.transport.backend);
+    let backend = file.runs.first().map_or("-", |run| run.transport.network());
     let _ = writeln!(
         out,
         "Tailback {} {} over {backend}: {} ranks on {} nodes, seed {}\n",
@@ -26,6 +26,7 @@ pub fn study(file: &ResultFile) -> String {
         system.nodes.len(),
         file.seed
     );
+    out += &super::simulated(file);
     let Some(models) = &file.models else { return out };
     out += &models.maxrate.as_ref().map(maxrate).unwrap_or_default();
     out += &models.contention.as_ref().map(contention).unwrap_or_default();

@@ -10,13 +10,21 @@ use tailback_transport::Nanos;
 /// The bar of the phase under way. It is drawn by a thread of its own, five times a second.
 pub struct Progress {
     enabled: bool,
+    /// Budgets are no times that a user could wait for.
+    is_virtual: bool,
     bar: Mutex<Option<ProgressBar>>,
 }
 
 impl Progress {
     /// Progress that shows when it is `wanted` and stderr is a terminal.
     pub fn new(wanted: bool) -> Self {
-        Progress { enabled: wanted && std::io::stderr().is_terminal(), bar: Mutex::new(None) }
+        Progress { enabled: wanted && std::io::stderr().is_terminal(), is_virtual: false, bar: Mutex::new(None) }
+    }
+
+    /// The same for phases that are simulated, if they are.
+    #[must_use]
+    pub fn of_virtual_time(self, is_virtual: bool) -> Self {
+        Progress { is_virtual, ..self }
     }
 
     /// Shows a phase and its time budget in place of the one before.
@@ -28,7 +36,10 @@ impl Progress {
             .expect("the template is constant");
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(style);
         bar.set_message(name.to_owned());
-        bar.set_prefix(format!("{:.1} s", budget.as_secs_f64()));
+        bar.set_prefix(match self.is_virtual {
+            true => format!("{:.2} ms of virtual time", 1e3 * budget.as_secs_f64()),
+            false => format!("{:.1} s", budget.as_secs_f64()),
+        });
         bar.enable_steady_tick(Duration::from_millis(200));
         if let Some(last) = self.lock().replace(bar) {
             last.finish_and_clear();

@@ -2,19 +2,15 @@
 
 use std::fmt::Write as _;
 
-use tailback_transport::Bytes;
-
+use super::ports::{amount, busiest, held_up_most};
 use crate::compare;
 use crate::engine::Phase;
-use crate::lab::PortCounters;
-use crate::result::{
-    Command, CongestorLoad, ControlRecord, LabRecord, Node, NodeRole, ResultFile, Run, Test, TransportFacts,
-};
+use crate::result::{Command, CongestorLoad, ControlRecord, Node, NodeRole, ResultFile, Run, Test, TransportFacts};
 use crate::stats::{Direction, Statistic};
 use crate::text::{Table, factor, figure, with_interval};
 
 pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
-    let mut out = String::new();
+    let mut out = super::simulated(result);
     for run in &result.runs {
         heading(&mut out, result, run);
         section(&mut out, "Isolated", &tests(run, Phase::Isolated, verbose));
@@ -28,10 +24,13 @@ pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
         explain_iterations(&mut out, run);
     }
     if let Some(lab) = &result.lab {
-        section(&mut out, "Drops and full queues of the emulated network", &busiest_ports(lab));
+        section(&mut out, "Drops and full queues of the emulated network", &busiest(lab));
         if let Some(control) = &lab.control {
             section(&mut out, control.kind.title(), &verdicts(control));
         }
+    }
+    if let Some(machine) = &result.machine {
+        section(&mut out, "Ports of the simulated network that were held up most, under load", &held_up_most(machine));
     }
     if result.runs.len() > 1 {
         side_by_side(&mut out, result, verbose);
@@ -52,7 +51,7 @@ fn heading(out: &mut String, result: &ResultFile, run: &Run) {
     let network = |of: &TransportFacts| {
         let library = if of.library.is_empty() { String::new() } else { format!(" ({})", of.library) };
         let protocol = of.protocol.as_ref().map(|name| format!(", {name} protocol")).unwrap_or_default();
-        format!("{}{library}{protocol}", of.backend)
+        format!("{}{library}{protocol}", of.network())
     };
     let under = run.congestors_over.as_ref().map(|of| format!(", congestors over {}", network(of))).unwrap_or_default();
     let _ = writeln!(
@@ -318,23 +317,6 @@ fn explain_iterations(out: &mut String, run: &Run) {
     }
 }
 
-/// The ports that dropped most, under load: where the congestion was.
-fn busiest_ports(lab: &LabRecord) -> Table {
-    const SHOWN: usize = 4;
-    let mut ports: Vec<(&str, &PortCounters, u64)> = Vec::new();
-    for phase in lab.phases.iter().filter(|phase| phase.phase.starts_with(Phase::Loaded.word())) {
-        for port in &phase.ports {
-            ports.extend(port.queue.as_ref().filter(|q| q.drops > 0).map(|q| (phase.phase.as_str(), port, q.drops)));
-        }
-    }
-    ports.sort_by_key(|&(_, _, drops)| std::cmp::Reverse(drops));
-    let mut table = Table::new(["port", "phase", "sent", "packets dropped"]);
-    for (phase, port, drops) in ports.into_iter().take(SHOWN) {
-        table.row([format!("{} to {}", port.from, port.to), phase.to_owned(), amount(port.bytes), drops.to_string()]);
-    }
-    table
-}
-
 fn verdicts(control: &ControlRecord) -> Table {
     let several = control.verdicts.iter().any(|verdict| verdict.run.is_some());
     let kind = control.kind.word();
@@ -367,13 +349,6 @@ fn verdicts(control: &ControlRecord) -> Table {
         table.row(run.into_iter().chain(cells));
     }
     table
-}
-
-fn amount(bytes: u64) -> String {
-    match bytes {
-        0..=1_048_575 => Bytes(bytes).to_string(),
-        _ => format!("{} MiB", figure(bytes as f64 / 1_048_576.0)),
-    }
 }
 
 #[cfg(test)]

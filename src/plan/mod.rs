@@ -15,7 +15,7 @@ use crate::layout::{Policy, Split};
 use crate::stats::{Direction, Weight};
 
 pub use patch::{Patch, Set};
-pub use preset::Preset;
+pub use preset::{Preset, SIM_BYTES};
 
 /// Why there is no plan.
 #[derive(Debug, thiserror::Error)]
@@ -180,18 +180,20 @@ impl Plan {
 
     fn validate(&self) -> Result<(), PlanError> {
         let invalid = |detail: String| Err(PlanError::Invalid(detail));
+        let least = self.preset.shortest();
         if !(self.canary_fraction > 0.0 && self.canary_fraction < 1.0) {
             return invalid(format!(
                 "canary fraction {} is not between 0 and 1 (20% is 0.2 or 20%)",
                 self.canary_fraction
             ));
         }
-        if !(self.budget_s >= 0.05 && self.budget_s <= 86_400.0) {
-            return invalid(format!("budget {} s is not between 50 ms and one day", self.budget_s));
+        if !(self.budget_s >= least.budget && self.budget_s <= 86_400.0) {
+            let ms = 1e3 * least.budget;
+            return invalid(format!("budget {} s is not between {ms} ms and one day", self.budget_s));
         }
         if let Some(pace) = self.pace_s {
-            if !(1e-5..=10.0).contains(&pace) {
-                return invalid(format!("pace {pace} s is not between 10 us and 10 s"));
+            if !(least.pace..=10.0).contains(&pace) {
+                return invalid(format!("pace {pace} s is not between {:.0} us and 10 s", 1e6 * least.pace));
             }
             if 4.0 * pace > self.block_s() {
                 return invalid(format!(
@@ -207,13 +209,14 @@ impl Plan {
         if !(self.blocks == 1 || self.blocks.is_multiple_of(2) && (2..=64).contains(&self.blocks)) {
             return invalid(format!("{} blocks: choose 1, or an even number up to 64", self.blocks));
         }
-        if self.block_s() < 0.0049 {
+        if self.block_s() < 0.98 * least.block {
             return invalid(format!(
-                "budget {} s over {} placements and {} blocks leaves {:.1} ms a block: at least 5 ms are needed",
+                "budget {} s over {} placements and {} blocks leaves {:.1} ms a block: at least {} ms are needed",
                 self.budget_s,
                 self.placements,
                 self.blocks,
-                self.block_s() * 1e3
+                self.block_s() * 1e3,
+                least.block * 1e3
             ));
         }
         if let Some(precision) = self.precision {

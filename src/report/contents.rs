@@ -81,12 +81,15 @@ impl<'a> Report<'a> {
         self.named().filter_map(|(name, file)| plot::nodes(&name, file)).collect()
     }
 
-    /// What the ports of an emulated network did: the lab counts for a whole file.
+    /// What the ports of an emulated or simulated network did: both count for a whole file.
     pub(super) fn ports(&self) -> Vec<Plot> {
         let dots = self.each(160, 6, 40);
         self.named()
-            .filter_map(|(name, file)| Some(plot::counters(&name, file.lab.as_ref()?, dots)))
-            .flatten()
+            .flat_map(|(name, file)| {
+                let lab = file.lab.iter().map(|lab| &lab.phases);
+                let phases = lab.chain(file.machine.iter().map(|machine| &machine.phases));
+                phases.flat_map(|phases| plot::counters(&name, phases, dots)).collect::<Vec<_>>()
+            })
             .collect()
     }
 

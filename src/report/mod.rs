@@ -12,6 +12,7 @@ mod png;
 #[cfg(not(feature = "png"))]
 #[path = "png_absent.rs"]
 mod png;
+mod ports;
 pub mod published;
 mod studies;
 mod tables;

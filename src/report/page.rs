@@ -2,8 +2,9 @@
 
 use super::html::{gallery, section};
 use super::plot::{Plot, STYLE};
-use super::{Report, studies, tables};
+use super::{Report, ports, studies, tables};
 use crate::compare::{FIGURES_TEST, Side, TEST};
+use crate::result::ResultFile;
 use crate::stats::{Factor, Statistic};
 use crate::text::{escape, factor, with_interval};
 
@@ -44,7 +45,7 @@ fn render(report: &Report<'_>) -> String {
             "Ports",
             plots(
                 &report.ports(),
-                "What every port of the emulated network did in each phase. A violin is as thick as ports are many; the \
+                "What every port of the emulated or simulated network did in each phase. A violin is as thick as ports are many; the \
                  dashed line is the median, the dots are the ports.",
                 KEY,
             ),
@@ -64,10 +65,26 @@ fn render(report: &Report<'_>) -> String {
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
          <meta name=\"color-scheme\" content=\"light dark\"><title>{title}</title>\n<style>{STYLE}{PAGE_STYLE}</style></head>\n\
          <body><a class=\"skip\" href=\"#content\">Skip to the results</a>\n<header><h1>{title}</h1>\
-         <p class=\"sub\">{}</p>\n<nav aria-label=\"Sections\"><ul>{links}</ul></nav></header>\n<main id=\"content\">\n{body}</main>\n\
+         <p class=\"sub\">{}</p>\n{}<nav aria-label=\"Sections\"><ul>{links}</ul></nav></header>\n<main id=\"content\">\n{body}</main>\n\
          <footer>Made by Tailback {version}. This page is complete in itself: it loads nothing.</footer>\n</body></html>\n",
-        subtitle(report)
+        subtitle(report),
+        simulated(report)
     )
+}
+
+/// What the reader has to know before any figure: that some are a model's.
+fn simulated(report: &Report<'_>) -> String {
+    let of = |(name, file): (String, &ResultFile)| {
+        let machine = file.machine.as_ref()?;
+        Some(format!(
+            "<p class=\"warn\"><strong>Simulated:</strong> {} is what a model of the machine {} does ({}), on virtual time. \
+             No such network was measured.</p>\n",
+            escape(&name),
+            escape(&machine.name),
+            escape(&machine.about)
+        ))
+    };
+    report.named().filter_map(of).collect()
 }
 
 fn title(report: &Report<'_>) -> String {
@@ -239,8 +256,12 @@ fn numbers(report: &Report<'_>) -> Content {
     }
     for (name, file) in report.named() {
         fold(&format!("{name}: study"), &studies::tables(&name, file));
+        let most = report.each(1000, 40, 400);
         if let Some(lab) = &file.lab {
-            fold(&format!("{name}: ports"), &[studies::ports(&name, lab, report.each(1000, 40, 400))]);
+            fold(&format!("{name}: ports"), &[ports::emulated(&name, lab, most)]);
+        }
+        if let Some(machine) = &file.machine {
+            fold(&format!("{name}: ports"), &[ports::simulated(&name, machine, most)]);
         }
     }
     (String::new(), out)

@@ -1,14 +1,13 @@
-//! What studies found: their plots and tables, and what the ports of an emulated network did.
+//! What studies found: their plots and tables.
 
 use tailback_transport::Bytes;
 
 use super::html::HtmlTable;
 use super::plot::{self, Plot};
-use crate::lab::PortCounters;
 use crate::models::beff::Beff;
 use crate::models::maxrate::{Model, medians};
 use crate::output::{answer, estimate};
-use crate::result::{ContentionResult, EdgeResult, LabRecord, MaxRateResult, RegimeResult, ResultFile};
+use crate::result::{ContentionResult, EdgeResult, MaxRateResult, RegimeResult, ResultFile};
 use crate::text::{figure, percent, within};
 
 /// Graphs that are drawn; a sweep over hundreds of random ones is for the tables.
@@ -161,34 +160,4 @@ fn edges(name: &str, result: &ContentionResult) -> Vec<HtmlTable> {
         table
     };
     result.graphs.iter().map(table).collect()
-}
-
-/// What the ports did, by phase; the `most` that dropped and sent most when there are more.
-pub(super) fn ports(name: &str, lab: &LabRecord, most: usize) -> HtmlTable {
-    let mut rows: Vec<(&str, &PortCounters)> =
-        lab.phases.iter().flat_map(|phase| phase.ports.iter().map(|port| (phase.phase.as_str(), port))).collect();
-    let mut caption = format!("{name}: ports of the emulated network");
-    if rows.len() > most {
-        caption += &format!(", the {most} of {} with most drops and bytes (the result file has all)", rows.len());
-        let busy = |port: &PortCounters| (port.queue.as_ref().map_or(0, |queue| queue.drops), port.bytes);
-        rows.sort_by_key(|(_, port)| std::cmp::Reverse(busy(port)));
-        rows.truncate(most);
-    }
-    let header = ["port", "phase", "sent MiB", "packets", "dropped", "waits for its rate", "bytes left in its queue"];
-    let mut table = HtmlTable::new(&caption, header);
-    for (phase, port) in rows {
-        let of = |value: fn(&crate::lab::QueueCounters) -> u64| {
-            port.queue.as_ref().map_or_else(|| "–".into(), |queue| value(queue).to_string())
-        };
-        table.row([
-            format!("{} to {}", port.from, port.to),
-            phase.to_owned(),
-            figure(port.bytes as f64 / 1_048_576.0),
-            port.packets.to_string(),
-            of(|queue| queue.drops),
-            of(|queue| queue.overlimits),
-            of(|queue| queue.backlog_bytes),
-        ]);
-    }
-    table
 }

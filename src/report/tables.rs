@@ -59,6 +59,9 @@ pub(super) fn facts(side: &Side<'_>) -> [HtmlTable; 2] {
         file.notes.iter().for_each(|note| fact("note", note.clone()));
         return [main, more_facts(side)];
     }
+    if let Some(machine) = &file.machine {
+        fact("simulated", format!("machine {}: {}; times are virtual", machine.name, machine.about));
+    }
     if let Some(lab) = &file.lab {
         fact(
             "emulated cluster",

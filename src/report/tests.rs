@@ -108,6 +108,7 @@ fn lab() -> LabRecord {
             backlog_bytes: 0,
             backlog_packets: 0,
         }),
+        simulated: None,
     };
     let phase =
         |name: &str, times| PhaseCounters { phase: name.into(), ports: (0..12).map(|at| port(at, times)).collect() };

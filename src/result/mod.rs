@@ -9,6 +9,7 @@ mod facts;
 mod file;
 mod histogram;
 mod lab;
+mod machine;
 mod models;
 mod placements;
 mod query;
@@ -29,6 +30,7 @@ pub use facts::{Build, HostFacts, environment, now_rfc3339};
 pub use file::{ResultError, check_writable, schema, write, write_bytes, write_draft, write_text};
 pub use histogram::EncodedHistogram;
 pub use lab::{Cause, ControlKind, ControlRecord, LabRecord, PhaseCounters, Verdict};
+pub use machine::{MachineRecord, held_up};
 pub use models::{
     ContentionResult, EdgeResult, Estimate, FitResult, GraphResult, MaxRateResult, ModelResults, RegimeResult,
 };
@@ -63,6 +65,9 @@ pub struct ResultFile {
     pub runs: Vec<Run>,
     /// The emulated cluster it ran on, if it did.
     pub lab: Option<LabRecord>,
+    /// The simulated machine it ran on; absent where the network was real or emulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<MachineRecord>,
     /// What a study found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub models: Option<ModelResults>,
@@ -160,7 +165,7 @@ pub struct Run {
 /// What a transport says about itself.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct TransportFacts {
-    /// `tcp`, `mpi`, `libfabric` or `verbs`.
+    /// `tcp`, `mpi`, `libfabric`, `verbs` or `sim`.
     pub backend: String,
     /// Library and version under it.
     pub library: String,

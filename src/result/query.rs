@@ -31,11 +31,19 @@ impl TransportFacts {
         TransportFacts { backend, library, protocol, eager_threshold_bytes: threshold.map(|bytes| bytes.0), details }
     }
 
+    /// The backend as people read it: figures of a simulated network say so wherever they stand.
+    pub fn network(&self) -> &str {
+        match self.backend.as_str() {
+            "sim" => "simulated",
+            backend => backend,
+        }
+    }
+
     /// Backend and, where there is a choice, protocol.
     pub fn label(&self) -> String {
         match &self.protocol {
-            Some(protocol) => format!("{}, {protocol}", self.backend),
-            None => self.backend.clone(),
+            Some(protocol) => format!("{}, {protocol}", self.network()),
+            None => self.network().to_owned(),
         }
     }
 }

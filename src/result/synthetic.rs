@@ -71,6 +71,7 @@ pub fn file_of(backend: &str, protocol: Option<&str>, impact: impl Fn(Canary) ->
         plan,
         runs: vec![run],
         lab: None,
+        machine: None,
         models: None,
         notes: vec!["a note with <angle> & ampersand".into()],
         interrupted: false,

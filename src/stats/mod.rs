@@ -34,7 +34,7 @@ pub use impact::{Factor, Impact};
 pub use interval::Interval;
 pub use left_out::left_out;
 pub use many::{AllPairs, FAMILY_ERROR, Pair, holm};
-pub use samples::{Batch, Samples, SamplesError};
+pub use samples::{Batch, MAX_BATCHES, Samples, SamplesError};
 pub use share::{Design, NoShare, RawCells, Scale, Share, Shares};
 pub use spread::{FEWEST_PLACEMENTS, Ratio, Spread, paired, unpaired};
 pub use statistic::{Statistic, carries, pooled};

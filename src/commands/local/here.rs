@@ -6,6 +6,7 @@ use super::in_lab::run_in_lab;
 use super::place::outside_lab;
 use super::ranks::{GRACE, exit_code, this_command};
 use super::scratch::{self, Scratch};
+use super::simulated;
 use crate::commands::Request;
 use crate::commands::phases::{self, PhaseListener};
 use crate::lab::{self, LabSpec};
@@ -16,6 +17,9 @@ use crate::plan::Preset;
 const LOCAL_RANKS: usize = 10;
 /// Runs the request on this machine.
 pub(in crate::commands) fn run(request: &Request) -> Result<u8, String> {
+    if let Some(machine) = simulated::machine(&request.settings) {
+        return simulated::run(request, machine);
+    }
     if request.place.no_lab {
         return plain(request, "");
     }

@@ -8,6 +8,7 @@ use tailback_tcp::launch;
 use super::place::unmarked;
 use super::ranks::{exit_code, on_hosts, this_command};
 use super::scratch::Scratch;
+use super::simulated;
 use crate::commands::phases::{self, PhaseListener};
 use crate::commands::ports::Recording;
 use crate::commands::show::show;
@@ -26,6 +27,9 @@ const LEAST_BUDGET_S: f64 = 0.05;
 
 /// Brings a lab up, runs the request with a rank on each host, brings it down.
 pub(in crate::commands) fn run_in_lab(request: &Request, spec: &LabSpec) -> Result<u8, String> {
+    if simulated::machine(&request.settings).is_some() {
+        return Err("the emulated cluster has no simulated network: `tailback run --transport sim` needs no lab".into());
+    }
     let plan = request.resolve(Preset::Lab)?;
     let text = |error: crate::lab::Error| error.to_string();
     let control = control_kind(request)?.filter(|_| spec.shaped && !request.dry_run);

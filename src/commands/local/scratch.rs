@@ -4,10 +4,10 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 /// A folder that nobody else can enter.
-pub(super) struct Scratch(PathBuf);
+pub(in crate::commands) struct Scratch(PathBuf);
 
 impl Scratch {
-    pub(super) fn new() -> Result<Self, String> {
+    pub(in crate::commands) fn new() -> Result<Self, String> {
         let path = std::env::temp_dir().join(unique_name());
         // Fails when it exists, so nobody can have prepared it for us.
         std::fs::DirBuilder::new()
@@ -17,7 +17,7 @@ impl Scratch {
         Ok(Scratch(path))
     }
 
-    pub(super) fn path(&self, name: &str) -> PathBuf {
+    pub(in crate::commands) fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 }

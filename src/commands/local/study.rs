@@ -7,6 +7,7 @@ use tailback_tcp::launch::{self, LaunchOptions};
 use super::place::outside_lab;
 use super::ranks::{exit_code, on_hosts, this_command};
 use super::scratch::{self, Scratch};
+use super::simulated;
 use crate::commands::StudyRequest;
 use crate::lab::{self, Lab, LabSpec};
 use crate::result::{self, LabRecord, PhaseCounters};
@@ -16,6 +17,9 @@ const GRACE: Duration = Duration::from_secs(30);
 
 /// Runs a study on this machine, on as many nodes and ranks as it needs.
 pub(in crate::commands) fn run_study(request: &StudyRequest) -> Result<u8, String> {
+    if let Some(machine) = simulated::machine(&request.settings) {
+        return simulated::study(request, machine);
+    }
     let (ranks, per_node) = request.local_ranks()?;
     let ranks = request.place.ranks.unwrap_or(ranks);
     if ranks == 0 {

@@ -1,10 +1,10 @@
-//! What the ports of an emulated network did in each phase: a violin per phase, over all ports, with the ports as dots.
+//! What the ports of an emulated or simulated network did in each phase: a violin per phase, over all ports, with the ports as dots.
 
 use super::axis::label;
 use super::{Plot, WIDTH, escape, fit, line, text};
 use crate::engine::Phase;
 use crate::lab::PortCounters;
-use crate::result::{LabRecord, PhaseCounters};
+use crate::result::PhaseCounters;
 use crate::text::figure;
 
 const LEFT: f64 = 14.0;
@@ -24,7 +24,7 @@ struct Counter {
     value: fn(&PortCounters) -> Option<f64>,
 }
 
-const COUNTERS: [Counter; 3] = [
+const COUNTERS: [Counter; 5] = [
     Counter {
         key: "sent",
         title: "Sent by each port",
@@ -46,12 +46,26 @@ const COUNTERS: [Counter; 3] = [
         floor: 1.0,
         value: |port| port.queue.as_ref().map(|queue| queue.overlimits as f64),
     },
+    Counter {
+        key: "stalled",
+        title: "Time of each port without room at the other end",
+        unit: "us",
+        floor: 1.0,
+        value: |port| port.simulated.map(|of| 1e-3 * of.stalled_ns as f64),
+    },
+    Counter {
+        key: "queue",
+        title: "Longest queue of each port",
+        unit: "KiB",
+        floor: 1.0,
+        value: |port| port.simulated.map(|of| of.longest_queue_bytes as f64 / 1024.0),
+    },
 ];
 
 /// One plot for each counter that counted anything. At most `dots` ports of a phase are drawn as such, those with the
 /// most first; all of them make the violin.
-pub fn counters(name: &str, lab: &LabRecord, dots: usize) -> Vec<Plot> {
-    COUNTERS.iter().filter_map(|counter| violins(name, &lab.phases, counter, dots)).collect()
+pub fn counters(name: &str, phases: &[PhaseCounters], dots: usize) -> Vec<Plot> {
+    COUNTERS.iter().filter_map(|counter| violins(name, phases, counter, dots)).collect()
 }
 
 /// A logarithmic axis that begins at zero.

@@ -14,6 +14,12 @@ pub struct SimBootstrap<'y> {
     machine: String,
 }
 
+/// What ranks call the node that they are on.
+#[must_use]
+pub fn host_name(node: usize) -> String {
+    format!("n{node:05}")
+}
+
 /// What a rank that aborts unwinds with.
 pub(super) struct Aborted;
 
@@ -23,7 +29,7 @@ impl<'y> SimBootstrap<'y> {
         let (size, node) = (world.ranks.len(), world.node(handle.rank));
         let machine = world.machine.name.clone();
         drop(world);
-        SimBootstrap { handle, size, host: format!("n{node:05}"), machine }
+        SimBootstrap { handle, size, host: host_name(node), machine }
     }
 
     fn meet(&self, operation: &'static str, bytes: Vec<u8>) -> Result<Rc<Vec<Vec<u8>>>> {

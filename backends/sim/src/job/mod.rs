@@ -28,7 +28,7 @@ use bootstrap::Aborted;
 use handle::Handle;
 use world::{RankState, Waiting, World};
 
-pub use bootstrap::SimBootstrap;
+pub use bootstrap::{SimBootstrap, host_name};
 pub use phase::begin_phase;
 pub use transport::{SimGroup, SimTransport};
 

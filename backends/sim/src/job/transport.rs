@@ -1,5 +1,6 @@
 //! The raw transport of a simulated job.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::rc::Rc;
@@ -13,16 +14,18 @@ use super::groups;
 use super::handle::Handle;
 use super::world::{Access, Waiting};
 
-/// One rank's end of the simulated network.
+/// One rank's end of the simulated network. A clone is the same end again: a rank may have several transports at a time,
+/// over the same ports.
+#[derive(Clone)]
 pub struct SimTransport<'y> {
     handle: Handle<'y>,
-    /// How many groups this rank made of which members.
-    made: HashMap<u64, u64>,
+    /// How many groups this rank made of which members, by whichever clone: ranks tell groups of the same members apart by it.
+    made: Rc<RefCell<HashMap<u64, u64>>>,
 }
 
 impl<'y> SimTransport<'y> {
     pub(super) fn new(handle: Handle<'y>) -> Self {
-        SimTransport { handle, made: HashMap::new() }
+        SimTransport { handle, made: Rc::default() }
     }
 
     /// From now on, what this rank starts goes in this traffic class.
@@ -79,7 +82,8 @@ impl<'y> RawTransport for SimTransport<'y> {
             return Err(usage(format!("a segment of {segment} bytes: the simulator has at most 4 GiB")));
         }
         let name = groups::name(members);
-        let count = self.made.entry(name).or_default();
+        let mut made = self.made.borrow_mut();
+        let count = made.entry(name).or_default();
         let (id, ranks) = world.groups.join((name, *count), members, segment, size)?;
         *count += 1;
         drop(world);

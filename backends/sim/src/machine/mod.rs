@@ -3,7 +3,9 @@
 //! A [`Machine`] that came out of [`Machine::parse`] can be built: every limit that the simulator has was checked there,
 //! and the error names the key that breaks it.
 
+mod change;
 mod check;
+mod describe;
 mod spec;
 mod units;
 
@@ -31,7 +33,7 @@ pub enum MachineError {
     Syntax {
         /// The file, or the name of a shipped machine.
         origin: String,
-        /// The parser's words, with line and column.
+        /// The line and the parser's words.
         detail: String,
     },
     /// It is well formed and makes no sense.
@@ -67,8 +69,13 @@ impl Machine {
     /// # Errors
     /// Names the key that is wrong.
     pub fn parse(text: &str, origin: &str) -> Result<Machine, MachineError> {
-        let machine: Machine = toml::from_str(text)
-            .map_err(|error| MachineError::Syntax { origin: origin.into(), detail: error.to_string() })?;
+        let mut machine: Machine = toml::from_str(text).map_err(|error| {
+            let line = error.span().map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
+            let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+            let detail = format!("{place}{}", error.message().replace('\n', " "));
+            MachineError::Syntax { origin: origin.into(), detail }
+        })?;
+        text.clone_into(&mut machine.text);
         machine.check().map_err(|(key, detail)| MachineError::Nonsense { origin: origin.into(), key, detail })?;
         Ok(machine)
     }

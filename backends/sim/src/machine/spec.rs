@@ -27,6 +27,9 @@ pub struct Machine {
     /// Who slows down when the network is full.
     #[serde(default)]
     pub control: Control,
+    /// The file it was read from, so that a result can say what was simulated. Changes made by hand are not in it.
+    #[serde(skip)]
+    pub text: String,
 }
 
 /// Nodes and what is in them.

@@ -135,6 +135,12 @@ impl Network {
         format!("{} -> {}", self.node_name(wire.from), self.node_name(wire.to))
     }
 
+    /// The switch that an endpoint hangs on, as reports name it.
+    #[must_use]
+    pub fn switch_of(&self, endpoint: usize) -> String {
+        self.node_name(Node::Switch(self.graph.attach[endpoint]))
+    }
+
     fn node_name(&self, node: Node) -> String {
         graph::name(node, &self.machine.topology)
     }

@@ -36,7 +36,7 @@ enum Receiving {
 pub(super) struct Machine<G> {
     pub(super) raw: G,
     rules: Rules,
-    /// Ranks in the job, for errors.
+    /// Ranks in the job, for errors; of no use where nothing is announced, and long in a large job.
     members: Vec<Rank>,
     slots: Slots,
     sending: Sending,
@@ -95,7 +95,7 @@ impl<G: RawGroup> Machine<G> {
         Machine {
             raw,
             rules,
-            members: members.to_vec(),
+            members: if announces { members.to_vec() } else { Vec::new() },
             slots,
             sending,
             receives: Vec::new(),

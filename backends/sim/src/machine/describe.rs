@@ -1,0 +1,211 @@
+//! A machine in words: for people, and for whoever places ranks on it.
+
+use super::spec::{Control, Link, Machine, Routing, Switching, Topology};
+use super::units::{Ps, Rate, Size};
+
+impl Machine {
+    /// What is simulated, a line for each part of the file.
+    #[must_use]
+    pub fn describe(&self) -> Vec<(&'static str, String)> {
+        let nodes = &self.nodes;
+        let ports = if nodes.nics == 1 { String::new() } else { format!(", {} network ports each", nodes.nics) };
+        let ranks = nodes.count * nodes.ranks_per_node;
+        let switch = &self.switch;
+        let classes = if switch.classes == 1 { String::new() } else { format!(", {} traffic classes", switch.classes) };
+        let marks = switch.ecn.map(|ecn| format!(", marks from {} to {}", size(ecn.from), size(ecn.to)));
+        let switching = match switch.switching {
+            Switching::CutThrough => "cut-through",
+            Switching::StoreAndForward => "store-and-forward",
+        };
+        let nic = &self.nic;
+        vec![
+            ("nodes", format!("{}{ports}, {} ranks on each ({ranks} in all)", nodes.count, nodes.ranks_per_node)),
+            ("inside a node", link(nodes.memory)),
+            ("topology", self.topology_words()),
+            ("links", self.links_words()),
+            (
+                "switches",
+                format!(
+                    "{switching}, {}, {} of buffer at a port{classes}{}",
+                    time(switch.latency),
+                    size(switch.buffer),
+                    marks.unwrap_or_default()
+                ),
+            ),
+            ("flow control", format!("{:?}", switch.flow_control).to_lowercase()),
+            ("routing", self.routing_words().into()),
+            ("congestion control", self.control_words().into()),
+            ("packets", format!("{} and a header of {}", size(self.packet.payload), size(self.packet.header))),
+            (
+                "network ports",
+                format!(
+                    "o {} to send, {} to receive, g {}, {} to the processor, eager up to {}",
+                    time(nic.send_overhead),
+                    time(nic.receive_overhead),
+                    time(nic.gap),
+                    time(nic.latency),
+                    size(nic.eager_limit)
+                ),
+            ),
+        ]
+    }
+
+    /// The part of the topology that a node is in, as far as placements care: its leaf switch, or its group.
+    #[must_use]
+    pub fn group_of(&self, node: usize) -> String {
+        let port = node * self.nodes.nics;
+        match &self.topology {
+            Topology::Single(_) => "switch".into(),
+            Topology::Leaves(spec) => format!("leaf{}", port * spec.leaves / self.endpoints()),
+            Topology::FatTree(tree) => format!("leaf{}", port / tree.ports_per_leaf),
+            Topology::Dragonfly(fly) => {
+                format!("group{}", port / (fly.rows * fly.columns * fly.ports_per_switch))
+            }
+        }
+    }
+
+    /// The link of a node's network port.
+    #[must_use]
+    pub fn host_link(&self) -> Link {
+        match &self.topology {
+            Topology::Single(spec) => spec.host,
+            Topology::Leaves(spec) => spec.host,
+            Topology::FatTree(tree) => tree.host,
+            Topology::Dragonfly(fly) => fly.host,
+        }
+    }
+
+    fn topology_words(&self) -> String {
+        match &self.topology {
+            Topology::Single(_) => "one switch".into(),
+            Topology::Leaves(spec) if spec.leaves <= 2 => format!("{} leaf switches, joined directly", spec.leaves),
+            Topology::Leaves(spec) => format!("{} leaf switches and a spine", spec.leaves),
+            Topology::FatTree(tree) => {
+                let up = tree.spines * tree.leaf_links;
+                let over = tree.ports_per_leaf as f64 / up as f64
+                    * (tree.host.rate.bytes_per_second() / tree.up.rate.bytes_per_second());
+                let levels =
+                    if tree.pods > 1 { format!("three levels, {} pods of ", tree.pods) } else { "two levels, ".into() };
+                format!(
+                    "fat tree of {levels}{} leaves with {} nodes' ports and {up} links up each, {over:.2}:1",
+                    tree.leaves, tree.ports_per_leaf
+                )
+            }
+            Topology::Dragonfly(fly) => {
+                let switches = fly.rows * fly.columns;
+                let ports = switches * fly.ports_per_switch;
+                let out = (fly.groups - 1) * fly.global_links;
+                let taper = ports as f64 * fly.host.rate.bytes_per_second()
+                    / (out.max(1) as f64 * fly.global.rate.bytes_per_second());
+                let levels = if fly.rows > 1 { "three" } else { "two" };
+                format!(
+                    "dragonfly of {levels} levels, {} groups of {switches} switches with {} nodes' ports each, {} links \
+                     between two groups, {taper:.2}:1 out of a group",
+                    fly.groups, fly.ports_per_switch, fly.global_links
+                )
+            }
+        }
+    }
+
+    fn links_words(&self) -> String {
+        let host = format!("nodes {}", link(self.host_link()));
+        match &self.topology {
+            Topology::Single(_) => host,
+            Topology::Leaves(spec) => format!("{host}; between switches {}", link(spec.spine)),
+            Topology::FatTree(tree) => format!("{host}; between switches {}", link(tree.up)),
+            Topology::Dragonfly(fly) => {
+                format!("{host}; in a group {}; between groups {}", link(fly.local), link(fly.global))
+            }
+        }
+    }
+
+    fn routing_words(&self) -> &'static str {
+        match self.routing {
+            Routing::Minimal => "minimal",
+            Routing::Ecmp => "minimal, hashed (ECMP)",
+            Routing::Spray => "minimal, sprayed packet by packet",
+            Routing::Valiant => "Valiant",
+            Routing::Adaptive { .. } => "adaptive",
+        }
+    }
+
+    fn control_words(&self) -> &'static str {
+        match self.control {
+            Control::None => "none",
+            Control::Dcqcn(_) => "DCQCN",
+            Control::Window(_) => "window, cut by marks and losses",
+            Control::Swift(_) => "delay-based (as Swift)",
+            Control::Pair(_) => "endpoint pairs held back",
+        }
+    }
+}
+
+fn link(link: Link) -> String {
+    format!("{} and {}", rate(link.rate), time(link.latency))
+}
+
+fn rate(rate: Rate) -> String {
+    let bits = 8.0 * rate.bytes_per_second();
+    match bits {
+        bits if bits >= 1e9 => format!("{} Gbit/s", short(bits / 1e9)),
+        bits => format!("{} Mbit/s", short(bits / 1e6)),
+    }
+}
+
+fn size(size: Size) -> String {
+    match size.0 {
+        bytes if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        bytes if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
+        bytes => format!("{bytes} B"),
+    }
+}
+
+fn time(time: Ps) -> String {
+    match time.0 {
+        ps if ps >= 1_000_000 => format!("{} us", short(ps as f64 / 1e6)),
+        ps => format!("{} ns", short(ps as f64 / 1e3)),
+    }
+}
+
+/// At most two decimals, and none that are zero.
+fn short(value: f64) -> String {
+    format!("{value:.2}").trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_says_what_it_is() {
+        let lines = |name| -> String {
+            let machine = Machine::load(name).unwrap();
+            machine.describe().iter().map(|(part, words)| format!("{part}: {words}\n")).collect()
+        };
+        let small = lines("small");
+        for part in ["64 in all", "1.00:1", "200 Gbit/s", "64 KiB of buffer", "credit", "adaptive"] {
+            assert!(small.contains(part), "{small}");
+        }
+        assert!(lines("lab").contains("2 leaf switches, joined directly"), "{}", lines("lab"));
+        assert!(lines("crystal").contains("dragonfly of three levels"), "{}", lines("crystal"));
+    }
+
+    /// The same places as the network's own.
+    #[test]
+    fn nodes_of_a_group_hang_on_the_same_switch() {
+        for name in super::super::shipped() {
+            let machine = Machine::load(name).unwrap();
+            let network = crate::net::Network::new(&machine, 1).unwrap();
+            for node in 0..machine.nodes.count {
+                let switch = network.switch_of(node * machine.nodes.nics);
+                let group = machine.group_of(node);
+                let expected = match &machine.topology {
+                    Topology::Dragonfly(_) => format!("g{}", &group["group".len()..]),
+                    _ => group.clone(),
+                };
+                let digits = switch[expected.len().min(switch.len())..].starts_with(|c: char| c.is_ascii_digit());
+                assert!(switch.starts_with(&expected) && !digits, "{name}: node {node} of {group} is on {switch}");
+            }
+        }
+    }
+}

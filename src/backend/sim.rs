@@ -1,0 +1,233 @@
+//! A simulated network: this process is the whole job, and its ranks are coroutines on virtual time.
+//!
+//! Every opening of the network is a simulated job of its own, from its first event to its last: placements know nothing of
+//! each other. What is decided once for all ranks is decided by the process, which speaks for them outside of a job.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tailback_sim::machine::{Machine, shipped};
+use tailback_sim::{SimError, Simulation, host_name};
+use tailback_transport::{Bootstrap, Error, Merge, Monitor, Rank, Result as TransportResult};
+
+use super::pair::Alone;
+use super::{Backend, Network, Networks, PairVisitor, Place, Settings, Simulated, Variant, Visitor, Work, variants};
+
+/// How many ranks, and how many on a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Ranks of the job, on the first nodes of the machine.
+    pub ranks: usize,
+    /// On each of these nodes; the last may have fewer.
+    pub per_node: usize,
+}
+
+impl Shape {
+    /// All of a machine, or what was asked for.
+    pub fn of(machine: &Machine, ranks: Option<usize>, per_node: Option<usize>) -> Result<Self, String> {
+        let per_node = per_node.unwrap_or(machine.nodes.ranks_per_node).max(1);
+        let room = machine.nodes.count * per_node;
+        let shape = Shape { ranks: ranks.unwrap_or(room), per_node };
+        if shape.ranks == 0 || shape.ranks > room {
+            let (Machine { name, nodes, .. }, ranks) = (machine, shape.ranks);
+            return Err(format!(
+                "{ranks} ranks: the machine {name} has room for 1 to {room} with {per_node} on each of its {} nodes \
+                 (-n and --ranks-per-node choose)",
+                nodes.count
+            ));
+        }
+        Ok(shape)
+    }
+
+    /// Nodes that have ranks.
+    pub fn nodes(self) -> usize {
+        self.ranks.div_ceil(self.per_node)
+    }
+}
+
+pub(super) fn state() -> String {
+    let names: Vec<&str> = shipped().collect();
+    format!("ready: simulated machines, needs no network: {}", names.join(", "))
+}
+
+/// Whether there is a machine, and nothing was asked that virtual time has no use for.
+pub(super) fn check(settings: &Settings) -> Result<(), String> {
+    if settings.machine.is_none() {
+        let names: Vec<&str> = shipped().collect();
+        return Err(format!("--transport sim needs --machine: one of {}, or a file", names.join(", ")));
+    }
+    if settings.traffic_class.is_some() {
+        return Err("traffic classes are not simulated".into());
+    }
+    if settings.stall_limit.is_some() {
+        return Err("--stall-limit is for ranks in real time: a simulated job that is stuck ends at once".into());
+    }
+    Ok(())
+}
+
+/// Does the work as all ranks of a simulated job. Everything that is random in the network comes of `seed`.
+pub fn simulate<W: Work>(request: &W, shape: Shape, seed: u64) -> Result<u8, String> {
+    let settings = request.settings();
+    check(settings)?;
+    let machine = settings.machine.clone().ok_or("no machine to simulate")?;
+    let bootstrap = Everyone { size: shape.ranks, machine: machine.name.clone(), blamed: None };
+    let variants = variants(settings, Backend::Sim)?;
+    let (phases, elapsed_ps, hops) = (Vec::new(), 0, 0);
+    let so_far = Simulated { machine, phases, elapsed_ps, hops };
+    let mut networks = SimNetworks { bootstrap, shape, seed, opened: 0, variants, so_far };
+    Ok(request.run(&mut networks, &Arc::new(Monitor::new())))
+}
+
+/// What this process can open.
+struct SimNetworks {
+    bootstrap: Everyone,
+    shape: Shape,
+    seed: u64,
+    opened: u64,
+    variants: Vec<Variant>,
+    so_far: Simulated,
+}
+
+/// What a rank left that failed, with the error in it.
+struct Failed<O> {
+    output: O,
+    error: String,
+}
+
+impl<O> fmt::Display for Failed<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.error)
+    }
+}
+
+impl Networks for SimNetworks {
+    type Bootstrap = Everyone;
+
+    fn bootstrap(&mut self) -> &mut Everyone {
+        &mut self.bootstrap
+    }
+
+    fn variants(&self) -> &[Variant] {
+        &self.variants
+    }
+
+    fn places(&mut self) -> TransportResult<Vec<Place>> {
+        let place = |rank: usize| {
+            let node = rank / self.shape.per_node;
+            Place { host: host_name(node), group: self.so_far.machine.group_of(node) }
+        };
+        Ok((0..self.shape.ranks).map(place).collect())
+    }
+
+    fn simulated(&mut self) -> Option<Simulated> {
+        let (machine, none) = (Arc::clone(&self.so_far.machine), Vec::new());
+        Some(std::mem::replace(&mut self.so_far, Simulated { machine, phases: none, elapsed_ps: 0, hops: 0 }))
+    }
+
+    fn open<V: Visitor + Clone>(&mut self, network: Network, visitor: V) -> TransportResult<V::Output> {
+        self.opened += 1;
+        let job = Simulation::new(Machine::clone(&self.so_far.machine))
+            .ranks_per_node(self.shape.per_node)
+            .ranks(self.shape.ranks)
+            .seed(self.seed.wrapping_mul(1000).wrapping_add(self.opened));
+        let finished = job.run(|mut bootstrap, raw| {
+            let output = visitor.clone().visit(&mut bootstrap, &mut network.over(raw));
+            match V::error(&output).map(ToString::to_string) {
+                None => Ok(output),
+                Some(error) => Err(Failed { output, error }),
+            }
+        });
+        let mut finished = match finished {
+            Ok(finished) => finished,
+            Err(SimError::Rank { rank, error }) => {
+                self.bootstrap.blamed = Some(rank);
+                return Ok(error.output);
+            }
+            Err(error) => return Err(Error::Setup(error.to_string())),
+        };
+        if !finished.audit.is_clean() {
+            let detail = format!("the simulated network lost count: {}", finished.audit.faults.join("; "));
+            return Err(Error::Protocol { operation: "simulation", peer: None, detail });
+        }
+        self.so_far.phases.append(&mut finished.phases);
+        self.so_far.elapsed_ps += finished.now_ps;
+        self.so_far.hops += finished.work.hops;
+        // What all ranks know, the first one tells.
+        Ok(finished.results.swap_remove(0))
+    }
+
+    /// There is no other network for congestors, and no class for packets: both were refused.
+    fn open_pair<V: PairVisitor + Clone>(
+        &mut self,
+        variant: Variant,
+        _: Option<&str>,
+        visitor: V,
+    ) -> TransportResult<V::Output> {
+        self.open(variant.network, Alone(visitor))
+    }
+}
+
+/// All ranks at once, between simulated jobs: what this process brings, every rank brings.
+struct Everyone {
+    size: usize,
+    machine: String,
+    /// Who failed, if someone did.
+    blamed: Option<Rank>,
+}
+
+impl Bootstrap for Everyone {
+    fn rank(&self) -> Rank {
+        Rank(0)
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn host(&self) -> &str {
+        &self.machine
+    }
+
+    fn launcher(&self) -> String {
+        format!("simulated: coroutines of one process on the machine {}", self.machine)
+    }
+
+    fn allgather(&mut self, mine: &[u8]) -> TransportResult<Vec<Vec<u8>>> {
+        Ok(vec![mine.to_vec(); self.size])
+    }
+
+    fn broadcast(&mut self, bytes: Vec<u8>) -> TransportResult<Vec<u8>> {
+        Ok(bytes)
+    }
+
+    fn reduce(&mut self, mine: Vec<u8>, _: Merge<'_>) -> TransportResult<Option<Vec<u8>>> {
+        Ok(Some(mine))
+    }
+
+    fn barrier(&mut self) -> TransportResult<()> {
+        Ok(())
+    }
+
+    fn abort(&self, reason: &str) -> ! {
+        let who = self.blamed.map(|rank| format!("simulated rank {rank}: ")).unwrap_or_default();
+        eprintln!("tailback: error: {who}{reason}");
+        std::process::exit(2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_come_from_the_machine_unless_asked_for() {
+        let machine = Machine::load("small").unwrap();
+        let shape =
+            |ranks, per_node| Shape::of(&machine, ranks, per_node).map(|of| (of.ranks, of.per_node, of.nodes()));
+        assert_eq!(shape(None, None), Ok((64, 1, 64)));
+        assert_eq!(shape(None, Some(4)), Ok((256, 4, 64)));
+        assert_eq!(shape(Some(10), Some(4)), Ok((10, 4, 3)));
+        assert!(shape(Some(65), None).unwrap_err().contains("room for 1 to 64"));
+        assert!(shape(Some(0), None).is_err());
+    }
+}

@@ -1,0 +1,111 @@
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn growing_samples_are_the_same_and_smaller() {
+    for batches in [1, MAX_BATCHES] {
+        let (mut fixed, mut growing) = (Samples::new(), Samples::growing(batches));
+        for pass in 0..40u64 {
+            for sample in 0..50 {
+                let ns = 900 + 37 * sample + if pass == 20 { 5_000_000 } else { 0 };
+                fixed.record(ns);
+                growing.record(ns);
+            }
+            fixed.close_pass(Some(1.0));
+            growing.close_pass(Some(1.0));
+        }
+        assert!(Samples::growing(batches).batches[0].histogram.is_empty());
+        let (one, other) = (fixed.total(), growing.total());
+        assert_eq!(one.histogram(), other.histogram());
+        assert_eq!((one.extremes_ns, one.sum_ns, one.passes), (other.extremes_ns, other.sum_ns, other.passes));
+        let decoded = Samples::decode(&growing.clone().in_one().encode()).unwrap();
+        assert_eq!(decoded.total().histogram(), one.histogram());
+        // A rank that saw less takes in one that saw more.
+        let mut little = Samples::growing(batches);
+        (0..40).for_each(|_| little.close_pass(None));
+        little.record(5);
+        little.merge_encoded(&growing.encode()).unwrap();
+        assert_eq!(little.total().histogram().len(), 2001);
+        growing.clear();
+        growing.record(7);
+        assert_eq!((growing.passes(), growing.total().histogram().len()), (0, 1));
+    }
+}
+
+#[test]
+fn one_batch_has_the_same_samples_and_passes_and_merges_with_its_like() {
+    let whole = filled(6, 10);
+    let mut one = whole.clone().in_one();
+    assert_eq!((one.batches().count(), one.passes()), (1, 6));
+    assert_eq!(one.total().histogram(), whole.total().histogram());
+    one.merge_encoded(&filled(6, 10).in_one().encode()).unwrap();
+    assert_eq!((one.total().histogram().len(), one.total().closed()), (120, 12));
+    assert!(one.merge(&filled(5, 10).in_one()).is_err(), "other passes");
+}
+
+fn filled(passes: u64, per_pass: u64) -> Samples {
+    let mut samples = Samples::new();
+    for pass in 0..passes {
+        (0..per_pass).for_each(|i| samples.record(1000 + 10 * pass + i));
+        samples.close_pass(Some(pass as f64));
+    }
+    samples
+}
+
+#[test]
+fn batches_stay_bounded_and_lose_nothing() {
+    let samples = filled(1000, 3);
+    assert!(samples.batches().count() <= MAX_BATCHES);
+    let total = samples.total();
+    assert_eq!((total.histogram().len(), samples.passes()), (3000, 1000));
+    assert_eq!(total.pass_mean(), Some(499.5));
+    assert_eq!(total.extremes_ns(), Some((1000, 1000 + 9990 + 2)));
+    assert!((total.mean_ns() - (1000.0 + 4995.0 + 1.0)).abs() < 1e-9);
+}
+
+#[test]
+fn joined_batches_keep_their_order() {
+    let samples = filled(MAX_BATCHES as u64, 1);
+    let means: Vec<f64> = samples.batches().map(|batch| batch.pass_mean().unwrap()).collect();
+    assert_eq!(means, (0..8).map(|at| f64::from(at) * 2.0 + 0.5).collect::<Vec<_>>());
+}
+
+#[test]
+fn very_long_samples_keep_their_exact_maximum() {
+    let mut samples = Samples::new();
+    samples.record(2 * LONGEST_NS);
+    assert_eq!(samples.total().extremes_ns(), Some((2 * LONGEST_NS, 2 * LONGEST_NS)));
+    assert_eq!(samples.total().histogram().len(), 1);
+}
+
+#[test]
+fn ranks_with_different_passes_do_not_merge() {
+    assert!(filled(5, 1).merge_encoded(&filled(6, 1).encode()).is_err());
+}
+
+proptest! {
+    #[test]
+    fn encoding_round_trips_and_merging_adds(passes in 0u64..70, per_pass in 0u64..5) {
+        let samples = filled(passes, per_pass);
+        let mut back = Samples::decode(&samples.encode()).unwrap();
+        prop_assert_eq!(back.encode(), samples.encode());
+        back.merge_encoded(&samples.encode()).unwrap();
+        let mut twice = samples.clone();
+        twice.merge(&samples).unwrap();
+        prop_assert_eq!(back.encode(), twice.encode());
+        prop_assert_eq!(back.total().histogram().len(), 2 * passes * per_pass);
+    }
+
+    #[test]
+    fn garbage_is_refused_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = Samples::decode(&bytes);
+    }
+
+    #[test]
+    fn cut_encodings_are_refused(cut in 0usize..100) {
+        let whole = filled(3, 2).encode();
+        let length = whole.len() * cut / 100;
+        prop_assert!(Samples::decode(&whole[..length]).is_err());
+    }
+}

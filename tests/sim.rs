@@ -1,0 +1,243 @@
+//! Simulated networks, end to end: every command that measures, whatever shows figures, and what is refused.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use common::{Job, run, succeed, tailback, words};
+use rustix::process::Signal;
+use serde_json::Value;
+
+/// A load test of a few milliseconds of virtual time.
+const QUICK: &str = "--transport sim --machine small -n 16 --budget 600us --placements 3";
+
+fn read_json(path: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// Runs `line` and gives its result file, which must fit the schema and our own reader.
+fn result(line: &str) -> (Value, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("result.json");
+    let outcome = succeed(&format!("{line} --quiet --out {}", out.display()));
+    assert_eq!(outcome.stderr, "", "tailback {line}");
+    let file = read_json(&out);
+    let schema = serde_json::from_str(include_str!("../docs/result.schema.json")).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let problems: Vec<String> = validator.iter_errors(&file).map(|error| error.to_string()).collect();
+    assert!(problems.is_empty(), "tailback {line}: {problems:?}");
+    assert!(tailback::result::read(&out).is_ok(), "tailback {line}: our own reader refuses it");
+    (file, outcome.stdout)
+}
+
+/// What may differ between two runs of the same: when, and how long they took.
+fn timeless(mut file: Value) -> Value {
+    for key in ["started", "duration_s"] {
+        assert!(file.as_object_mut().unwrap().remove(key).is_some(), "{key}");
+    }
+    file
+}
+
+#[test]
+fn the_same_seed_machine_and_plan_give_the_same_file() {
+    const SHORT: &str = "--transport sim --machine small -n 10 --budget 200us --placements 2 --protocol eager,put";
+    let line = |seed| format!("run {SHORT} --seed {seed}");
+    let [one, again, other] = [5, 5, 6].map(|seed| timeless(result(&line(seed)).0));
+    assert_eq!(one, again);
+    assert_ne!(one["runs"], other["runs"]);
+    assert_eq!(one["runs"].as_array().unwrap().len(), 2, "a run for each protocol");
+    let machine = &one["machine"];
+    assert_eq!((machine["name"].as_str(), machine["simulated"].as_bool()), (Some("small"), Some(true)));
+    assert!(machine["file"].as_str().unwrap().contains("[topology]"));
+    let spent: f64 = machine["virtual_s"].as_f64().unwrap();
+    assert!((1e-3..1.0).contains(&spent), "{spent} s");
+}
+
+#[test]
+fn load_is_felt_and_ports_tell_where() {
+    // Messages that fill the buffers in front of one node.
+    let (file, shown) = result(&format!("run {QUICK} --seed 1 --congestors incast --set incast.bytes=64KiB"));
+    assert_eq!(file["system"]["ranks"], 16);
+    assert_eq!(file["system"]["nodes"].as_array().unwrap().len(), 16);
+    assert_eq!(file["system"]["nodes"][3]["name"], "n00003");
+    let figure = |at: usize| file["runs"][0]["tests"][at]["summary"]["p50"].as_f64().unwrap();
+    assert!(figure(0) > 0.5 && figure(0) < 100.0, "8 B over 200 Gbit/s, in us: {}", figure(0));
+    for test in file["runs"][0]["tests"].as_array().unwrap() {
+        let wall = test["wall_s"].as_f64().unwrap();
+        assert!(wall < 0.1, "virtual time, not real: {wall} s of {}", test["title"]);
+    }
+    let phases = file["machine"]["phases"].as_array().unwrap();
+    let stalled = |name: &str| -> u64 {
+        let phase = phases.iter().find(|phase| phase["phase"].as_str().unwrap().starts_with(name)).unwrap();
+        let ports = phase["ports"].as_array().unwrap().iter();
+        ports.map(|port| port["simulated"]["stalled_ns"].as_u64().unwrap()).sum()
+    };
+    assert!(stalled("loaded") > stalled("isolated"), "{phases:#?}");
+    assert!(shown.starts_with("SIMULATED on the machine small"), "{shown}");
+    assert!(shown.contains("over simulated, eager protocol: 16 ranks on 16 nodes"), "{shown}");
+    assert!(shown.contains("Ports of the simulated network that were held up most"), "{shown}");
+}
+
+#[test]
+fn every_view_says_that_it_is_simulated() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let [a, b, html, csv] = ["a.json", "b.json", "report.html", "a.csv"].map(path);
+    for (seed, out) in [(1, &a), (2, &b)] {
+        succeed(&format!("run {QUICK} --seed {seed} -q --out {} --csv {}", out.display(), csv.display()));
+    }
+    let (a, b) = (a.display(), b.display());
+    for format in ["table", "gpcnet"] {
+        let shown = succeed(&format!("show {a} --format {format}")).stdout.to_lowercase();
+        assert!(shown.lines().next().unwrap().starts_with("simulated"), "{format}: {shown}");
+    }
+    let table = std::fs::read_to_string(csv).unwrap();
+    assert!(table.lines().skip(1).all(|line| line.starts_with("simulated,")), "{table}");
+    let compared = succeed(&format!("compare {a} {b}")).stdout;
+    assert!(compared.contains("Compared with a (simulated)"), "{compared}");
+    assert!(compared.contains("SIMULATED: b (simulated): simulated, machine small"), "{compared}");
+    let compared = succeed(&format!("compare {a} {b} --json")).json();
+    assert_eq!(compared["simulated"].as_array().unwrap().len(), 2);
+    succeed(&format!("report {a} {b} --out {}", html.display()));
+    let page = std::fs::read_to_string(html).unwrap();
+    let header = page.split("<nav").next().unwrap();
+    assert!(header.contains("<strong>Simulated:</strong> a (simulated)"), "{header}");
+    assert!(page.contains("Longest queue of each port") && page.contains("ports of the simulated machine small"));
+}
+
+#[test]
+fn every_command_that_measures_runs() {
+    const SMALL: &str = "--transport sim --machine small";
+    for (line, expected) in [
+        (format!("network {SMALL} -n 6 --budget 50us"), "Nat Two-sided BW"),
+        (format!("congest {SMALL} -n 8 --duration 200us"), "\nCongestors\n"),
+        (format!("beff {SMALL} -n 6 --rings 2 --bandwidth-bytes 100000"), "HPC Challenge latency"),
+        (format!("maxrate {SMALL} --most-pairs 2 --repetitions 2 --iterations 2"), "max-rate"),
+        (format!("contention {SMALL} --shape in-3 --bytes 200000 --repetitions 2"), "Contention graph in-3"),
+    ] {
+        let (file, shown) = result(&line);
+        assert_eq!(file["machine"]["name"], "small", "{line}");
+        assert!(shown.contains(expected) && shown.contains("SIMULATED on the machine small"), "{line}: {shown}");
+        assert_eq!(timeless(file), timeless(result(&line).0), "{line}: the same again");
+    }
+}
+
+#[test]
+fn ranks_come_from_the_machine() {
+    let shown = succeed("run --transport sim --machine small --dry-run").stdout;
+    for expected in ["sim preset, 64 ranks on 64 nodes", "Simulated on the machine small", "ms of virtual time"] {
+        assert!(shown.contains(expected), "{expected}: {shown}");
+    }
+    let shown = succeed("run --transport sim --machine small --ranks-per-node 2 --dry-run").stdout;
+    assert!(shown.contains("128 ranks on 64 nodes") && shown.contains("n00010"), "{shown}");
+    let shown = succeed("run --transport sim --machine lab --preset lab --dry-run").stdout;
+    assert!(shown.contains("lab preset, 16 ranks on 16 nodes, seed") && shown.contains("5 s per test"), "{shown}");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_by_name() {
+    for (line, expected) in [
+        ("run --transport sim", "--transport sim needs --machine: one of crystal, malbec"),
+        ("run --transport sim --machine nowhere.toml", "shipped machines: crystal"),
+        ("run --machine small", "--machine is for --transport sim"),
+        ("run --transport sim,tcp --machine small", "cannot be run beside tcp"),
+        ("run --transport sim --machine small -n 65", "the machine small has room for 1 to 64"),
+        ("run --transport sim --machine small -n 1", "1 node(s): at least 2 are needed"),
+        ("run --transport sim --machine small --stall-limit 5s", "--stall-limit is for ranks in real time"),
+        ("run --transport sim --machine small --budget 1us", "is not between 0.01 ms and one day"),
+        ("run --preset sim", "--preset sim is for --transport sim"),
+        ("congest --transport sim --machine small", "needs --duration"),
+        ("lab run --transport sim --machine small", "the emulated cluster has no simulated network"),
+        ("maxrate --transport sim --machine small --protocol eager,put", "one transport with one protocol"),
+        ("beff --transport sim --machine small -n 1 -q", "at least 2 ranks"),
+    ] {
+        let outcome = run(line);
+        assert!(outcome.refusal().contains(expected), "tailback {line}: {}", outcome.stderr);
+        assert_eq!(outcome.stdout, "", "tailback {line}");
+    }
+}
+
+#[test]
+fn a_launcher_is_refused_once_and_by_name() {
+    let binary = env!("CARGO_BIN_EXE_tailback");
+    let outcome = run(&format!("launch -n 3 -- {binary} run {QUICK}"));
+    let said = outcome.refusal();
+    assert!(said.contains("--transport sim needs no launcher") && said.contains("tailback launch"), "{said}");
+}
+
+fn file(folder: &Path, text: &str) -> PathBuf {
+    let path = folder.join("mine.toml");
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn machines_are_listed_checked_and_changed() {
+    let listed = succeed("machine list").stdout;
+    for name in ["crystal", "malbec", "lab", "small", "roce", "fat-tree-1024"] {
+        let checked = succeed(&format!("machine check {name}")).stdout;
+        assert!(listed.contains(name) && checked.starts_with(&format!("{name}: ")), "{listed}{checked}");
+        assert!(checked.contains("topology") && checked.contains("congestion control"), "{checked}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let text = succeed("machine show small").stdout;
+    let mine =
+        file(folder.path(), &text.replace("name = \"small\"", "name = \"mine\"").replace("count = 64", "count = 8"));
+    let (result, _) =
+        result(&format!("network --transport sim --machine {} --budget 50us --canaries lat", mine.display()));
+    assert_eq!((&result["machine"]["name"], &result["system"]["ranks"]), (&"mine".into(), &8.into()));
+    for (from, to, expected) in [
+        ("count = 64", "count = 65", "nodes.count"),
+        ("\"64 KiB\"", "\"64\"", "the unit is one of B, KiB"),
+        ("kind = \"fat-tree\"", "kind = \"torus\"", "unknown variant `torus`"),
+    ] {
+        let broken = file(folder.path(), &text.replacen(from, to, 1));
+        for line in ["machine check", "run --transport sim --machine"] {
+            let outcome = run(&format!("{line} {}", broken.display()));
+            assert!(outcome.refusal().contains(expected), "{to}: {}", outcome.stderr);
+            assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_simulation_ends_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("result.json");
+    let line =
+        format!("run --transport sim --machine small --budget 10s --placements 1 --blocks 1 --out {}", out.display());
+    let mut job = Job::start(tailback(words(&line)));
+    common::eventually("it simulates", || {
+        assert!(job.is_running(), "it ended early");
+        (common::cpu_ticks(job.pid()) > 50).then_some(())
+    });
+    job.signal(Signal::INT);
+    let outcome = job.end();
+    assert_eq!(outcome.code(), Some(2), "{outcome:?}");
+    assert!(outcome.stdout.contains("Interrupted:") && outcome.errors().is_empty(), "{outcome:?}");
+    assert_eq!(read_json(&out)["interrupted"], true);
+}
+
+#[test]
+fn alternatives_are_simulated_side_by_side() {
+    let folder = tempfile::tempdir().unwrap();
+    let keep = folder.path().join("kept");
+    let line = "simulate --machine small -n 16 --budget 300us --placements 3 --canaries lat -q";
+    let change = "--what-if routing.kind=minimal,ecmp --what-if topology.spines=2";
+    let shown = succeed(&format!("{line} {change} --keep {}", keep.display())).stdout;
+    assert!(shown.contains("Compared with small (simulated)"), "{shown}");
+    for name in ["small", "routing.kind=minimal", "routing.kind=ecmp", "topology.spines=2"] {
+        assert!(shown.contains(&format!("SIMULATED: {name} (simulated)")), "{name}: {shown}");
+        assert_eq!(read_json(&keep.join(format!("{name}.json")))["machine"]["simulated"], true, "{name}");
+    }
+    assert!(!shown.contains("NOT COMPARABLE"), "{shown}");
+    for (change, expected) in [
+        ("--what-if routing.kind=luck", "--what-if: small with routing.kind=luck"),
+        ("--what-if routing.kind", "'routing.kind' is no change"),
+        ("--what-if topology.spines=4 --out x.json", "--keep DIR"),
+    ] {
+        let outcome = run(&format!("{line} {change}"));
+        assert!(outcome.refusal().contains(expected), "{change}: {}", outcome.stderr);
+    }
+    assert!(run("simulate --what-if routing.kind=ecmp").refusal().contains("simulate needs --machine"));
+}
