@@ -9,26 +9,16 @@ mod models;
 mod ports;
 mod print;
 mod progress;
+mod simulated;
 mod summary;
 
 use crate::result::ResultFile;
-use crate::text::figure;
 
 pub(crate) use maxrate::{answer, estimate};
 pub use models::{contention, draw, study};
 pub use print::print;
 pub use progress::Progress;
 pub use summary::placement_lines;
-
-/// What stands over every table of a simulated network; nothing over those of others.
-fn simulated(file: &ResultFile) -> String {
-    let Some(machine) = &file.machine else { return String::new() };
-    let virtual_s = machine.virtual_s.map(|s| format!(", {} ms of virtual time", figure(1e3 * s))).unwrap_or_default();
-    format!(
-        "SIMULATED on the machine {} ({}){virtual_s}: figures of a model, on virtual time. No such network was measured.\n\n",
-        machine.name, machine.about
-    )
-}
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]

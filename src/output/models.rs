@@ -7,6 +7,7 @@ use std::path::Path;
 use tailback_transport::Bytes;
 
 use super::maxrate::maxrate;
+use super::simulated::banner;
 use crate::models::beff::Beff;
 use crate::models::contention;
 use crate::result::{self, ContentionResult, GraphResult, ResultFile};
@@ -26,7 +27,7 @@ pub fn study(file: &ResultFile) -> String {
         system.nodes.len(),
         file.seed
     );
-    out += &super::simulated(file);
+    out += &banner(file);
     let Some(models) = &file.models else { return out };
     out += &models.maxrate.as_ref().map(maxrate).unwrap_or_default();
     out += &models.contention.as_ref().map(contention).unwrap_or_default();

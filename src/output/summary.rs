@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::ports::{amount, busiest, held_up_most};
+use super::simulated::banner;
 use crate::compare;
 use crate::engine::Phase;
 use crate::result::{Command, CongestorLoad, ControlRecord, Node, NodeRole, ResultFile, Run, Test, TransportFacts};
@@ -10,7 +11,7 @@ use crate::stats::{Direction, Statistic};
 use crate::text::{Table, factor, figure, with_interval};
 
 pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
-    let mut out = super::simulated(result);
+    let mut out = banner(result);
     for run in &result.runs {
         heading(&mut out, result, run);
         section(&mut out, "Isolated", &tests(run, Phase::Isolated, verbose));

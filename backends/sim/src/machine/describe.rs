@@ -58,9 +58,8 @@ impl Machine {
             Topology::Single(_) => "switch".into(),
             Topology::Leaves(spec) => format!("leaf{}", port * spec.leaves / self.endpoints()),
             Topology::FatTree(tree) => format!("leaf{}", port / tree.ports_per_leaf),
-            Topology::Dragonfly(fly) => {
-                format!("group{}", port / (fly.rows * fly.columns * fly.ports_per_switch))
-            }
+            // Nodes are spread over the groups evenly.
+            Topology::Dragonfly(fly) => format!("group{}", port / self.endpoints().div_ceil(fly.groups)),
         }
     }
 

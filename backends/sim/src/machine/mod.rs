@@ -70,9 +70,9 @@ impl Machine {
     /// Names the key that is wrong.
     pub fn parse(text: &str, origin: &str) -> Result<Machine, MachineError> {
         let mut machine: Machine = toml::from_str(text).map_err(|error| {
-            let line = error.span().map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
-            let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
-            let detail = format!("{place}{}", error.message().replace('\n', " "));
+            let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count());
+            let place = line.map(|at| format!("line {} ({}): ", at + 1, text.lines().nth(at).unwrap_or("").trim()));
+            let detail = format!("{}{}", place.unwrap_or_default(), error.message().replace('\n', " "));
             MachineError::Syntax { origin: origin.into(), detail }
         })?;
         text.clone_into(&mut machine.text);
