@@ -67,6 +67,9 @@ fn usable(settings: &Settings, variants: &[Variant]) -> Result<(), String> {
     if settings.verbs.is_given() && !used(Backend::Verbs) {
         return Err("--port, --gid-index and --service-level are for --transport verbs".into());
     }
+    if settings.mpi_thread.is_some() && !used(Backend::Mpi) {
+        return Err("--mpi-thread is for --transport mpi".into());
+    }
     if settings.traffic_class.is_some() && !used(Backend::Libfabric) && !used(Backend::Verbs) {
         return Err("--traffic-class is for --transport libfabric and verbs".into());
     }

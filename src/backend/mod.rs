@@ -8,6 +8,7 @@ mod open;
 mod own;
 mod settings;
 mod tcp;
+mod threads;
 mod variant;
 
 // The one place of src that asks for features: an absent backend is a module that says so.
@@ -31,4 +32,5 @@ pub use job::{available, in_job, job_seen, speaks_for_all};
 pub use kind::Backend;
 pub use network::{Networks, Visitor, Work, give_up};
 pub use settings::{FabricSettings, Settings, VerbsSettings};
+pub use threads::ThreadLevel;
 pub use variant::{Variant, variants};

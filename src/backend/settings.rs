@@ -8,7 +8,7 @@ use std::time::Duration;
 use tailback_tcp::WaitMode;
 use tailback_transport::Protocol;
 
-use super::Backend;
+use super::{Backend, ThreadLevel};
 
 /// The networks under test and how they are reached.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +23,8 @@ pub struct Settings {
     pub eager_threshold: Option<usize>,
     /// How a rank waits.
     pub wait: Option<WaitMode>,
+    /// What MPI is told of threads; its default if nothing is said.
+    pub mpi_thread: Option<ThreadLevel>,
     /// Interface for measured traffic.
     pub data_interface: Option<String>,
     /// Local address for measured traffic.

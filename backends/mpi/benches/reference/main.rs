@@ -12,7 +12,7 @@ mod ffi;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use tailback_mpi::{MpiBootstrap, MpiTransport};
+use tailback_mpi::{MpiBootstrap, MpiTransport, Threading};
 use tailback_transport::{Bootstrap, Error, Group, Monitor, Rank, Result, Span, Tag, Transport};
 
 const BANDWIDTH: usize = 128 << 10;
@@ -128,7 +128,8 @@ fn compare_all(bootstrap: &mut MpiBootstrap, transport: &mut MpiTransport, batch
 
 fn main() -> ExitCode {
     let batches = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(200);
-    let (mut bootstrap, mut transport) = match tailback_mpi::init(Arc::new(Monitor::new()), None, None) {
+    let planes = tailback_mpi::init(Arc::new(Monitor::new()), None, Threading::Single, None);
+    let (mut bootstrap, mut transport) = match planes {
         Ok(planes) => planes,
         Err(error) => {
             eprintln!("tailback: error: {error}");
