@@ -1,9 +1,9 @@
 # Shell functions about the MPIs that Tailback is tested with; sourced by the ci/mpi-* scripts. Needs bash.
 #
-# A flavour is one MPI: openmpi4 and mpich4 are the distribution's packages, openmpi5 and mpich5 come from PyPI and live
-# in a cache folder outside the repository.
+# A flavour is one MPI: openmpi4 and mpich4 are the distribution's packages, openmpi5, mpich5 and intelmpi come from PyPI
+# and live in a cache folder outside the repository.
 
-MPI_FLAVOURS="openmpi4 mpich4 openmpi5 mpich5"
+MPI_FLAVOURS="openmpi4 mpich4 openmpi5 mpich5 intelmpi"
 MPI_CACHE="${XDG_CACHE_HOME:-$HOME/.cache}/tailback/mpi"
 MPI_TARGET_ROOT=$(realpath -m "${MPI_TARGET_ROOT:-${CARGO_TARGET_DIR:-target}}")
 # mpirun refuses to start as root unless told twice; in a container there is often nobody else.
@@ -19,7 +19,7 @@ mpi_cc() {
     case $1 in
     openmpi4) echo mpicc.openmpi ;;
     mpich4) echo mpicc.mpich ;;
-    openmpi5 | mpich5) echo "$MPI_CACHE/$1/bin/mpicc" ;;
+    openmpi5 | mpich5 | intelmpi) echo "$MPI_CACHE/$1/bin/mpicc" ;;
     *) die "unknown MPI flavour '$1' (one of: $MPI_FLAVOURS)" ;;
     esac
 }
@@ -42,9 +42,12 @@ mpi_select() {
     MPI_SELECTED=$1
     export CARGO_TARGET_DIR="$MPI_TARGET_ROOT/mpi"
     case $1 in
-    openmpi5 | mpich5) export LD_LIBRARY_PATH="$MPI_CACHE/$1/lib" ;;
+    openmpi5 | mpich5 | intelmpi) export LD_LIBRARY_PATH="$MPI_CACHE/$1/lib" ;;
     *) unset LD_LIBRARY_PATH ;;
     esac
+    # Its compiler wrapper and its launcher ask where it is.
+    unset I_MPI_ROOT
+    [ "$1" != intelmpi ] || export I_MPI_ROOT="$MPI_CACHE/$1"
 }
 
 # mpi_cargo ARGUMENTS...: cargo for the selected flavour. The bindings do not notice that MPICC has changed, so for them and
@@ -58,6 +61,7 @@ mpi_cargo() {
     mpich4) kind=line-directives-only ;;
     openmpi5) kind=limited ;;
     mpich5) kind=full ;;
+    intelmpi) kind=none ;;
     esac
     for profile in dev release; do
         settings+=(--config "profile.$profile.package.mpi-sys.debug='$kind'")
@@ -73,10 +77,10 @@ mpi_program() {
     mpi_cargo "$@" --message-format=json | sed -n 's|.*"executable":"\([^"]*/'"$name"'\(-[0-9a-f]*\)\{0,1\}\)".*|\1|p' | tail -n 1
 }
 
-# mpi_product FEATURES: builds the benchmark and prints where it stays for this flavour.
+# mpi_product FEATURES [--release]: builds the benchmark and prints where it stays for this flavour.
 mpi_product() {
-    local built kept="$CARGO_TARGET_DIR/$MPI_SELECTED/tailback"
-    built=$(mpi_program tailback build -q --locked --no-default-features --features "$1")
+    local built kept="$CARGO_TARGET_DIR/$MPI_SELECTED/tailback${2:+-release}"
+    built=$(mpi_program tailback build -q --locked --no-default-features --features "$1" ${2:+"$2"})
     [ -x "$built" ] || return 1
     mkdir -p "$(dirname "$kept")"
     cp "$built" "$kept.new" && mv "$kept.new" "$kept"
@@ -93,6 +97,7 @@ mpi_run() {
     # PyPI's build has a UCX component that complains on every window of a machine without UCX.
     openmpi5) timeout "$limit" "$(mpi_launcher "$flavour")" --map-by :OVERSUBSCRIBE --bind-to none \
         --mca mpi_yield_when_idle 1 --mca osc ^ucx -n "$ranks" "$@" ;;
+    intelmpi) timeout "$limit" env I_MPI_THREAD_YIELD=2 "$(mpi_launcher "$flavour")" -bind-to none -n "$ranks" "$@" ;;
     *) timeout "$limit" "$(mpi_launcher "$flavour")" -bind-to none -n "$ranks" "$@" ;;
     esac
 }

@@ -79,6 +79,11 @@ fn placements_and_blocks_share_the_budget() {
     let placements = result["runs"][0]["placements"].as_array().unwrap();
     assert_eq!(placements.len(), 5);
     for test in placements.iter().flat_map(|placement| placement["tests"].as_array().unwrap()) {
+        for block in test["blocks"].as_array().unwrap() {
+            // Six rings, or fewer where the warm-up's part of the block was over before.
+            let rings = block["warm_up"]["measurements"].as_u64().unwrap();
+            assert!((1..=6).contains(&rings) && block["settled_s"].as_f64().unwrap() > 0.0, "{block}");
+        }
         let places: Vec<u64> =
             test["blocks"].as_array().unwrap().iter().map(|block| block["place"].as_u64().unwrap()).collect();
         assert!(places == [0, 3] || places == [1, 2], "ABBA or its mirror: {places:?}");

@@ -71,6 +71,8 @@ fn contention_is_measured() {
     assert!(
         graph["reference_interval"]["low"].is_number() && graph["edges"][0]["multiple_interval"]["low"].is_number()
     );
+    assert!(graph["took"]["measurements"].as_u64().unwrap() >= 9, "{}", graph["took"]);
+    assert!(shown.contains("measured penalty") && shown.contains("messages of an edge a measurement"), "{shown}");
     assert!(shown.contains("measured penalty") && shown.contains("Error by number of edges"), "{shown}");
 }
 
@@ -80,6 +82,11 @@ fn beff_has_hpccs_names() {
     let beff = &file["models"]["beff"];
     assert_eq!((&beff["pairs"], &beff["complete_repetitions"]), (&3.into(), &5.into()));
     assert!(beff["intervals"]["MaxPingPongLatency_usec"]["low"].is_number(), "{beff}");
+    // Repeated until steady, from the number asked for on.
+    for took in [&beff["latency_took"], &beff["bandwidth_took"]] {
+        assert!(took["fewest"].as_u64().unwrap() > 4 && took["measurements"].as_u64().unwrap() >= 15, "{took}");
+    }
+    assert!(shown.contains("latencies: ") && shown.contains("warm-up included"), "{shown}");
     for name in ["MaxPingPongLatency_usec", "RandomlyOrderedRingLatency_usec", "NaturallyOrderedRingBandwidth_GBytes"] {
         assert!(shown.contains(name), "{name} in\n{shown}");
     }
@@ -89,5 +96,7 @@ fn beff_has_hpccs_names() {
 fn maxrate_answers_its_question() {
     let (file, shown) = study("maxrate --most-pairs 2 --largest 32768 --repetitions 2 --iterations 5");
     assert_eq!(file["models"]["maxrate"]["observations"].as_array().unwrap().len(), 2 * 16 * 2);
+    let took = &file["models"]["maxrate"]["took"];
+    assert!(took["measurements"] == 2 * 16 * 2 && took["fewest"].as_u64().unwrap() > 5, "{took}");
     assert!(shown.contains("How many ranks per node should talk at once"), "{shown}");
 }

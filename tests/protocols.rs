@@ -138,6 +138,8 @@ fn nonsense_is_refused_before_anything_runs() {
         ("run --eager-threshold 4KiB", "--eager-threshold is for the put and get protocols"),
         ("run --protocol put --eager-threshold much", "'much' is no size"),
         ("run --transport tcp,mpi", "--transport mpi needs an MPI launcher"),
+        ("beff --mpi-thread funneled", "--mpi-thread is for --transport mpi"),
+        ("run --mpi-thread one", "invalid value 'one' for '--mpi-thread <LEVEL>'"),
         ("run --transport udp", "invalid value 'udp' for '--transport <LIST>'"),
     ] {
         let outcome = run(line);

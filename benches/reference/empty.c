@@ -4,8 +4,7 @@
 #include <unistd.h>
 
 int main(int argc, char **argv) {
-    int provided;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+    MPI_Init(&argc, &argv);
     MPI_Barrier(MPI_COMM_WORLD);
     printf("ready %d\n", (int)getpid());
     fflush(stdout);

@@ -34,8 +34,8 @@ static void give_up(const char *what, int code) {
 }
 
 int main(int argc, char **argv) {
-    int provided, rank, code;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+    int rank, code;
+    MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     int batches = argc > 1 ? atoi(argv[1]) : 200;
     if ((code = reference_open()) != 0) give_up("open", code);

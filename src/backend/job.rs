@@ -88,6 +88,9 @@ fn usable(settings: &Settings, variants: &[Variant]) -> Result<(), String> {
     if settings.verbs.is_given() && !used(Backend::Verbs) {
         return Err("--port, --gid-index and --service-level are for --transport verbs".into());
     }
+    if settings.mpi_thread.is_some() && !used(Backend::Mpi) {
+        return Err("--mpi-thread is for --transport mpi".into());
+    }
     let classes: Vec<&String> = settings.role_classes.given().collect();
     if (settings.traffic_class.is_some() || !classes.is_empty()) && backends(variants).all(|of| !of.is_raw()) {
         return Err("traffic classes are for raw transports: MPI has settings of its own".into());

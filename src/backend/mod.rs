@@ -10,6 +10,7 @@ mod pair;
 mod settings;
 mod sim;
 mod tcp;
+mod threads;
 mod variant;
 
 // The one place of src that asks for features: an absent backend is a module that says so.
@@ -35,4 +36,5 @@ pub use network::{Networks, Pair, PairVisitor, Place, Simulated, Visitor, Work, 
 pub use settings::{CongestorNetworks, FabricSettings, RoleClasses, Settings, VerbsSettings};
 pub use sim::{Shape, simulate};
 pub use tailback_sim::begin_phase;
+pub use threads::ThreadLevel;
 pub use variant::{Network, Variant, variants};

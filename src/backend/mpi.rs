@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use tailback_mpi::{MpiBootstrap, MpiTransport};
+use tailback_mpi::{MpiBootstrap, MpiTransport, Threading};
 use tailback_tcp::Secret;
 use tailback_transport::{Bootstrap, Monitor, Rank, Result as TransportResult, Transport};
 
 use super::open::open_raw;
 use super::pair::{Alone, ThenRaw, Two};
-use super::{Backend, Network, Networks, PairVisitor, Settings, Variant, Visitor, Work, give_up};
+use super::{Backend, Network, Networks, PairVisitor, Settings, ThreadLevel, Variant, Visitor, Work, give_up};
 
 const COULD_NOT_RUN: u8 = 2;
 
@@ -102,10 +102,21 @@ impl<V: PairVisitor> Visitor for UnderMpi<'_, V> {
 
 /// Initialises MPI. A failure is every process's, so only the first of them says so.
 fn init<W: Work>(request: &W, monitor: &Arc<Monitor>) -> Result<Option<(MpiBootstrap, MpiTransport)>, String> {
-    match tailback_mpi::init(Arc::clone(monitor), request.stall_limit(), request.settings().wait) {
+    let settings = request.settings();
+    let threads = threading(settings.mpi_thread.unwrap_or_default());
+    match tailback_mpi::init(Arc::clone(monitor), request.stall_limit(), threads, settings.wait) {
         Ok(both) => Ok(Some(both)),
         Err(_) if tailback_mpi::launcher().and_then(|launcher| launcher.rank).is_some_and(|rank| rank > 0) => Ok(None),
         Err(error) => Err(error.to_string()),
+    }
+}
+
+fn threading(level: ThreadLevel) -> Threading {
+    match level {
+        ThreadLevel::Single => Threading::Single,
+        ThreadLevel::Funneled => Threading::Funneled,
+        ThreadLevel::Serialized => Threading::Serialized,
+        ThreadLevel::Multiple => Threading::Multiple,
     }
 }
 

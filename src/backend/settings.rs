@@ -10,7 +10,7 @@ use tailback_sim::machine::Machine;
 use tailback_tcp::WaitMode;
 use tailback_transport::Protocol;
 
-use super::Backend;
+use super::{Backend, ThreadLevel};
 
 /// The networks under test and how they are reached.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +27,8 @@ pub struct Settings {
     pub eager_threshold: Option<usize>,
     /// How a rank waits.
     pub wait: Option<WaitMode>,
+    /// What MPI is told of threads; its default if nothing is said.
+    pub mpi_thread: Option<ThreadLevel>,
     /// Interface for measured traffic.
     pub data_interface: Option<String>,
     /// Local address for measured traffic.

@@ -12,7 +12,7 @@ use tailback_sim::machine::Machine;
 use tailback_tcp::WaitMode;
 use tailback_transport::Protocol;
 
-use crate::backend::{Backend, CongestorNetworks, FabricSettings, RoleClasses, Settings, VerbsSettings};
+use crate::backend::{Backend, CongestorNetworks, FabricSettings, RoleClasses, Settings, ThreadLevel, VerbsSettings};
 use crate::commands::Place;
 use crate::plan::units;
 
@@ -52,6 +52,10 @@ pub struct TransportOptions {
     /// something arrives [default: block when ranks outnumber cores, else spin]
     #[arg(long, value_name = "MODE", env = "TAILBACK_WAIT", hide_env_values = true)]
     pub wait: Option<WaitMode>,
+
+    /// With MPI: the thread level it is asked for; at every level one thread calls it [default: single]
+    #[arg(long, value_parser = thread_levels(), value_name = "LEVEL")]
+    pub mpi_thread: Option<ThreadLevel>,
 
     /// Interface for measured traffic
     #[arg(
@@ -150,6 +154,7 @@ impl TransportOptions {
             copies: self.copies,
             eager_threshold: self.eager_threshold,
             wait: self.wait,
+            mpi_thread: self.mpi_thread,
             data_interface: self.data_interface,
             data_address: self.data_address,
             fabric: FabricSettings { provider, domain, library: library.libfabric_path },
@@ -207,4 +212,10 @@ fn machine(name_or_file: &str) -> Result<Arc<Machine>, String> {
 fn backends() -> impl TypedValueParser<Value = Backend> {
     let value = |(backend, what): (Backend, &'static str)| PossibleValue::new(backend.word()).help(what);
     PossibleValuesParser::new(Backend::ALL.map(value)).map(|word| word.parse().expect("one of the possible values"))
+}
+
+/// MPI's thread levels by name, likewise.
+fn thread_levels() -> impl TypedValueParser<Value = ThreadLevel> {
+    let value = |(level, what): (ThreadLevel, &'static str)| PossibleValue::new(level.word()).help(what);
+    PossibleValuesParser::new(ThreadLevel::ALL.map(value)).map(|word| word.parse().expect("one of the possible values"))
 }

@@ -8,6 +8,7 @@ use crate::models::{Control, beff, contention, maxrate};
 use crate::result::{
     Command, ContentionResult, EdgeResult, FitResult, GraphResult, MaxRateResult, ModelResults, RegimeResult,
 };
+use crate::stats::Took;
 
 /// What is studied.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -90,7 +91,8 @@ impl Study {
         let (part, complete, asked) = match self {
             Study::MaxRate(settings) => {
                 let seen = maxrate::measure(bootstrap, transport, nodes, settings, seed, control)?;
-                models.maxrate = Some(fitted(settings, seen.found));
+                let (observations, took) = seen.found;
+                models.maxrate = Some(fitted(settings, observations, took));
                 ("repetition", seen.complete, settings.repetitions())
             }
             Study::Contention(study) => {
@@ -127,6 +129,7 @@ impl ContentionStudy {
             let Some(found) = measure(graph, at + 1)? else { break };
             let mut result = predicted(name, graph, self.model, found.reference);
             result.reference_interval = found.reference_interval;
+            result.took = Some(found.took);
             for (edge, own) in result.edges.iter_mut().zip(&found.edges) {
                 edge.measured_s = Some(own.seconds);
                 edge.multiple_interval = own.multiple_interval;
@@ -139,7 +142,7 @@ impl ContentionStudy {
     }
 }
 
-fn fitted(settings: &maxrate::Settings, observations: Vec<maxrate::Observation>) -> MaxRateResult {
+fn fitted(settings: &maxrate::Settings, observations: Vec<maxrate::Observation>, took: Took) -> MaxRateResult {
     // A lost packet's timeout is no property of a rate: medians keep it out of the fits.
     let medians = maxrate::medians(&observations);
     let regime = |sizes: Vec<usize>| {
@@ -150,7 +153,7 @@ fn fitted(settings: &maxrate::Settings, observations: Vec<maxrate::Observation>)
         Some(RegimeResult { smallest_bytes: *sizes.first()?, largest_bytes: *sizes.last()?, fits })
     };
     let regimes = maxrate::regimes(&medians).into_iter().filter_map(regime).collect();
-    MaxRateResult { settings: settings.clone(), observations, regimes }
+    MaxRateResult { settings: settings.clone(), observations, took: Some(took), regimes }
 }
 
 fn predicted(name: &str, graph: &contention::Graph, model: contention::Model, reference_s: f64) -> GraphResult {
@@ -166,7 +169,7 @@ fn predicted(name: &str, graph: &contention::Graph, model: contention::Model, re
         penalty_interval: None,
     };
     let edges = graph.edges().iter().enumerate().map(edge).collect();
-    GraphResult { name: name.to_owned(), reference_s, reference_interval: None, edges }
+    GraphResult { name: name.to_owned(), reference_s, reference_interval: None, took: None, edges }
 }
 
 #[cfg(test)]
@@ -186,7 +189,7 @@ mod tests {
             penalty: Some(1.0),
             penalty_interval: None,
         };
-        contention::Measured { reference: 2.0, reference_interval: None, edges: vec![edge] }
+        contention::Measured { reference: 2.0, reference_interval: None, edges: vec![edge], took: Took::default() }
     }
 
     #[test]

@@ -236,7 +236,7 @@ mod tests {
             one_way: false,
             weighting: Weighting::InverseSize,
         };
-        maxrate(&MaxRateResult { settings, observations: observations.collect(), regimes: Vec::new() })
+        maxrate(&MaxRateResult { settings, observations: observations.collect(), took: None, regimes: Vec::new() })
     }
 
     #[test]

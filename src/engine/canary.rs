@@ -5,23 +5,27 @@ use tailback_transport::{Group, Nanos, Result};
 use super::job::{Control, Team};
 use super::lockstep::{Ballot, Lockstep, Next, Timing};
 use super::pace::{Kept, Schedule};
-use crate::kernel::{CanaryVisitor, Kernel};
+use crate::kernel::{CanaryVisitor, Kernel, until_steady};
 use crate::layout::Neighbours;
 use crate::plan::CanaryTest;
-use crate::stats::{Direction, MAX_BATCHES, Samples};
+use crate::stats::{Direction, MAX_BATCHES, Rule, Samples, Took};
 
 /// A test is cut into about this many chunks, so that its end is this exact a fraction of its budget.
 const CHUNKS: u64 = 40;
 /// The same where iterations have a schedule.
 const PACED_CHUNKS: u64 = 10;
+/// The warm-up of a test takes at most this part of its budget, on top of it.
+const WARM_UP: u64 = 10;
 const MIB: f64 = 1_048_576.0;
 
 /// What a canary rank brings back from a test.
 pub(super) struct Finished {
     pub samples: Samples,
     pub wall: Nanos,
-    /// How long the canary ran untimed until the load before it was no longer felt.
+    /// How long the canary ran untimed, until it was steady or until the load before it was no longer felt.
     pub settled: Nanos,
+    /// How many iterations that took, ring by ring.
+    pub warm_up: Took,
     /// How its schedule was kept, where it had one.
     pub kept: Kept,
     pub interrupted: bool,
@@ -46,7 +50,7 @@ pub(super) struct CanaryRun<'a, G: Group> {
     pub budget: Nanos,
     /// When iterations begin, where not one after the other.
     pub schedule: Option<Schedule>,
-    /// Load has just ended: wait until it is no longer felt, at most so long.
+    /// Load has just ended: warm up until it is no longer felt, at most so long.
     pub settle: Option<Nanos>,
     pub control: &'a Control,
 }
@@ -102,7 +106,7 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
 
     fn run(mut self) -> Result<Finished> {
         let counts = self.run.test.counts;
-        let settled = self.run.settle.map_or(Ok(Nanos(0)), |limit| self.settle(limit))?;
+        let (settled, warm_up) = self.warm_up()?;
         let passes = match self.run.passes {
             Passes::Counted => u64::from(counts.rings) * u64::from(counts.measurements),
             Passes::Timed => self.run.rings.len() as u64,
@@ -127,38 +131,49 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
         }
         let wall = self.run.canaries.now().since(self.started);
         let kept = self.run.schedule.map(|schedule| schedule.kept).unwrap_or_default();
-        Ok(Finished { samples: self.recorder.samples, wall, settled, kept, interrupted })
+        Ok(Finished { samples: self.recorder.samples, wall, settled, warm_up, kept, interrupted })
     }
 
-    /// Iterates untimed until iterations have stopped getting quicker, or until `limit`. What queues and connections still
-    /// hold of the load would otherwise count as isolated.
-    fn settle(&mut self, limit: Nanos) -> Result<Nanos> {
-        /// An iteration this much of the one before is no longer getting quicker.
-        const STILL: f64 = 0.8;
-        let begin = self.run.canaries.now();
-        let mut lockstep = Self::lockstep(&self.run, begin);
-        let ring = self.run.rings[0];
-        let (mut before, mut calm) = (None::<Nanos>, 0);
-        self.run.canaries.barrier()?;
-        loop {
-            self.kernel.iterate(&mut self.run.team.group, ring)?;
-            if lockstep.step() != Next::Boundary {
-                continue;
+    /// Iterates untimed until the rate is steady on every ring, for at most a part of the budget: libraries make
+    /// connections and set themselves up while they are used. After load, on the first ring until iterations have stopped
+    /// getting quicker: what queues and connections still hold of it would otherwise count as isolated.
+    fn warm_up(&mut self) -> Result<(Nanos, Took)> {
+        let CanaryRun { team, canaries, rings, settle, budget, control, .. } = &mut self.run;
+        let kernel = &self.kernel;
+        let begin = canaries.now();
+        let limit = settle.unwrap_or(Nanos(budget.0 / WARM_UP));
+        let rings = if settle.is_some() { &rings[..1] } else { *rings };
+        let usual = Rule { warm: true, ..Rule::default() };
+        let rule = match settle {
+            // A queue that drains gets quicker by far more than this, which on a busy machine is noise.
+            Some(longest) => Rule { batch: Nanos(budget.0 / CHUNKS), within: 1.5, longest: *longest, ..usual },
+            None => {
+                let longest = Nanos(limit.0 / rings.len() as u64).min(usual.longest);
+                Rule { batch: Nanos(longest.0 / 10).min(usual.batch), longest, ..usual }
             }
-            self.run.control.monitor.tick();
-            let stop = self.run.canaries.now().since(begin) >= limit || self.run.control.interrupted();
-            let agreed = lockstep.agree(self.run.canaries, Ballot { stop, ..Ballot::default() })?;
-            let now = lockstep.slowest();
-            let still = before.zip(now).is_some_and(|(before, now)| now.0 as f64 >= STILL * before.0 as f64);
-            calm = if still { calm + 1 } else { 0 };
-            before = now;
-            if agreed.stop || calm == 2 {
+        };
+        let mut took = Took::default();
+        let mut spent = 0;
+        canaries.barrier()?;
+        for &ring in rings {
+            // What was spent is agreed on, so all canaries stop at the same ring.
+            if spent >= limit.0 {
                 break;
             }
+            let watched = (&*control.monitor, || control.interrupted());
+            let rested = until_steady(&mut **canaries, rule, watched, |canaries, iterations| {
+                let start = canaries.now();
+                (0..iterations).try_for_each(|_| kernel.iterate(&mut team.group, ring))?;
+                Ok(canaries.now().since(start))
+            })?;
+            // The first boundary of what is timed ends a test that was interrupted.
+            let Some(rested) = rested else { break };
+            took.add(&rested);
+            spent += rested.spent.0;
         }
         self.started = self.run.canaries.now();
         self.lockstep = Self::lockstep(&self.run, self.started);
-        Ok(self.started.since(begin))
+        Ok((self.started.since(begin), took))
     }
 
     /// Warm-up and timed iterations on one ring. An agreed end comes at the same iteration on every rank; `until` is the

@@ -3,7 +3,7 @@
 use tailback_transport::{Bootstrap, Error, Result};
 
 use super::{Kept, Slices};
-use crate::stats::{Samples, SamplesError};
+use crate::stats::{Samples, SamplesError, Took};
 
 /// What one kind of congestor did while the canaries measured, over all its ranks.
 #[derive(Clone, Debug)]
@@ -55,8 +55,10 @@ pub struct Tally {
     pub canary: Option<Samples>,
     /// The longest wall time of a rank's test, in ns.
     pub wall_ns: u64,
-    /// The longest time a rank waited for earlier load to be no longer felt, in ns.
+    /// The longest time a rank iterated untimed, until it was steady or earlier load was no longer felt, in ns.
     pub settled_ns: u64,
+    /// How many iterations that took: the same on all canaries.
+    pub warm_up: Took,
     /// How schedules were kept, over the ranks.
     pub kept: Kept,
     /// What each congestor of the plan did, by its index.
@@ -125,6 +127,11 @@ impl Tally {
     fn merge_encoded(&mut self, mut bytes: &[u8]) -> std::result::Result<(), SamplesError> {
         self.wall_ns = self.wall_ns.max(word(&mut bytes)?);
         self.settled_ns = self.settled_ns.max(word(&mut bytes)?);
+        let took = [word(&mut bytes)?, word(&mut bytes)?, word(&mut bytes)?, word(&mut bytes)?];
+        let [measurements, unsteady, fewest, most] = took;
+        if measurements > 0 {
+            self.warm_up = Took { measurements, unsteady, fewest, most };
+        }
         let (slots, late, worst_ns) = (word(&mut bytes)?, word(&mut bytes)?, word(&mut bytes)?);
         self.kept.merge(Kept { slots, late, worst_ns });
         if let Some(encoded) = take_samples(&mut bytes)? {
@@ -159,7 +166,9 @@ impl Tally {
 
     fn encode(&self) -> Vec<u8> {
         let Kept { slots, late, worst_ns } = self.kept;
-        let words = [self.wall_ns, self.settled_ns, slots, late, worst_ns];
+        let Took { measurements, unsteady, fewest, most } = self.warm_up;
+        let took = [measurements, unsteady, fewest, most];
+        let words = [&[self.wall_ns, self.settled_ns], &took[..], &[slots, late, worst_ns]].concat();
         let mut out: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         put_samples(&mut out, self.canary.as_ref());
         for load in &self.loads {

@@ -53,7 +53,6 @@ pub(super) struct Lockstep {
     /// What a glance already brought of the agreement under way.
     seen: Option<Proposal>,
     glance_at: u64,
-    slowest: Option<u64>,
 }
 
 impl Lockstep {
@@ -69,7 +68,6 @@ impl Lockstep {
             under_way: false,
             seen: None,
             glance_at: 1,
-            slowest: None,
         }
     }
 
@@ -100,11 +98,6 @@ impl Lockstep {
         Nanos(now.since(self.started).0 / self.done.max(1) * self.chunk)
     }
 
-    /// How long an iteration of the slowest member took, by the last agreement. The same on every member.
-    pub(super) fn slowest(&self) -> Option<Nanos> {
-        self.slowest.map(Nanos)
-    }
-
     /// Agrees at a boundary. What comes back is binding for every member.
     pub(super) fn agree<G: Group>(&mut self, group: &mut G, mine: Ballot) -> Result<Ballot> {
         let now = group.now();
@@ -130,7 +123,6 @@ impl Lockstep {
         if let Some([_, _, slowest, _]) = agreed {
             let wanted = self.target.0 / slowest.max(1);
             self.chunk = wanted.clamp(1, (4 * self.chunk).min(self.longest));
-            self.slowest = Some(slowest);
         }
         (self.done, self.glance_at, self.started) = (0, (self.chunk / GLANCES).max(1), group.now());
         Ok(agreed.map_or_else(Ballot::default, |agreed| Ballot {

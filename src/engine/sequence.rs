@@ -311,6 +311,7 @@ impl<'j, 'a, B: Bootstrap, P: Pair> Sequence<'j, 'a, B, P> {
         tally.canary = Some(if blocks { finished.samples.in_one() } else { finished.samples });
         tally.wall_ns = finished.wall.0;
         tally.settled_ns = finished.settled.0;
+        tally.warm_up = finished.warm_up;
         tally.kept = finished.kept;
         Ok(finished.interrupted)
     }

@@ -9,6 +9,7 @@ mod alltoall;
 mod broadcast;
 mod incast;
 pub mod registry;
+mod repeat;
 mod ring_bandwidth;
 mod ring_latency;
 
@@ -17,6 +18,7 @@ use tailback_transport::{Error, Group, Rank, Result};
 use crate::layout::Neighbours;
 
 pub use registry::{Canary, CanaryVisitor, Congestor, CongestorVisitor, Info, Ring};
+pub(crate) use repeat::until_steady;
 
 /// The knobs of a kernel that a plan sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

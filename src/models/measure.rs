@@ -8,10 +8,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tailback_transport::{Bootstrap, Error, Group, Monitor, Nanos, Rank, Result, Span, Tag, Transport};
 
-use crate::kernel::{check_pattern, fill_pattern};
-
-/// Untimed exchanges before a timed loop: connections are made, caches are warm.
-pub(super) const WARM_UP: usize = 2;
+use crate::kernel::{check_pattern, fill_pattern, until_steady};
+use crate::stats::{Rested, Rule};
 
 /// What a study heeds between its steps.
 #[derive(Clone, Copy, Debug)]
@@ -23,15 +21,16 @@ pub struct Control<'a> {
 }
 
 impl Control<'_> {
-    /// All ranks meet before a step; whether they take it. None does when any of them was interrupted: a signal may
-    /// reach some ranks sooner than others, and those that went on alone would wait for ever.
-    pub(super) fn goes_on<G: Group>(&self, group: &mut G) -> Result<bool> {
-        let interrupted = u64::from(self.interrupt.load(Ordering::Relaxed));
-        self.monitor.wait();
-        group.start_agreement([interrupted, 0, 0, 0])?;
-        let agreed = group.wait_agreement()?;
-        self.monitor.tick();
-        Ok(agreed[0] == 0)
+    /// Repeats a step until its rate is steady; see [`until_steady`]. All ranks meet after every batch. None goes on when
+    /// any of them was interrupted: a signal may reach some ranks sooner than others, and those that went on alone would
+    /// wait for ever.
+    pub(super) fn until_steady<G: Group>(
+        &self,
+        group: &mut G,
+        rule: Rule,
+        batch: impl FnMut(&mut G, u64) -> Result<Nanos>,
+    ) -> Result<Option<Rested>> {
+        until_steady(group, rule, (self.monitor, || self.interrupt.load(Ordering::Relaxed)), batch)
     }
 }
 
@@ -79,34 +78,33 @@ pub(super) enum Side {
     Returns,
 }
 
-/// `iterations` round trips of `bytes` with `peer`; gives the one-way time. The received area begins at `received`.
-/// Data is checked after the loop.
-pub(super) fn ping_pong<G: Group>(
-    group: &mut G,
-    partner: (Rank, Side),
-    (bytes, received): (usize, usize),
-    iterations: usize,
-) -> Result<Nanos> {
-    let round_trip = round_trips(group, partner, (bytes, bytes), received, iterations)?;
-    Ok(Nanos(round_trip.0 / 2))
-}
-
-/// The time of a round trip of `ping` bytes there and `pong` bytes back. Data is checked after the loop.
+/// The time of so many round trips of `ping` bytes there and `pong` bytes back; 0 on the side that returns. The received
+/// area begins at `received`.
 pub(super) fn round_trips<G: Group>(
     group: &mut G,
     (peer, side): (Rank, Side),
     (ping, pong): (usize, usize),
     received: usize,
-    iterations: usize,
+    iterations: u64,
 ) -> Result<Nanos> {
+    // One byte each way first: the two come from an agreement, which they may have left at different times.
+    trips(group, (peer, side), (ping.min(1), pong.min(1)), received, 1)?;
+    let begin = group.now();
+    trips(group, (peer, side), (ping, pong), received, iterations)?;
+    let time = group.now().since(begin);
+    Ok(if side == Side::Serves { time } else { Nanos(0) })
+}
+
+fn trips<G: Group>(
+    group: &mut G,
+    (peer, side): (Rank, Side),
+    (ping, pong): (usize, usize),
+    received: usize,
+    iterations: u64,
+) -> Result<()> {
     let (outward, inward) = if side == Side::Serves { (ping, pong) } else { (pong, ping) };
     let (sent, got) = (Span::new(0, outward), Span::new(received, inward));
-    forget(group, received, inward);
-    let mut begin = group.now();
-    for round in 0..WARM_UP + iterations {
-        if round == WARM_UP {
-            begin = group.now();
-        }
+    for _ in 0..iterations {
         if side == Side::Serves {
             group.post_send(peer, Tag(0), sent)?;
             group.wait_all()?;
@@ -118,9 +116,7 @@ pub(super) fn round_trips<G: Group>(
             group.wait_all()?;
         }
     }
-    let time = group.now().since(begin);
-    check(group, peer, received, inward)?;
-    Ok(Nanos(time.0 / (iterations as u64).max(1)))
+    Ok(())
 }
 
 /// Every rank's value, on every rank.

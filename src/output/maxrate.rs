@@ -34,6 +34,9 @@ pub(super) fn maxrate(result: &MaxRateResult) -> String {
         out += &table.render();
         out.push('\n');
     }
+    if let Some(took) = &result.took {
+        let _ = writeln!(out, "{}\n", took.describe("round trips"));
+    }
     out + &errors(result) + &answer(result)
 }
 

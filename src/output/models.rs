@@ -11,6 +11,7 @@ use super::simulated::banner;
 use crate::models::beff::Beff;
 use crate::models::contention;
 use crate::result::{self, ContentionResult, GraphResult, ResultFile};
+use crate::stats::Took;
 use crate::text::{Table, figure, percent, within};
 
 /// The tables of a study.
@@ -75,6 +76,9 @@ pub fn contention(result: &ContentionResult) -> String {
             table.row(cells);
         }
         out += &table.render();
+        if let Some(took) = &graph.took {
+            let _ = writeln!(out, "  {}", took.describe("messages of an edge"));
+        }
         overfull(&mut out, graph);
         out.push('\n');
     }
@@ -142,9 +146,14 @@ fn beff(result: &Beff) -> String {
     let repetitions = result.complete_repetitions.unwrap_or(1);
     let times = if repetitions == 1 { "once".into() } else { format!("{repetitions} times") };
     let intervals = if result.intervals.is_empty() { "" } else { ", with 95% intervals" };
+    let took = |name: &str, took: Option<Took>| {
+        let said = took.map(|took| format!("{name}: {}\n", took.describe("round trips or exchanges")));
+        said.unwrap_or_default()
+    };
+    let took = took("latencies", result.latency_took) + &took("bandwidths", result.bandwidth_took);
     format!(
         "HPC Challenge latency ({}) and bandwidth ({}), {} pairs {times}, {} random rings{intervals}; received data was \
-         checked\n{}\n{}",
+         checked\n{}{took}\n{}",
         Bytes(result.settings.latency_bytes as u64),
         Bytes(result.settings.bandwidth_bytes as u64),
         result.pairs,

@@ -162,7 +162,7 @@ fn study() -> ResultFile {
         penalty_interval: Some(Interval { low: 1.9, high: 2.4 }),
     };
     let reference_interval = Some(Interval { low: 0.009, high: 0.011 });
-    let graph = |edges| GraphResult { name: "in".into(), reference_s: 0.01, reference_interval, edges };
+    let graph = |edges| GraphResult { name: "in".into(), reference_s: 0.01, reference_interval, took: None, edges };
     let spread = Spread { min: 1.0, avg: 2.0, max: 3.0 };
     let (latency_bytes, bandwidth_bytes, rings, pairs, latency_iterations, bandwidth_iterations) =
         (8, 2000, 1, 1, 1, 1);
@@ -174,6 +174,7 @@ fn study() -> ResultFile {
         maxrate: Some(MaxRateResult {
             settings,
             observations,
+            took: None,
             regimes: vec![RegimeResult { smallest_bytes: 1 << 8, largest_bytes: 1 << 19, fits }],
         }),
         contention: Some(ContentionResult {
@@ -194,6 +195,8 @@ fn study() -> ResultFile {
             pairs: 1,
             complete_repetitions: Some(3),
             random_rings: Some(1),
+            latency_took: None,
+            bandwidth_took: None,
             ping_pong_latency_us: spread,
             ping_pong_bandwidth_gb_per_s: spread,
             natural_ring_latency_us: 1.0,

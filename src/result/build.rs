@@ -96,6 +96,7 @@ impl<'a> RunBuilder<'a> {
                 place,
                 wall_s: tally.wall_ns as f64 * 1e-9,
                 settled_s: tally.settled_ns as f64 * 1e-9,
+                warm_up: (tally.warm_up.measurements > 0).then_some(tally.warm_up),
                 headline: of_block.as_ref().and_then(|summary| summary.get(Statistic::HEADLINE)),
                 p50: of_block.as_ref().map(|summary| summary.p50),
             });

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::models::{beff, contention, maxrate};
-use crate::stats::Interval;
+use crate::stats::{Interval, Took};
 
 /// At most one of them is present: the command's own.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -25,6 +25,9 @@ pub struct MaxRateResult {
     pub settings: maxrate::Settings,
     /// Everything measured, in that order: repetition by repetition, each in an order that the seed decided.
     pub observations: Vec<maxrate::Observation>,
+    /// How many round trips the measurements took; absent in files of version 0.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took: Option<Took>,
     /// Protocol regimes, by ascending message size.
     pub regimes: Vec<RegimeResult>,
 }
@@ -152,6 +155,9 @@ pub struct GraphResult {
     /// Its 95% interval over the repetitions; absent when there are fewer than three.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference_interval: Option<Interval>,
+    /// How many messages of an edge the measurements took; absent when nothing was measured, and in files of version 0.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took: Option<Took>,
     /// Its messages.
     pub edges: Vec<EdgeResult>,
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{CongestorLoad, NodeRole};
 use crate::engine::Phase;
 use crate::kernel::Canary;
-use crate::stats::{Direction, NotReportable, Spread, Statistic, Summary, TimeView, moved, reportable};
+use crate::stats::{Direction, NotReportable, Spread, Statistic, Summary, TimeView, Took, moved, reportable};
 
 /// One placement.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -58,8 +58,11 @@ pub struct BlockRecord {
     pub place: usize,
     /// Wall time in seconds, the slowest rank's.
     pub wall_s: f64,
-    /// How long the canary ran untimed before it, until the load before it was no longer felt, in seconds.
+    /// How long the canary ran untimed before it, until it was steady or the load before it was no longer felt, in seconds.
     pub settled_s: f64,
+    /// How many iterations that took, ring by ring; absent in files of version 0.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_up: Option<Took>,
     /// The headline's figure in this block, in the test's unit.
     pub headline: Option<f64>,
     /// The median by message.

@@ -107,14 +107,22 @@ pub(crate) fn set_before_init(name: &str, value: &str) {
     unsafe { std::env::set_var(name, value) };
 }
 
-/// Ends every process of the job. Callable from any thread: MPI may be initialised for its first thread only, but the
-/// watcher calls this when that thread is stuck for good, and both ways this can go (the job is aborted, or this
-/// process crashes in the attempt) end the job, which is what is wanted.
+/// Ends every process of the job. On the thread that initialised MPI.
 pub(crate) fn abort(code: i32) -> ! {
     // SAFETY: MPI is initialised whenever a session exists, which is what this is called on behalf of; MPI_Abort only
     // talks to the launcher and reads no memory of ours.
     unsafe { ffi::MPI_Abort(ffi::RSMPI_COMM_WORLD, code) };
     std::process::exit(code);
+}
+
+/// Ends this process at once, on any thread: what libraries registered to run at an exit is left out, since it may call
+/// MPI or wait for a thread that is stuck. The launcher sees a rank that ended without `MPI_Finalize`, and ends the rest.
+pub(crate) fn leave(code: i32) -> ! {
+    // SAFETY: POSIX's `_exit`, declared as its header has it; it touches no memory and does not return.
+    unsafe extern "C" {
+        safe fn _exit(code: c_int) -> !;
+    }
+    _exit(code)
 }
 
 /// A communicator whose errors are returned. What is made from it waits as it does.

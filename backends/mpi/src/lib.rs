@@ -23,6 +23,7 @@ use tailback_transport::{Monitor, Result, WaitMode};
 pub use bootstrap::MpiBootstrap;
 pub use group::MpiGroup;
 pub use launcher::{Launcher, launcher};
+pub use mpi::Threading;
 pub use transport::MpiTransport;
 
 /// Initialises MPI. Collective over the job; once per process, on the thread that will use what it returns,
@@ -33,14 +34,18 @@ pub use transport::MpiTransport;
 /// group are dropped, which all ranks do after a clean run; after a panic or an error of MPI's, the job is aborted
 /// instead, since finalising could wait forever.
 ///
+/// `threads` is the thread level to ask MPI for; a library that has less is refused. No call of MPI's comes from a second
+/// thread at any level, so it is for users who want to see what a level costs.
+///
 /// `wait` is how this rank waits, or `None` for what suits the ranks of its machine: in MPI's blocking calls when each
 /// has a core, else by looking for the end of what it started, with naps in between.
 pub fn init(
     monitor: Arc<Monitor>,
     stall: Option<Duration>,
+    threads: Threading,
     wait: Option<WaitMode>,
 ) -> Result<(MpiBootstrap, MpiTransport)> {
-    let session = Rc::new(session::Session::start(monitor, stall)?);
+    let session = Rc::new(session::Session::start(monitor, stall, threads)?);
     let session = MpiBootstrap::new(session).choose_waiting(wait)?;
     Ok((MpiBootstrap::new(Rc::clone(&session)), MpiTransport::new(session)))
 }

@@ -1,7 +1,7 @@
 //! MPI between `MPI_Init_thread` and `MPI_Finalize`, shared by the bootstrap, the transport and their groups.
 //!
-//! - MPI is initialised with `MPI_THREAD_FUNNELED`: one thread calls it, and a level above would put locks on the
-//!   measured path. The watcher thread's `MPI_Abort` is the one exception.
+//! - MPI is initialised with `MPI_THREAD_SINGLE` unless the user asks for more: one thread calls it, as in most programs,
+//!   and some libraries are slower at every level above. The watcher thread is there all the same; it never calls MPI.
 //! - Dropping a group is local, because ranks that fail drop theirs when the others do not, and freeing a window waits
 //!   for all its members. What was dropped is freed at the next [`Session::reap`] (each bootstrap barrier), by the
 //!   groups' members together, in the order of creation, which is the same on all of them.
@@ -27,6 +27,23 @@ const LIVE: u64 = 0;
 const BUSY: u64 = 1;
 const IDLE: u64 = 2;
 
+/// Which of MPI's thread levels was asked for, and which the library gave.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Threads {
+    pub(crate) asked: Threading,
+    pub(crate) provided: Threading,
+}
+
+/// The level as a user types it.
+pub(crate) fn level(threading: Threading) -> &'static str {
+    match threading {
+        Threading::Single => "single",
+        Threading::Funneled => "funneled",
+        Threading::Serialized => "serialized",
+        Threading::Multiple => "multiple",
+    }
+}
+
 #[derive(Debug)]
 struct Entry {
     id: u64,
@@ -44,7 +61,7 @@ pub(crate) struct Session {
     pub(crate) identity: Identity,
     pub(crate) launcher: Option<Launcher>,
     pub(crate) library: String,
-    pub(crate) threading: Threading,
+    pub(crate) threads: Threads,
     pub(crate) largest_tag: u32,
     /// The windows' memory model, or why there are none.
     pub(crate) windows: std::result::Result<Model, String>,
@@ -57,22 +74,24 @@ pub(crate) struct Session {
 
 impl Session {
     /// Initialises MPI. Collective over the job.
-    pub(crate) fn start(monitor: Arc<Monitor>, stall: Option<Duration>) -> Result<Session> {
+    pub(crate) fn start(monitor: Arc<Monitor>, stall: Option<Duration>, asked: Threading) -> Result<Session> {
         let launcher = launcher::launcher();
         let library = library();
         avoid_known_faults(&library);
         if let Some(note) = launcher::foreign(launcher.as_ref(), &library) {
             eprintln!("tailback: note: {note}");
         }
-        let Some((universe, threading)) = environment::initialize_with_threading(Threading::Funneled) else {
+        let Some((universe, provided)) = environment::initialize_with_threading(asked) else {
             return Err(Error::Setup("MPI is already initialised: one session per process".into()));
         };
         let (world, rank, size) = Comm::world()?;
         if let Some(reason) = launcher::mismatch(launcher.as_ref(), size, &library) {
             return Err(Error::Setup(reason));
         }
-        if threading < Threading::Funneled {
-            return Err(Error::Setup(format!("{library} gives {threading:?} threading; Funneled is needed")));
+        if provided < asked {
+            let (asked, provided) = (level(asked), level(provided));
+            let said = format!("{library} has thread level {provided} and no more; --mpi-thread {asked} was asked for");
+            return Err(Error::Setup(said));
         }
         let host = environment::processor_name().unwrap_or_else(|_| "unknown".into());
         let identity = Identity { rank: rank.0, host: host.clone(), monitor };
@@ -90,7 +109,7 @@ impl Session {
             identity,
             launcher,
             library,
-            threading,
+            threads: Threads { asked, provided },
             largest_tag,
             windows,
             wait: (WaitMode::Spin, "MPI is being set up".into()),

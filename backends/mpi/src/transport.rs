@@ -8,7 +8,7 @@ use tailback_transport::{Capabilities, Clock, Description, Operation, Rank, Resu
 
 use crate::ffi::Model;
 use crate::group::MpiGroup;
-use crate::session::Session;
+use crate::session::{Session, level};
 
 /// Variables that change how MPI libraries and the fabrics under them behave.
 const SETTINGS: [&str; 12] = [
@@ -74,7 +74,8 @@ impl Transport for MpiTransport {
         say("library_version", full.lines().next().unwrap_or_default().trim().into());
         let (major, minor) = environment::version();
         say("standard", format!("MPI {major}.{minor}"));
-        say("thread_level", format!("{:?}", session.threading));
+        say("thread_level", level(session.threads.provided).into());
+        say("thread_level_asked", level(session.threads.asked).into());
         let launcher = session.launcher.as_ref().map_or_else(|| "none".into(), ToString::to_string);
         say("launcher", launcher);
         let rma = match &session.windows {

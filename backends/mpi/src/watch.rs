@@ -1,8 +1,8 @@
 //! Ends the job when this rank is stuck, and says where it was.
 //!
-//! The thread reads the [`Monitor`] and never calls MPI, with one exception: `MPI_Abort`, when the rank has made no
-//! progress for the whole limit (see `ffi::abort` for why that is sound enough). Every rank watches itself: the first
-//! to run out of time names itself, and the launcher ends the others.
+//! The thread reads the [`Monitor`] and never calls MPI, which may have been told that there is no second thread. When the
+//! rank has made no progress for the whole limit it ends the process. Every rank watches itself: the first to run out of
+//! time names itself, and the launcher ends the others, as it does when a rank dies.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -14,6 +14,9 @@ use tailback_transport::{Error, Monitor, Result};
 
 use crate::ffi;
 
+/// The exit code of a job that could not run or go on.
+const COULD_NOT_RUN: i32 = 2;
+
 /// Who this rank is, for the one line it prints when it ends the job.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
@@ -23,15 +26,25 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// Prints the reason and ends the job with exit code 2.
+    /// Prints the reason and ends the job with exit code 2. On the thread that initialised MPI.
     pub(crate) fn abort(&self, reason: &str) -> ! {
+        self.say(reason);
+        ffi::abort(COULD_NOT_RUN);
+    }
+
+    /// Prints the reason and ends this process with exit code 2, without a call of MPI's: on any thread.
+    fn leave(&self, reason: &str) -> ! {
+        self.say(reason);
+        ffi::leave(COULD_NOT_RUN);
+    }
+
+    fn say(&self, reason: &str) {
         let phase = self.monitor.phase();
         let line = format!("tailback: error: rank {} (host {}), phase \"{phase}\": {reason}\n", self.rank, self.host);
         // One write, so that lines of several ranks do not mix, and a pause: launchers do not wait for what a rank wrote
         // before it aborted. If standard error is closed there is nobody to tell.
         let _ = io::stderr().write_all(line.as_bytes());
         sleep(Duration::from_millis(200));
-        ffi::abort(2);
     }
 }
 
@@ -54,7 +67,7 @@ impl Watch {
                 if ticks != seen.0 {
                     seen = (ticks, Instant::now());
                 } else if seen.1.elapsed() >= limit {
-                    identity.abort(&format!("no progress for {:.1} s", limit.as_secs_f64()));
+                    identity.leave(&format!("no progress for {:.1} s", limit.as_secs_f64()));
                 }
             }
         };

@@ -10,14 +10,14 @@
 //! conformance truncate   a message is longer than its receiver expects: the error names call and peer
 //! ```
 //! TAILBACK_WAIT says how the ranks wait: `spin`, `yield`, `block`, or `mixed`: only the last rank blocks, the others spin.
-//! Without it they wait as suits the machine.
+//! Without it they wait as suits the machine. TAILBACK_MPI_THREAD is the thread level to ask for, `single` without it.
 
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
-use tailback_mpi::{MpiBootstrap, MpiTransport};
+use tailback_mpi::{MpiBootstrap, MpiTransport, Threading};
 use tailback_transport::{Bootstrap, Group, Monitor, Rank, Result, Span, Tag, Transport, WaitMode, conformance};
 
 /// What ends a rank that the test forgot.
@@ -27,7 +27,8 @@ fn main() -> ExitCode {
     let mode = std::env::args().nth(1).unwrap_or_default();
     let monitor = Arc::new(Monitor::new());
     let stall = if mode == "stall" { Duration::from_secs(2) } else { PATIENCE * 5 };
-    let (mut bootstrap, mut transport) = match tailback_mpi::init(Arc::clone(&monitor), Some(stall), wait()) {
+    let planes = tailback_mpi::init(Arc::clone(&monitor), Some(stall), threads(), wait());
+    let (mut bootstrap, mut transport) = match planes {
         Ok(planes) => planes,
         Err(error) => {
             eprintln!("tailback: error: {error}");
@@ -39,6 +40,14 @@ fn main() -> ExitCode {
         bootstrap.abort(&reason);
     }
     ExitCode::SUCCESS
+}
+
+fn threads() -> Threading {
+    match std::env::var("TAILBACK_MPI_THREAD").as_deref() {
+        Err(_) | Ok("single") => Threading::Single,
+        Ok("multiple") => Threading::Multiple,
+        Ok(other) => panic!("no test asks for {other}"),
+    }
 }
 
 fn wait() -> Option<WaitMode> {

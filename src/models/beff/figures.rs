@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Beff, Settings, Spread};
 use crate::models::measure::geometric_mean;
-use crate::stats;
+use crate::stats::{self, Took};
 
 /// A pair, or a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +17,8 @@ pub(super) enum What {
 /// Of which of the two sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Size {
-    Latency,
-    Bandwidth,
+    Latency = 0,
+    Bandwidth = 1,
 }
 
 /// One measurement.
@@ -36,7 +36,7 @@ pub(super) struct Timed {
 
 /// HPCC's figures. Each is the geometric mean over repetitions, with Student's t on logarithms: of rings too, since those
 /// of one repetition share what the machine did meanwhile.
-pub(super) fn figures(settings: &Settings, pairs: usize, repetitions: &[Vec<Timed>]) -> Beff {
+pub(super) fn figures(settings: &Settings, pairs: usize, took: [Took; 2], repetitions: &[Vec<Timed>]) -> Beff {
     let bytes = settings.bandwidth_bytes as f64;
     // An exchange moves two messages each way past a process: half its time is one message's.
     let figure = |timed: &Timed| {
@@ -85,6 +85,8 @@ pub(super) fn figures(settings: &Settings, pairs: usize, repetitions: &[Vec<Time
         pairs,
         complete_repetitions: Some(repetitions.len()),
         random_rings: Some(random_rings),
+        latency_took: Some(took[Size::Latency as usize]),
+        bandwidth_took: Some(took[Size::Bandwidth as usize]),
         ping_pong_latency_us,
         ping_pong_bandwidth_gb_per_s,
         natural_ring_latency_us: mean("NaturallyOrderedRingLatency_usec", &natural(Size::Latency)),
@@ -120,7 +122,7 @@ mod tests {
 
     #[test]
     fn figures_are_geometric_means_over_repetitions() {
-        let found = figures(&settings(), 2, &[repetition(1.0), repetition(2.0), repetition(0.5)]);
+        let found = figures(&settings(), 2, [Took::default(); 2], &[repetition(1.0), repetition(2.0), repetition(0.5)]);
         let close = |left: f64, right: f64| (left / right - 1.0).abs() < 1e-9;
         let latency = found.ping_pong_latency_us;
         assert!(close(latency.min, 3.0) && close(latency.avg, 3.5) && close(latency.max, 4.0), "{latency:?}");
@@ -146,7 +148,7 @@ mod tests {
             all.extend((1..4).map(ring));
             all
         };
-        let found = figures(&settings(), 2, &[many(1.0), many(2.0), many(0.5)]);
+        let found = figures(&settings(), 2, [Took::default(); 2], &[many(1.0), many(2.0), many(0.5)]);
         let half = 4.302_652_73 * 2f64.ln() / 3f64.sqrt();
         let interval = found.intervals["RandomlyOrderedRingLatency_usec"];
         assert!(((interval.high / 8.0).ln() / half - 1.0).abs() < 1e-6, "{interval:?}");
@@ -155,7 +157,7 @@ mod tests {
 
     #[test]
     fn one_repetition_has_figures_and_no_interval() {
-        let found = figures(&settings(), 2, &[repetition(1.0)]);
+        let found = figures(&settings(), 2, [Took::default(); 2], &[repetition(1.0)]);
         assert!(found.intervals.is_empty() && found.figures().iter().all(|figure| figure.interval.is_none()));
     }
 }

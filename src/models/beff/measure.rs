@@ -1,17 +1,16 @@
 //! The measurements, on any transport.
 //!
 //! A repetition is a whole measurement: every pair, the natural ring, and its share of the random rings, for both sizes,
-//! in an order that the seed decides anew each time. What changes with time then falls on all figures alike.
+//! in an order that the seed decides anew each time. What changes with time then falls on all figures alike. Each of them
+//! is repeated until its rate is steady.
 
-use tailback_transport::{Bootstrap, Error, Group, Rank, Result, Span, Tag, Transport};
+use tailback_transport::{Bootstrap, Error, Group, Nanos, Rank, Result, Span, Tag, Transport};
 
 use super::figures::{Size, Step, Timed, What, figures};
 use super::{Beff, Settings};
 use crate::layout::{Neighbours, natural_ring, order, random_rings, sample_pairs};
-use crate::models::measure::{Control, Repeated, Side, WARM_UP, check, everyone, forget, ping_pong, share};
-
-/// A ring is measured so often, and the fastest counts.
-const ATTEMPTS: usize = 3;
+use crate::models::measure::{Control, Repeated, Side, check, everyone, forget, round_trips};
+use crate::stats::{Rested, Rule, Took};
 
 /// Measures everything. Collective; every rank gets the figures of the repetitions that were complete, if any was.
 pub fn measure<B: Bootstrap, T: Transport>(
@@ -34,22 +33,17 @@ pub fn measure<B: Bootstrap, T: Transport>(
         rings: random_rings(seed, 0, size, me, settings.rings.max(1)),
         received,
         control,
+        took: [Took::default(); 2],
     };
     let mut repetitions: Vec<Vec<Timed>> = Vec::new();
     for number in 0..settings.repetitions() {
         control.monitor.enter(&format!("repetition {}", number + 1));
         let steps = bench.steps(number);
-        let Some(mine) = bench.repetition(&steps, order(seed, number as u64, steps.len()))? else { break };
-        // A pair has one rank that timed it; of a ring the slowest counts.
-        let mut slowest = vec![1u64; steps.len()];
-        for times in share(bootstrap, &mine)? {
-            slowest.iter_mut().zip(times).for_each(|(slowest, time)| *slowest = time.max(*slowest));
-        }
-        let timed = |(step, nanos): (Step, u64)| Timed { step, seconds: nanos as f64 * 1e-9 };
-        repetitions.push(steps.into_iter().zip(slowest).map(timed).collect());
+        let Some(timed) = bench.repetition(&steps, order(seed, number as u64, steps.len()))? else { break };
+        repetitions.push(timed);
     }
     let complete = repetitions.len();
-    let found = (complete > 0).then(|| figures(settings, bench.pairs.len(), &repetitions));
+    let found = (complete > 0).then(|| figures(settings, bench.pairs.len(), bench.took, &repetitions));
     Ok(Repeated { found, complete })
 }
 
@@ -62,6 +56,8 @@ struct Bench<'a, G> {
     /// Where received data begins.
     received: usize,
     control: Control<'a>,
+    /// How many iterations it took, by size.
+    took: [Took; 2],
 }
 
 impl<G: Group> Bench<'_, G> {
@@ -72,79 +68,80 @@ impl<G: Group> Bench<'_, G> {
         all.flat_map(|what| [Size::Latency, Size::Bandwidth].map(|size| Step { what, size })).collect()
     }
 
-    /// This rank's times in ns, 0 where it had no part; nothing when interrupted.
-    fn repetition(&mut self, steps: &[Step], order: Vec<usize>) -> Result<Option<Vec<u64>>> {
-        let mut mine = vec![0; steps.len()];
+    /// The times, the same on every rank: of a pair the first one's, of a ring the slowest rank's. Nothing when interrupted.
+    fn repetition(&mut self, steps: &[Step], order: Vec<usize>) -> Result<Option<Vec<Timed>>> {
+        let mut seconds = vec![0.0; steps.len()];
         for at in order {
             let Step { what, size } = steps[at];
-            let (bytes, iterations) = match size {
-                Size::Latency => (self.settings.latency_bytes, self.settings.latency_iterations),
-                Size::Bandwidth => (self.settings.bandwidth_bytes, self.settings.bandwidth_iterations),
+            let nanos = match what {
+                What::Pair(pair) => self.pair(pair, size)?,
+                What::Natural => self.ring(self.natural, size)?,
+                What::Random(ring) => self.ring(self.rings[ring], size)?,
             };
-            let time = match what {
-                What::Pair(pair) => self.pair(pair, bytes, iterations)?,
-                What::Natural => self.ring(self.natural, bytes, iterations)?,
-                What::Random(ring) => self.ring(self.rings[ring], bytes, iterations)?,
-            };
-            let Some(time) = time else { return Ok(None) };
-            mine[at] = time;
+            let Some(nanos) = nanos else { return Ok(None) };
+            seconds[at] = nanos * 1e-9;
         }
-        self.group.barrier()?;
-        Ok(Some(mine))
+        let timed = |(&step, seconds): (&Step, f64)| Timed { step, seconds };
+        Ok(Some(steps.iter().zip(seconds).map(timed).collect()))
     }
 
-    /// One pair, all other ranks waiting; the time is the first one's.
-    fn pair(&mut self, pair: usize, bytes: usize, iterations: usize) -> Result<Option<u64>> {
-        if !self.control.goes_on(&mut self.group)? {
-            return Ok(None);
-        }
-        let (me, (first, second), place) = (self.group.rank(), self.pairs[pair], (bytes, self.received));
-        if me == first {
-            return Ok(Some(ping_pong(&mut self.group, (second, Side::Serves), place, iterations)?.0));
-        }
-        if me == second {
-            ping_pong(&mut self.group, (first, Side::Returns), place, iterations)?;
-        }
-        Ok(Some(0))
+    /// The message size, and how long it is repeated.
+    fn asked(&self, size: Size) -> (usize, Rule) {
+        let (bytes, least) = match size {
+            Size::Latency => (self.settings.latency_bytes, self.settings.latency_iterations),
+            Size::Bandwidth => (self.settings.bandwidth_bytes, self.settings.bandwidth_iterations),
+        };
+        (bytes, Rule { least: least as u64, ..Rule::default() })
     }
 
-    /// This rank's time for one exchange in a ring: the fastest attempt with the faster of HPCC's two ways to write it.
-    fn ring(&mut self, ring: Neighbours, bytes: usize, iterations: usize) -> Result<Option<u64>> {
+    fn keep(&mut self, size: Size, rested: &Rested) {
+        self.took[size as usize].add(rested);
+    }
+
+    /// One pair, all other ranks waiting: the one-way time in ns.
+    fn pair(&mut self, pair: usize, size: Size) -> Result<Option<f64>> {
+        let (bytes, rule) = self.asked(size);
+        let (me, (first, second), received) = (self.group.rank(), self.pairs[pair], self.received);
+        let partner = match me {
+            me if me == first => Some((second, Side::Serves)),
+            me if me == second => Some((first, Side::Returns)),
+            _ => None,
+        };
+        forget(&mut self.group, received, if partner.is_some() { bytes } else { 0 });
+        let rested = self.control.until_steady(&mut self.group, rule, |group, iterations| match partner {
+            Some(partner) => round_trips(group, partner, (bytes, bytes), received, iterations),
+            None => Ok(Nanos(0)),
+        })?;
+        let Some(rested) = rested else { return Ok(None) };
+        if let Some((peer, _)) = partner {
+            check(&self.group, peer, received, bytes)?;
+        }
+        self.keep(size, &rested);
+        Ok(Some(rested.median_ns / 2.0))
+    }
+
+    /// The slowest rank's time of one exchange in a ring, in ns: the quickest batch of those that are steady, with the
+    /// quicker of HPCC's two ways to write it.
+    fn ring(&mut self, ring: Neighbours, size: Size) -> Result<Option<f64>> {
+        let (bytes, rule) = self.asked(size);
         let place = (bytes, self.received);
-        let mut best = u64::MAX;
+        let mut best = f64::INFINITY;
         for together in [true, false] {
-            for _ in 0..ATTEMPTS {
-                if !self.control.goes_on(&mut self.group)? {
-                    return Ok(None);
-                }
-                best = best.min(attempt(&mut self.group, ring, place, iterations, together)?);
-            }
+            forget(&mut self.group, self.received, 2 * bytes);
+            let rested = self.control.until_steady(&mut self.group, rule, |group, iterations| {
+                group.barrier()?;
+                let begin = group.now();
+                (0..iterations).try_for_each(|_| exchange(group, ring, place, together))?;
+                Ok(group.now().since(begin))
+            })?;
+            let Some(rested) = rested else { return Ok(None) };
+            check(&self.group, ring.left, self.received, bytes)?;
+            check(&self.group, ring.right, self.received + bytes, bytes)?;
+            self.keep(size, &rested);
+            best = best.min(rested.quickest_ns);
         }
         Ok(Some(best))
     }
-}
-
-/// The time of one exchange in a ring, in ns.
-fn attempt<G: Group>(
-    group: &mut G,
-    ring: Neighbours,
-    (bytes, received): (usize, usize),
-    iterations: usize,
-    together: bool,
-) -> Result<u64> {
-    forget(group, received, 2 * bytes);
-    group.barrier()?;
-    let mut begin = group.now();
-    for round in 0..WARM_UP + iterations {
-        if round == WARM_UP {
-            begin = group.now();
-        }
-        exchange(group, ring, (bytes, received), together)?;
-    }
-    let time = group.now().since(begin).0 / (iterations as u64).max(1);
-    check(group, ring.left, received, bytes)?;
-    check(group, ring.right, received + bytes, bytes)?;
-    Ok(time)
 }
 
 /// A message to and from each neighbour: all at once, or one direction after the other.
@@ -208,6 +205,12 @@ mod tests {
         assert!(results.windows(2).all(|pair| pair[0] == pair[1]));
         let found = &results[0];
         assert_eq!((found.pairs, found.complete_repetitions, found.random_rings), (4, Some(3), Some(4)));
+        // Pairs once a repetition, rings in two ways: the natural one likewise, each random one once.
+        for (took, least) in [(found.latency_took, 3), (found.bandwidth_took, 2)] {
+            let took = took.expect("new files have it");
+            assert_eq!(took.measurements, 3 * 4 + 2 * (3 + 4));
+            assert!(least < took.fewest && took.fewest <= took.most, "{took:?}");
+        }
         for figure in found.figures() {
             let interval = figure.interval.expect("three repetitions have one");
             assert!(figure.value > 0.0 && !interval.excludes(figure.value), "{figure:?}");

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub use measure::measure;
 
-use crate::stats::Interval;
+use crate::stats::{Interval, Took};
 
 /// What is measured, how often.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::Args)]
@@ -35,7 +35,8 @@ pub struct Settings {
     #[arg(long, value_name = "N", default_value_t = 5)]
     #[serde(default = "once")]
     pub repetitions: usize,
-    /// Timed round trips of a pair, and exchanges of a ring, for latencies
+    /// At least so many timed round trips of a pair, and exchanges of a ring, for latencies: they are repeated until
+    /// their rate is steady
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub latency_iterations: usize,
     /// The same for bandwidths
@@ -77,6 +78,12 @@ pub struct Beff {
     /// Random rings that were measured in them; absent likewise, where it is as many as asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub random_rings: Option<usize>,
+    /// Round trips of pairs and exchanges of rings that latencies took; absent likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_took: Option<Took>,
+    /// The same of bandwidths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bandwidth_took: Option<Took>,
     pub ping_pong_latency_us: Spread,
     pub ping_pong_bandwidth_gb_per_s: Spread,
     pub natural_ring_latency_us: f64,

@@ -5,14 +5,15 @@
 //! would start when it leaves the barrier, which may be after the message came; and clocks of two nodes do not compare.
 //!
 //! A repetition measures every edge alone and all of them together, in an order that the seed decides anew each time, so
-//! that what changes with time falls on both alike.
+//! that what changes with time falls on both alike. Each of these is repeated until the slowest edge's rate is steady.
 
-use tailback_transport::{Bootstrap, Error, Group, Rank, Result, Span, Tag, Transport};
+use tailback_transport::{Bootstrap, Error, Group, Nanos, Rank, Result, Span, Tag, Transport};
 
 use super::Graph;
 use super::repeated::{Measured, Repetitions, Times};
 use crate::layout::{Nodes, order};
-use crate::models::measure::{Control, check, everyone, forget, share};
+use crate::models::measure::{Control, check, everyone, forget, median, share};
+use crate::stats::{Rule, Took};
 
 const DATA: Tag = Tag(3);
 const ANSWER: Tag = Tag(4);
@@ -34,6 +35,8 @@ pub struct Bench<'a, B: Bootstrap, T: Transport> {
     repetitions: usize,
     seed: u64,
     control: Control<'a>,
+    /// How many messages the graph's measurements took so far.
+    took: Took,
 }
 
 impl<'a, B: Bootstrap, T: Transport> Bench<'a, B, T> {
@@ -47,7 +50,8 @@ impl<'a, B: Bootstrap, T: Transport> Bench<'a, B, T> {
         control: Control<'a>,
     ) -> Result<Self> {
         let group = everyone(bootstrap, transport, bytes, 1)?;
-        Ok(Bench { bootstrap, group, nodes, bytes, repetitions: repetitions.max(1), seed, control })
+        let (repetitions, took) = (repetitions.max(1), Took::default());
+        Ok(Bench { bootstrap, group, nodes, bytes, repetitions, seed, control, took })
     }
 
     /// The times of all edges together and alone, and the penalties they imply. Smaller graphs, needed for the latter,
@@ -56,6 +60,7 @@ impl<'a, B: Bootstrap, T: Transport> Bench<'a, B, T> {
     pub fn graph(&mut self, graph: &Graph, number: usize) -> Result<Option<Measured>> {
         self.control.monitor.enter("contention graph");
         let ends = self.ends(graph)?;
+        self.took = Took::default();
         let count = ends.len();
         let only = |edge: usize| (0..count).map(|other| other == edge).collect::<Vec<bool>>();
         let together = vec![true; count];
@@ -69,7 +74,7 @@ impl<'a, B: Bootstrap, T: Transport> Bench<'a, B, T> {
         loop {
             let live = all.left();
             if !live.contains(&true) {
-                return Ok(Some(all.measured(graph)));
+                return Ok(Some(all.measured(graph, self.took)));
             }
             let Some(mut times) = self.times(&ends, std::slice::from_ref(&live), number)? else { return Ok(None) };
             all.stages.push((live, times.pop().unwrap_or_default()));
@@ -106,12 +111,8 @@ impl<'a, B: Bootstrap, T: Transport> Bench<'a, B, T> {
             // A number of its own for every draw of the study.
             let draw = ((number as u64) << 32) | repetition as u64;
             for at in order(self.seed, draw, states.len()) {
-                if !self.control.goes_on(&mut self.group)? {
-                    return Ok(None);
-                }
-                self.once(ends, &states[at], self.bytes.min(WARM_UP_BYTES))?;
-                let timed = self.once(ends, &states[at], self.bytes)?;
-                mine.extend(timed.map(|(edge, seconds)| (at, repetition, edge, seconds)));
+                let Some(timed) = self.steady(ends, &states[at])? else { return Ok(None) };
+                mine.extend(timed.into_iter().map(|(edge, seconds)| (at, repetition, edge, seconds)));
             }
         }
         let mut all: Vec<_> = share(self.bootstrap, &mine)?.into_iter().flatten().collect();
@@ -122,36 +123,72 @@ impl<'a, B: Bootstrap, T: Transport> Bench<'a, B, T> {
         Ok(Some(times))
     }
 
-    /// Sends every live edge's message once; this rank's own edge and its time, if it sends.
-    fn once(&mut self, ends: &[(Rank, Rank)], live: &[bool], bytes: usize) -> Result<Option<(usize, f64)>> {
-        let me = self.group.rank();
+    /// Repeats a state until the slowest of its edges is steady: this rank's own edge and its time, if it sends. Nothing
+    /// when interrupted.
+    fn steady(&mut self, ends: &[(Rank, Rank)], live: &[bool]) -> Result<Option<Vec<(usize, f64)>>> {
+        let (me, bytes, control) = (self.group.rank(), self.bytes, self.control);
         let sends = (0..ends.len()).find(|&edge| live[edge] && ends[edge].0 == me);
         let receives = (0..ends.len()).find(|&edge| live[edge] && ends[edge].1 == me);
-        match receives {
-            Some(edge) => self.receive(ends[edge].0, bytes)?,
-            None => self.group.barrier()?,
+        let place =
+            Place { to: sends.map(|edge| ends[edge].1), from: receives.map(|edge| ends[edge].0), received: bytes };
+        place.once(&mut self.group, bytes.min(WARM_UP_BYTES))?;
+        let mut batches: Vec<f64> = Vec::new();
+        let rule = Rule { warm: true, ..Rule::default() };
+        let rested = control.until_steady(&mut self.group, rule, |group, iterations| {
+            let mut own = 0;
+            for _ in 0..iterations {
+                own += place.once(group, bytes)?.0;
+                // One message may take long, and a batch is many.
+                control.monitor.tick();
+            }
+            batches.push(own as f64 * 1e-9 / iterations as f64);
+            Ok(Nanos(own))
+        })?;
+        let Some(rested) = rested else { return Ok(None) };
+        self.took.add(&rested);
+        // The same batches for every edge.
+        let first = batches.len() - rested.batches;
+        let seconds = median(&mut batches[first..]).unwrap_or_default();
+        Ok(Some(sends.into_iter().map(|edge| (edge, seconds)).collect()))
+    }
+}
+
+/// A rank's part in a state: whom it sends to, whom it receives from, and where that goes.
+#[derive(Clone, Copy)]
+struct Place {
+    to: Option<Rank>,
+    from: Option<Rank>,
+    received: usize,
+}
+
+impl Place {
+    /// Sends every live edge's message once; this rank's time, 0 if it does not send.
+    fn once<G: Group>(self, group: &mut G, bytes: usize) -> Result<Nanos> {
+        match self.from {
+            Some(from) => self.receive(group, from, bytes)?,
+            None => group.barrier()?,
         }
-        sends.map(|edge| Ok((edge, self.send(ends[edge].1, bytes)?))).transpose()
+        self.to.map_or(Ok(Nanos(0)), |to| self.send(group, to, bytes))
     }
 
     /// The receive is posted before the barrier, so that no message finds its receiver unready.
-    fn receive(&mut self, from: Rank, bytes: usize) -> Result<()> {
-        forget(&mut self.group, self.bytes, bytes);
-        self.group.post_recv(from, DATA, Span::new(self.bytes, bytes))?;
-        self.group.barrier()?;
-        self.group.wait_all()?;
-        self.group.post_send(from, ANSWER, Span::new(0, 1))?;
-        self.group.wait_all()?;
-        check(&self.group, from, self.bytes, bytes)
+    fn receive<G: Group>(self, group: &mut G, from: Rank, bytes: usize) -> Result<()> {
+        forget(group, self.received, bytes);
+        group.post_recv(from, DATA, Span::new(self.received, bytes))?;
+        group.barrier()?;
+        group.wait_all()?;
+        group.post_send(from, ANSWER, Span::new(0, 1))?;
+        group.wait_all()?;
+        check(group, from, self.received, bytes)
     }
 
-    /// Seconds until the answer is here. A sender receives nothing else: the answer may lie where data would.
-    fn send(&mut self, to: Rank, bytes: usize) -> Result<f64> {
-        let begin = self.group.now();
-        self.group.post_recv(to, ANSWER, Span::new(self.bytes, 1))?;
-        self.group.post_send(to, DATA, Span::new(0, bytes))?;
-        self.group.wait_all()?;
-        Ok(self.group.now().since(begin).as_secs_f64())
+    /// The time until the answer is here. A sender receives nothing else: the answer may lie where data would.
+    fn send<G: Group>(self, group: &mut G, to: Rank, bytes: usize) -> Result<Nanos> {
+        let begin = group.now();
+        group.post_recv(to, ANSWER, Span::new(self.received, 1))?;
+        group.post_send(to, DATA, Span::new(0, bytes))?;
+        group.wait_all()?;
+        Ok(group.now().since(begin))
     }
 }
 
@@ -192,6 +229,8 @@ mod tests {
         assert!(found.windows(2).all(|pair| pair[0] == pair[1]));
         assert!(found[0].reference > 0.0 && found[0].reference_interval.is_some());
         assert_eq!(found[0].edges.len(), 3);
+        // Alone and together, three times; stages of later arrivals come on top.
+        assert!(found[0].took.measurements >= 12 && found[0].took.fewest >= 1, "{:?}", found[0].took);
         assert!(found[0].edges.iter().all(|edge| edge.seconds > 0.0 && edge.multiple_interval.is_some()));
     }
 

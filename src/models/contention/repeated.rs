@@ -8,7 +8,7 @@
 use super::solve::is_later;
 use super::{Graph, Model, first_step, penalties};
 use crate::models::measure::geometric_mean;
-use crate::stats::{Interval, Spread, left_out};
+use crate::stats::{Interval, Spread, Took, left_out};
 
 /// What was measured of a graph. Intervals are 95%, and absent with fewer than three repetitions.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +19,8 @@ pub struct Measured {
     pub reference_interval: Option<Interval>,
     /// Every edge, in the graph's order.
     pub edges: Vec<MeasuredEdge>,
+    /// How many messages of an edge a measurement took.
+    pub took: Took,
 }
 
 /// What was measured of one edge while all were under way.
@@ -55,7 +57,7 @@ impl Repetitions {
         live.iter().map(|live| *live && of_live.next().is_some_and(|time| is_later(time, first))).collect()
     }
 
-    pub(super) fn measured(&self, graph: &Graph) -> Measured {
+    pub(super) fn measured(&self, graph: &Graph, took: Took) -> Measured {
         let references: Vec<f64> = self.alone.iter().map(|edges| geometric_mean(edges.iter().copied())).collect();
         let interval = |values: &[f64]| Spread::of(values).and_then(|spread| spread.interval);
         let solved = self.penalties(graph, None);
@@ -76,6 +78,7 @@ impl Repetitions {
             reference: geometric_mean(references.iter().copied()),
             reference_interval: interval(&references),
             edges: means(together, None).into_iter().enumerate().map(edge).collect(),
+            took,
         }
     }
 
@@ -157,7 +160,7 @@ mod tests {
             let (mut multiples, mut solved, mut count) = (0u32, 0u32, 0u32);
             for seed in 0..400 {
                 let mut rng = ChaCha8Rng::seed_from_u64(seed);
-                let found = repetitions(&graph, &mut rng, 5).measured(&graph);
+                let found = repetitions(&graph, &mut rng, 5).measured(&graph, Took::default());
                 for (at, edge) in found.edges.iter().enumerate() {
                     count += 1;
                     multiples += u32::from(!edge.multiple_interval.unwrap().excludes(times[at]));
@@ -174,7 +177,7 @@ mod tests {
     #[test]
     fn two_repetitions_have_no_interval() {
         let graph = "in-2".parse::<Shape>().unwrap().graph();
-        let found = repetitions(&graph, &mut ChaCha8Rng::seed_from_u64(1), 2).measured(&graph);
+        let found = repetitions(&graph, &mut ChaCha8Rng::seed_from_u64(1), 2).measured(&graph, Took::default());
         assert!(found.reference > 0.0 && found.reference_interval.is_none());
         assert!(found.edges.iter().all(|edge| edge.penalty.is_some() && edge.penalty_interval.is_none()));
     }
@@ -182,7 +185,7 @@ mod tests {
     #[test]
     fn a_penalty_of_one_step_is_the_time_in_references() {
         let graph = "out-3".parse::<Shape>().unwrap().graph();
-        let found = repetitions(&graph, &mut ChaCha8Rng::seed_from_u64(3), 5).measured(&graph);
+        let found = repetitions(&graph, &mut ChaCha8Rng::seed_from_u64(3), 5).measured(&graph, Took::default());
         for edge in found.edges {
             let (multiple, penalty) = (edge.multiple_interval.unwrap(), edge.penalty_interval.unwrap());
             assert!((edge.penalty.unwrap() * found.reference / edge.seconds - 1.0).abs() < 1e-9);

@@ -2,16 +2,18 @@
 //!
 //! A repetition measures every (k, n) once, in an order of its own that the seed decides: what changes with time then
 //! falls on all of them alike, and is no property of a size. A repetition is also what is whole when the user interrupts.
+//! Each measurement is repeated until its rate is steady.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tailback_transport::{Bootstrap, Error, Group, Result, Transport};
+use tailback_transport::{Bootstrap, Error, Group, Nanos, Result, Transport};
 
 use super::Observation;
 use crate::layout::{Nodes, order};
-use crate::models::measure::{Control, Repeated, Side, everyone, median, round_trips, share};
+use crate::models::measure::{Control, Repeated, Side, check, everyone, forget, median, round_trips};
+use crate::stats::{Rule, Took};
 
 /// What is measured, how often.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::Args)]
@@ -26,7 +28,8 @@ pub struct Settings {
     /// Measurements of every size and number of pairs
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub repetitions: usize,
-    /// Round trips in a measurement; fewer for messages above 64 KiB
+    /// At least so many round trips in a measurement, fewer for messages above 64 KiB: they are repeated until their rate
+    /// is steady
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub iterations: usize,
     /// Answer with one byte rather than the whole message: all pairs then load the same direction of a link, which the
@@ -50,8 +53,9 @@ impl Settings {
     }
 
     /// Large messages need fewer round trips for the same certainty.
-    fn round_trips(&self, bytes: usize) -> usize {
-        (self.iterations * (1 << 16) / bytes.max(1 << 16)).clamp(2, self.iterations.max(2))
+    fn least(&self, bytes: usize) -> u64 {
+        let least = (self.iterations * (1 << 16) / bytes.max(1 << 16)).clamp(2, self.iterations.max(2));
+        least as u64
     }
 }
 
@@ -69,7 +73,7 @@ pub fn measure<B: Bootstrap, T: Transport>(
     settings: &Settings,
     seed: u64,
     control: Control<'_>,
-) -> Result<Repeated<Vec<Observation>>> {
+) -> Result<Repeated<(Vec<Observation>, Took)>> {
     let most = most_pairs(nodes).min(settings.most_pairs.unwrap_or(usize::MAX));
     if most == 0 {
         return Err(Error::Setup("maxrate needs two nodes: start ranks on two hosts, or give --ranks-per-node".into()));
@@ -84,35 +88,34 @@ pub fn measure<B: Bootstrap, T: Transport>(
     });
     let all: Vec<(usize, usize)> =
         (1..=most).flat_map(|pairs| settings.sizes().map(move |bytes| (pairs, bytes))).collect();
-    let (mut mine, mut cells): (Vec<u64>, Vec<(usize, usize)>) = Default::default();
+    let (mut slowest, mut cells): (Vec<u64>, Vec<(usize, usize)>) = Default::default();
+    let mut took = Took::default();
     'repetitions: for repetition in 0..settings.repetitions() {
         control.monitor.enter(&format!("repetition {}", repetition + 1));
         for at in order(seed, repetition as u64, all.len()) {
-            if !control.goes_on(&mut group)? {
-                break 'repetitions;
-            }
             let (pairs, bytes) = all[at];
-            group.barrier()?;
-            let time = match partner {
-                Some((pair, peer, side)) if pair < pairs => {
-                    let answer = if settings.one_way { 1 } else { bytes };
-                    round_trips(&mut group, (peer, side), (bytes, answer), largest, settings.round_trips(bytes))?.0
-                }
-                _ => 0,
-            };
-            mine.push(time);
+            let answer = if settings.one_way { 1 } else { bytes };
+            let mine = partner.filter(|(pair, ..)| *pair < pairs).map(|(_, peer, side)| (peer, side));
+            let incoming = mine.map_or(0, |(_, side)| if side == Side::Serves { answer } else { bytes });
+            forget(&mut group, largest, incoming);
+            let rule = Rule { least: settings.least(bytes), ..Rule::default() };
+            // The slowest pair's time counts.
+            let rested = control.until_steady(&mut group, rule, |group, iterations| match mine {
+                Some(partner) => round_trips(group, partner, (bytes, answer), largest, iterations),
+                None => Ok(Nanos(0)),
+            })?;
+            let Some(rested) = rested else { break 'repetitions };
+            if let Some((peer, _)) = mine {
+                check(&group, peer, largest, incoming)?;
+            }
+            took.add(&rested);
+            slowest.push(rested.median_ns.round() as u64);
             cells.push((pairs, bytes));
         }
     }
-    group.barrier()?;
     let complete = cells.len() / all.len();
     cells.truncate(complete * all.len());
-    // The slowest pair's time counts.
-    let mut slowest = vec![0u64; cells.len()];
-    for times in share(bootstrap, &mine)? {
-        slowest.iter_mut().zip(times).for_each(|(slowest, time)| *slowest = time.max(*slowest));
-    }
-    Ok(Repeated { found: one_way_times(&cells, &slowest, settings.one_way), complete })
+    Ok(Repeated { found: (one_way_times(&cells, &slowest, settings.one_way), took), complete })
 }
 
 /// The median of every (k, n), by ascending k and n.
@@ -175,7 +178,9 @@ mod tests {
             let control = Control { monitor: &Monitor::new(), interrupt: &AtomicBool::new(false) };
             let found = measure(&mut bootstrap, &mut Collective::new(raw), &nodes, &settings, 9, control)?;
             assert_eq!(found.complete, 2);
-            Ok(found.found)
+            let (observations, took) = found.found;
+            assert!(took.measurements == observations.len() as u64 && took.fewest > 2, "{took:?}");
+            Ok(observations)
         })
     }
 
@@ -206,7 +211,7 @@ mod tests {
             let control = Control { monitor: &Monitor::new(), interrupt: &interrupt };
             measure(&mut bootstrap, &mut Collective::new(raw), &nodes, &SETTINGS, 9, control)
         });
-        assert_eq!(found.unwrap(), vec![Repeated { found: Vec::new(), complete: 0 }; 4]);
+        assert_eq!(found.unwrap(), vec![Repeated { found: (Vec::new(), Took::default()), complete: 0 }; 4]);
     }
 
     #[test]

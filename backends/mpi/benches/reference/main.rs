@@ -5,14 +5,14 @@
 //! so does who goes first. The second C shows by how much two sides differ that do the same. Rank 0 prints a line for
 //! each batch: kernel, side and the microseconds of an iteration, with tabs between.
 //!
-//! Run by `ci/bench mpi`, which sums up: `mpirun -n 2 reference [batches [first letters of a kernel]]`.
+//! Run by `ci/bench mpi-loops`, which sums up: `mpirun -n 2 reference [batches [first letters of a kernel]]`.
 
 mod ffi;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use tailback_mpi::{MpiBootstrap, MpiTransport};
+use tailback_mpi::{MpiBootstrap, MpiTransport, Threading};
 use tailback_transport::{Bootstrap, Error, Group, Monitor, Rank, Result, Span, Tag, Transport};
 
 const BANDWIDTH: usize = 128 << 10;
@@ -128,7 +128,8 @@ fn compare_all(bootstrap: &mut MpiBootstrap, transport: &mut MpiTransport, batch
 
 fn main() -> ExitCode {
     let batches = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(200);
-    let (mut bootstrap, mut transport) = match tailback_mpi::init(Arc::new(Monitor::new()), None, None) {
+    let planes = tailback_mpi::init(Arc::new(Monitor::new()), None, Threading::Single, None);
+    let (mut bootstrap, mut transport) = match planes {
         Ok(planes) => planes,
         Err(error) => {
             eprintln!("tailback: error: {error}");
