@@ -5,7 +5,7 @@
 //! so does who goes first. The second C shows by how much two sides differ that do the same. Rank 0 prints a line for
 //! each batch: kernel, side and the microseconds of an iteration, with tabs between.
 //!
-//! Run by `ci/bench mpi`, which sums up: `mpirun -n 2 reference [batches [first letters of a kernel]]`.
+//! Run by `ci/bench mpi-loops`, which sums up: `mpirun -n 2 reference [batches [first letters of a kernel]]`.
 
 mod ffi;
 
