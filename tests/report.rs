@@ -136,7 +136,10 @@ fn studies_are_compared_and_reported() {
     let maxrate = "maxrate --most-pairs 2 --largest 16384 --repetitions 4 --iterations 3";
     let (a, b) = (study("a.json", maxrate), study("b.json", maxrate));
     let compared = succeed(&format!("compare {a} {b}")).stdout;
-    assert!(compared.contains("Measured aggregate rate, geometric mean, 16 KiB") && compared.contains("2 pairs"), "{compared}");
+    assert!(
+        compared.contains("Measured aggregate rate, geometric mean, 16 KiB") && compared.contains("2 pairs"),
+        "{compared}"
+    );
     let beff = study("beff.json", "beff -n 2 --rings 1 --bandwidth-bytes 20000 --latency-iterations 3");
     let graph = study("graph.json", "contention --shape in-2,ring-3 --bytes 20000 --repetitions 1");
     assert!(run(&format!("compare {a} {beff}")).refusal().contains("not comparable"));
