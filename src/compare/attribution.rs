@@ -201,7 +201,7 @@ impl Share {
     }
 }
 
-/// The names of [`Share::columns`].
+/// The names of the columns of an attribution's shares.
 pub const SHARE_COLUMNS: [&str; 4] = ["network's share", "library's share", "of it by canaries", "of it by congestors"];
 
 impl Attribution {
