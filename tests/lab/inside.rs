@@ -43,7 +43,7 @@ fn a_job_on_its_hosts_has_the_lab_in_its_result() {
         let ports = lab["phases"][0]["ports"].as_array().unwrap_or_else(|| panic!("no counters: {}", result["notes"]));
         let sent = |host: &str| ports.iter().find(|port| port["from"] == host).and_then(|port| port["bytes"].as_u64());
         let (busy, idle) = (sent("h1").expect("has a port"), sent("h2").expect("has a port"));
-        assert!(busy > 10_000 && busy > 10 * idle, "h1 sent {busy} bytes, h2 {idle}");
+        assert!(busy > 2_000 && busy > 10 * idle, "h1 sent {busy} bytes, h2 {idle}");
         assert_eq!(notes_about(&result, "counters"), [""; 0]);
 
         // Ranks of one host, started by this program, are in the lab all the same.
