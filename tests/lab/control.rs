@@ -2,24 +2,29 @@
 
 use super::bench::{Bench, for_each_user};
 
-/// The control of a small load test, with its kind and the impacts of the run and of the control.
+/// A small load test: the kind of its control, and the latency under load in the run and in the control.
 fn controlled(bench: &Bench, words: &[&str]) -> (serde_json::Value, f64, f64) {
     let mut all = vec!["run", "--hosts", "10", "--leaves", "2", "--placements", "3", "--canaries", "lat"];
     all.extend(["--congestors", "incast", "--budget", "1500ms", "--seed", "3", "--format", "json", "--quiet"]);
     all.extend(words);
     let result: serde_json::Value = serde_json::from_str(&bench.ok(&all)).expect("the result file");
     let control = &result["lab"]["control"];
-    let verdict = &control["verdicts"][0];
-    let of = |name: &str| verdict[name].as_f64().unwrap_or_else(|| panic!("{name} in {verdict}, {}", result["notes"]));
-    (control["kind"].clone(), of("shaped"), of("control"))
+    assert!(!control["verdicts"][0]["cause"].is_null(), "{control}, {}", result["notes"]);
+    let loaded = |run: &serde_json::Value| {
+        let tests = run["tests"].as_array().expect("a list");
+        let of = tests.iter().find(|test| test["phase"] == "loaded").expect("a loaded test");
+        of["summary"]["times"]["p75"].as_f64().expect("a figure")
+    };
+    (control["kind"].clone(), loaded(&result["runs"][0]), loaded(&control["run"]))
 }
 
 #[test]
-fn canaries_that_pass_the_queues_suffer_less_than_half() {
+fn canaries_that_pass_the_queues_wait_less_than_half_as_long() {
     for_each_user("express", |bench| {
+        // Not the impact: on a busy machine its isolated part is the machine's.
         let (kind, shaped, express) = controlled(bench, &[]);
         assert_eq!(kind, "express");
-        assert!(shaped > 5.0 && express < shaped / 2.0, "{shaped} with queues, {express} past them");
+        assert!(express < shaped / 2.0, "{shaped} us with queues, {express} us past them");
     });
 }
 
