@@ -107,7 +107,8 @@ pub(crate) fn set_before_init(name: &str, value: &str) {
     unsafe { std::env::set_var(name, value) };
 }
 
-/// Ends every process of the job. On the thread that initialised MPI.
+/// Ends every process of the job. Meant for the thread that initialised MPI; the watcher calls it when that one is stuck for
+/// good, and both ways this can go (the job is aborted, or this process crashes in the attempt) end the job.
 pub(crate) fn abort(code: i32) -> ! {
     // SAFETY: MPI is initialised whenever a session exists, which is what this is called on behalf of; MPI_Abort only
     // talks to the launcher and reads no memory of ours.

@@ -1,7 +1,8 @@
 //! MPI between `MPI_Init_thread` and `MPI_Finalize`, shared by the bootstrap, the transport and their groups.
 //!
 //! - MPI is initialised with `MPI_THREAD_SINGLE` unless the user asks for more: one thread calls it, as in most programs,
-//!   and some libraries are slower at every level above. The watcher thread is there all the same; it never calls MPI.
+//!   and some libraries are slower at every level above. The watcher thread is there all the same; what it
+//!   calls is `MPI_Abort` alone, at the end of a rank that is stuck.
 //! - Dropping a group is local, because ranks that fail drop theirs when the others do not, and freeing a window waits
 //!   for all its members. What was dropped is freed at the next [`Session::reap`] (each bootstrap barrier), by the
 //!   groups' members together, in the order of creation, which is the same on all of them.

@@ -1,8 +1,9 @@
 //! Ends the job when this rank is stuck, and says where it was.
 //!
-//! The thread reads the [`Monitor`] and never calls MPI, which may have been told that there is no second thread. When the
-//! rank has made no progress for the whole limit it ends the process. Every rank watches itself: the first to run out of
-//! time names itself, and the launcher ends the others, as it does when a rank dies.
+//! The thread reads the [`Monitor`] and never calls MPI, which may have been told that there is no second thread, with one
+//! exception: `MPI_Abort`, when the rank has made no progress for the whole limit. A rank that merely ends leaves it to
+//! chance whether the launcher's exit code is its own or that of those it kills. Should the call not come back, the process
+//! ends all the same. Every rank watches itself: the first to run out of time names itself, and the launcher ends the others.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -16,6 +17,8 @@ use crate::ffi;
 
 /// The exit code of a job that could not run or go on.
 const COULD_NOT_RUN: i32 = 2;
+/// How long the watcher's call may take to end the job.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Who this rank is, for the one line it prints when it ends the job.
 #[derive(Clone, Debug)]
@@ -26,16 +29,23 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// Prints the reason and ends the job with exit code 2. On the thread that initialised MPI.
+    /// Prints the reason and ends the job with exit code 2.
     pub(crate) fn abort(&self, reason: &str) -> ! {
         self.say(reason);
         ffi::abort(COULD_NOT_RUN);
     }
 
-    /// Prints the reason and ends this process with exit code 2, without a call of MPI's: on any thread.
-    fn leave(&self, reason: &str) -> ! {
+    /// The same on a thread that MPI does not know, whose call may hang: then the launcher sees a rank that died.
+    fn abort_from_aside(&self, reason: &str) -> ! {
+        let guard = Builder::new().stack_size(64 << 10).spawn(|| {
+            sleep(PATIENCE);
+            ffi::leave(COULD_NOT_RUN);
+        });
         self.say(reason);
-        ffi::leave(COULD_NOT_RUN);
+        match guard {
+            Ok(_) => ffi::abort(COULD_NOT_RUN),
+            Err(_) => ffi::leave(COULD_NOT_RUN),
+        }
     }
 
     fn say(&self, reason: &str) {
@@ -67,7 +77,7 @@ impl Watch {
                 if ticks != seen.0 {
                     seen = (ticks, Instant::now());
                 } else if seen.1.elapsed() >= limit {
-                    identity.leave(&format!("no progress for {:.1} s", limit.as_secs_f64()));
+                    identity.abort_from_aside(&format!("no progress for {:.1} s", limit.as_secs_f64()));
                 }
             }
         };
