@@ -37,7 +37,7 @@ pub fn main(arguments: &[String]) {
 
 #[cfg(feature = "mpi")]
 fn under_mpi(arguments: &[String], monitor: &Arc<Monitor>) {
-    let planes = tailback_mpi::init(Arc::clone(monitor), None, None);
+    let planes = tailback_mpi::init(Arc::clone(monitor), None, tailback_mpi::Threading::Single, None);
     let (mut bootstrap, _mpi) = planes.unwrap_or_else(|error| fail(&error));
     serve(arguments, &mut bootstrap);
 }
