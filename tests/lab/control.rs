@@ -5,7 +5,7 @@ use super::bench::{Bench, for_each_user};
 /// A small load test: the kind of its control, and the latency under load in the run and in the control.
 fn controlled(bench: &Bench, words: &[&str]) -> (serde_json::Value, f64, f64) {
     let mut all = vec!["run", "--hosts", "10", "--leaves", "2", "--placements", "3", "--canaries", "lat"];
-    all.extend(["--congestors", "incast", "--budget", "1500ms", "--seed", "3", "--format", "json", "--quiet"]);
+    all.extend(["--congestors", "incast", "--seed", "3", "--format", "json", "--quiet"]);
     all.extend(words);
     let result: serde_json::Value = serde_json::from_str(&bench.ok(&all)).expect("the result file");
     let control = &result["lab"]["control"];
@@ -21,8 +21,9 @@ fn controlled(bench: &Bench, words: &[&str]) -> (serde_json::Value, f64, f64) {
 #[test]
 fn canaries_that_pass_the_queues_wait_less_than_half_as_long() {
     for_each_user("express", |bench| {
-        // Not the impact: on a busy machine its isolated part is the machine's.
-        let (kind, shaped, express) = controlled(bench, &[]);
+        // A full queue of slow links takes 52 ms, ten times what a rank of a busy machine waits for a processor. Not the
+        // impact: its isolated part is the machine's.
+        let (kind, shaped, express) = controlled(bench, &["--link-rate", "20mbit", "--budget", "600ms"]);
         assert_eq!(kind, "express");
         assert!(express < shaped / 2.0, "{shaped} us with queues, {express} us past them");
     });
