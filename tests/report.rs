@@ -157,14 +157,17 @@ fn studies_are_compared_and_reported() {
     {
         assert!(html.contains(text), "{text}");
     }
-    for name in
-        ["maxrate-rates-a.svg", "contention-graph-2-graph.svg", "contention-errors-graph.svg", "beff-latency-beff.svg"]
-    {
+    for name in [
+        "maxrate-rates-a-simulated.svg",
+        "contention-graph-2-graph.svg",
+        "contention-errors-graph.svg",
+        "beff-latency-beff.svg",
+    ] {
         assert!(plots.join(name).is_file(), "{name}");
     }
     if cfg!(feature = "png") {
         succeed(&format!("{line} --png"));
-        assert!(std::fs::read(plots.join("maxrate-rates-a.png")).unwrap().starts_with(b"\x89PNG"));
+        assert!(std::fs::read(plots.join("maxrate-rates-a-simulated.png")).unwrap().starts_with(b"\x89PNG"));
     } else {
         assert!(run(&format!("{line} --png")).refusal().contains("built without PNG"));
     }

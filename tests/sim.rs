@@ -112,7 +112,7 @@ fn every_command_that_measures_runs() {
         (format!("network {SMALL} -n 6 --budget 50us"), "Nat Two-sided BW"),
         (format!("congest {SMALL} -n 8 --duration 200us"), "\nCongestors\n"),
         (format!("beff {SMALL} -n 6 --rings 2 --bandwidth-bytes 100000"), "HPC Challenge latency"),
-        (format!("maxrate {SMALL} --most-pairs 2 --repetitions 2 --iterations 2"), "max-rate"),
+        (format!("maxrate {SMALL} --most-pairs 2 --largest 16384 --repetitions 2 --iterations 2"), "max-rate"),
         (format!("contention {SMALL} --shape in-3 --bytes 200000 --repetitions 2"), "Contention graph in-3"),
     ] {
         let (file, shown) = result(&line);

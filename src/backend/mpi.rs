@@ -7,7 +7,7 @@ use tailback_tcp::Secret;
 use tailback_transport::{Bootstrap, Monitor, Rank, Result as TransportResult, Transport};
 
 use super::open::open_raw;
-use super::pair::{Alone, ThenRaw, Two};
+use super::pair::{Alone, ThenRaw, Two, open_raw_pair};
 use super::{Backend, Network, Networks, PairVisitor, Settings, ThreadLevel, Variant, Visitor, Work, give_up};
 
 const COULD_NOT_RUN: u8 = 2;
@@ -67,21 +67,18 @@ impl Networks for MpiNetworks<'_> {
         visitor: V,
     ) -> TransportResult<V::Output> {
         let (settings, secret) = (&self.settings.with_class(class), &self.secret);
-        match (variant.network.backend, variant.congestors) {
-            (Backend::Mpi, None) => Ok(Alone(visitor).visit(&mut self.bootstrap, &mut self.transport)),
-            (_, None) => open_raw(variant.network, settings, &mut self.bootstrap, secret, Alone(visitor)),
-            (Backend::Mpi, Some(congestors)) => {
+        let over_mpi = |network: Network| network.backend == Backend::Mpi;
+        match variant.congestors {
+            None if over_mpi(variant.network) => Ok(Alone(visitor).visit(&mut self.bootstrap, &mut self.transport)),
+            Some(congestors) if over_mpi(variant.network) => {
                 let then = ThenRaw { congestors, settings, secret, visitor };
                 then.visit(&mut self.bootstrap, &mut self.transport)
             }
-            (_, Some(Network { backend: Backend::Mpi, .. })) => {
+            Some(congestors) if over_mpi(congestors) => {
                 let under = UnderMpi { transport: &mut self.transport, visitor };
                 open_raw(variant.network, settings, &mut self.bootstrap, secret, under)
             }
-            (_, Some(congestors)) => {
-                let then = ThenRaw { congestors, settings, secret, visitor };
-                open_raw(variant.network, settings, &mut self.bootstrap, secret, then)?
-            }
+            _ => open_raw_pair(variant, settings, &mut self.bootstrap, secret, visitor),
         }
     }
 }

@@ -6,7 +6,7 @@ use tailback_tcp::{Interrupt, JoinConfig, Secret, TcpBootstrap};
 use tailback_transport::{Error, Monitor, Result as TransportResult};
 
 use super::open::open_raw;
-use super::pair::{Alone, ThenRaw};
+use super::pair::open_raw_pair;
 use super::{Network, Networks, PairVisitor, Settings, Variant, Visitor, Work};
 
 /// Ranks that found each other through Tailback's own bootstrap.
@@ -56,13 +56,7 @@ impl Networks for OwnNetworks<'_> {
         class: Option<&str>,
         visitor: V,
     ) -> TransportResult<V::Output> {
-        let (settings, secret) = (&self.settings.with_class(class), &self.secret);
-        match variant.congestors {
-            None => open_raw(variant.network, settings, &mut self.bootstrap, secret, Alone(visitor)),
-            Some(congestors) => {
-                let then = ThenRaw { congestors, settings, secret, visitor };
-                open_raw(variant.network, settings, &mut self.bootstrap, secret, then)?
-            }
-        }
+        let settings = self.settings.with_class(class);
+        open_raw_pair(variant, &settings, &mut self.bootstrap, &self.secret, visitor)
     }
 }

@@ -4,7 +4,23 @@ use tailback_tcp::Secret;
 use tailback_transport::{Bootstrap, Error, Result, Transport};
 
 use super::open::open_raw;
-use super::{Network, Pair, PairVisitor, Settings, Visitor};
+use super::{Network, Pair, PairVisitor, Settings, Variant, Visitor};
+
+/// Opens the networks of a variant that are all raw.
+pub(super) fn open_raw_pair<B: Bootstrap, V: PairVisitor>(
+    variant: Variant,
+    settings: &Settings,
+    bootstrap: &mut B,
+    secret: &Secret,
+    visitor: V,
+) -> Result<V::Output> {
+    match variant.congestors {
+        None => open_raw(variant.network, settings, bootstrap, secret, Alone(visitor)),
+        Some(congestors) => {
+            open_raw(variant.network, settings, bootstrap, secret, ThenRaw { congestors, settings, secret, visitor })?
+        }
+    }
+}
 
 /// One network for both.
 pub(super) struct One<'a, T>(pub &'a mut T);

@@ -21,6 +21,7 @@ use crate::models::{Control, contention};
 use crate::output;
 use crate::plan::Preset;
 use crate::result::{self, Build, HostFacts, MachineRecord, ResultFile, Run, System, TransportFacts};
+use crate::stats::Rule;
 
 /// What the user asked for.
 #[derive(Clone, Debug)]
@@ -161,7 +162,8 @@ impl StudyRequest {
         let around = Around::find(root);
         around.begin(command.word());
         let interrupt = interrupt::flag();
-        let control = Control { monitor, interrupt: &interrupt };
+        let rule = if self.settings.machine.is_some() { Rule::on_virtual_time() } else { Rule::default() };
+        let control = Control { monitor, interrupt: &interrupt, rule };
         let studied = decision.study.measure(bootstrap, transport, &nodes, decision.seed, control)?;
         // Nobody leaves while another may still need an answer.
         bootstrap.barrier()?;

@@ -18,6 +18,8 @@ pub struct Control<'a> {
     pub monitor: &'a Monitor,
     /// Raised when the user wants it to end.
     pub interrupt: &'a AtomicBool,
+    /// When a step's rate is steady, but for what the step itself says of that.
+    pub rule: Rule,
 }
 
 impl Control<'_> {

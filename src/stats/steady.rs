@@ -36,6 +36,13 @@ impl Default for Rule {
     }
 }
 
+impl Rule {
+    /// Where nothing but the network takes any time, and the same as much every time.
+    pub fn on_virtual_time() -> Self {
+        Rule { batch: Nanos(20_000), longest: Nanos(1_000_000), ..Rule::default() }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Batch {
     iterations: u64,

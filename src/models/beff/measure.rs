@@ -91,7 +91,7 @@ impl<G: Group> Bench<'_, G> {
             Size::Latency => (self.settings.latency_bytes, self.settings.latency_iterations),
             Size::Bandwidth => (self.settings.bandwidth_bytes, self.settings.bandwidth_iterations),
         };
-        (bytes, Rule { least: least as u64, ..Rule::default() })
+        (bytes, Rule { least: least as u64, ..self.control.rule })
     }
 
     fn keep(&mut self, size: Size, rested: &Rested) {
@@ -194,7 +194,7 @@ mod tests {
     fn interrupted(job: Job, by: Option<Rank>) -> Result<Vec<Repeated<Option<Beff>>>> {
         job.run(|mut bootstrap, raw| {
             let interrupt = AtomicBool::new(by == Some(bootstrap.rank()));
-            let control = Control { monitor: &Monitor::new(), interrupt: &interrupt };
+            let control = Control { monitor: &Monitor::new(), interrupt: &interrupt, rule: Rule::default() };
             measure(&mut bootstrap, &mut Collective::new(raw), &settings(), 7, control)
         })
     }

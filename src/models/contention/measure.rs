@@ -133,7 +133,7 @@ impl<'a, B: Bootstrap, T: Transport> Bench<'a, B, T> {
             Place { to: sends.map(|edge| ends[edge].1), from: receives.map(|edge| ends[edge].0), received: bytes };
         place.once(&mut self.group, bytes.min(WARM_UP_BYTES))?;
         let mut batches: Vec<f64> = Vec::new();
-        let rule = Rule { warm: true, ..Rule::default() };
+        let rule = Rule { warm: true, ..control.rule };
         let rested = control.until_steady(&mut self.group, rule, |group, iterations| {
             let mut own = 0;
             for _ in 0..iterations {
@@ -217,7 +217,7 @@ mod tests {
         let nodes = Nodes::virtual_nodes(ranks, per_node);
         job.run(|mut bootstrap, raw| {
             let interrupt = AtomicBool::new(by == Some(bootstrap.rank()));
-            let control = Control { monitor: &Monitor::new(), interrupt: &interrupt };
+            let control = Control { monitor: &Monitor::new(), interrupt: &interrupt, rule: Rule::default() };
             let mut transport = Collective::new(raw);
             Bench::new(&mut bootstrap, &mut transport, &nodes, (10_000, 3), 5, control)?.graph(&graph, 0)
         })

@@ -98,7 +98,7 @@ pub fn measure<B: Bootstrap, T: Transport>(
             let mine = partner.filter(|(pair, ..)| *pair < pairs).map(|(_, peer, side)| (peer, side));
             let incoming = mine.map_or(0, |(_, side)| if side == Side::Serves { answer } else { bytes });
             forget(&mut group, largest, incoming);
-            let rule = Rule { least: settings.least(bytes), ..Rule::default() };
+            let rule = Rule { least: settings.least(bytes), ..control.rule };
             // The slowest pair's time counts.
             let rested = control.until_steady(&mut group, rule, |group, iterations| match mine {
                 Some(partner) => round_trips(group, partner, (bytes, answer), largest, iterations),
@@ -175,7 +175,8 @@ mod tests {
         let settings = Settings { one_way, ..SETTINGS };
         let nodes = Nodes::virtual_nodes(5, per_node);
         job.run(|mut bootstrap, raw| {
-            let control = Control { monitor: &Monitor::new(), interrupt: &AtomicBool::new(false) };
+            let control =
+                Control { monitor: &Monitor::new(), interrupt: &AtomicBool::new(false), rule: Rule::default() };
             let found = measure(&mut bootstrap, &mut Collective::new(raw), &nodes, &settings, 9, control)?;
             assert_eq!(found.complete, 2);
             let (observations, took) = found.found;
@@ -208,7 +209,7 @@ mod tests {
         let nodes = Nodes::virtual_nodes(4, 2);
         let found = Job::new(4).run(|mut bootstrap, raw| {
             let interrupt = AtomicBool::new(bootstrap.rank() == Rank(2));
-            let control = Control { monitor: &Monitor::new(), interrupt: &interrupt };
+            let control = Control { monitor: &Monitor::new(), interrupt: &interrupt, rule: Rule::default() };
             measure(&mut bootstrap, &mut Collective::new(raw), &nodes, &SETTINGS, 9, control)
         });
         assert_eq!(found.unwrap(), vec![Repeated { found: (Vec::new(), Took::default()), complete: 0 }; 4]);

@@ -42,10 +42,9 @@ pub struct Plot {
 
 impl Plot {
     fn new(parts: &[&str], title: String, summary: String, height: f64, body: String) -> Self {
-        let clean = |text: &str| -> String {
-            text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect()
-        };
-        let id = parts.iter().map(|part| clean(part)).collect::<Vec<_>>().join("-");
+        let words = parts.iter().flat_map(|part| part.split(|c: char| !c.is_ascii_alphanumeric()));
+        let words: Vec<String> = words.filter(|word| !word.is_empty()).map(str::to_ascii_lowercase).collect();
+        let id = words.join("-");
         Plot { id, title, summary, height, body }
     }
 
