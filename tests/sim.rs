@@ -54,6 +54,16 @@ fn the_same_seed_machine_and_plan_give_the_same_file() {
 }
 
 #[test]
+fn a_precision_is_sought_in_virtual_time() {
+    let line = "run --transport sim --machine small -n 8 --seed 2 --canaries lat --budget 100us --placements 3 \
+                --precision 0.1% --longest 4ms";
+    let [one, again] = [0; 2].map(|_| timeless(result(line).0));
+    assert_eq!(one, again, "it stops at the same placement, however fast this machine is");
+    let placements = one["runs"][0]["placements"].as_array().unwrap().len();
+    assert!(placements > 3, "{placements} placements");
+}
+
+#[test]
 fn load_is_felt_and_ports_tell_where() {
     // Messages that fill the buffers in front of one node.
     let (file, shown) = result(&format!("run {QUICK} --seed 1 --congestors incast --set incast.bytes=64KiB"));
@@ -131,7 +141,7 @@ fn ranks_come_from_the_machine() {
     let shown = succeed("run --transport sim --machine small --ranks-per-node 2 --dry-run").stdout;
     assert!(shown.contains("128 ranks on 64 nodes") && shown.contains("n00010"), "{shown}");
     let shown = succeed("run --transport sim --machine lab --preset lab --dry-run").stdout;
-    assert!(shown.contains("lab preset, 16 ranks on 16 nodes, seed") && shown.contains("5 s per test"), "{shown}");
+    assert!(shown.contains("lab preset, 16 ranks on 16 nodes, seed") && shown.contains("4 s per test"), "{shown}");
 }
 
 #[test]

@@ -91,16 +91,19 @@ fn usable(settings: &Settings, variants: &[Variant]) -> Result<(), String> {
     if settings.mpi_thread.is_some() && !used(Backend::Mpi) {
         return Err("--mpi-thread is for --transport mpi".into());
     }
-    let classes: Vec<&String> = settings.role_classes.given().collect();
-    if (settings.traffic_class.is_some() || !classes.is_empty()) && backends(variants).all(|of| !of.is_raw()) {
+    let of_roles = settings.of_roles();
+    if of_roles.iter().any(|of| of.traffic_class.is_some()) && backends(variants).all(|of| !of.is_raw()) {
         return Err("traffic classes are for raw transports: MPI has settings of its own".into());
+    }
+    if of_roles.iter().any(|of| of.congestion_control.is_some()) && !used(Backend::Tcp) {
+        return Err("congestion controls by role are for --transport tcp".into());
     }
     if settings.machine.is_some() && !used(Backend::Sim) {
         return Err("--machine is for --transport sim".into());
     }
     backends(variants).try_for_each(|backend| {
         check(backend, settings)?;
-        classes.iter().try_for_each(|class| check(backend, &settings.with_class(Some(class))))
+        of_roles.iter().try_for_each(|settings| check(backend, settings))
     })
 }
 

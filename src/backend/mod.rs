@@ -33,7 +33,7 @@ mod verbs;
 pub use job::{available, in_job, job_seen, speaks_for_all};
 pub use kind::Backend;
 pub use network::{Networks, Pair, PairVisitor, Place, Simulated, Visitor, Work, give_up};
-pub use settings::{CongestorNetworks, FabricSettings, RoleClasses, Settings, VerbsSettings};
+pub use settings::{CongestorNetworks, FabricSettings, RoleSettings, Roles, Settings, VerbsSettings};
 pub use sim::{Shape, simulate};
 pub use tailback_sim::begin_phase;
 pub use threads::ThreadLevel;

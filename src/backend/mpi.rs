@@ -8,7 +8,9 @@ use tailback_transport::{Bootstrap, Monitor, Rank, Result as TransportResult, Tr
 
 use super::open::open_raw;
 use super::pair::{Alone, ThenRaw, Two, open_raw_pair};
-use super::{Backend, Network, Networks, PairVisitor, Settings, ThreadLevel, Variant, Visitor, Work, give_up};
+use super::{
+    Backend, Network, Networks, PairVisitor, RoleSettings, Settings, ThreadLevel, Variant, Visitor, Work, give_up,
+};
 
 const COULD_NOT_RUN: u8 = 2;
 
@@ -63,10 +65,10 @@ impl Networks for MpiNetworks<'_> {
     fn open_pair<V: PairVisitor + Clone>(
         &mut self,
         variant: Variant,
-        class: Option<&str>,
+        role: &RoleSettings,
         visitor: V,
     ) -> TransportResult<V::Output> {
-        let (settings, secret) = (&self.settings.with_class(class), &self.secret);
+        let (settings, secret) = (&self.settings.of_role(role), &self.secret);
         let over_mpi = |network: Network| network.backend == Backend::Mpi;
         match variant.congestors {
             None if over_mpi(variant.network) => Ok(Alone(visitor).visit(&mut self.bootstrap, &mut self.transport)),

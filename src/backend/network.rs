@@ -8,7 +8,7 @@ use tailback_sim::machine::Machine;
 use tailback_sim::net::PhaseCounters;
 use tailback_transport::{Bootstrap, Error, Monitor, Result, Transport};
 
-use super::{Network, Settings, Variant};
+use super::{Network, RoleSettings, Settings, Variant};
 
 /// What a command asks of a backend, and does with the job it is given.
 pub trait Work {
@@ -56,11 +56,11 @@ pub trait Networks {
     fn open<V: Visitor + Clone>(&mut self, network: Network, visitor: V) -> Result<V::Output>;
 
     /// The same with the networks of canaries and congestors, which are one where the variant does not say otherwise.
-    /// `class` is this rank's traffic class, if its role has one.
+    /// `role` is what the ranks of this one's role have of their own.
     fn open_pair<V: PairVisitor + Clone>(
         &mut self,
         variant: Variant,
-        class: Option<&str>,
+        role: &RoleSettings,
         visitor: V,
     ) -> Result<V::Output>;
 }

@@ -7,7 +7,7 @@ use tailback_transport::{Error, Monitor, Result as TransportResult};
 
 use super::open::open_raw;
 use super::pair::open_raw_pair;
-use super::{Network, Networks, PairVisitor, Settings, Variant, Visitor, Work};
+use super::{Network, Networks, PairVisitor, RoleSettings, Settings, Variant, Visitor, Work};
 
 /// Ranks that found each other through Tailback's own bootstrap.
 pub(super) fn over_own_bootstrap<W: Work>(
@@ -53,10 +53,10 @@ impl Networks for OwnNetworks<'_> {
     fn open_pair<V: PairVisitor + Clone>(
         &mut self,
         variant: Variant,
-        class: Option<&str>,
+        role: &RoleSettings,
         visitor: V,
     ) -> TransportResult<V::Output> {
-        let settings = self.settings.with_class(class);
+        let settings = self.settings.of_role(role);
         open_raw_pair(variant, &settings, &mut self.bootstrap, &self.secret, visitor)
     }
 }

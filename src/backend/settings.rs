@@ -39,8 +39,10 @@ pub struct Settings {
     pub verbs: VerbsSettings,
     /// Class of all packets, over raw networks.
     pub traffic_class: Option<String>,
-    /// Classes by role, before that of all.
-    pub role_classes: RoleClasses,
+    /// TCP's congestion control, over plain sockets; the system's if nothing is said.
+    pub congestion_control: Option<String>,
+    /// What a role's ranks have of their own, before what all have.
+    pub roles: Roles,
     /// The machine to simulate.
     pub machine: Option<Arc<Machine>>,
     /// End the job when a rank makes no progress for this long.
@@ -59,26 +61,50 @@ pub enum CongestorNetworks {
     Over(Vec<Backend>),
 }
 
-/// The traffic class of each role's packets, where it has one of its own.
-#[derive(Clone, Debug, Default)]
-#[allow(missing_docs)]
-pub struct RoleClasses {
-    pub canary: Option<String>,
-    pub congestor: Option<String>,
+/// What the ranks of a role have of their own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RoleSettings {
+    /// The class of their packets.
+    pub class: Option<String>,
+    /// Their TCP's congestion control.
+    pub congestion_control: Option<String>,
 }
 
-impl RoleClasses {
-    /// Those that were given.
-    pub(super) fn given(&self) -> impl Iterator<Item = &String> {
-        self.canary.iter().chain(&self.congestor)
+/// The roles that can differ.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Roles {
+    pub canary: RoleSettings,
+    pub congestor: RoleSettings,
+}
+
+impl Roles {
+    /// What was given, as tables and result files name it.
+    pub fn details(&self) -> impl Iterator<Item = (&'static str, &String)> {
+        let all = [
+            ("canary class", &self.canary.class),
+            ("congestor class", &self.congestor.class),
+            ("canary congestion control", &self.canary.congestion_control),
+            ("congestor congestion control", &self.congestor.congestion_control),
+        ];
+        all.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)))
     }
 }
 
 impl Settings {
-    /// The settings of a rank whose packets have a class of their own.
-    pub(super) fn with_class(&self, class: Option<&str>) -> Settings {
-        let own = class.map(str::to_owned);
-        Settings { traffic_class: own.or_else(|| self.traffic_class.clone()), ..self.clone() }
+    /// The settings of a rank of a role.
+    pub(super) fn of_role(&self, role: &RoleSettings) -> Settings {
+        let own = |own: &Option<String>, all: &Option<String>| own.clone().or_else(|| all.clone());
+        Settings {
+            traffic_class: own(&role.class, &self.traffic_class),
+            congestion_control: own(&role.congestion_control, &self.congestion_control),
+            ..self.clone()
+        }
+    }
+
+    /// The same for every role that can differ.
+    pub(super) fn of_roles(&self) -> [Settings; 2] {
+        [&self.roles.canary, &self.roles.congestor].map(|role| self.of_role(role))
     }
 }
 

@@ -11,7 +11,9 @@ use tailback_sim::{SimError, Simulation, host_name};
 use tailback_transport::{Bootstrap, Error, Merge, Monitor, Rank, Result as TransportResult};
 
 use super::pair::Alone;
-use super::{Backend, Network, Networks, PairVisitor, Place, Settings, Simulated, Variant, Visitor, Work, variants};
+use super::{
+    Backend, Network, Networks, PairVisitor, Place, RoleSettings, Settings, Simulated, Variant, Visitor, Work, variants,
+};
 
 /// How many ranks, and how many on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,11 +158,11 @@ impl Networks for SimNetworks {
         Ok(finished.results.swap_remove(0))
     }
 
-    /// There is no other network for congestors, and no class for packets: both were refused.
+    /// There is no other network for congestors, and nothing that a role has of its own: both were refused.
     fn open_pair<V: PairVisitor + Clone>(
         &mut self,
         variant: Variant,
-        _: Option<&str>,
+        _: &RoleSettings,
         visitor: V,
     ) -> TransportResult<V::Output> {
         self.open(variant.network, Alone(visitor))

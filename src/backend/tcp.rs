@@ -7,7 +7,8 @@ use super::Settings;
 
 /// Whether the options mean something.
 pub(super) fn check(settings: &Settings) -> std::result::Result<(), String> {
-    class(settings).map(|_| ())
+    class(settings)?;
+    settings.congestion_control.as_deref().map_or(Ok(()), tailback_tcp::has_congestion_control)
 }
 
 fn class(settings: &Settings) -> std::result::Result<u8, String> {
@@ -21,6 +22,7 @@ pub(super) fn open(settings: &Settings, bootstrap: &mut impl Bootstrap, secret: 
         address: settings.data_address,
         wait: settings.wait,
         traffic_class: class(settings).map_err(Error::Setup)?,
+        congestion_control: settings.congestion_control.clone(),
         secret: secret.clone(),
     };
     TcpTransport::open(bootstrap, &config)

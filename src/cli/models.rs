@@ -9,6 +9,7 @@ use crate::commands::{self, ContentionStudy, Study, StudyRequest};
 use crate::models::contention::{Graph, Model, PAPER_BYTES, PAPER_T_REF, Shape};
 use crate::models::{beff, maxrate};
 use crate::output;
+use crate::plan::units;
 
 /// What all studies take.
 #[derive(Clone, Debug, Args)]
@@ -91,8 +92,8 @@ pub struct ContentionOptions {
     random: Vec<usize>,
 
     /// How many random graphs of each number of edges
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    count: u64,
+    #[arg(long, value_name = "N", value_parser = units::count, default_value_t = 1)]
+    count: usize,
 
     /// How many nodes random graphs draw from
     #[arg(long, value_name = "N", default_value_t = 4)]
@@ -103,11 +104,11 @@ pub struct ContentionOptions {
     model: Model,
 
     /// Message size in bytes
-    #[arg(long, value_name = "BYTES", default_value_t = PAPER_BYTES)]
-    bytes: u64,
+    #[arg(long, value_name = "BYTES", value_parser = units::message, default_value_t = PAPER_BYTES as usize)]
+    bytes: usize,
 
     /// Measurements of every edge, alone and with the others; with three or more, figures have intervals
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", value_parser = units::count, default_value_t = 5)]
     repetitions: usize,
 
     /// Predict and measure nothing
@@ -133,6 +134,9 @@ impl ContentionOptions {
         if !self.predict_only {
             return self.study.start(Study::Contention(study), self.draw);
         }
+        if self.study.out.is_some() {
+            return Err("--out keeps measurements, and --predict-only makes none: keep what it prints".into());
+        }
         let t_ref = self.t_ref.unwrap_or(PAPER_T_REF / PAPER_BYTES as f64 * self.bytes as f64);
         if !(t_ref.is_finite() && t_ref > 0.0) {
             return Err("--t-ref is a time above 0 s".into());
@@ -145,17 +149,14 @@ impl ContentionOptions {
     }
 
     fn contention(&self) -> Result<ContentionStudy, String> {
-        if self.bytes == 0 {
-            return Err("a message has at least 1 byte: give --bytes N".into());
-        }
         let mut graphs: Vec<(String, Graph)> = Vec::new();
         if let Some(path) = &self.graph {
             graphs.push((path.display().to_string(), read(path)?));
         }
         graphs.extend(self.shape.iter().map(|shape| (shape.name().to_owned(), shape.graph())));
         for &edges in &self.random {
-            for at in 0..self.count.max(1) {
-                let seed = self.study.seed.wrapping_add(at);
+            for at in 0..self.count {
+                let seed = self.study.seed.wrapping_add(at as u64);
                 let graph = Graph::random(edges, self.nodes, seed).map_err(|error| format!("--random: {error}"))?;
                 graphs.push((format!("random, {edges} edges, seed {seed}"), graph));
             }
@@ -165,7 +166,7 @@ impl ContentionOptions {
             graph.edges().iter().map(|edge| (name(edge.source), name(edge.destination))).collect()
         };
         let graphs = graphs.into_iter().map(|(name, graph)| (name, pairs(&graph))).collect();
-        Ok(ContentionStudy { graphs, model: self.model, bytes: self.bytes, repetitions: self.repetitions })
+        Ok(ContentionStudy { graphs, model: self.model, bytes: self.bytes as u64, repetitions: self.repetitions })
     }
 }
 

@@ -8,7 +8,7 @@ use clap::{Arg, Args};
 
 use super::checks::CheckOptions;
 use super::transport::{CongestorTransport, TransportOptions, congestor_networks};
-use crate::backend::RoleClasses;
+use crate::backend::{RoleSettings, Roles};
 use crate::commands::{Checks, ControlWish, Output, Request};
 use crate::kernel::{Canary, Congestor};
 use crate::layout::{Policy, Split};
@@ -131,8 +131,8 @@ pub struct CanaryOptions {
 #[command(next_help_heading = "Plan")]
 #[allow(missing_docs)]
 pub struct CongestorOptions {
-    /// What loads the network: a2a, incast, put-incast, get-bcast, bcast, allreduce; with weights if the shares are
-    /// not to be equal, e.g. incast=40,a2a=60 [default: a2a,incast,put-incast,get-bcast]
+    /// What loads the network: a2a, incast, put-incast, get-incast, get-bcast, bcast, put-bcast, allreduce; with
+    /// weights if the shares are not to be equal, e.g. incast=40,a2a=60 [default: a2a,incast,put-incast,get-bcast]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub congestors: Option<Vec<Share>>,
 }
@@ -197,7 +197,7 @@ pub struct RoleOptions {
     #[arg(long, value_name = "FRACTION", value_parser = units::fraction)]
     pub precision: Option<f64>,
 
-    /// With --precision: the longest to go on [default: 10m]
+    /// With --precision: the longest to go on, on a simulated network in its time [default: 10m, simulated 1s]
     #[arg(long, value_name = "TIME", value_parser = units::duration, requires = "precision")]
     pub longest: Option<Duration>,
 
@@ -213,6 +213,15 @@ pub struct RoleOptions {
     /// Traffic class of the congestors' packets, likewise
     #[arg(long, value_name = "CLASS", help_heading = "Transport")]
     pub congestor_class: Option<String>,
+
+    /// TCP congestion control of the canaries' connections, over tcp: cubic, bbr, ... [default: the system's, or the
+    /// emulated cluster's]
+    #[arg(long, value_name = "NAME", help_heading = "Transport")]
+    pub canary_congestion_control: Option<String>,
+
+    /// TCP congestion control of the congestors' connections, likewise
+    #[arg(long, value_name = "NAME", help_heading = "Transport")]
+    pub congestor_congestion_control: Option<String>,
 }
 
 /// Without a launcher.
@@ -321,8 +330,11 @@ impl RunOptions {
         };
         let mut request = request(Command::Run, &self.plan, patch, self.common)?;
         request.settings.congestors = congestor_networks(&self.roles.congestor_transport)?;
-        let (canary, congestor) = (self.roles.canary_class, self.roles.congestor_class);
-        request.settings.role_classes = RoleClasses { canary, congestor };
+        let of_role = |class, congestion_control| RoleSettings { class, congestion_control };
+        request.settings.roles = Roles {
+            canary: of_role(self.roles.canary_class, self.roles.canary_congestion_control),
+            congestor: of_role(self.roles.congestor_class, self.roles.congestor_congestion_control),
+        };
         let checks = self.checks.checks();
         let control = if self.local.no_control { ControlWish::No } else { self.local.control.unwrap_or_default() };
         Ok(Request { control, groups: self.roles.groups, checks, ..request })

@@ -12,7 +12,7 @@ use tailback_sim::machine::Machine;
 use tailback_tcp::WaitMode;
 use tailback_transport::Protocol;
 
-use crate::backend::{Backend, CongestorNetworks, FabricSettings, RoleClasses, Settings, ThreadLevel, VerbsSettings};
+use crate::backend::{Backend, CongestorNetworks, FabricSettings, Roles, Settings, ThreadLevel, VerbsSettings};
 use crate::commands::Place;
 use crate::plan::units;
 
@@ -160,7 +160,8 @@ impl TransportOptions {
             fabric: FabricSettings { provider, domain, library: library.libfabric_path },
             verbs: VerbsSettings { device, port, gid_index, service_level },
             traffic_class,
-            role_classes: RoleClasses::default(),
+            congestion_control: None,
+            roles: Roles::default(),
             machine: self.machine,
             stall_limit: self.stall_limit,
         };

@@ -63,7 +63,12 @@ pub(super) fn render(session: &Session, variants: &[Variant], machine: Option<&M
     }
     if decision.command != Command::Network {
         out.push_str("\nCongestors\n");
-        plan.congestors.iter().for_each(|test| counts(&mut out, &test.title(), &test.counts));
+        for test in &plan.congestors {
+            let Counts { iterations, warmup, .. } = test.counts;
+            let title = test.title();
+            let _ =
+                writeln!(out, "  {title:<32} at most {iterations} iterations between agreements (+{warmup} warm-up)");
+        }
         out.push_str("\nPlacement\n");
         for line in placement_lines(&result::placement(layout, plan), decision.command) {
             let _ = writeln!(out, "  {line}");
@@ -104,7 +109,7 @@ fn measured(decision: &Decision, placement_s: f64) -> f64 {
             let block = plan.block_s();
             // Load comes up once a stretch and may be slow to, canaries take their time to be back after it.
             let shortest = if plan.preset == Preset::Sim { 0.0 } else { 0.02 };
-            let (rise, fall) = (5.0 * (block / 4.0).clamp(shortest, 0.1), block / 2.0);
+            let (rise, fall) = (3.0 * (block / 4.0).clamp(shortest, 0.1), block / 2.0);
             let (blocks, stretches) = (f64::from(plan.blocks), f64::from(plan.blocks / 2 + 1));
             let measured = blocks * canaries * 2.0 * block + stretches * (rise + canaries * fall);
             f64::from(plan.placements) * (measured + block * alone + placement_s)

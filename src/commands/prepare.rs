@@ -4,7 +4,7 @@ use tailback_transport::{Bootstrap, Capabilities, Rank, Result as TransportResul
 
 use super::Request;
 use super::request::Decision;
-use crate::backend::{Networks, Pair, PairVisitor, Place};
+use crate::backend::{Networks, Pair, PairVisitor, Place, RoleSettings};
 use crate::kernel::Info;
 use crate::layout::{Layout, LayoutError, Nodes, Placement};
 use crate::result::Command;
@@ -53,7 +53,7 @@ impl Session {
         };
         let variants = networks.variants().to_vec();
         for &variant in &variants {
-            let [canary, congestor] = networks.open_pair(variant, None, AskCapabilities)?;
+            let [canary, congestor] = networks.open_pair(variant, &RoleSettings::default(), AskCapabilities)?;
             if let Err(message) = check_operations(&session.decision, &canary, &congestor) {
                 return refused(&if variants.len() > 1 { format!("{}: {message}", variant.label()) } else { message });
             }

@@ -15,7 +15,7 @@ use super::prepare::Session;
 use super::request::Decision;
 use super::show::{handed_over, show};
 use super::{Request, interrupt};
-use crate::backend::{self, Network, Networks, Pair, PairVisitor, Variant, give_up};
+use crate::backend::{self, Network, Networks, Pair, PairVisitor, RoleSettings, Variant, give_up};
 use crate::engine::{self, Control, Job, Measured, OnPhase, REAL_GRAIN, VIRTUAL_GRAIN};
 use crate::layout::{Layout, Role};
 use crate::output::Progress;
@@ -114,9 +114,9 @@ impl<'a> Runs<'a> {
         }
         for variant in variants {
             let over = several.then(|| variant.label());
-            let class = self.class(layout.role(networks.bootstrap().rank()));
+            let role = self.role(layout.role(networks.bootstrap().rank()));
             let measure = self.measure(index, layout, over);
-            let outcome = networks.open_pair(variant, class, measure).and_then(|measured| measured)?;
+            let outcome = networks.open_pair(variant, &role, measure).and_then(|measured| measured)?;
             self.interrupted = outcome.interrupted;
             if let Some(system) = system {
                 self.simulated(networks);
@@ -139,13 +139,13 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// The traffic class of a role's packets, if it has one of its own.
-    fn class(&self, role: Role) -> Option<&'a str> {
-        let classes = &self.request.settings.role_classes;
+    /// What the ranks of a role have of their own.
+    fn role(&self, role: Role) -> RoleSettings {
+        let roles = &self.request.settings.roles;
         match role {
-            Role::Canary => classes.canary.as_deref(),
-            Role::Congestor(_) => classes.congestor.as_deref(),
-            Role::Idle => None,
+            Role::Canary => roles.canary.clone(),
+            Role::Congestor(_) => roles.congestor.clone(),
+            Role::Idle => RoleSettings::default(),
         }
     }
 
@@ -160,7 +160,10 @@ impl<'a> Runs<'a> {
             of.spread.interval.is_none_or(|interval| (interval.high / interval.low).ln() / 2.0 > precision)
         };
         let wide = self.builders.iter().flat_map(|(_, builder)| builder.headlines()).any(|of| wide(&of));
-        let more = wide && self.clock.elapsed().as_secs_f64() < plan.longest_s;
+        // Simulated time is the same every time, whatever this machine does.
+        let virtual_s = self.machine.as_ref().and_then(|machine| machine.virtual_s);
+        let spent = virtual_s.unwrap_or_else(|| self.clock.elapsed().as_secs_f64());
+        let more = wide && spent < plan.longest_s;
         let told = bootstrap.broadcast(vec![u8::from(more)])?;
         Ok(told.first() == Some(&1))
     }
@@ -202,10 +205,8 @@ impl<'a> Runs<'a> {
             let (mut description, mut congestors) = (description, congestors);
             for of in [&mut description, &mut congestors] {
                 // Every rank has that of its role; rank 0's says nothing about the others'.
-                let classes = &self.request.settings.role_classes;
-                for (name, class) in [("canary class", &classes.canary), ("congestor class", &classes.congestor)] {
-                    class.as_ref().map(|class| of.details.insert(name.into(), class.clone()));
-                }
+                let given = self.request.settings.roles.details();
+                of.details.extend(given.map(|(name, value)| (name.to_owned(), value.clone())));
             }
             if let Some(protocol) = description.details.get_mut("protocol") {
                 protocol.push_str(&variant.copy_mark());

@@ -96,7 +96,7 @@ impl Study {
                 ("repetition", seen.complete, settings.repetitions())
             }
             Study::Contention(study) => {
-                let counts = (study.bytes as usize, study.repetitions);
+                let counts = (study.bytes as usize, study.repetitions, study.model);
                 let mut bench = contention::Bench::new(bootstrap, transport, nodes, counts, seed, control)?;
                 let graphs = study.measured(seed, |graph, number| bench.graph(graph, number))?;
                 let complete = graphs.len();

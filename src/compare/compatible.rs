@@ -124,11 +124,12 @@ fn study(first: &Side<'_>, other: &Side<'_>, tell: &mut impl FnMut(bool, String)
 
 /// An emulated cluster in a line.
 fn shape(spec: &LabSpec) -> String {
-    let LabSpec { hosts, leaves, link_rate, queue_bytes, congestion_control, rto_min_ms, shaped, .. } = spec;
+    let LabSpec { hosts, leaves, link_rate, queue_bytes, bands, congestion_control, rto_min_ms, shaped, .. } = spec;
     let (spine, links) = (spec.spine_rate(), if *shaped { "" } else { ", unshaped" });
+    let bands = if bands.is_empty() { String::new() } else { format!(", bands for the classes {bands:?}") };
     format!(
         "{hosts} hosts on {leaves} leaves, {link_rate} links, {spine} spine, {queue_bytes} B queues, \
-         {congestion_control}, {rto_min_ms} ms to resend{links}"
+         {congestion_control}, {rto_min_ms} ms to resend{bands}{links}"
     )
 }
 

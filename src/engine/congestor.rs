@@ -15,7 +15,7 @@ use crate::stats::Samples;
 /// Load is kept in slices of at most this.
 const SLICE: Nanos = Nanos(100_000_000);
 /// A load that is not steady after so many slices is not waited for.
-const PATIENCE: u64 = 5;
+const PATIENCE: u64 = 3;
 
 /// The width of slices in a phase of `budget`: short phases have shorter ones.
 fn slice(budget: Nanos, grain: Nanos) -> Nanos {

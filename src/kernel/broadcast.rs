@@ -1,4 +1,4 @@
-//! Broadcast as load: everyone takes the same bytes from member 0, by gets or by messages.
+//! Broadcast as load: everyone has the same bytes from member 0, by gets, by messages, or by the root's puts.
 
 use tailback_transport::{Group, Rank, Result, Span, Tag};
 
@@ -86,5 +86,42 @@ impl Kernel for Broadcast {
 
     fn payload(&self) -> usize {
         if self.is_root { 0 } else { self.bytes }
+    }
+}
+
+/// The root puts the same bytes to every other member and flushes; they only serve.
+pub struct PutBroadcast(Broadcast);
+
+/// Segment: [sent | received].
+impl Kernel for PutBroadcast {
+    fn new(shape: Shape, size: usize, rank: Rank) -> Self {
+        PutBroadcast(Broadcast::new(shape, size, rank))
+    }
+
+    fn segment(shape: Shape, size: usize) -> usize {
+        Broadcast::segment(shape, size)
+    }
+
+    fn fill<G: Group>(&self, group: &mut G) -> Result<()> {
+        self.0.fill(group)
+    }
+
+    #[inline]
+    fn iterate<G: Group>(&self, group: &mut G, _ring: Neighbours) -> Result<()> {
+        let Broadcast { bytes, size, is_root } = self.0;
+        if !is_root {
+            return Ok(());
+        }
+        let mut members = (1..size).map(Rank::from);
+        members.clone().try_for_each(|member| group.put(member, Span::new(0, bytes), bytes))?;
+        members.try_for_each(|member| group.flush(member))
+    }
+
+    fn check<G: Group>(&self, group: &mut G, ring: Neighbours) -> Result<()> {
+        self.0.check(group, ring)
+    }
+
+    fn payload(&self) -> usize {
+        if self.0.is_root { self.0.bytes * (self.0.size - 1) } else { 0 }
     }
 }

@@ -1,4 +1,4 @@
-//! Incast: everyone sends to member 0, by messages or by puts.
+//! Incast: everyone's bytes go to member 0, by messages, by puts, or by the root's gets.
 
 use tailback_transport::{Group, Rank, Result, Span, Tag};
 
@@ -111,5 +111,43 @@ impl Kernel for PutIncast {
 
     fn payload(&self) -> usize {
         self.0.payload()
+    }
+}
+
+/// The root gets the bytes of every other member and flushes; the others only serve. Whoever starts the transfers decides
+/// how many of them are under way: here one card asks for as much as it likes to receive.
+pub struct GetIncast(Places);
+
+impl Kernel for GetIncast {
+    fn new(shape: Shape, size: usize, rank: Rank) -> Self {
+        GetIncast(Places::new(shape, size, rank))
+    }
+
+    fn segment(shape: Shape, size: usize) -> usize {
+        shape.bytes * size
+    }
+
+    fn fill<G: Group>(&self, group: &mut G) -> Result<()> {
+        fill_pattern(group, 0, self.0.bytes);
+        Ok(())
+    }
+
+    #[inline]
+    fn iterate<G: Group>(&self, group: &mut G, _ring: Neighbours) -> Result<()> {
+        if !self.0.is_root {
+            return Ok(());
+        }
+        for sender in self.0.senders() {
+            group.get(sender, self.0.of(sender), 0)?;
+        }
+        self.0.senders().try_for_each(|sender| group.flush(sender))
+    }
+
+    fn check<G: Group>(&self, group: &mut G, _ring: Neighbours) -> Result<()> {
+        self.0.check(group)
+    }
+
+    fn payload(&self) -> usize {
+        if self.0.is_root { self.0.bytes * (self.0.size - 1) } else { 0 }
     }
 }

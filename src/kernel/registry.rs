@@ -10,8 +10,8 @@ use tailback_transport::Operation;
 use super::Kernel;
 use super::allreduce::Allreduce;
 use super::alltoall::AllToAll;
-use super::broadcast::{Broadcast, GetBroadcast};
-use super::incast::{Incast, PutIncast};
+use super::broadcast::{Broadcast, GetBroadcast, PutBroadcast};
+use super::incast::{GetIncast, Incast, PutIncast};
 use super::ring_bandwidth::{RingBandwidth, RingBandwidthSync, RingPutBandwidth};
 use super::ring_latency::{RingGetLatency, RingLatency};
 use crate::stats::Direction;
@@ -235,12 +235,19 @@ kernels! {
         PutIncast PutIncast = Info {
             key: "put-incast", title: "Put Incast", what: "everyone puts to one root", needs: PUT, ..CONGESTOR
         },
+        GetIncast GetIncast = Info {
+            key: "get-incast", title: "Get Incast", what: "one root gets from everyone", needs: GET, ..CONGESTOR
+        },
         GetBcast GetBroadcast = Info {
             key: "get-bcast", title: "Get Bcast", what: "everyone gets the same bytes from one root", needs: GET,
             ..CONGESTOR
         },
         Bcast Broadcast = Info {
             key: "bcast", title: "Two-sided Bcast", what: "one root sends the same bytes to everyone", ..CONGESTOR
+        },
+        PutBcast PutBroadcast = Info {
+            key: "put-bcast", title: "Put Bcast", what: "one root puts the same bytes to everyone", needs: PUT,
+            ..CONGESTOR
         },
         Allreduce Allreduce = Info {
             key: "allreduce", title: "Allreduce", what: "sum megabytes of doubles over the team", needs: ALLREDUCE,

@@ -38,8 +38,8 @@ pub struct SimulatedCounters {
     pub longest_queue_bytes: u64,
 }
 
-/// What a port's queue did.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// What a port's queue did; of a port with bands, all its queues together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueCounters {
     /// Bytes that left the queue.
     pub bytes: u64,
@@ -142,12 +142,19 @@ impl Reading {
         let (tc, ip) = output.split_once("\n\n").ok_or_else(|| wrong(format!("unexpected output {output:?}")))?;
         let qdiscs: Vec<Qdisc> = serde_json::from_str(tc).map_err(|error| wrong(format!("tc: {error}")))?;
         let links: Vec<Link> = serde_json::from_str(ip).map_err(|error| wrong(format!("ip: {error}")))?;
-        let queues = qdiscs.into_iter().filter(|qdisc| qdisc.kind == "tbf").map(|qdisc| {
-            let Qdisc { dev, bytes, packets, drops, overlimits, backlog, qlen, .. } = qdisc;
-            (dev, QueueCounters { bytes, packets, drops, overlimits, backlog_bytes: backlog, backlog_packets: qlen })
-        });
+        let mut queues: HashMap<String, QueueCounters> = HashMap::new();
+        // A port with bands has one for each, and what sorts packets into them, which is none.
+        for qdisc in qdiscs.into_iter().filter(|qdisc| ["tbf", "bfifo"].contains(&qdisc.kind.as_str())) {
+            let sum = queues.entry(qdisc.dev).or_default();
+            sum.bytes += qdisc.bytes;
+            sum.packets += qdisc.packets;
+            sum.drops += qdisc.drops;
+            sum.overlimits += qdisc.overlimits;
+            sum.backlog_bytes += qdisc.backlog;
+            sum.backlog_packets += qdisc.qlen;
+        }
         let sent = links.into_iter().map(|link| (link.ifname, link.stats64.tx));
-        Ok(Reading { queues: queues.collect(), sent: sent.collect() })
+        Ok(Reading { queues, sent: sent.collect() })
     }
 }
 
@@ -198,6 +205,20 @@ mod tests {
             QueueCounters { bytes: 1500, packets: 2, drops: 3, overlimits: 4, backlog_bytes: 5000, backlog_packets: 6 };
         assert_eq!(reading.queues, HashMap::from([("d0".to_owned(), queue)]));
         assert_eq!(reading.sent["d0"], Sent { bytes: 1400, packets: 1 });
+    }
+
+    #[test]
+    fn the_queues_of_a_port_with_bands_are_added_up() {
+        let of = |kind: &str, bytes: u64| {
+            format!(
+                r#"{{"kind":"{kind}","dev":"d0","bytes":{bytes},"packets":1,"drops":2,"overlimits":3,"backlog":4,"qlen":5}}"#
+            )
+        };
+        let tc = format!("[{}]", [of("htb", 30), of("bfifo", 10), of("bfifo", 20)].join(","));
+        let reading = Reading::parse(&format!("{tc}\n\n{IP}\n")).expect("parses");
+        let expected =
+            QueueCounters { bytes: 30, packets: 2, drops: 4, overlimits: 6, backlog_bytes: 8, backlog_packets: 10 };
+        assert_eq!(reading.queues["d0"], expected);
     }
 
     #[test]

@@ -6,12 +6,19 @@
 use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tailback_transport::traffic_class;
 
 use super::error::{Error, Result};
 use super::units::{Rate, parse_bytes, parse_milliseconds};
 
 /// Addresses end in 1 to 250: one network of 256 for data, one for control.
 pub const MAX_HOSTS: usize = 250;
+/// More than any port of a real switch has.
+const MAX_BANDS: usize = 15;
+/// The bits of the traffic class byte that are the code point; the others tell of congestion.
+pub(super) const DSCP: u8 = 0xfc;
+/// The traffic class byte of packets that pass queues by, a code point that no standard gives a meaning.
+pub const EXPRESS: u8 = 63 << 2;
 const MIN_RATE: Rate = Rate::bits_per_second(1_000_000);
 const MAX_RATE: Rate = Rate::bits_per_second(100_000_000_000);
 /// What a shaped port sends at once. Smaller buckets lose tokens to late timers on a busy machine, larger ones blur the
@@ -43,6 +50,12 @@ pub struct LabSpec {
     /// Length of the queue at each port
     #[arg(long = "queue", value_name = "SIZE", default_value = "128KiB", value_parser = parse_bytes)]
     pub queue_bytes: u64,
+    /// Traffic classes that have a queue of their own at each port, the first before all others: dscp:0 to dscp:63, or
+    /// the whole byte. What has no class of these shares one more queue, the last. Every queue may use the whole link
+    /// while the others are idle, and is sure of an equal part of it
+    #[arg(long, value_name = "CLASSES", value_delimiter = ',', value_parser = traffic_class)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bands: Vec<u8>,
     /// TCP congestion control of the data network
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     pub congestion_control: String,
@@ -72,6 +85,7 @@ impl Default for LabSpec {
             link_rate: Rate::bits_per_second(200_000_000),
             spine_rate: None,
             queue_bytes: 128 << 10,
+            bands: Vec::new(),
             congestion_control: "cubic".to_owned(),
             rto_min_ms: 50,
             shaped: true,
@@ -127,6 +141,17 @@ impl LabSpec {
         }
         if !(1..=10_000).contains(&self.rto_min_ms) {
             return wrong(format!("--rto-min {}ms: times from 1ms to 10s can be set", self.rto_min_ms));
+        }
+        let points: Vec<u8> = self.bands.iter().map(|class| class & DSCP).collect();
+        let twice = (1..points.len()).any(|at| points[..at].contains(&points[at]));
+        if points.len() > MAX_BANDS || twice || points.contains(&EXPRESS) {
+            return wrong(format!(
+                "--bands: up to {MAX_BANDS} classes with different code points (two bits of the byte are no part of it), \
+                 none of them dscp:63, which the control uses"
+            ));
+        }
+        if !points.is_empty() && !self.shaped {
+            return wrong("--bands: links without a rate (--unshaped) have no queues".into());
         }
         let plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
         if self.congestion_control.is_empty() || !self.congestion_control.chars().all(plain) {
@@ -204,6 +229,7 @@ mod tests {
             link_rate: Rate::bits_per_second(1_000_000_000),
             spine_rate: Some(Rate::bits_per_second(2_000_000_000)),
             queue_bytes: 512 << 10,
+            bands: Vec::new(),
             congestion_control: "reno".into(),
             rto_min_ms: 200,
             shaped: false,

@@ -9,11 +9,17 @@ use std::net::Ipv4Addr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::spec::LabSpec;
+use super::spec::{DSCP, EXPRESS, LabSpec};
 use super::units::Rate;
 
 const DATA: [u8; 3] = [10, 77, 0];
 const CONTROL: [u8; 3] = [10, 78, 0];
+/// The classes of a port that sorts its packets: those that pass by, the link that all bands share, the first band.
+const PASSING: usize = 5;
+const LINK: usize = 1;
+const FIRST_BAND: usize = 0x10;
+/// The kernel knows no more.
+const LEAST_PRIORITY: usize = 7;
 /// A bridge forgets an address after this many hundredths of a second (a day): a forgotten address is flooded, which
 /// would put one host's traffic on another's port.
 const AGEING: u32 = 8_640_000;
@@ -64,9 +70,6 @@ pub enum Shaping {
     /// very queues they have with [`Shaping::On`].
     Express,
 }
-
-/// The traffic class byte of packets that pass queues by, a code point that no standard gives a meaning.
-pub const EXPRESS: u8 = 63 << 2;
 
 /// The network of one valid [`LabSpec`].
 #[derive(Clone, Debug)]
@@ -192,28 +195,66 @@ impl Topology {
     pub(super) fn shaping_batch(&self, place: Place, from: Shaping, to: Shaping) -> String {
         let mut batch = String::new();
         for port in self.ports().iter().filter(|port| port.place == place) {
-            let (device, rate, burst) = (&port.device, port.rate.bits(), LabSpec::burst(port.rate));
-            let tbf = format!("tbf rate {rate}bit burst {burst} limit {}", self.spec.queue_bytes);
+            let device = &port.device;
             if from != Shaping::Off {
                 line(&mut batch, format_args!("qdisc del dev {device} root"));
             }
             match to {
                 Shaping::Off => {}
-                Shaping::On => line(&mut batch, format_args!("qdisc add dev {device} root {tbf}")),
-                Shaping::Express => {
-                    line(&mut batch, format_args!("qdisc add dev {device} root handle 1: htb default 20"));
-                    // The classes only sort: their rate is beyond what this machine moves.
-                    for (class, prio) in [(10, 0), (20, 1)] {
-                        let sort = format!("htb rate 100gbit quantum 60000 prio {prio}");
-                        line(&mut batch, format_args!("class add dev {device} parent 1: classid 1:{class} {sort}"));
-                    }
-                    line(&mut batch, format_args!("qdisc add dev {device} parent 1:20 {tbf}"));
-                    let ours = format!("u32 match ip tos {EXPRESS:#04x} 0xfc flowid 1:10");
-                    line(&mut batch, format_args!("filter add dev {device} parent 1: protocol ip {ours}"));
+                Shaping::On if self.spec.bands.is_empty() => {
+                    line(&mut batch, format_args!("qdisc add dev {device} root {}", self.queue(port.rate)));
                 }
+                Shaping::On | Shaping::Express => self.sorted(&mut batch, port, to == Shaping::Express),
             }
         }
         batch
+    }
+
+    /// A rate and a queue, for everyone alike.
+    fn queue(&self, rate: Rate) -> String {
+        let (bits, burst) = (rate.bits(), LabSpec::burst(rate));
+        format!("tbf rate {bits}bit burst {burst} limit {}", self.spec.queue_bytes)
+    }
+
+    /// Packets by their class: those that pass by, if some may, and each band's into a queue of its own.
+    fn sorted(&self, batch: &mut String, port: &Port, express: bool) {
+        // Beyond what this machine moves.
+        const NO_LIMIT: &str = "rate 100gbit quantum 60000";
+        let (device, bands) = (&port.device, &self.spec.bands);
+        let last = FIRST_BAND + bands.len();
+        line(batch, format_args!("qdisc add dev {device} root handle 1: htb default {last:x}"));
+        let mut class = |parent: &str, id: usize, what: &str| {
+            line(batch, format_args!("class add dev {device} parent {parent} classid 1:{id:x} htb {what}"));
+        };
+        if express {
+            class("1:", PASSING, &format!("{NO_LIMIT} prio 0"));
+        }
+        if bands.is_empty() {
+            class("1:", last, &format!("{NO_LIMIT} prio 1"));
+        } else {
+            // A band within its own part need not wait for what the others have borrowed.
+            let (rate, burst) = (port.rate.bits(), LabSpec::burst(port.rate));
+            let own = rate / (bands.len() as u64 + 1);
+            let bursts = format!("burst {burst} cburst {burst} quantum {burst}");
+            class("1:", LINK, &format!("rate {rate}bit {bursts}"));
+            for at in 0..=bands.len() {
+                let what = format!("rate {own}bit ceil {rate}bit {bursts} prio {}", at.min(LEAST_PRIORITY));
+                class(&format!("1:{LINK:x}"), FIRST_BAND + at, &what);
+            }
+        }
+        for at in 0..=bands.len() {
+            let queue = match bands.is_empty() {
+                true => self.queue(port.rate),
+                false => format!("bfifo limit {}", self.spec.queue_bytes),
+            };
+            line(batch, format_args!("qdisc add dev {device} parent 1:{:x} {queue}", FIRST_BAND + at));
+        }
+        let passing = express.then_some((EXPRESS, PASSING));
+        let sorted = bands.iter().enumerate().map(|(at, class)| (class & DSCP, FIRST_BAND + at));
+        for (class, id) in passing.into_iter().chain(sorted) {
+            let what = format!("u32 match ip tos {class:#04x} {DSCP:#04x} flowid 1:{id:x}");
+            line(batch, format_args!("filter add dev {device} parent 1: protocol ip {what}"));
+        }
     }
 
     /// The hosts' own `/etc/hosts`. Names mean control addresses: launchers use names, measurements use addresses.
@@ -276,8 +317,30 @@ mod tests {
         assert_eq!(topology.shaping_batch(Place::Switch, Shaping::On, Shaping::Off), off);
         let express = topology.shaping_batch(Place::Host(0), Shaping::On, Shaping::Express);
         assert!(express.starts_with("qdisc del dev d0 root\nqdisc add dev d0 root handle 1: htb"), "{express}");
-        assert!(express.contains("parent 1:20 tbf rate 200000000bit burst 16384 limit 131072"), "{express}");
-        assert!(express.contains("match ip tos 0xfc 0xfc flowid 1:10"), "{express}");
+        assert!(express.contains("parent 1:10 tbf rate 200000000bit burst 16384 limit 131072"), "{express}");
+        assert!(express.contains("match ip tos 0xfc 0xfc flowid 1:5"), "{express}");
+    }
+
+    #[test]
+    fn bands_have_queues_and_parts_of_the_link_and_an_order() {
+        let spec = LabSpec { hosts: 2, leaves: 1, bands: vec![0xb8, 0x2a], ..LabSpec::default() };
+        spec.validate().expect("valid");
+        let batch = Topology::new(&spec).shaping_batch(Place::Host(0), Shaping::Off, Shaping::On);
+        for expected in [
+            "root handle 1: htb default 12\n",
+            "parent 1: classid 1:1 htb rate 200000000bit burst 16384",
+            "parent 1:1 classid 1:10 htb rate 66666666bit ceil 200000000bit burst 16384 cburst 16384 quantum 16384 prio 0",
+            "classid 1:12 htb rate 66666666bit ceil 200000000bit burst 16384 cburst 16384 quantum 16384 prio 2",
+            "parent 1:12 bfifo limit 131072\n",
+            "match ip tos 0xb8 0xfc flowid 1:10\n",
+            "match ip tos 0x28 0xfc flowid 1:11\n",
+        ] {
+            assert!(batch.contains(expected), "{expected}: {batch}");
+        }
+        assert!(!batch.contains("1:5 ") && !batch.contains("tbf"), "{batch}");
+        for wrong in [vec![0xb8, 0xb9], vec![EXPRESS], (0..16).map(|at| at << 2).collect()] {
+            assert!(LabSpec { bands: wrong.clone(), ..spec.clone() }.validate().is_err(), "{wrong:?}");
+        }
     }
 
     proptest! {

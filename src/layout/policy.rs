@@ -139,7 +139,7 @@ fn quotas(sizes: &[usize], wanted: usize, turn: usize) -> Vec<usize> {
 }
 
 /// Nodes by group and name; digits count as numbers, so n2 comes before n10.
-fn natural(nodes: &Nodes) -> Vec<u32> {
+pub(super) fn natural(nodes: &Nodes) -> Vec<u32> {
     let mut order: Vec<u32> = (0..nodes.len() as u32).collect();
     by_name(nodes, &mut order);
     order

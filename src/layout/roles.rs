@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tailback_transport::Rank;
 
 use super::Nodes;
-use super::policy::{Placement, Policy};
+use super::policy::{Placement, Policy, natural};
 
 /// What a rank does. A congestor carries the index of its kind in the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -75,11 +75,10 @@ enum Deal {
 }
 
 impl Layout {
-    /// Every rank measures; nodes stand in host-name order.
+    /// Every rank measures; nodes stand in the order of their groups and names, n2 before n10.
     pub fn canaries_only(nodes: Nodes) -> Result<Self, LayoutError> {
         require_two(&nodes)?;
-        let mut order: Vec<u32> = (0..nodes.len() as u32).collect();
-        order.sort_by(|&a, &b| nodes.name(a as usize).cmp(nodes.name(b as usize)));
+        let order = natural(&nodes);
         let kinds = vec![None; nodes.len()];
         Ok(Self::new(nodes, order, kinds, Deal::ByNode, Vec::new()))
     }

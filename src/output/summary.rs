@@ -33,6 +33,15 @@ pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
     if let Some(machine) = &result.machine {
         section(&mut out, "Ports of the simulated network that were held up most, under load", &held_up_most(machine));
     }
+    if let Some(why) = result.why() {
+        out += "Why\n";
+        why.seen.iter().for_each(|line| out += &format!("  {line}\n"));
+        if !why.to_try.is_empty() {
+            out += "  What may show more:\n";
+            why.to_try.iter().for_each(|line| out += &format!("  - {line}\n"));
+        }
+        out.push('\n');
+    }
     if result.runs.len() > 1 {
         side_by_side(&mut out, result, verbose);
     }

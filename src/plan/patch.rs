@@ -190,6 +190,12 @@ impl Set {
         }
         if role != Some("canary") {
             for test in plan.congestors.iter_mut().filter(|test| test.kernel.info().key == kernel) {
+                if ["window", "rings", "measurements"].contains(&setting) && found == 0 {
+                    return Err(format!(
+                        "'{}': congestors have no {setting}; they go on for as long as canaries measure",
+                        self.key
+                    ));
+                }
                 self.set(&mut test.counts, setting)?;
                 found += 1;
             }

@@ -24,6 +24,20 @@ pub fn bytes(text: &str) -> Result<usize, String> {
     if size.fract() != 0.0 || size > (1u64 << 53) as f64 { Err(wrong()) } else { Ok(size as usize) }
 }
 
+/// The size of a message: of at least one byte, and not above a gibibyte.
+pub fn message(text: &str) -> Result<usize, String> {
+    match bytes(text)? {
+        0 => Err("a message has at least 1 byte".into()),
+        size if size > 1 << 30 => Err(format!("'{text}' is above 1 GiB, the longest message")),
+        size => Ok(size),
+    }
+}
+
+/// How often, or how many: at least one.
+pub fn count(text: &str) -> Result<usize, String> {
+    text.trim().parse().ok().filter(|&count| count > 0).ok_or_else(|| format!("'{text}' is no count: write 1 or more"))
+}
+
 /// `10s`, `500ms`, `2m`, `1h`; a bare number is seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("'{text}' is no duration: write 10s, 500ms, 2m or 1h");
@@ -51,6 +65,17 @@ pub fn fraction(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_no_count_and_no_message() {
+        assert_eq!((count("1"), count("20"), message("1"), message("1GiB")), (Ok(1), Ok(20), Ok(1), Ok(1 << 30)));
+        for text in ["0", "-1", "1.5", "", "many"] {
+            assert!(count(text).is_err(), "{text}");
+        }
+        for text in ["0", "2GiB", "99999999999", "x"] {
+            assert!(message(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn sizes() {

@@ -76,6 +76,10 @@ pub(super) fn facts(side: &Side<'_>) -> [HtmlTable; 2] {
             }
         }
     }
+    if let Some(why) = file.why() {
+        why.seen.into_iter().for_each(|line| fact("why", line));
+        why.to_try.into_iter().for_each(|line| fact("what may show more", line));
+    }
     match file.models {
         Some(_) => fact("study", format!("{}, seed {}", file.command.word(), file.seed)),
         None => fact("plan", format!("{}, {} s per test, seed {}", file.plan.preset, file.plan.budget_s, file.seed)),
@@ -99,8 +103,12 @@ fn links(spec: &LabSpec) -> String {
     }
     let (link, spine, queue) = (spec.link_rate, spec.spine_rate(), Bytes(spec.queue_bytes));
     let (control, rto) = (&spec.congestion_control, spec.rto_min_ms);
+    let bands = match spec.bands.len() {
+        0 => String::new(),
+        bands => format!(" in {} bands", bands + 1),
+    };
     format!(
-        "{leaves} leaf switches, links {link}, spine {spine}, queues {queue}, {control}, {rto} ms to resend at least"
+        "{leaves} leaf switches, links {link}, spine {spine}, queues {queue}{bands}, {control}, {rto} ms to resend at least"
     )
 }
 

@@ -16,6 +16,7 @@ mod query;
 mod read;
 #[cfg(test)]
 pub mod synthetic;
+mod why;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,7 @@ pub use models::{
 };
 pub use placements::{BlockRecord, Headline, KindSpread, PlacementRecord, PlacementTest, TimeCongested};
 pub use read::{parse, read};
+pub use why::Why;
 
 /// Changes when a reader of the old form would misread the new one. Version 1 had one placement and no figures by time;
 /// its files are still read.

@@ -1,20 +1,27 @@
-//! The control of a load test: canaries that meet no queue.
+//! What canaries meet: the queues of all, queues of their own, or none, as in the control of a load test.
 
 use super::bench::{Bench, for_each_user};
 
-/// A small load test: the kind of its control, and the latency under load in the run and in the control.
-fn controlled(bench: &Bench, words: &[&str]) -> (serde_json::Value, f64, f64) {
+/// A small load test's result.
+fn load_test(bench: &Bench, words: &[&str]) -> serde_json::Value {
     let mut all = vec!["run", "--hosts", "10", "--leaves", "2", "--placements", "3", "--canaries", "lat"];
     all.extend(["--congestors", "incast", "--seed", "3", "--format", "json", "--quiet"]);
     all.extend(words);
-    let result: serde_json::Value = serde_json::from_str(&bench.ok(&all)).expect("the result file");
+    serde_json::from_str(&bench.ok(&all)).expect("the result file")
+}
+
+/// The canary's latency under load.
+fn loaded(run: &serde_json::Value) -> f64 {
+    let tests = run["tests"].as_array().expect("a list");
+    let of = tests.iter().find(|test| test["phase"] == "loaded").expect("a loaded test");
+    of["summary"]["times"]["p75"].as_f64().expect("a figure")
+}
+
+/// A load test with its control: the kind of that, and the latency under load in both.
+fn controlled(bench: &Bench, words: &[&str]) -> (serde_json::Value, f64, f64) {
+    let result = load_test(bench, words);
     let control = &result["lab"]["control"];
     assert!(!control["verdicts"][0]["cause"].is_null(), "{control}, {}", result["notes"]);
-    let loaded = |run: &serde_json::Value| {
-        let tests = run["tests"].as_array().expect("a list");
-        let of = tests.iter().find(|test| test["phase"] == "loaded").expect("a loaded test");
-        of["summary"]["times"]["p75"].as_f64().expect("a figure")
-    };
     (control["kind"].clone(), loaded(&result["runs"][0]), loaded(&control["run"]))
 }
 
@@ -23,7 +30,7 @@ fn canaries_that_pass_the_queues_wait_less_than_half_as_long() {
     for_each_user("express", |bench| {
         // A full queue of slow links takes 52 ms, ten times what a rank of a busy machine waits for a processor. Not the
         // impact: its isolated part is the machine's.
-        let (kind, shaped, express) = controlled(bench, &["--link-rate", "20mbit", "--budget", "600ms"]);
+        let (kind, shaped, express) = controlled(bench, &["--link-rate", "20mbit", "--budget", "400ms"]);
         assert_eq!(kind, "express");
         assert!(express < shaped / 2.0, "{shaped} us with queues, {express} us past them");
     });
@@ -35,5 +42,27 @@ fn links_without_queues_are_the_other_control() {
         // How much the processor then suffers depends on the processor.
         let (kind, ..) = controlled(bench, &["--control=unshaped", "--budget", "200ms"]);
         assert_eq!(kind, "unshaped");
+    });
+}
+
+#[test]
+fn canaries_with_a_band_of_their_own_wait_less_than_half_as_long() {
+    for_each_user("bands", |bench| {
+        let slow = ["--no-control", "--link-rate", "20mbit", "--budget", "400ms", "--bands", "dscp:46"];
+        let shared = load_test(bench, &slow);
+        let apart = load_test(bench, &[&slow[..], &["--canary-class", "dscp:46"]].concat());
+        let (shared, apart) = (loaded(&shared["runs"][0]), loaded(&apart["runs"][0]));
+        assert!(apart < shared / 2.0, "{shared} us in the queue of all, {apart} us in one of their own");
+    });
+}
+
+#[test]
+fn roles_have_the_congestion_control_they_were_given() {
+    for_each_user("roles", |bench| {
+        let words = ["--no-control", "--budget", "200ms", "--congestor-congestion-control", "reno"];
+        let result = load_test(bench, &words);
+        assert_eq!(result["runs"][0]["transport"]["details"]["congestor congestion control"], "reno");
+        let refused = bench.refused(&["run", "--hosts", "4", "--canary-congestion-control", "none-such"]);
+        assert!(refused.contains("congestion control 'none-such'") && refused.contains("reno"), "{refused}");
     });
 }

@@ -50,6 +50,10 @@ impl Engine {
         self.endpoint.room()
     }
 
+    pub(crate) fn completions(&self) -> usize {
+        self.endpoint.completions()
+    }
+
     #[inline(always)]
     pub(super) fn message(
         &mut self,

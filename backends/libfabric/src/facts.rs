@@ -18,6 +18,8 @@ pub(crate) struct Waiting {
     pub blocking: Blocking,
     /// How many operations may be in flight: sends and one-sided ones, receives.
     pub room: [usize; 2],
+    /// The length of the completion queue that was asked for; 0 where that is left to the provider.
+    pub completions: usize,
 }
 
 /// The description of an open transport.
@@ -57,6 +59,13 @@ pub(crate) fn describe(
             ("largest_message_bytes", offer.largest_message.to_string()),
             ("matching", format!("by the provider: {by} of {} bits", offer.tag_bits)),
             ("queue_entries", format!("{} to send, {} to receive", waiting.room[0], waiting.room[1])),
+            (
+                "completion_queue_entries",
+                match waiting.completions {
+                    0 => "left to the provider".into(),
+                    asked => format!("{asked} asked for"),
+                },
+            ),
             ("wait", how),
             ("wait_reason", waiting.reason.clone()),
         ]

@@ -96,6 +96,13 @@ impl Offer {
         self.caps & all == all
     }
 
+    /// Whether it is better not to say how long its completion queue should be. To cxi (Slingshot) a length replaces a
+    /// default of 131,072, whatever the length; messages that find such a queue full are dropped and sent again by a slow
+    /// side channel, which an incast would measure instead of the network (fi_cxi(7)).
+    pub(crate) fn sizes_its_queue(&self) -> bool {
+        self.provider.split(';').any(|layer| layer == "cxi")
+    }
+
     /// Whether a receive can name its sender.
     pub(crate) fn is_directed(&self) -> bool {
         self.caps & FI_DIRECTED_RECV != 0

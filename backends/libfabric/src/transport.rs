@@ -47,6 +47,7 @@ impl LibfabricTransport {
             delivery_complete: choice.delivery_complete,
             rma: offer.has_rma(),
             directed: choice.directed,
+            own_queue: offer.sizes_its_queue(),
         };
         let tags = Tags::new(offer.tag_bits, (!choice.directed).then_some(bootstrap.size()))?;
         let mut endpoint = Endpoint::open(fabric, &choice.info, open).map_err(Error::from)?;
@@ -59,8 +60,13 @@ impl LibfabricTransport {
             message: failure.message,
         })?;
         let engine = Engine::new(bootstrap.rank(), bootstrap.size(), endpoint, tags, wait);
-        let waiting =
-            facts::Waiting { mode: wait, reason: wait_reason, blocking: engine.blocking(), room: engine.room() };
+        let waiting = facts::Waiting {
+            mode: wait,
+            reason: wait_reason,
+            blocking: engine.blocking(),
+            room: engine.room(),
+            completions: engine.completions(),
+        };
         let description = facts::describe(&fabric, &choice, config, &waiting, ends.record);
         let none = format!("libfabric's provider {} has no one-sided operations", offer.provider);
         let capabilities = if offer.has_rma() {

@@ -171,6 +171,7 @@ fn measure(plan: &Plan) -> Vec<(f64, f64)> {
             address: None,
             wait: Some(plan.wait),
             traffic_class: 0,
+            congestion_control: None,
             secret: Secret::from_bytes([7; 32]),
         };
         let mut transport = TcpTransport::open(&mut bootstrap, &config)?;

@@ -16,4 +16,4 @@ mod wire;
 pub use bootstrap::{Interrupt, JoinConfig, TcpBootstrap};
 pub use secret::Secret;
 pub use tailback_transport::WaitMode;
-pub use transport::{TcpConfig, TcpGroup, TcpTransport};
+pub use transport::{TcpConfig, TcpGroup, TcpTransport, has_congestion_control};

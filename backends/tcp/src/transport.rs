@@ -32,6 +32,8 @@ pub struct TcpConfig {
     pub wait: Option<WaitMode>,
     /// The traffic class byte of every packet that this rank sends; 0 leaves it to the system.
     pub traffic_class: u8,
+    /// How this rank's connections react to congestion; `None` leaves it to the system.
+    pub congestion_control: Option<String>,
     /// What every rank of the job knows and nobody else.
     pub secret: Secret,
 }
@@ -67,7 +69,21 @@ impl TcpTransport {
         if config.traffic_class != 0 {
             description.details.insert("traffic_class".into(), config.traffic_class.to_string());
         }
-        let local_end = LocalEnd { address: choice.address, traffic_class: config.traffic_class };
+        if let Some(name) = &config.congestion_control {
+            description.details.insert("tcp_congestion_control".into(), name.clone());
+        }
+        let device = config.interface.clone().filter(|name| {
+            let may = may_bind_to(name);
+            let told = may.as_ref().map_or_else(|error| format!("no: {error}"), |()| "yes".into());
+            description.details.insert("bound_to_interface".into(), told);
+            may.is_ok()
+        });
+        let local_end = LocalEnd {
+            address: choice.address,
+            traffic_class: config.traffic_class,
+            congestion_control: config.congestion_control.clone(),
+            device,
+        };
         let wire = TcpWire::new(listener, local_end, &addresses, config.secret.clone(), wait)?;
         let engine = Core::new(bootstrap.rank(), bootstrap.size(), wire);
         Ok(TcpTransport { engine: Rc::new(RefCell::new(engine)), clock: Clock::start(), description, local })
@@ -110,6 +126,21 @@ fn listen(address: IpAddr, traffic_class: u8) -> std::io::Result<Socket> {
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket)
+}
+
+/// Whether a socket of this process may be bound to an interface: old systems and some containers want a privilege for it.
+fn may_bind_to(interface: &str) -> std::io::Result<()> {
+    Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?.bind_device(Some(interface.as_bytes()))
+}
+
+/// Whether this system has a congestion control of this name; else those that it has.
+pub fn has_congestion_control(name: &str) -> std::result::Result<(), String> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP));
+    let set = socket.and_then(|socket| Ok(rustix::net::sockopt::set_tcp_congestion(&socket, name)?));
+    set.map_err(|error| {
+        let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+        format!("congestion control '{name}': {error}; here there are: {}", known.unwrap_or_default().trim())
+    })
 }
 
 /// Where a rank listens, as told at start-up.

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub use measure::measure;
 
+use crate::plan::units;
 use crate::stats::{Interval, Took};
 
 /// What is measured, how often.
@@ -20,27 +21,27 @@ use crate::stats::{Interval, Took};
 #[command(next_help_heading = "Measurement")]
 pub struct Settings {
     /// Message size of latencies
-    #[arg(long, value_name = "BYTES", default_value_t = 8)]
+    #[arg(long, value_name = "BYTES", value_parser = units::message, default_value_t = 8)]
     pub latency_bytes: usize,
     /// Message size of bandwidths
-    #[arg(long, value_name = "BYTES", default_value_t = 2_000_000)]
+    #[arg(long, value_name = "BYTES", value_parser = units::message, default_value_t = 2_000_000)]
     pub bandwidth_bytes: usize,
     /// Random rings, dealt to the repetitions
-    #[arg(long, value_name = "N", default_value_t = 30)]
+    #[arg(long, value_name = "N", value_parser = units::count, default_value_t = 30)]
     pub rings: usize,
     /// At most so many pairs for ping-pong, drawn with the seed when there are more
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(long, value_name = "N", value_parser = units::count, default_value_t = 100)]
     pub pairs: usize,
     /// Measurements of every pair and of the natural ring; with three or more, figures have intervals
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", value_parser = units::count, default_value_t = 5)]
     #[serde(default = "once")]
     pub repetitions: usize,
     /// At least so many timed round trips of a pair, and exchanges of a ring, for latencies: they are repeated until
     /// their rate is steady
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(long, value_name = "N", value_parser = units::count, default_value_t = 50)]
     pub latency_iterations: usize,
     /// The same for bandwidths
-    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(long, value_name = "N", value_parser = units::count, default_value_t = 4)]
     pub bandwidth_iterations: usize,
 }
 

@@ -9,8 +9,8 @@
 
 use tailback_transport::{Bootstrap, Error, Group, Nanos, Rank, Result, Span, Tag, Transport};
 
-use super::Graph;
 use super::repeated::{Measured, Repetitions, Times};
+use super::{Graph, Model};
 use crate::layout::{Nodes, order};
 use crate::models::measure::{Control, check, everyone, forget, median, share};
 use crate::stats::{Rule, Took};
@@ -33,6 +33,7 @@ pub struct Bench<'a, B: Bootstrap, T: Transport> {
     nodes: &'a Nodes,
     bytes: usize,
     repetitions: usize,
+    model: Model,
     seed: u64,
     control: Control<'a>,
     /// How many messages the graph's measurements took so far.
@@ -45,13 +46,13 @@ impl<'a, B: Bootstrap, T: Transport> Bench<'a, B, T> {
         bootstrap: &'a mut B,
         transport: &mut T,
         nodes: &'a Nodes,
-        (bytes, repetitions): (usize, usize),
+        (bytes, repetitions, model): (usize, usize, Model),
         seed: u64,
         control: Control<'a>,
     ) -> Result<Self> {
         let group = everyone(bootstrap, transport, bytes, 1)?;
         let (repetitions, took) = (repetitions.max(1), Took::default());
-        Ok(Bench { bootstrap, group, nodes, bytes, repetitions, seed, control, took })
+        Ok(Bench { bootstrap, group, nodes, bytes, repetitions, model, seed, control, took })
     }
 
     /// The times of all edges together and alone, and the penalties they imply. Smaller graphs, needed for the latter,
@@ -74,7 +75,7 @@ impl<'a, B: Bootstrap, T: Transport> Bench<'a, B, T> {
         loop {
             let live = all.left();
             if !live.contains(&true) {
-                return Ok(Some(all.measured(graph, self.took)));
+                return Ok(Some(all.measured(graph, self.model, self.took)));
             }
             let Some(mut times) = self.times(&ends, std::slice::from_ref(&live), number)? else { return Ok(None) };
             all.stages.push((live, times.pop().unwrap_or_default()));
@@ -219,7 +220,7 @@ mod tests {
             let interrupt = AtomicBool::new(by == Some(bootstrap.rank()));
             let control = Control { monitor: &Monitor::new(), interrupt: &interrupt, rule: Rule::default() };
             let mut transport = Collective::new(raw);
-            Bench::new(&mut bootstrap, &mut transport, &nodes, (10_000, 3), 5, control)?.graph(&graph, 0)
+            Bench::new(&mut bootstrap, &mut transport, &nodes, (10_000, 3, Model::Text), 5, control)?.graph(&graph, 0)
         })
     }
 

@@ -112,7 +112,7 @@ mod tests {
         #[test]
         fn times_are_ordered_and_all_data_arrives(edges in 1usize..=12, nodes in 2usize..10, seed: u64) {
             let graph = Graph::random(edges, nodes, seed).unwrap();
-            for model in [Model::Text, Model::Figure3, Model::PortLimited] {
+            for model in Model::ALL {
                 let found = predict(&graph, model);
                 prop_assert!(found.steps.len() <= edges);
                 prop_assert!(found.steps.windows(2).all(|pair| pair[0].end < pair[1].end));

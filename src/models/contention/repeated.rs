@@ -57,12 +57,13 @@ impl Repetitions {
         live.iter().map(|live| *live && of_live.next().is_some_and(|time| is_later(time, first))).collect()
     }
 
-    pub(super) fn measured(&self, graph: &Graph, took: Took) -> Measured {
+    /// Everything that follows from the times; where a smaller graph was not measured, `model` says what it would have been.
+    pub(super) fn measured(&self, graph: &Graph, model: Model, took: Took) -> Measured {
         let references: Vec<f64> = self.alone.iter().map(|edges| geometric_mean(edges.iter().copied())).collect();
         let interval = |values: &[f64]| Spread::of(values).and_then(|spread| spread.interval);
-        let solved = self.penalties(graph, None);
+        let solved = self.penalties(graph, model, None);
         let without: Vec<Vec<Option<f64>>> =
-            (0..references.len()).map(|skipped| self.penalties(graph, Some(skipped))).collect();
+            (0..references.len()).map(|skipped| self.penalties(graph, model, Some(skipped))).collect();
         let together = &self.stages[0].1;
         let edge = |(at, seconds): (usize, f64)| {
             let multiples: Vec<f64> = together.iter().zip(&references).map(|(edges, one)| edges[at] / one).collect();
@@ -83,14 +84,14 @@ impl Repetitions {
     }
 
     /// Penalties of the first step, from all repetitions or all but one.
-    fn penalties(&self, graph: &Graph, skipped: Option<usize>) -> Vec<Option<f64>> {
+    fn penalties(&self, graph: &Graph, model: Model, skipped: Option<usize>) -> Vec<Option<f64>> {
         let reference = geometric_mean(means(&self.alone, skipped).into_iter());
         let mut solved: Vec<(Graph, Vec<f64>)> = Vec::new();
         let mut found = Vec::new();
         for (live, times) in self.stages.iter().rev() {
             let stage = graph.live(live);
             let multiples: Vec<f64> = means(times, skipped).iter().map(|seconds| seconds / reference).collect();
-            found = first_step(&stage, &multiples, |smaller| known(&solved, smaller));
+            found = first_step(&stage, &multiples, |smaller| known(&solved, smaller, model));
             let usable = found.iter().map(|penalty| penalty.unwrap_or(1.0).max(1.0)).collect();
             solved.push((stage, usable));
         }
@@ -106,11 +107,11 @@ fn means(times: &Times, skipped: Option<usize>) -> Vec<f64> {
 }
 
 /// The penalties of a smaller graph, if it was measured. The arrivals of the large graph may leave other edges than the
-/// measured chain has: then the nearest thing known is that nothing is faster than contention-free.
-fn known(solved: &[(Graph, Vec<f64>)], smaller: &Graph) -> Vec<f64> {
+/// measured chain has: then the model's are the nearest thing known.
+fn known(solved: &[(Graph, Vec<f64>)], smaller: &Graph, model: Model) -> Vec<f64> {
     match solved.iter().find(|(graph, _)| graph == smaller) {
         Some((_, penalties)) => penalties.clone(),
-        None => penalties(smaller, Model::default()),
+        None => penalties(smaller, model),
     }
 }
 
@@ -160,7 +161,7 @@ mod tests {
             let (mut multiples, mut solved, mut count) = (0u32, 0u32, 0u32);
             for seed in 0..400 {
                 let mut rng = ChaCha8Rng::seed_from_u64(seed);
-                let found = repetitions(&graph, &mut rng, 5).measured(&graph, Took::default());
+                let found = repetitions(&graph, &mut rng, 5).measured(&graph, Model::Text, Took::default());
                 for (at, edge) in found.edges.iter().enumerate() {
                     count += 1;
                     multiples += u32::from(!edge.multiple_interval.unwrap().excludes(times[at]));
@@ -177,7 +178,8 @@ mod tests {
     #[test]
     fn two_repetitions_have_no_interval() {
         let graph = "in-2".parse::<Shape>().unwrap().graph();
-        let found = repetitions(&graph, &mut ChaCha8Rng::seed_from_u64(1), 2).measured(&graph, Took::default());
+        let found =
+            repetitions(&graph, &mut ChaCha8Rng::seed_from_u64(1), 2).measured(&graph, Model::Text, Took::default());
         assert!(found.reference > 0.0 && found.reference_interval.is_none());
         assert!(found.edges.iter().all(|edge| edge.penalty.is_some() && edge.penalty_interval.is_none()));
     }
@@ -185,7 +187,8 @@ mod tests {
     #[test]
     fn a_penalty_of_one_step_is_the_time_in_references() {
         let graph = "out-3".parse::<Shape>().unwrap().graph();
-        let found = repetitions(&graph, &mut ChaCha8Rng::seed_from_u64(3), 5).measured(&graph, Took::default());
+        let found =
+            repetitions(&graph, &mut ChaCha8Rng::seed_from_u64(3), 5).measured(&graph, Model::Text, Took::default());
         for edge in found.edges {
             let (multiple, penalty) = (edge.multiple_interval.unwrap(), edge.penalty_interval.unwrap());
             assert!((edge.penalty.unwrap() * found.reference / edge.seconds - 1.0).abs() < 1e-9);

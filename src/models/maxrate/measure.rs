@@ -13,6 +13,7 @@ use tailback_transport::{Bootstrap, Error, Group, Nanos, Result, Transport};
 use super::Observation;
 use crate::layout::{Nodes, order};
 use crate::models::measure::{Control, Repeated, Side, check, everyone, forget, median, round_trips};
+use crate::plan::units;
 use crate::stats::{Rule, Took};
 
 /// What is measured, how often.
@@ -20,17 +21,17 @@ use crate::stats::{Rule, Took};
 #[command(next_help_heading = "Measurement")]
 pub struct Settings {
     /// Largest message in bytes; sizes are the powers of two up to it
-    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
+    #[arg(long, value_name = "BYTES", value_parser = units::message, default_value_t = 1 << 20)]
     pub largest: usize,
     /// At most so many pairs at once [default: as many as the nodes have ranks]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = units::count)]
     pub most_pairs: Option<usize>,
     /// Measurements of every size and number of pairs
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", value_parser = units::count, default_value_t = 5)]
     pub repetitions: usize,
     /// At least so many round trips in a measurement, fewer for messages above 64 KiB: they are repeated until their rate
     /// is steady
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", value_parser = units::count, default_value_t = 20)]
     pub iterations: usize,
     /// Answer with one byte rather than the whole message: all pairs then load the same direction of a link, which the
     /// paper's ping-pongs do only as long as they stay in step

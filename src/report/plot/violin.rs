@@ -132,9 +132,10 @@ fn violin(
     let mut out = text(LEFT, top + 11.0, "start", "name", &fit(&phase.phase, 60));
     let mut sorted: Vec<&(String, f64)> = ports.iter().collect();
     sorted.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let Some(median) = sorted.get(sorted.len() / 2).map(|port| port.1) else {
+    if sorted.is_empty() {
         return (out, format!("{}: no port has it", phase.phase));
-    };
+    }
+    let median = (sorted[(sorted.len() - 1) / 2].1 + sorted[sorted.len() / 2].1) / 2.0;
     let middle = top + 20.0 + HALF;
     out += &outline(&sorted.iter().map(|port| axis.part(port.1)).collect::<Vec<_>>(), middle, class);
     let at = axis.at(median);

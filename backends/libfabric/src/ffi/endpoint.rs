@@ -105,6 +105,11 @@ impl Endpoint {
         self.room
     }
 
+    /// The length of the completion queue that was asked for; 0 where that is left to the provider.
+    pub(crate) fn completions(&self) -> usize {
+        self.queue_size
+    }
+
     /// The longest message or transfer.
     pub(crate) fn largest(&self) -> usize {
         self.largest

@@ -32,6 +32,8 @@ pub(crate) struct OpenConfig {
     pub rma: bool,
     /// Receives can name their sender.
     pub directed: bool,
+    /// The length of the completion queue is left to the provider.
+    pub own_queue: bool,
 }
 
 impl Endpoint {
@@ -97,7 +99,7 @@ impl Endpoint {
             // What is sure to be accepted. Some providers turn away more by other codes than they should.
             room: [tx.size.max(1), rx.size.max(1)],
             in_flight: [0; 2],
-            queue_size: tx.size.saturating_add(rx.size).clamp(256, 1 << 16),
+            queue_size: if config.own_queue { 0 } else { tx.size.saturating_add(rx.size).clamp(256, 1 << 16) },
         }
     }
 

@@ -58,6 +58,7 @@ impl TcpWire {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP)).map_err(report)?;
         socket.set_nonblocking(true).map_err(report)?;
         set_traffic_class(&socket, address, self.local.traffic_class).map_err(report)?;
+        self.bind_to_device(&socket, address).map_err(report)?;
         socket.bind(&SocketAddr::new(self.local.address, 0).into()).map_err(report)?;
         match socket.connect(&address.into()) {
             Ok(()) => {}
@@ -68,6 +69,15 @@ impl TcpWire {
         let slot = self.add_half(socket, Stage::Connecting { to: peer })?;
         self.peers[peer].route = Route::Connecting(slot);
         self.drive(books, slot)
+    }
+
+    /// Keeps what a socket sends to another host on the interface that was asked for: routes go by destination, and of two
+    /// interfaces in one network they know only the first. What stays on this host goes by no interface.
+    fn bind_to_device(&self, socket: &Socket, peer: SocketAddr) -> io::Result<()> {
+        match &self.local.device {
+            Some(device) if peer.ip() != self.local.address => socket.bind_device(Some(device.as_bytes())),
+            _ => Ok(()),
+        }
     }
 
     /// Takes new connections from the listener while there is room for strangers.
@@ -203,6 +213,11 @@ impl TcpWire {
         let Some(half) = self.remove_half(slot) else { return Ok(()) };
         let report = |e: io::Error| failed("connect", Some(Rank::from(peer)), e);
         half.socket.set_tcp_nodelay(true).map_err(report)?;
+        self.bind_to_device(&half.socket, self.peers[peer].address).map_err(report)?;
+        // Not earlier: a route may have a congestion control too, which replaces what the socket had before it connected.
+        if let Some(name) = &self.local.congestion_control {
+            sockopt::set_tcp_congestion(&half.socket, name).map_err(|e| report(e.into()))?;
+        }
         half.socket.set_nonblocking(false).map_err(report)?;
         epoll::modify(&self.epoll, &half.socket, EventData::new_u64(peer as u64), interest())
             .map_err(|e| report(e.into()))?;

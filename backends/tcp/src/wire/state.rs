@@ -20,12 +20,16 @@ pub(super) const LISTENER: u64 = u64::MAX;
 pub(super) const HALF: u64 = 1 << 32;
 
 /// This rank's end of its connections.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct LocalEnd {
     /// Where they start.
     pub address: IpAddr,
     /// The traffic class byte of what it sends; 0 leaves it to the system.
     pub traffic_class: u8,
+    /// How it reacts to congestion; `None` leaves it to the system.
+    pub congestion_control: Option<String>,
+    /// The interface by which everything leaves for other hosts; `None` leaves it to the system's routes.
+    pub device: Option<String>,
 }
 
 /// See [`super`].

@@ -19,7 +19,14 @@ const LIMIT: Duration = Duration::from_secs(240);
 
 /// What a rank passes to open its transport.
 pub fn config(wait: WaitMode) -> TcpConfig {
-    TcpConfig { interface: None, address: None, wait: Some(wait), traffic_class: 0, secret: SECRET }
+    TcpConfig {
+        interface: None,
+        address: None,
+        wait: Some(wait),
+        traffic_class: 0,
+        congestion_control: None,
+        secret: SECRET,
+    }
 }
 
 /// Runs `body` as each of `size` ranks with an open transport; the results in rank order. Ends the process if it hangs.
