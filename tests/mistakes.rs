@@ -32,6 +32,22 @@ fn unknown_names() {
 }
 
 #[test]
+fn what_would_measure_nothing_or_do_nothing() {
+    for line in ["beff --pairs 0", "beff --rings 0", "beff --latency-iterations 0", "maxrate --repetitions 0"] {
+        refused(line, "'0' is no count: write 1 or more");
+    }
+    refused("maxrate --most-pairs 0", "'0' is no count");
+    refused("contention --random 3 --count 0 --predict-only", "'0' is no count");
+    refused("contention --shape in-2 --bytes 0", "a message has at least 1 byte");
+    refused("beff --bandwidth-bytes 99999999999", "above 1 GiB, the longest message");
+    refused("contention --shape in-2 --predict-only --out x.json", "--out keeps measurements");
+    refused("run --set congestor.a2a.window=4", "congestors have no window");
+    refused("run --set incast.rings=4", "congestors have no rings");
+    refused("run --out same.json --csv ./same.json", "is given twice");
+    refused("run --canary-congestion-control none-such --no-lab", "congestion control 'none-such'");
+}
+
+#[test]
 fn numbers_out_of_range() {
     refused("run --canary-fraction 120%", "canary fraction 1.2 is not between 0 and 1");
     refused("run --canary-fraction 1.5", "canary fraction 1.5 is not between 0 and 1");

@@ -103,6 +103,7 @@ impl Request {
             return Err("--preset sim is for --transport sim: real networks need real time".into());
         }
         self.check_thresholds(&plan)?;
+        result::check_distinct(self.files())?;
         for path in self.files() {
             result::check_writable(path).map_err(|error| error.to_string())?;
         }

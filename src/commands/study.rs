@@ -112,6 +112,7 @@ impl Visitor for Measure<'_> {
 impl StudyRequest {
     /// Ranks to start on this machine and how many of them make a node, with every mistake in the request found.
     pub fn local_ranks(&self) -> Result<(usize, usize), String> {
+        result::check_distinct(self.out.iter().chain(&self.draw))?;
         for path in self.out.iter().chain(&self.draw) {
             result::check_writable(path).map_err(|error| error.to_string())?;
         }

@@ -17,7 +17,8 @@ pub(super) fn render(result: &ResultFile) -> String {
     }
     let mut out = format!("{HEADER}\n");
     for run in &result.runs {
-        let network = |of: &TransportFacts| format!("{},{}", of.network(), of.protocol.as_deref().unwrap_or(""));
+        let protocol = |of: &TransportFacts| field(of.protocol.as_deref().unwrap_or(""));
+        let network = |of: &TransportFacts| format!("{},{}", field(of.network()), protocol(of));
         let start = network(&run.transport);
         let end = run.congestors_over.as_ref().map_or_else(|| ",".into(), network);
         let mut congestor = |phase: &str, canary: &str, load: &CongestorLoad| {
@@ -55,7 +56,7 @@ pub(super) fn render(result: &ResultFile) -> String {
                 test.phase.word(),
                 test.kernel,
                 test.bytes,
-                test.unit,
+                field(&test.unit),
                 figures,
                 factors.join(","),
                 by_time(run, test)
@@ -144,7 +145,27 @@ fn bounds(interval: Option<Interval>) -> (String, String) {
     interval.map_or_else(Default::default, |of| (of.low.to_string(), of.high.to_string()))
 }
 
-/// A field that may hold commas and quotes.
+/// A field that may hold commas and quotes, or what a spreadsheet would take for a formula.
 fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('"', "\"\""))
+    let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    format!("\"{}{}\"", if formula { "'" } else { "" }, text.replace('"', "\"\""))
+}
+
+/// The same, plain where it is plain.
+fn field(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || " ._:;/()%".contains(c);
+    if text.chars().all(plain) { text.to_owned() } else { quoted(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_text_is_one_field_and_no_formula() {
+        assert_eq!((field("tcp"), field("MiB/s/rank"), field("")), ("tcp".into(), "MiB/s/rank".into(), String::new()));
+        assert_eq!(field("a,b"), "\"a,b\"");
+        assert_eq!(field("say \"x\"\nplease"), "\"say \"\"x\"\"\nplease\"");
+        assert_eq!((field("=1+1"), field("-x")), ("\"'=1+1\"".into(), "\"'-x\"".into()));
+    }
 }

@@ -65,6 +65,23 @@ pub fn check_writable(path: &Path) -> Result<(), ResultError> {
         .map_err(|source| ResultError::Write { path: path.display().to_string(), source })
 }
 
+/// Whether results for each of these would have a file of its own.
+pub fn check_distinct<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Result<(), String> {
+    let mut seen: Vec<PathBuf> = Vec::new();
+    for path in paths {
+        if let Ok(Target::Replace(file)) = Target::of(path) {
+            let folder = file.parent().map(|of| if of.as_os_str().is_empty() { Path::new(".") } else { of });
+            let folder = folder.and_then(|folder| folder.canonicalize().ok()).unwrap_or_default();
+            let file = folder.join(file.file_name().unwrap_or_default());
+            if seen.contains(&file) {
+                return Err(format!("{} is given twice: the second file would replace the first", path.display()));
+            }
+            seen.push(file);
+        }
+    }
+    Ok(())
+}
+
 /// What a path stands for.
 enum Target {
     /// A file, or nothing yet: a new file takes its place. Links are followed, so that they stay links.

@@ -121,30 +121,24 @@ impl ResultFile {
 
     /// What may show more.
     fn advise(&self, ports: Ports, why: &mut Why) {
+        const MORE_LOAD: &str = "More load: larger messages (--set congestor.a2a.bytes=64KiB), more ranks on a node, \
+                                 --congestors incast.";
         let mut try_this = |text: &str| why.to_try.push(text.to_owned());
         match ports {
-            Ports::NoneFull => {
-                try_this(
-                    "More load: larger messages (--set congestor.a2a.bytes=64KiB), more ranks on a node, --congestors incast.",
-                );
-            }
-            Ports::Apart => {
-                try_this(
-                    "Canaries and congestors behind the same ports: more placements, --placement random, or --split slice.",
-                );
-            }
-            Ports::Crossed => {
-                try_this(
-                    "Queues that are full for longer: larger messages (--set congestor.incast.bytes=64KiB), more congestors (--canary-fraction).",
-                );
-            }
+            Ports::NoneFull => try_this(MORE_LOAD),
+            Ports::Apart => try_this(
+                "Canaries and congestors behind the same ports: more placements, --placement random, or --split slice.",
+            ),
+            Ports::Crossed => try_this(
+                "Queues that are full for longer: larger messages (--set congestor.incast.bytes=64KiB), more congestors \
+                 (--canary-fraction).",
+            ),
             Ports::Unknown => {
                 try_this(
-                    "The counters of the network's switches and cards tell whether any port ran full; Tailback saw none here.",
+                    "The counters of the network's switches and cards tell whether any port ran full; Tailback saw none \
+                     here.",
                 );
-                try_this(
-                    "More load: larger messages (--set congestor.a2a.bytes=64KiB), more ranks on a node, --congestors incast.",
-                );
+                try_this(MORE_LOAD);
             }
         }
         if self.lab.is_none() && self.system.nodes.len() < FEW_NODES {

@@ -2,6 +2,9 @@
 
 use super::bench::{Bench, for_each_user};
 
+/// Links so slow that a full queue takes 52 ms, ten times what a rank of a busy machine waits for a processor.
+const SLOW: [&str; 6] = ["--link-rate", "20mbit", "--set", "incast.bytes=32KiB", "--budget", "400ms"];
+
 /// A small load test's result.
 fn load_test(bench: &Bench, words: &[&str]) -> serde_json::Value {
     let mut all = vec!["run", "--hosts", "10", "--leaves", "2", "--placements", "3", "--canaries", "lat"];
@@ -28,10 +31,8 @@ fn controlled(bench: &Bench, words: &[&str]) -> (serde_json::Value, f64, f64) {
 #[test]
 fn canaries_that_pass_the_queues_wait_less_than_half_as_long() {
     for_each_user("express", |bench| {
-        // A full queue of slow links takes 52 ms, ten times what a rank of a busy machine waits for a processor. Not the
-        // impact: its isolated part is the machine's.
-        let (kind, shaped, express) =
-            controlled(bench, &["--link-rate", "20mbit", "--set", "incast.bytes=32KiB", "--budget", "400ms"]);
+        // Not the impact: its isolated part is the machine's.
+        let (kind, shaped, express) = controlled(bench, &SLOW);
         assert_eq!(kind, "express");
         assert!(express < shaped / 2.0, "{shaped} us with queues, {express} us past them");
     });
@@ -49,17 +50,7 @@ fn links_without_queues_are_the_other_control() {
 #[test]
 fn canaries_with_a_band_of_their_own_wait_less_than_half_as_long() {
     for_each_user("bands", |bench| {
-        let slow = [
-            "--no-control",
-            "--link-rate",
-            "20mbit",
-            "--set",
-            "incast.bytes=32KiB",
-            "--budget",
-            "400ms",
-            "--bands",
-            "dscp:46",
-        ];
+        let slow = [&SLOW[..], &["--no-control", "--bands", "dscp:46"]].concat();
         let shared = load_test(bench, &slow);
         let apart = load_test(bench, &[&slow[..], &["--canary-class", "dscp:46"]].concat());
         let (shared, apart) = (loaded(&shared["runs"][0]), loaded(&apart["runs"][0]));
