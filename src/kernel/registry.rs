@@ -11,7 +11,7 @@ use super::Kernel;
 use super::allreduce::Allreduce;
 use super::alltoall::AllToAll;
 use super::broadcast::{Broadcast, GetBroadcast, PutBroadcast};
-use super::incast::{GetIncast, Incast, PutIncast};
+use super::incast::{Gets, IncastBy, Messages, Puts};
 use super::ring_bandwidth::{RingBandwidth, RingBandwidthSync, RingPutBandwidth};
 use super::ring_latency::{RingGetLatency, RingLatency};
 use crate::stats::Direction;
@@ -229,13 +229,13 @@ kernels! {
     /// A kernel that loads the network.
     Congestor, "congestor", CongestorVisitor {
         AllToAll AllToAll = CONGESTOR,
-        Incast Incast = Info {
+        Incast IncastBy<Messages> = Info {
             key: "incast", title: "Two-sided Incast", what: "everyone sends to one root", ..CONGESTOR
         },
-        PutIncast PutIncast = Info {
+        PutIncast IncastBy<Puts> = Info {
             key: "put-incast", title: "Put Incast", what: "everyone puts to one root", needs: PUT, ..CONGESTOR
         },
-        GetIncast GetIncast = Info {
+        GetIncast IncastBy<Gets> = Info {
             key: "get-incast", title: "Get Incast", what: "one root gets from everyone", needs: GET, ..CONGESTOR
         },
         GetBcast GetBroadcast = Info {

@@ -168,7 +168,7 @@ pub struct Verdict {
 }
 
 /// Below this factor there is no impact worth explaining.
-const WORTH_EXPLAINING: f64 = 1.5;
+pub(super) const WORTH_EXPLAINING: f64 = 1.5;
 
 impl Verdict {
     /// The verdict on one canary, from the placements that both runs share. It compares times, not factors: factors over

@@ -2,16 +2,13 @@
 //!
 //! Only what was counted is said. Where a network shows no counters, that is said too.
 
+use super::lab::WORTH_EXPLAINING;
 use super::{Command, LabRecord, NodeRole, PhaseCounters, ResultFile, Run};
 use crate::engine::Phase;
 use crate::lab::PortCounters;
 
-/// Below this a headline is no impact to speak of.
-const IMPACT: f64 = 1.5;
 /// A port carries messages of canaries where it sent at least this part of what the busiest port sent while they were alone.
 const CARRIES: f64 = 1e-3;
-/// A load that sank to this part of its mean for a slice of time had stopped.
-const STOPPED: f64 = 0.1;
 /// With fewer nodes than this all may be behind one switch.
 const FEW_NODES: usize = 64;
 
@@ -39,7 +36,7 @@ impl ResultFile {
         if classes[0] != classes[1] {
             let [canary, congestor] = classes.map(|class| class.unwrap_or("none of their own"));
             why.seen.push(format!("Packets have classes: the canaries' {canary}, the congestors' {congestor}."));
-        } else if strongest < IMPACT {
+        } else if strongest < WORTH_EXPLAINING {
             self.advise(ports, &mut why);
         }
         Some(why)
@@ -67,12 +64,6 @@ impl ResultFile {
         why.seen.push(format!(
             "{label}The congestors delivered {mean:.0} MiB/s from {nodes} nodes, {each:.1} MiB/s a node{link}."
         ));
-        let stopped = loaded.iter().flat_map(|test| test.load.iter().map(|load| (test.kernel, load)));
-        for (canary, load) in stopped {
-            if load.least_mib_per_s.is_some_and(|least| least < STOPPED * load.delivered_mib_per_s) {
-                why.seen.push(format!("{label}{} all but stopped for a while during {canary}.", load.kernel));
-            }
-        }
     }
 
     /// How many nodes load the network, on the first placement.
