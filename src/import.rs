@@ -50,6 +50,11 @@ pub fn gpcnet(text: &str) -> Result<ResultFile, ImportError> {
     if tests.is_empty() {
         return Err(ImportError::NoTables);
     }
+    let mut notes = vec!["GPCNeT prints no seed, placement, versions or samples: none of them is known".to_owned()];
+    let cut = load_test && !tests.iter().any(|test| test.phase == Phase::Loaded);
+    if cut {
+        notes.push("the log ends before the tests under load: there are no impacts".to_owned());
+    }
     let version = header.rsplit(" v").next().unwrap_or_default().trim();
     let run = Run {
         transport: TransportFacts { backend: "mpi".into(), ..TransportFacts::default() },
@@ -72,8 +77,8 @@ pub fn gpcnet(text: &str) -> Result<ResultFile, ImportError> {
         lab: None,
         machine: None,
         models: None,
-        notes: vec!["GPCNeT prints no seed, placement, versions or samples: none of them is known".into()],
-        interrupted: false,
+        notes,
+        interrupted: cut,
         imported: Some(format!("GPCNeT {version}")),
     })
 }

@@ -3,11 +3,16 @@
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser;
+use signal_hook::consts::SIGXFSZ;
 use tailback::cli::{Cli, execute, refuse};
+use tailback::text::printable;
 
 fn main() -> ExitCode {
+    // A file that may not grow is an error of the write, which is told, and not the end of the process.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
     let done = match Cli::try_parse() {
         Ok(cli) => execute(cli),
         Err(error) => refuse(&error),
@@ -15,7 +20,7 @@ fn main() -> ExitCode {
     match done {
         Ok(code) => ExitCode::from(code),
         Err(message) => {
-            eprintln!("tailback: error: {message}");
+            eprintln!("tailback: error: {}", printable(&message));
             ExitCode::from(2)
         }
     }

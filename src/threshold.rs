@@ -124,6 +124,11 @@ enum Found {
 }
 
 impl Threshold {
+    /// Whether it looks at the canary alone, without load.
+    pub fn is_isolated(&self) -> bool {
+        self.state == State::Isolated
+    }
+
     /// Holds the threshold against a run called `name`. Ratios need a comparison: see [`Threshold::check_ratios`].
     pub fn check(&self, name: &str, run: &Run) -> Check {
         let figure = |phase| run.test(self.kernel, phase).and_then(|test| test.figure(self.statistic));

@@ -10,8 +10,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// What the product promises.
 const LIMIT: Duration = Duration::from_secs(5);
-/// Signs of life, which carry the phase, come once a second.
-const BEAT: Duration = Duration::from_millis(1500);
+/// A phase is told when it is entered.
+const BEAT: Duration = Duration::from_millis(300);
 /// One placement, isolated and then loaded, so that a moment has one phase.
 const RUN: &str = "run -n 10 --seed 5 --placements 1 --blocks 1 --canaries lat --budget";
 
@@ -146,4 +146,48 @@ fn a_killed_launcher_takes_its_ranks_along() {
     let start = Instant::now();
     eventually("all ranks ended", || ranks.iter().all(|pid| is_gone(*pid)).then_some(()));
     assert!(start.elapsed() < LIMIT, "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_stopped_rank_is_named_though_it_may_make_no_progress_for_longer() {
+    let mut job = Job::start(tailback(words("network -n 3 --ranks-per-node 1 --canaries lat --budget 60s")));
+    let ranks = job.ranks(3);
+    wait_until_busy(ranks[1]);
+    kill_process(ranks[1], Signal::STOP).expect("the rank is there");
+    let outcome = job.end_within(Duration::from_secs(30));
+    eventually("all ranks ended", || ranks.iter().all(|pid| is_gone(*pid)).then_some(()));
+    let line = outcome.refusal();
+    assert!(line.contains(&format!("rank 1 (host {})", host())), "{line}");
+    assert!(line.contains("no sign of life for 8 s") && line.contains("isolated RR Two-sided Lat"), "{line}");
+}
+
+#[test]
+fn ranks_that_stopped_together_go_on_together() {
+    let mut job = Job::start(tailback(words("network -n 3 --ranks-per-node 1 --canaries lat --budget 15s")));
+    let ranks = job.ranks(3);
+    wait_until_busy(ranks[1]);
+    let signal = |signal| ranks.iter().for_each(|rank| kill_process(*rank, signal).expect("the rank is there"));
+    signal(Signal::STOP);
+    // Longer than a rank may be silent.
+    std::thread::sleep(Duration::from_secs(10));
+    signal(Signal::CONT);
+    let outcome = job.end();
+    assert_eq!((outcome.code(), outcome.errors().len()), (Some(0), 0), "{outcome:?}");
+}
+
+#[test]
+fn ranks_that_were_asked_for_something_else_are_named() {
+    let base = "network --budget 100ms --quiet --ranks-per-node 1";
+    for (rank, other) in [(2, "--seed 7"), (1, "--set lat.bytes=64"), (3, "--protocol put")] {
+        let script = format!("[ $TAILBACK_RANK = {rank} ] && exec \"$0\" {base} {other}; exec \"$0\" {base}");
+        let program = env!("CARGO_BIN_EXE_tailback");
+        let arguments = ["launch", "-n", "4", "--", "sh", "-c", &script, program];
+        let outcome = Job::start(tailback(arguments)).end();
+        let expected = format!(
+            "tailback: error: rank {rank} (host {}) was started with other options than rank 0: all ranks of a job run the \
+             same command",
+            host()
+        );
+        assert_eq!(outcome.refusal(), expected);
+    }
 }

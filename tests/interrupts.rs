@@ -32,7 +32,7 @@ fn end(job: Job, ranks: &[Pid]) -> Outcome {
 
 #[test]
 fn an_interrupted_run_shows_its_complete_phases_and_fails() {
-    for signal in [Signal::INT, Signal::TERM] {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let (job, ranks) = start(LONG, 6);
         job.signal(signal);
         let outcome = end(job, &ranks);

@@ -4,7 +4,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{run, succeed};
+use common::{Job, run, succeed, tailback, words};
 use serde_json::Value;
 
 const QUICK: &str = "run --budget 150ms";
@@ -219,4 +219,28 @@ fn a_paced_canary_keeps_a_schedule_and_says_when_it_cannot() {
     let said: Vec<&str> = outcome.stdout.lines().filter(|line| line.contains("overloaded: a longer pace")).collect();
     assert_eq!(said.len(), 2, "isolated and loaded: {}", outcome.stdout);
     assert!(outcome.stdout.contains("Schedule: an iteration every 0.01"), "{}", outcome.stdout);
+}
+
+#[test]
+fn a_result_on_stdout_is_alone_there() {
+    let outcome = succeed("network -n 2 --ranks-per-node 1 --canaries lat --budget 50ms --quiet --out -");
+    assert_eq!(outcome.json()["command"], "network", "{}", outcome.stdout);
+    let study = succeed("beff -n 2 --rings 1 --repetitions 1 --bandwidth-bytes 1000 --quiet --out -");
+    assert_eq!(study.json()["command"], "beff", "{}", study.stdout);
+}
+
+#[test]
+fn a_network_test_can_fail_a_check() {
+    let line = "network -n 2 --ranks-per-node 1 --canaries lat --budget 50ms --quiet --fail-if";
+    let with = |threshold: &str| {
+        let mut arguments = words(line);
+        arguments.push(threshold.to_owned());
+        Job::start(tailback(arguments)).end()
+    };
+    let failed = with("lat.avg.isolated > 0.000001");
+    assert_eq!(failed.code(), Some(1), "{failed:?}");
+    assert!(failed.stderr.contains("failed:"), "{failed:?}");
+    assert_eq!(with("lat.avg.isolated > 1e9").code(), Some(0));
+    let refused = with("lat.p99.impact > 2");
+    assert!(refused.refusal().ends_with("the network test has no load: only isolated figures"), "{refused:?}");
 }

@@ -1,6 +1,7 @@
 //! Chooses how the ranks come together and opens the networks under test. The only place that knows which backends are
 //! compiled in; it takes plain [`Settings`] and knows no command line.
 
+mod agree;
 mod job;
 mod kind;
 mod network;

@@ -6,6 +6,7 @@ use tailback_mpi::{MpiBootstrap, MpiTransport, Threading};
 use tailback_tcp::Secret;
 use tailback_transport::{Bootstrap, Monitor, Rank, Result as TransportResult, Transport};
 
+use super::agree::run_agreed;
 use super::open::open_raw;
 use super::pair::{Alone, ThenRaw, Two, open_raw_pair};
 use super::{
@@ -32,7 +33,7 @@ pub(super) fn over_mpi<W: Work>(request: &W, _launcher: &str, variants: Vec<Vari
         Err(error) => give_up(&bootstrap, &error),
     };
     let mut networks = MpiNetworks { bootstrap, transport, secret, settings: request.settings(), variants };
-    Ok(request.run(&mut networks, &monitor))
+    Ok(run_agreed(request, &mut networks, &monitor))
 }
 
 /// What those ranks can open. MPI stays initialised throughout, and is not called while another network is measured.

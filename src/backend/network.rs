@@ -21,6 +21,9 @@ pub trait Work {
     /// Raised once the user wants this work to end in order; `None` where a signal simply ends the ranks.
     fn interrupt(&self) -> Option<Arc<AtomicBool>>;
 
+    /// What was asked for, as far as all ranks of a job have to agree on it.
+    fn asks(&self) -> String;
+
     /// Does the work as one rank of a job and gives the exit code. Errors end the whole job.
     fn run<N: Networks>(&self, networks: &mut N, monitor: &Arc<Monitor>) -> u8;
 }

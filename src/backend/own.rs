@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tailback_tcp::{Interrupt, JoinConfig, Secret, TcpBootstrap};
 use tailback_transport::{Error, Monitor, Result as TransportResult};
 
+use super::agree::run_agreed;
 use super::open::open_raw;
 use super::pair::open_raw_pair;
 use super::{Network, Networks, PairVisitor, RoleSettings, Settings, Variant, Visitor, Work};
@@ -22,7 +23,7 @@ pub(super) fn over_own_bootstrap<W: Work>(
     let monitor = Arc::new(Monitor::new());
     let bootstrap = TcpBootstrap::join(config, Arc::clone(&monitor)).map_err(text)?;
     let mut networks = OwnNetworks { bootstrap, secret, settings: request.settings(), variants };
-    let code = request.run(&mut networks, &monitor);
+    let code = run_agreed(request, &mut networks, &monitor);
     networks.bootstrap.finish().map_err(text)?;
     Ok(code)
 }

@@ -153,8 +153,24 @@ pub fn refuse(error: &clap::Error) -> Result<u8, String> {
             eprint!("{}", error.render());
             Ok(2)
         }
-        _ => Err(one_line(&error.render().to_string())),
+        _ => Err(negative_value(error).unwrap_or_else(|| one_line(&error.render().to_string()))),
     }
+}
+
+/// What to say of a number below zero, which looks like an option of its own: whose value it was meant to be.
+fn negative_value(error: &clap::Error) -> Option<String> {
+    use clap::error::{ContextKind, ContextValue};
+    let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidArg) else { return None };
+    // Clap may name only the first character after the dash.
+    let words: Vec<String> = std::env::args().collect();
+    meant_for(value, &words)
+}
+
+fn meant_for(value: &str, words: &[String]) -> Option<String> {
+    let digit = value.strip_prefix('-')?.chars().next().filter(|next| next.is_ascii_digit() || *next == '.')?;
+    let at = words.iter().position(|word| word.strip_prefix('-').is_some_and(|rest| rest.starts_with(digit)))?;
+    let option = words.get(at.checked_sub(1)?).filter(|option| option.starts_with('-'))?;
+    Some(format!("invalid value '{}' for '{option}': it cannot be negative", words[at]))
 }
 
 /// Clap's first paragraph and its tips; usage and pointers to the help are left out.
@@ -179,6 +195,15 @@ mod tests {
     fn the_command_line_is_consistent() {
         use clap::CommandFactory as _;
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_negative_value_names_its_option() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let said = meant_for("-1", &words("tailback run --seed -15 --quiet"));
+        assert_eq!(said.as_deref(), Some("invalid value '-15' for '--seed': it cannot be negative"));
+        assert_eq!(meant_for("-x", &words("tailback run -x")), None);
+        assert_eq!(meant_for("-1", &words("tailback -1")), None);
     }
 
     #[test]

@@ -51,6 +51,8 @@ pub struct NetworkOptions {
     pub canaries: CanaryOptions,
     #[command(flatten)]
     pub common: CommonOptions,
+    #[command(flatten)]
+    pub checks: CheckOptions,
 }
 
 /// Options of `tailback congest`. There is no test whose time could be budgeted, so that option is not one of its own.
@@ -89,7 +91,7 @@ pub struct PlanOptions {
     pub plan: Option<PathBuf>,
 
     /// Wall time that each test may take, over all placements, e.g. 10s or 500ms [default: 10s in gpcnet, 2s in quick,
-    /// 5s in lab; in sim, of virtual time, what a node's link takes for 128 MiB]
+    /// 4s in lab; in sim, of virtual time, what a node's link takes for 128 MiB]
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub budget: Option<Duration>,
 
@@ -270,7 +272,7 @@ pub struct OutputOptions {
     #[arg(short, long)]
     pub verbose: bool,
 
-    /// Write the result file (JSON, see `tailback schema`) here, whole or not at all
+    /// Write the result file (JSON, see `tailback schema`) here, whole or not at all; `-` is stdout, instead of tables
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 
@@ -346,7 +348,8 @@ impl NetworkOptions {
     pub fn request(self) -> Result<Request, String> {
         let pace_s = self.canaries.pace.map(|pace| pace.as_secs_f64());
         let patch = Patch { canaries: self.canaries.canaries, pace_s, ..Patch::default() };
-        request(Command::Network, &self.plan, patch, self.common)
+        let request = request(Command::Network, &self.plan, patch, self.common)?;
+        Ok(Request { checks: self.checks.checks(), ..request })
     }
 }
 

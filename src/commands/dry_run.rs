@@ -5,10 +5,9 @@ use std::fmt::Write as _;
 use tailback_sim::machine::Machine;
 
 use super::prepare::Session;
-use super::request::Decision;
 use crate::backend::Variant;
 use crate::output::placement_lines;
-use crate::plan::{Counts, Preset};
+use crate::plan::{Counts, Plan, Preset};
 use crate::result::{self, Command};
 
 /// Joining, connecting and collecting, for a job of laptop size.
@@ -79,11 +78,11 @@ pub(super) fn render(session: &Session, variants: &[Variant], machine: Option<&M
     }
     match machine {
         None => {
-            let seconds = variants.len() as f64 * (OVERHEAD_S + measured(decision, PLACEMENT_S));
+            let seconds = seconds(decision.command, plan, decision.duration_s) * variants.len() as f64;
             let _ = writeln!(out, "\nExpected duration: at most {seconds:.0} s");
         }
         Some(_) => {
-            let ms = 1e3 * variants.len() as f64 * measured(decision, 0.0);
+            let ms = 1e3 * variants.len() as f64 * measured(decision.command, plan, decision.duration_s, 0.0);
             let _ = writeln!(out, "\nExpected: about {ms:.1} ms of virtual time");
         }
     }
@@ -99,12 +98,16 @@ fn counts(out: &mut String, title: &str, counts: &Counts) {
     );
 }
 
+/// Seconds of one run, with what is not measured.
+pub(super) fn seconds(command: Command, plan: &Plan, duration_s: f64) -> f64 {
+    OVERHEAD_S + measured(command, plan, duration_s, PLACEMENT_S)
+}
+
 /// Seconds of one run; making a placement takes `placement_s`.
-fn measured(decision: &Decision, placement_s: f64) -> f64 {
-    let plan = &decision.plan;
+fn measured(command: Command, plan: &Plan, duration_s: f64, placement_s: f64) -> f64 {
     let canaries = plan.canaries.len() as f64;
     let alone = if plan.congestors_alone { plan.congestors.len() as f64 } else { 0.0 };
-    match decision.command {
+    match command {
         Command::Run if plan.blocks > 1 => {
             let block = plan.block_s();
             // Load comes up once a stretch and may be slow to, canaries take their time to be back after it.
@@ -116,7 +119,7 @@ fn measured(decision: &Decision, placement_s: f64) -> f64 {
         }
         Command::Run => plan.budget_s * (2.0 * canaries) + f64::from(plan.placements) * alone * plan.block_s(),
         Command::Network => plan.budget_s * canaries,
-        Command::Congest => decision.duration_s,
+        Command::Congest => duration_s,
         Command::Maxrate | Command::Contention | Command::Beff => 0.0,
     }
 }

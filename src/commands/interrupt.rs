@@ -1,18 +1,21 @@
-//! Ctrl-C and SIGTERM as a wish: the ranks finish what they measure and end in order.
+//! Ctrl-C, SIGTERM and a terminal that hangs up as a wish: the ranks finish what they measure and end in order.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use tailback_tcp::launch::is_ignored;
 
-/// Raised by the first Ctrl-C or SIGTERM; the second ends the process at once. Signals belong to the process, so the flag
+/// Raised by the first Ctrl-C, SIGTERM or SIGHUP; the second ends the process at once. Signals belong to the process, so the flag
 /// does too. Ranks call this before they join by our own bootstrap, which ends a rank that still waits for others, and
 /// as soon as MPI has started: from then on no signal makes the others take them for dead.
 pub fn flag() -> Arc<AtomicBool> {
     static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
     Arc::clone(FLAG.get_or_init(|| {
         let flag = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
+        // A rank that was started to outlive its terminal does.
+        let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+        for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
             // Without a handler the signal ends the process, which is what a second one should do anyway.
             let _ = signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&flag));
             let _ = signal_hook::flag::register(signal, Arc::clone(&flag));

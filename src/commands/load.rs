@@ -31,6 +31,13 @@ impl Work for Request {
         Some(interrupt::flag())
     }
 
+    fn asks(&self) -> String {
+        let Request { command, preset, seed, groups, budget, patches, duration, dry_run, settings, .. } = self;
+        let Settings { protocols, copies, eager_threshold, roles, .. } = settings;
+        let plan = (command, preset, seed, groups.is_some(), budget, patches, duration, dry_run);
+        format!("{plan:?} {:?}", (protocols, copies, eager_threshold, roles))
+    }
+
     fn run<N: Networks>(&self, networks: &mut N, monitor: &Arc<Monitor>) -> u8 {
         interrupt::flag();
         let root = networks.bootstrap().rank() == Rank(0);

@@ -11,6 +11,7 @@ use crate::backend::Settings;
 use crate::output::Format;
 use crate::plan::{Patch, Plan, Preset};
 use crate::result::{self, Command};
+use crate::text::printable;
 
 /// What the user asked for, before anything is decided.
 #[derive(Clone, Debug)]
@@ -116,6 +117,9 @@ impl Request {
             if threshold.ratio {
                 return Err(format!("'{threshold}': ratios are for `tailback compare`"));
             }
+            if self.command == Command::Network && !threshold.is_isolated() {
+                return Err(format!("'{threshold}': the network test has no load: only isolated figures"));
+            }
             if !plan.canaries.iter().any(|test| test.kernel == threshold.kernel) {
                 return Err(format!("'{threshold}': the plan does not measure {}", threshold.kernel));
             }
@@ -140,11 +144,11 @@ impl Request {
     /// Tells the user something, on stderr.
     pub fn say(&self, text: &str) {
         if !self.output.quiet {
-            eprintln!("tailback: {text}");
+            eprintln!("tailback: {}", printable(text));
         }
     }
 
-    fn files(&self) -> impl Iterator<Item = &PathBuf> {
+    pub(super) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         self.output.out.iter().chain(&self.output.csv).chain(&self.checks.junit)
     }
 

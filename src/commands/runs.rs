@@ -279,7 +279,7 @@ impl<'a> Runs<'a> {
             interrupted: self.interrupted,
             imported: None,
         };
-        file.notes.extend(overloaded(&file));
+        file.notes.extend(overloaded(&file).into_iter().chain(overran(&file)));
         self.around.complete(&mut file);
         file
     }
@@ -310,6 +310,25 @@ fn overloaded(file: &ResultFile) -> Vec<String> {
         }
     }
     notes
+}
+
+/// What is to be said of tests that took longer than they were given: an iteration is never cut.
+fn overran(file: &ResultFile) -> Vec<String> {
+    /// Beginning and ending blocks takes its time too.
+    const TOLERATED: f64 = 1.5;
+    const TOLERATED_S: f64 = 0.5;
+    let given_s = file.plan.budget_s;
+    let tests = file.runs.iter().flat_map(|run| &run.tests);
+    tests
+        .filter(|test| test.wall_s > TOLERATED * given_s + TOLERATED_S)
+        .map(|test| {
+            let (title, state, took_s, key) = (&test.title, test.phase.word(), test.wall_s, test.kernel);
+            format!(
+                "{title} took {took_s:.1} s ({state}) and was given {given_s} s: its iterations last longer than its blocks; \
+                 smaller messages (--set {key}.bytes=N) or a longer --budget are needed"
+            )
+        })
+        .collect()
 }
 
 /// The plan over one network.

@@ -27,7 +27,9 @@ pub fn show(request: &Request, file: &ResultFile) -> u8 {
         };
     }
     let wanted = &request.output;
-    let printed = if wanted.silent { Ok(0) } else { output::print(&wanted.format.render(file, wanted.verbose)) };
+    // A file on stdout is there for a program, which would not read a table before it.
+    let silent = wanted.silent || request.files().any(|path| result::is_stdout(path));
+    let printed = if silent { Ok(0) } else { output::print(&wanted.format.render(file, wanted.verbose)) };
     let kept =
         wanted.out.as_deref().map_or(Ok(()), |path| result::write(path, file).map_err(|error| error.to_string()));
     let csv = wanted.csv.as_deref().map_or(Ok(()), |path| {

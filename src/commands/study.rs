@@ -22,6 +22,7 @@ use crate::output;
 use crate::plan::Preset;
 use crate::result::{self, Build, HostFacts, MachineRecord, ResultFile, Run, System, TransportFacts};
 use crate::stats::Rule;
+use crate::text::printable;
 
 /// What the user asked for.
 #[derive(Clone, Debug)]
@@ -57,6 +58,12 @@ impl Work for StudyRequest {
 
     fn interrupt(&self) -> Option<Arc<AtomicBool>> {
         Some(interrupt::flag())
+    }
+
+    fn asks(&self) -> String {
+        let StudyRequest { study, seed, ranks_per_node, settings, .. } = self;
+        let Settings { protocols, eager_threshold, .. } = settings;
+        format!("{:?}", (study, seed, ranks_per_node, protocols, eager_threshold))
     }
 
     fn run<N: Networks>(&self, networks: &mut N, monitor: &Arc<Monitor>) -> u8 {
@@ -137,7 +144,7 @@ impl StudyRequest {
     /// Tells the user something, on stderr.
     pub fn say(&self, text: &str) {
         if !self.quiet {
-            eprintln!("tailback: {text}");
+            eprintln!("tailback: {}", printable(text));
         }
     }
 
@@ -237,7 +244,9 @@ impl StudyRequest {
             let kept = result::write(&path, file);
             return kept.map_or_else(|error| self.fail(&error.to_string()), |()| 0);
         }
-        let printed = output::print(&output::study(file));
+        // A file on stdout is there for a program, which would not read a table before it.
+        let silent = self.out.iter().chain(&self.draw).any(|path| result::is_stdout(path));
+        let printed = if silent { Ok(0) } else { output::print(&output::study(file)) };
         let kept = self.out.as_deref().map_or(Ok(()), |path| result::write(path, file).map_err(|e| e.to_string()));
         let drawn = match (&self.draw, self.first_graph(file)) {
             (None, _) => Ok(()),

@@ -65,9 +65,16 @@ pub fn run_label(run: &Run) -> String {
     run.label()
 }
 
-/// The files' names without folder and end; a number tells those of the same name apart.
+/// The files' names without folder and end; the folder, or else a number, tells those of the same name apart.
 pub fn file_names(files: &[(PathBuf, ResultFile)]) -> Vec<String> {
-    distinct(files.iter().map(|(path, file)| file_name(path, file)).collect())
+    let short: Vec<String> = files.iter().map(|(path, file)| file_name(path, file)).collect();
+    let is_shared = |name: &String| short.iter().filter(|other| *other == name).count() > 1;
+    // Runs are often kept in a folder each, under the same name.
+    let named = |((path, _), name): (&(PathBuf, ResultFile), &String)| match path.parent().and_then(Path::file_name) {
+        Some(folder) if is_shared(name) => format!("{}/{name}", folder.to_string_lossy()),
+        _ => name.clone(),
+    };
+    distinct(files.iter().zip(&short).map(named).collect())
 }
 
 /// A name that says of a simulated network that it is one.

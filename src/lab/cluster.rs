@@ -9,7 +9,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
+use tailback_tcp::launch::{heed_signals, is_interrupted};
+
 use super::error::{Error, Result};
+use super::ground::Ground;
 use super::holder::{Holder, Setup};
 use super::process::{ID_VARIABLE, ProcessId, end_all};
 use super::spec::{LabSpec, default_name, validate_name};
@@ -43,12 +46,15 @@ impl Lab {
     /// Makes a lab that ends with this process.
     ///
     /// # Errors
-    /// If the description makes no sense, the system does not allow it, or a lab of this name is up.
+    /// If the description makes no sense, the system does not allow it, a lab of this name is up, or a signal comes: from
+    /// here on signals do not end this process.
     pub fn up(spec: &LabSpec) -> Result<Self> {
         spec.validate()?;
+        heed_signals();
         check_congestion_control(&spec.congestion_control)?;
         let system = System::find(spec.user_namespace.then_some(Mode::UserNamespace))?;
         let registry = Registry::open()?;
+        sweep(&registry);
         let state = claim(&registry, spec, system.mode)?;
         let mut lab = Lab { state, system, registry, topology: Topology::new(spec), attached: Vec::new(), owned: true };
         // From here on, dropping `lab` undoes whatever was done.
@@ -145,6 +151,14 @@ impl Lab {
         self.state.shaping != Shaping::Off
     }
 
+    /// What the processes on its hosts depend on.
+    #[must_use]
+    pub fn ground(&self) -> Ground {
+        let hosts = self.hosts().iter().map(|host| format!("host {}", host.name));
+        let names = std::iter::once("the switch".to_owned()).chain(hosts);
+        Ground::new(&self.state.spec.name, names.zip(self.state.holders.iter().copied()).collect())
+    }
+
     /// The host of this name or address.
     ///
     /// # Errors
@@ -232,19 +246,28 @@ impl Lab {
                 Setup { name: &host.name, hosts_file: Some(hosts_file), ip_batch: &ip_batch, tc_batch: &tc_batch };
             self.hold(Some(first), &setup)?;
         }
-        self.attached[1..].iter_mut().try_for_each(|holder| holder.wait_for("made"))?;
+        for holder in &mut self.attached[1..] {
+            holder.wait_for("made")?;
+        }
+        self.check_wanted()?;
         let holders: Vec<u32> = self.attached[1..].iter().map(|holder| holder.process.pid).collect();
         let batch = self.topology.switch_batch(&holders);
         self.system.run_in(&[(first, &["ip", "-batch", "-"], batch)])?;
         self.system.run_in(&[(first, &["tc", "-batch", "-"], self.shaping(Place::Switch))])?;
         self.attached.iter_mut().try_for_each(|holder| holder.tell("go"))?;
         self.attached.iter_mut().try_for_each(|holder| holder.wait_for("ready"))?;
+        self.check_wanted()?;
         self.state.holders = self.attached.iter().map(|holder| holder.process).collect();
         self.state.notes = self.attached.get(1).map(|holder| holder.notes.clone()).unwrap_or_default();
         self.registry.save(&self.state)
     }
 
+    fn check_wanted(&self) -> Result<()> {
+        if is_interrupted() { Err(Error::Interrupted { name: self.state.spec.name.clone() }) } else { Ok(()) }
+    }
+
     fn hold(&mut self, within: Option<u32>, setup: &Setup<'_>) -> Result<()> {
+        self.check_wanted()?;
         let holder = Holder::start(&self.system, &self.state.id, within, setup)?;
         self.attached.push(holder);
         Ok(())
@@ -297,13 +320,42 @@ impl Drop for Lab {
 pub fn down(name: &str) -> Result<bool> {
     validate_name(name)?;
     let registry = Registry::open()?;
-    let Some(state) = registry.load(name)? else { return registry.tidy(name).map(|()| false) };
+    let state = match registry.load(name) {
+        Ok(Some(state)) => state,
+        Ok(None) => return registry.tidy(name).map(|()| false),
+        // Written by another version, or damaged: what it names can be ended all the same.
+        Err(unreadable) => {
+            let _lock = registry.lock()?;
+            let (id, holders) = registry.salvage(name).ok_or(unreadable)?;
+            end_all(&id, &holders)?;
+            return registry.remove(name).map(|()| true);
+        }
+    };
     if std::env::var(ID_VARIABLE).is_ok_and(|id| id == state.id) {
         return Err(Error::Usage(format!("lab {name} cannot be ended from inside: leave its hosts first")));
     }
     let (system, topology) = (System::of(state.mode), Topology::new(&state.spec));
     Lab { state, system, registry, topology, attached: Vec::new(), owned: false }.end()?;
     Ok(true)
+}
+
+/// Removes what labs left whose processes are gone, except perhaps commands that were run on their hosts; gives their
+/// names. A lab whose file cannot be read is left to [`down`].
+pub(super) fn sweep(registry: &Registry) -> Vec<String> {
+    let dead = |state: &State| !state.is_alive() && !state.parent.is_alive();
+    let of = |name: &String| registry.load(name).ok().flatten();
+    let left: Vec<String> = registry.names().unwrap_or_default();
+    if !left.iter().any(|name| of(name).is_some_and(|state| dead(&state))) {
+        return Vec::new();
+    }
+    let Ok(_lock) = registry.lock() else { return Vec::new() };
+    let gone = |name: &String| {
+        // Looked at again: whoever held the lock may have made or ended it.
+        of(name)
+            .filter(dead)
+            .is_some_and(|state| end_all(&state.id, &state.holders).is_ok() && registry.clear(name).is_ok())
+    };
+    left.into_iter().filter(gone).collect()
 }
 
 /// Takes the name of a new lab, or finds that it is taken.

@@ -8,7 +8,7 @@ use std::process::Command;
 use clap::{Args, Subcommand};
 use tailback_transport::Bytes;
 
-use super::cluster::{Lab, down};
+use super::cluster::{Lab, down, sweep};
 use super::error::{Error, Result};
 use super::shim::SHIM_VARIABLE;
 use super::spec::{LabSpec, default_name};
@@ -80,7 +80,16 @@ pub fn execute(command: LabCommand) -> Result<u8> {
         }
         LabCommand::Down(Name { name }) => {
             let found = down(&name)?;
-            format!("lab {name} {}\n", if found { "is down" } else { "was not up" })
+            let registry = Registry::open()?;
+            let mut text = format!("lab {name} {}\n", if found { "is down" } else { "was not up" });
+            for left in sweep(&registry) {
+                text += &format!("lab {left}, whose processes were gone, is removed\n");
+            }
+            match registry.names()?.as_slice() {
+                others @ [_, ..] if !found => text += &format!("up are: {}\n", others.join(", ")),
+                _ => {}
+            }
+            text
         }
         LabCommand::Status(status) => show(&status)?,
         LabCommand::Exec(exec) => return Err(run(&exec)?),
@@ -109,7 +118,13 @@ fn show(status: &Status) -> Result<String> {
                     text += &counters(&lab)?;
                 }
             }
-            Err(error @ Error::Damaged { .. }) if status.name.is_none() => text += &format!("{error}\n"),
+            Err(error @ (Error::Damaged { .. } | Error::NotUp { .. })) if status.name.is_none() => {
+                text += &format!("{error}\n");
+            }
+            Err(error) if status.name.is_none() => {
+                text +=
+                    &format!("lab {name} cannot be told: {error}; remove it with `tailback lab down --name {name}`\n");
+            }
             Err(error) => return Err(error),
         }
     }

@@ -67,6 +67,12 @@ pub enum Error {
         /// The limit.
         seconds: u64,
     },
+    /// The user does not want it any more.
+    #[error("interrupted before lab {name} was up")]
+    Interrupted {
+        /// The lab's name.
+        name: String,
+    },
     /// A command makes no sense from where it was called.
     #[error("{0}")]
     Usage(String),

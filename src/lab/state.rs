@@ -121,6 +121,18 @@ impl Registry {
         serde_json::from_slice(&text).map(Some).map_err(|error| Error::file(&path)(error.into()))
     }
 
+    /// What ends lab `name`, from a file that is not quite what this program writes: its identity and its processes.
+    pub fn salvage(&self, name: &str) -> Option<(String, Vec<ProcessId>)> {
+        let text = fs::read(self.file(name, ".json")).ok()?;
+        let Ok(serde_json::Value::Object(known)) = serde_json::from_slice(&text) else {
+            // Nothing is known; commands on its hosts carry an identity that begins with its name, and are not ended.
+            return Some((String::new(), Vec::new()));
+        };
+        let id = known.get("id").and_then(|id| id.as_str()).unwrap_or_default().to_owned();
+        let holders = known.get("holders").and_then(|of| serde_json::from_value(of.clone()).ok()).unwrap_or_default();
+        Some((id, holders))
+    }
+
     /// Writes a lab down, in one step: a reader sees the old or the new, never half.
     pub fn save(&self, state: &State) -> Result<()> {
         let name = &state.spec.name;

@@ -40,7 +40,8 @@ fn header(out: &mut String, result: &ResultFile) {
     let nodes = &result.system.nodes;
     out.push_str(if load_test { "NetworkLoad Tests v1.3\n" } else { "Network Tests v1.3\n" });
     let _ = writeln!(out, "  Test with {} MPI ranks ({} nodes)", result.system.ranks, nodes.len());
-    if load_test {
+    // An imported log does not say which node did what.
+    if load_test && nodes.iter().any(|node| !node.roles.is_empty()) {
         let congests = |role: &NodeRole| matches!(role, NodeRole::Congestor(_));
         let canaries = nodes.iter().filter(|node| node.roles.contains(&NodeRole::Canary)).count();
         let congestors = nodes.iter().filter(|node| node.roles.iter().any(congests)).count();

@@ -30,7 +30,7 @@ pub fn write(path: &Path, result: &ResultFile) -> Result<(), ResultError> {
 /// Writes a result that a later one replaces; to a file only, since what a pipe or a device was given is not replaced.
 pub fn write_draft(path: &Path, result: &ResultFile) -> Result<(), ResultError> {
     match Target::of(path) {
-        Ok(Target::Stream(_)) => Ok(()),
+        Ok(Target::Stream(_) | Target::Stdout) => Ok(()),
         _ => write(path, result),
     }
 }
@@ -46,6 +46,7 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), ResultError> {
         .and_then(|target| match target {
             Target::Replace(path) => replace(&path, bytes),
             Target::Stream(path) => OpenOptions::new().write(true).open(path)?.write_all(bytes),
+            Target::Stdout => io::stdout().lock().write_all(bytes),
         })
         .map_err(|source| ResultError::Write { path: path.display().to_string(), source })
 }
@@ -60,15 +61,24 @@ pub fn check_writable(path: &Path) -> Result<(), ResultError> {
                 std::fs::remove_file(&partial)
             }
             // Opening a pipe would wait for its reader.
-            Target::Stream(_) => Ok(()),
+            Target::Stream(_) | Target::Stdout => Ok(()),
         })
         .map_err(|source| ResultError::Write { path: path.display().to_string(), source })
+}
+
+/// Whether this is what is printed, rather than a file.
+pub fn is_stdout(path: &Path) -> bool {
+    matches!(Target::of(path), Ok(Target::Stdout))
 }
 
 /// Whether results for each of these would have a file of its own.
 pub fn check_distinct<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Result<(), String> {
     let mut seen: Vec<PathBuf> = Vec::new();
+    let mut stdout = false;
     for path in paths {
+        if is_stdout(path) && std::mem::replace(&mut stdout, true) {
+            return Err("stdout is given twice: one file would follow the other".into());
+        }
         if let Ok(Target::Replace(file)) = Target::of(path) {
             let folder = file.parent().map(|of| if of.as_os_str().is_empty() { Path::new(".") } else { of });
             let folder = folder.and_then(|folder| folder.canonicalize().ok()).unwrap_or_default();
@@ -88,12 +98,19 @@ enum Target {
     Replace(PathBuf),
     /// A device or a pipe, which is written to and never replaced.
     Stream(PathBuf),
+    /// Where else tables go: `-`.
+    Stdout,
 }
 
 impl Target {
     fn of(path: &Path) -> io::Result<Self> {
+        if [Path::new("-"), Path::new("/dev/stdout")].contains(&path) {
+            return Ok(Target::Stdout);
+        }
         match std::fs::metadata(path) {
             Ok(facts) if facts.is_dir() => Err(io::Error::other("it is a folder")),
+            // A new file would take its place whatever it allows; whoever protected it did not mean that.
+            Ok(facts) if facts.is_file() && facts.permissions().readonly() => Err(io::Error::other("it is read-only")),
             Ok(facts) if facts.is_file() => Ok(Target::Replace(std::fs::canonicalize(path)?)),
             Ok(_) => Ok(Target::Stream(path.into())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Target::Replace(path.into())),
@@ -146,6 +163,26 @@ mod tests {
         assert!(link.is_symlink());
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "two");
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2, "nothing partial is left");
+    }
+
+    #[test]
+    fn a_protected_file_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        write_text(&file, "one").unwrap();
+        let mut permissions = std::fs::metadata(&file).unwrap().permissions();
+        permissions.set_readonly(true);
+        std::fs::set_permissions(&file, permissions).unwrap();
+        let refused = [check_writable(&file), write_text(&file, "two")].map(|outcome| outcome.unwrap_err().to_string());
+        assert!(refused.iter().all(|error| error.ends_with("it is read-only")), "{refused:?}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "one");
+    }
+
+    #[test]
+    fn stdout_is_given_once() {
+        let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
+        assert!(check_distinct(&paths(&["-", "a"])).is_ok());
+        assert!(check_distinct(&paths(&["-", "/dev/stdout"])).unwrap_err().starts_with("stdout is given twice"));
     }
 
     #[test]

@@ -28,7 +28,9 @@ use crate::stats::{Direction, Impact, Summary};
 
 pub use build::{RunBuilder, placement, plain_placement};
 pub use facts::{Build, HostFacts, environment, now_rfc3339};
-pub use file::{ResultError, check_distinct, check_writable, schema, write, write_bytes, write_draft, write_text};
+pub use file::{
+    ResultError, check_distinct, check_writable, is_stdout, schema, write, write_bytes, write_draft, write_text,
+};
 pub use histogram::EncodedHistogram;
 pub use lab::{Cause, ControlKind, ControlRecord, LabRecord, PhaseCounters, Verdict};
 pub use machine::{MachineRecord, held_up};

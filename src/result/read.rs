@@ -4,10 +4,15 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use super::{ControlRecord, ResultError, ResultFile, SCHEMA_VERSION};
+use super::{ControlRecord, ResultError, ResultFile, SCHEMA_VERSION, Test};
+use crate::stats::Summary;
 
 /// A result of the largest job known is a few MiB; more than this is something else.
 const LARGEST_FILE: u64 = 1 << 30;
+
+/// No latency in microseconds and no bandwidth in MiB/s is less than this, or as much as that.
+const LEAST_FIGURE: f64 = 1e-12;
+const LARGEST_FIGURE: f64 = 1e15;
 
 /// Reads and checks a result file.
 pub fn read(path: &Path) -> Result<ResultFile, ResultError> {
@@ -54,14 +59,39 @@ pub fn parse(bytes: &[u8], path: &str) -> Result<ResultFile, ResultError> {
 
 /// What the types do not say: histograms decode, figures are numbers a plot can show.
 fn check(result: &ResultFile) -> Result<(), String> {
+    if result.runs.is_empty() {
+        return Err("it has no runs".into());
+    }
     let control = result.lab.iter().filter_map(|lab| lab.control.as_ref()).flat_map(ControlRecord::runs);
     for test in result.runs.iter().chain(control).flat_map(|run| &run.tests) {
         let batches = test.batches.iter().map(|batch| &batch.histogram);
         for histogram in test.histogram.iter().chain(batches) {
             histogram.decode().map_err(|detail| format!("{}: {detail}", test.title))?;
         }
+        check_figures(test).map_err(|detail| format!("{} ({}): {detail}", test.title, test.phase.word()))?;
     }
     Ok(())
+}
+
+/// Figures that no network has: nothing shows them, and no ratio of them means anything.
+fn check_figures(test: &Test) -> Result<(), String> {
+    let measured = test.summary.iter().flat_map(|of| {
+        let Summary { avg, mean, best, p50, p90, p99, p999, worst, worst_batch_avg, .. } = of;
+        let times = of.times.map(|times| [times.avg, times.p50, times.p75, times.p90]);
+        [*avg, *mean, *best, *p50, *p90, *p99, *p999, *worst, *worst_batch_avg]
+            .into_iter()
+            .chain(times.into_iter().flatten())
+    });
+    if let Some(bad) = measured.into_iter().find(|figure| !(LEAST_FIGURE..LARGEST_FIGURE).contains(figure)) {
+        return Err(format!("{bad:e} {} cannot be", test.unit));
+    }
+    // Programs that round print a zero for what is less.
+    let printed =
+        test.printed.iter().flat_map(|of| [Some(of.avg), Some(of.p99), of.p999, of.min, of.max].into_iter().flatten());
+    match printed.into_iter().find(|figure| !(0.0..LARGEST_FIGURE).contains(figure)) {
+        Some(bad) => Err(format!("{bad:e} {} cannot be", test.unit)),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -103,6 +133,19 @@ mod tests {
         }
         assert!(refusal(&[0xff, 0xfe, 0x00]).contains("it is no text"));
         assert!(refusal("[".repeat(100_000).as_bytes()).contains("is no Tailback result"));
+    }
+
+    #[test]
+    fn figures_that_cannot_be_are_refused() {
+        let file = synthetic::file("tcp", None, 3.0);
+        for bad in [-5.0, 0.0, 1e308] {
+            let mut file = file.clone();
+            file.runs[0].tests[0].summary.as_mut().unwrap().p99 = bad;
+            let found = refusal(&serde_json::to_vec(&file).unwrap());
+            assert!(found.contains("cannot be") && found.contains(&file.runs[0].tests[0].title), "{found}");
+        }
+        let found = refusal(&serde_json::to_vec(&ResultFile { runs: Vec::new(), ..file }).unwrap());
+        assert!(found.ends_with("it has no runs"), "{found}");
     }
 
     #[test]

@@ -111,7 +111,9 @@ impl Summary {
     pub fn of_batches(batches: &[&Batch], passes: u64, direction: Direction, weight: Weight) -> Option<Self> {
         let total = Batch::joined(batches.iter().copied());
         let (fastest, slowest) = total.extremes_ns()?;
-        let at = |quantile: f64| direction.figure(quantile_ns(total.histogram(), quantile));
+        // A histogram's buckets are wider than the exact extremes: no percentile is past them.
+        let within = |ns: f64| ns.clamp(fastest as f64, slowest as f64);
+        let at = |quantile: f64| direction.figure(within(quantile_ns(total.histogram(), quantile)));
         let batch_avgs = batches.iter().filter_map(|batch| batch.pass_mean());
         let worst_batch_avg = match direction {
             Direction::Latency => batch_avgs.fold(f64::NEG_INFINITY, f64::max),

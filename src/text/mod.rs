@@ -3,7 +3,9 @@
 mod markup;
 mod number;
 mod table;
+mod terminal;
 
 pub use markup::escape;
 pub use number::{factor, figure, percent, with_interval, within};
 pub use table::Table;
+pub use terminal::printable;

@@ -175,8 +175,12 @@ fn why_none(fabric: &Fabric, wishes: &Wishes) -> Result<String> {
     } else if !obstacles.is_empty() {
         text += &format!(": {}", obstacles.join("; "));
     } else {
-        let all: Vec<String> = fabric.providers().map_err(Error::from)?.into_iter().map(|(name, _)| name).collect();
-        text += &format!("; it has these providers: {}", all.join(", "));
+        let all: Vec<String> = fabric.providers().unwrap_or_default().into_iter().map(|(name, _)| name).collect();
+        let all = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
+        text += &format!("; it has these providers: {all}");
+    }
+    if let Some(filter) = std::env::var("FI_PROVIDER").ok().filter(|filter| !filter.is_empty()) {
+        text += &format!("; FI_PROVIDER={filter} hides all others: unset it, or choose by --provider");
     }
     Ok(text + " (see `tailback info`)")
 }

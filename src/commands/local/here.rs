@@ -1,6 +1,6 @@
 //! The load test on this machine: in the emulated cluster where there can be one, else as plain ranks.
 
-use tailback_tcp::launch::{self, LaunchOptions};
+use tailback_tcp::launch::{self, LaunchOptions, heed_signals};
 
 use super::in_lab::run_in_lab;
 use super::place::outside_lab;
@@ -37,6 +37,7 @@ pub(in crate::commands) fn run(request: &Request) -> Result<u8, String> {
 
 /// Plain local ranks, each a virtual node.
 fn plain(request: &Request, why: &str) -> Result<u8, String> {
+    heed_signals();
     // Mistakes are said once, here, rather than by a rank.
     let plan = request.resolve(Preset::Quick)?;
     let ranks = request.place.ranks.unwrap_or(LOCAL_RANKS);

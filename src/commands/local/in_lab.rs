@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tailback_tcp::launch;
 
+use super::fit;
 use super::place::unmarked;
 use super::ranks::{exit_code, on_hosts, this_command};
 use super::scratch::Scratch;
@@ -12,9 +13,9 @@ use super::simulated;
 use crate::commands::phases::{self, PhaseListener};
 use crate::commands::ports::Recording;
 use crate::commands::show::show;
-use crate::commands::{ControlWish, Request};
+use crate::commands::{ControlWish, Request, dry_run};
 use crate::lab::{EXPRESS, Lab, LabSpec, Shaping};
-use crate::output::Progress;
+use crate::output::{self, Progress};
 use crate::plan::{Plan, Preset};
 use crate::result::{self, Command, ControlKind, ControlRecord, LabRecord, PhaseCounters, ResultFile};
 
@@ -31,8 +32,9 @@ pub(in crate::commands) fn run_in_lab(request: &Request, spec: &LabSpec) -> Resu
         return Err("the emulated cluster has no simulated network: `tailback run --transport sim` needs no lab".into());
     }
     let plan = request.resolve(Preset::Lab)?;
+    fit::check(request.command, &plan, spec)?;
     let text = |error: crate::lab::Error| error.to_string();
-    let control = control_kind(request)?.filter(|_| spec.shaped && !request.dry_run);
+    let control = control_kind(request)?.filter(|_| spec.shaped);
     request.say(&format!(
         "no launcher: an emulated cluster of {} hosts on {} leaf switches ({} links, {} KiB queues) on this machine, {} plan{}",
         spec.hosts,
@@ -91,21 +93,35 @@ impl LabBench<'_> {
     fn run(&mut self, control: Option<ControlKind>) -> Result<u8, String> {
         let (mut file, phases) = match self.once(None)? {
             Ran::Result(file, phases) => (file, phases),
-            Ran::Code(code) => return Ok(code),
+            Ran::Code(code) => {
+                if let Some(kind) = control.filter(|_| self.request.dry_run && code == 0) {
+                    output::print(&self.expected_control(kind))?;
+                }
+                return Ok(code);
+            }
         };
-        let control = match control.filter(|_| !file.interrupted) {
-            Some(kind) => self.control(kind, &mut file)?,
-            None => None,
-        };
+        let (mut record, mut failed) = (None, None);
+        if let Some(kind) = control.filter(|_| !file.interrupted) {
+            match self.control(kind, &mut file)? {
+                Ok(control) => record = control,
+                Err(code) => failed = Some(code),
+            }
+        }
         let lab = self.lab.lock().unwrap_or_else(PoisonError::into_inner);
         file.notes.extend(lab.notes().iter().cloned());
-        file.lab = Some(LabRecord { control, ..LabRecord::of(&lab, phases) });
+        file.lab = Some(LabRecord { control: record, ..LabRecord::of(&lab, phases) });
         drop(lab);
-        Ok(show(self.request, &file))
+        // The run stands, and is shown; but not all was done that was asked for.
+        Ok(show(self.request, &file).max(failed.unwrap_or(0)))
     }
 
-    /// Measures some of the placements again. What keeps it from that is noted: the result of the run stands.
-    fn control(&mut self, mut kind: ControlKind, file: &mut ResultFile) -> Result<Option<ControlRecord>, String> {
+    /// Measures some of the placements again. What keeps it from that is noted, and its exit code given: the result of the
+    /// run stands.
+    fn control(
+        &mut self,
+        mut kind: ControlKind,
+        file: &mut ResultFile,
+    ) -> Result<Result<Option<ControlRecord>, u8>, String> {
         let shape = |to: Shaping| self.lab.lock().unwrap_or_else(PoisonError::into_inner).set_shaping(to);
         let mut note = |text: String| {
             self.request.say(&text);
@@ -127,25 +143,41 @@ impl LabBench<'_> {
         match self.once(Some(kind))? {
             Ran::Result(again, phases) => {
                 file.interrupted |= again.interrupted;
-                Ok(ControlRecord::of(kind, &file.runs, again.runs, phases))
+                Ok(Ok(ControlRecord::of(kind, &file.runs, again.runs, phases)))
             }
             Ran::Code(code) => {
                 note(format!("the control ended with exit code {code}: what the impact comes from is not known"));
-                Ok(None)
+                Ok(Err(code))
             }
         }
     }
 
-    /// What ranks are told beyond the user's own words in a control. Fewer placements and shorter blocks tell where the
-    /// time goes: without queues little varies.
-    fn control_words(&self, kind: ControlKind) -> Vec<OsString> {
+    /// The plan of a control. Fewer placements and shorter blocks tell where the time goes: without queues little varies.
+    fn control_plan(&self) -> Plan {
         let plan = &self.plan;
         let placements = plan.placements.min(CONTROL_PLACEMENTS);
         // A schedule has so many iterations in a block and no more.
         let share = if plan.pace_s.is_some() { 1.0 } else { CONTROL_SHARE };
         let budget_s = plan.budget_s * f64::from(placements) / f64::from(plan.placements) * share;
+        Plan { placements, budget_s: budget_s.max(LEAST_BUDGET_S), ..plan.clone() }
+    }
+
+    /// What a dry run says of it.
+    fn expected_control(&self, kind: ControlKind) -> String {
+        let more_s = dry_run::seconds(self.request.command, &self.control_plan(), 0.0);
+        let how = match kind {
+            ControlKind::Express => "canaries that pass the queues",
+            ControlKind::Unshaped => "unshaped links",
+        };
+        format!("Then a control with {how}: at most {more_s:.0} s more (--no-control leaves it out)\n")
+    }
+
+    /// What ranks are told beyond the user's own words in a control.
+    fn control_words(&self, kind: ControlKind) -> Vec<OsString> {
+        let plan = &self.plan;
+        let Plan { placements, budget_s, .. } = self.control_plan();
         let mut words = vec!["--placements".into(), placements.to_string().into()];
-        words.extend(["--budget".into(), format!("{}ms", 1e3 * budget_s.max(LEAST_BUDGET_S)).into()]);
+        words.extend(["--budget".into(), format!("{}ms", 1e3 * budget_s).into()]);
         if let Some(precision) = plan.precision {
             // As precise as it is, it is no more.
             words.extend(["--precision".into(), precision.to_string().into(), "--longest".into(), "1ms".into()]);
@@ -176,11 +208,16 @@ impl LabBench<'_> {
         drop(lab);
 
         let code = exit_code(launch::run(&options))?;
-        let file = match result::read(&result) {
+        let mut file = match result::read(&result) {
             Ok(file) if code == 0 || file.interrupted => file,
             _ => return Ok(Ran::Code(code)),
         };
-        Ok(Ran::Result(Box::new(file), record.finish(&self.lab)?))
+        // A lab that was lost has no counters any more; what was measured before stands.
+        let phases = record.finish(&self.lab).unwrap_or_else(|problem| {
+            file.notes.push(format!("the counters of the lab's ports could not be read: {problem}"));
+            Vec::new()
+        });
+        Ok(Ran::Result(Box::new(file), phases))
     }
 
     /// Shows phases and reads the lab's counters between them.

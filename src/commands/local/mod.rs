@@ -4,6 +4,7 @@
 //! are not allowed they are plain local ranks. A simulated machine needs no process but this one. The process that starts them hears of their phases, reads the lab's
 //! counters in between, and shows the results that rank 0 hands over.
 
+mod fit;
 mod here;
 mod in_lab;
 mod place;

@@ -44,6 +44,8 @@ pub(super) fn on_hosts<'l>(
     .map(|(name, value)| (name.into(), value))
     .into();
     options.setup = Box::new(move |rank| setups[rank.index()].clone());
+    let ground = lab.ground();
+    options.ground = Box::new(move || ground.check());
     options
 }
 

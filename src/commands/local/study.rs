@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tailback_tcp::launch::{self, LaunchOptions};
+use tailback_tcp::launch::{self, LaunchOptions, heed_signals};
 
 use super::place::outside_lab;
 use super::ranks::{exit_code, on_hosts, this_command};
@@ -39,6 +39,7 @@ pub(in crate::commands) fn run_study(request: &StudyRequest) -> Result<u8, Strin
 
 /// Ranks on virtual nodes.
 fn plain(request: &StudyRequest, ranks: usize, per_node: usize, why: &str) -> Result<u8, String> {
+    heed_signals();
     let mut command = this_command()?;
     if request.ranks_per_node.is_none() {
         command.extend(["--ranks-per-node".into(), per_node.to_string().into()]);
@@ -84,10 +85,18 @@ fn measure(request: &StudyRequest, lab: &Lab, ranks: usize, per_node: usize) -> 
         // The ranks have said why there is none.
         _ => return Ok(code.max(2)),
     };
-    let after = lab.counters().map_err(|error| error.to_string())?;
-    let ports = after.iter().zip(&before).map(|(after, before)| after.since(before)).collect();
     file.notes.extend(lab.notes().iter().cloned());
-    let phases = vec![PhaseCounters { phase: file.command.word().to_owned(), ports }];
+    // A lab that was lost has no counters any more; what was measured before stands.
+    let phases = match lab.counters() {
+        Ok(after) => {
+            let ports = after.iter().zip(&before).map(|(after, before)| after.since(before)).collect();
+            vec![PhaseCounters { phase: file.command.word().to_owned(), ports }]
+        }
+        Err(problem) => {
+            file.notes.push(format!("the counters of the lab's ports could not be read: {problem}"));
+            Vec::new()
+        }
+    };
     file.lab = Some(LabRecord::of(lab, phases));
     Ok(request.show(&file))
 }

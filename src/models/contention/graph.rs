@@ -7,6 +7,9 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use super::GraphError;
 
+/// A prediction has a step for every arrival, with a penalty for every message that is left.
+pub const MOST_EDGES: usize = 4096;
+
 /// A message: from a node to another, by their positions among the graph's nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
@@ -25,6 +28,9 @@ pub struct Graph {
 impl Graph {
     /// The graph of these messages; nodes in the order in which they are first named.
     pub fn new<S: AsRef<str>>(pairs: &[(S, S)]) -> Result<Self, GraphError> {
+        if pairs.len() > MOST_EDGES {
+            return Err(GraphError::TooManyEdges(pairs.len()));
+        }
         let mut index: HashMap<&str, usize> = HashMap::new();
         let mut nodes = Vec::new();
         let mut edges = Vec::with_capacity(pairs.len());
@@ -117,6 +123,12 @@ mod tests {
         assert_eq!(Graph::new(&[("a", "b"), ("c", "c")]), Err(GraphError::SelfLoop("c".into())));
         assert_eq!(Graph::new::<&str>(&[]), Err(GraphError::Empty));
         assert_eq!(Graph::random(3, 1, 0), Err(GraphError::TooFewNodes { edges: 3, nodes: 1 }));
+    }
+
+    #[test]
+    fn more_edges_than_can_be_followed_are_refused_with_the_limit() {
+        let said = Graph::random(100_000, 1000, 1).unwrap_err().to_string();
+        assert!(said.starts_with("the graph has 100000 edges: the model takes up to 4096"), "{said}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod shapes;
 mod solve;
 
 pub use draw::{dot, svg};
-pub use graph::{Edge, Graph};
+pub use graph::{Edge, Graph, MOST_EDGES};
 pub use measure::{Bench, ranks_needed};
 pub use penalty::{Model, penalties, port_shares};
 pub use predict::{Prediction, Step, predict};
@@ -44,6 +44,10 @@ pub enum GraphError {
     SelfLoop(String),
     #[error("the graph has no edge")]
     Empty,
+    #[error(
+        "the graph has {0} edges: the model takes up to {MOST_EDGES}, for every message that arrives changes all others"
+    )]
+    TooManyEdges(usize),
     #[error("{edges} edges need at least 2 nodes; there are {nodes}")]
     TooFewNodes { edges: usize, nodes: usize },
 }

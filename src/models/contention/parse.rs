@@ -32,11 +32,18 @@ fn edge_list(text: &str) -> Result<Graph, GraphError> {
         let words: Vec<&str> = content.split_whitespace().collect();
         match words[..] {
             [] => {}
-            [source, destination] => pairs.push((source, destination)),
+            [source, destination] if [source, destination].iter().all(|name| is_plain(name)) => {
+                pairs.push((source, destination));
+            }
             _ => return Err(GraphError::Line { line: at + 1, text: line.trim().to_owned() }),
         }
     }
     Graph::new(&pairs)
+}
+
+/// Whether a word is a node's name, and not a piece of another format.
+fn is_plain(name: &str) -> bool {
+    !name.contains(['{', '}', '[', ']', '(', ')', '"', ',', ';', '=', '<', '>'])
 }
 
 fn dot(text: &str) -> Result<Graph, GraphError> {

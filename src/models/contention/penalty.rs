@@ -11,7 +11,9 @@
 //! The paper does not follow (b) everywhere; [`Model`] makes the choice explicit. Two lone sources into one node are
 //! each other's rivals: the fixed point of (b), 2, is taken.
 
-use super::Graph;
+use std::collections::HashMap;
+
+use super::{Edge, Graph};
 
 /// Which reading of the penalty rules.
 #[derive(
@@ -49,36 +51,74 @@ impl Model {
 /// The penalty of every edge while all of them are under way.
 pub fn penalties(graph: &Graph, model: Model) -> Vec<f64> {
     let (out, into) = graph.degrees();
-    let rivals = |edge: &super::Edge| {
-        let (source, destination) = (edge.source, edge.destination);
-        graph.edges().iter().filter(move |other| other.destination == destination && other.source != source)
-    };
+    let ports = Ports::of(graph, &out);
     let mut sums = vec![0.0; out.len()];
     let mut held_back = vec![false; out.len()];
     for edge in graph.edges() {
         let own = out[edge.source];
-        let paced = into[edge.destination] <= own && rivals(edge).all(|rival| out[rival.source] == own);
+        let paced = into[edge.destination] <= own && ports.senders_alike[edge.destination];
         held_back[edge.source] |= !paced;
         if !(paced && model == Model::PacedApart) {
-            sums[edge.source] += rivals(edge).map(|rival| 1.0 / out[rival.source] as f64).sum::<f64>();
+            sums[edge.source] += ports.rivals_share(edge, own);
         }
     }
     let total: Vec<f64> =
         (0..out.len()).map(|node| out[node] as f64 + if held_back[node] { sums[node] } else { 0.0 }).collect();
-    let by_rule_b = |edge: &super::Edge| {
-        let mut all = rivals(edge);
-        match (out[edge.source], all.next(), all.next()) {
-            // A rival that is a lone source too shares evenly with this one: rule (c) gives both 2 as well.
-            (1, Some(rival), None) if out[rival.source] > 1 => Some(1.0 + 1.0 / (total[rival.source] - 1.0)),
-            _ => None,
+    let by_rule_b = |edge: &Edge| {
+        // A lone message beside one other at its destination.
+        if (out[edge.source], into[edge.destination]) != (1, 2) {
+            return None;
         }
+        let rival = ports.sources[edge.destination] - edge.source;
+        // A rival that is a lone source too shares evenly with this one: rule (c) gives both 2 as well.
+        (out[rival] > 1).then(|| 1.0 + 1.0 / (total[rival] - 1.0))
     };
-    let penalty = |edge: &super::Edge| match model {
+    let penalty = |edge: &Edge| match model {
         Model::Figure3 => total[edge.source],
         Model::Text | Model::PortLimited | Model::PacedApart => by_rule_b(edge).unwrap_or(total[edge.source]),
     };
     let penalties: Vec<f64> = graph.edges().iter().map(penalty).collect();
     if model == Model::PortLimited { limited(graph, penalties) } else { penalties }
+}
+
+/// What is known of each destination's port, gathered once for all edges: looking at every pair of edges would take the
+/// square of their number.
+struct Ports {
+    /// The sum over its edges of 1 / messages of their source.
+    shares: Vec<f64>,
+    /// The sum of the sources of its edges; of two, it gives the other.
+    sources: Vec<usize>,
+    /// Whether all its sources send equally many messages.
+    senders_alike: Vec<bool>,
+    /// How many edges there are between two nodes.
+    parallel: HashMap<(usize, usize), usize>,
+}
+
+impl Ports {
+    fn of(graph: &Graph, out: &[usize]) -> Self {
+        let count = out.len();
+        let mut ports = Ports {
+            shares: vec![0.0; count],
+            sources: vec![0; count],
+            senders_alike: vec![true; count],
+            parallel: HashMap::new(),
+        };
+        let mut first: Vec<Option<usize>> = vec![None; count];
+        for &Edge { source, destination } in graph.edges() {
+            ports.shares[destination] += 1.0 / out[source] as f64;
+            ports.sources[destination] += source;
+            ports.senders_alike[destination] &= *first[destination].get_or_insert(out[source]) == out[source];
+            *ports.parallel.entry((source, destination)).or_default() += 1;
+        }
+        ports
+    }
+
+    /// The sum over messages of other sources to the same destination, of 1 / messages of their source. `own` is how many
+    /// this one's has.
+    fn rivals_share(&self, edge: &Edge, own: usize) -> f64 {
+        let parallel = self.parallel[&(edge.source, edge.destination)];
+        self.shares[edge.destination] - parallel as f64 / own as f64
+    }
 }
 
 /// The part of its port's rate that every node sends, and that every node receives, under these penalties.

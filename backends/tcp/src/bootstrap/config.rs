@@ -11,6 +11,13 @@ use super::interrupt::Interrupt;
 use super::lifeline::Lifeline;
 use crate::secret::Secret;
 
+/// Long enough for a busy machine, whose watchers only want to run for a moment each second, and short enough that
+/// nobody wonders what the job is doing.
+const SILENCE_LIMIT: Duration = Duration::from_secs(8);
+
+/// More than any machine has cores; what rank 0 knows of each fits its memory.
+const MOST_RANKS: usize = 1 << 22;
+
 /// Everything a rank has to know to join a job. All ranks agree on `size`, `secret` and `fan_out`.
 #[derive(Clone, Debug)]
 pub struct JoinConfig {
@@ -29,7 +36,10 @@ pub struct JoinConfig {
     pub secret: Secret,
     /// How long ranks wait for each other to appear.
     pub join_timeout: Duration,
-    /// How long a rank may make no progress before the job ends; `None` waits for ever.
+    /// How long a rank may give no sign of life (its process is stopped, its network is gone) before the job ends; `None`
+    /// waits for ever. A rank's watcher gives one each second, whatever the rank itself does.
+    pub silence_limit: Option<Duration>,
+    /// How long a rank that lives may make no progress before the job ends; `None` waits for ever.
     pub stall_limit: Option<Duration>,
     /// Ranks with equal hosts share a node.
     pub host: String,
@@ -46,7 +56,7 @@ pub struct JoinConfig {
 }
 
 impl JoinConfig {
-    /// A configuration with the defaults: 60 s to join, 60 s without progress, fan-out 32, the system's host name.
+    /// A configuration with the defaults: 60 s to join, 8 s without a sign of life, 60 s without progress, fan-out 32, the system's host name.
     #[must_use]
     pub fn new(rank: Rank, size: usize, root: SocketAddr, secret: Secret) -> Self {
         JoinConfig {
@@ -57,6 +67,7 @@ impl JoinConfig {
             root_reserved: false,
             secret,
             join_timeout: Duration::from_secs(60),
+            silence_limit: Some(SILENCE_LIMIT),
             stall_limit: Some(Duration::from_secs(60)),
             host: hostname(),
             launcher: "environment".to_owned(),
@@ -77,8 +88,9 @@ impl JoinConfig {
     }
 
     pub(super) fn check(&self) -> Result<()> {
-        if self.size == 0 || u32::try_from(self.size).is_err() {
-            return Err(Error::Setup(format!("a job of {} ranks is not possible", self.size)));
+        if !(1..=MOST_RANKS).contains(&self.size) {
+            let size = self.size;
+            return Err(Error::Setup(format!("a job of {size} ranks is not possible: it has 1 to {MOST_RANKS}")));
         }
         if self.rank.index() >= self.size {
             let last = self.size - 1;

@@ -83,12 +83,15 @@ impl Judge {
         }
     }
 
-    /// The message to end the job with if ranks were silent or made no progress for `limit`.
-    pub(super) fn stalled(&self, limit: Duration, now: Instant) -> Option<String> {
-        self.silent(limit, now).or_else(|| self.stuck(limit, now))
+    /// Forgets for how long ranks were silent: whoever could not listen cannot tell.
+    pub(super) fn forgive(&mut self, now: Instant) {
+        for seat in &mut self.seats {
+            (seat.heard, seat.moved) = (now, now);
+        }
     }
 
-    fn silent(&self, limit: Duration, now: Instant) -> Option<String> {
+    /// The message to end the job with if ranks gave no sign of life for `limit`.
+    pub(super) fn silent(&self, limit: Duration, now: Instant) -> Option<String> {
         let age = |seat: &Seat| now.saturating_duration_since(seat.heard);
         // Signs of life come in batches, level by level: what fell silent together may be seen a moment apart.
         let is_silent = |seat: &Seat| seat.state != State::Done && age(seat) > limit * 3 / 4;
@@ -105,7 +108,8 @@ impl Judge {
         Some(format!("{}{also}", lost_message(blamed[0], &seat.host, &seat.phase, &detail)))
     }
 
-    fn stuck(&self, limit: Duration, now: Instant) -> Option<String> {
+    /// The message to end the job with if ranks live and made no progress for `limit`.
+    pub(super) fn stuck(&self, limit: Duration, now: Instant) -> Option<String> {
         // A rank that has fallen silent too explains why others wait: its own limit is about to pass.
         let quiet = |seat: &Seat| now.saturating_duration_since(seat.heard) > limit / 2;
         if self.seats.iter().any(|s| s.state != State::Done && quiet(s)) {
@@ -189,7 +193,7 @@ mod tests {
             .map(|second| {
                 let now = start + Duration::from_secs(second);
                 (0..size).filter_map(|rank| at(rank, second)).for_each(|b| judge.note(&b, now));
-                judge.stalled(LIMIT, now)
+                judge.silent(LIMIT, now).or_else(|| judge.stuck(LIMIT, now))
             })
             .collect()
     }

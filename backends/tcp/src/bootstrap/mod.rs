@@ -41,6 +41,8 @@ pub use self::interrupt::Interrupt;
 use self::join::{Neighbour, Place};
 use self::judge::Judge;
 pub use self::lifeline::Lifeline;
+#[cfg(fuzzing)]
+pub use self::message::decode_any;
 use self::peer::Peer;
 use self::setback::Setback;
 use self::shared::{Command, Shared};
@@ -180,6 +182,7 @@ fn start_watcher(
     let (wake, waker) = UnixStream::pair()?;
     wake.set_nonblocking(true)?;
     waker.set_nonblocking(true)?;
+    monitor.wake_on_enter(waker.try_clone()?);
     let shared = Arc::new(Shared::new(monitor, waker));
     let data = tree.parent.iter().chain(&tree.children).map(|e| e.stream.try_clone()).collect::<io::Result<_>>()?;
     let parent = neighbours.0.map(Peer::new).transpose()?;

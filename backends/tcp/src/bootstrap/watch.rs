@@ -94,8 +94,12 @@ impl Watcher {
             }
             self.read_children();
             let now = Instant::now();
-            if now >= self.state.next_beat && self.beat(now) == Flow::Stop {
-                return;
+            if now >= self.state.next_beat {
+                if self.beat(now) == Flow::Stop {
+                    return;
+                }
+            } else if self.state.told_phase.as_deref() != Some(&*self.shared.monitor.phase()) {
+                self.announce();
             }
             if let Some(ending) = self.state.ending.take_if(|e| now >= e.at) {
                 let verdict = self.judge.as_ref().map(Judge::verdict);
@@ -235,8 +239,32 @@ impl Watcher {
 
     /// Sends signs of life and looks for their absence.
     fn beat(&mut self, now: Instant) -> Flow {
-        let limit = self.config.stall_limit;
-        self.state.next_beat = now + limit.map_or(INTERVAL, |l| (l / 4).min(INTERVAL));
+        // Whoever was stopped, or had no processor, has heard nothing meanwhile; that is not the others' silence.
+        if now.saturating_duration_since(self.state.next_beat) > 2 * INTERVAL {
+            self.judge.iter_mut().for_each(|judge| judge.forgive(now));
+            self.parent.iter_mut().chain(&mut self.children).for_each(|peer| peer.heard = now);
+        }
+        let shortest = [self.config.silence_limit, self.config.stall_limit].into_iter().flatten().min();
+        self.state.next_beat = now + shortest.map_or(INTERVAL, |l| (l / 4).min(INTERVAL));
+        let phase = self.note_own_beat();
+        for child in self.children.iter_mut().filter(|c| !c.closed) {
+            child.link.send(&Watch::Pulse(phase.clone()));
+        }
+        self.send_beats();
+        if self.state.ending.is_some() { Flow::Continue } else { self.look_for_stalls(now) }
+    }
+
+    /// Tells at once of a phase that was entered, those who would have to say in which phase this rank was lost.
+    fn announce(&mut self) {
+        let phase = self.note_own_beat();
+        self.send_beats();
+        if let (Some(_), Some(child)) = (&self.judge, self.children.first_mut().filter(|c| !c.closed)) {
+            child.link.send(&Watch::Pulse(phase));
+        }
+    }
+
+    /// Adds this rank's own sign of life to those that are to be passed on, and gives its phase.
+    fn note_own_beat(&mut self) -> String {
         let phase = self.shared.monitor.phase();
         let mut mine = self.shared.beat(self.config.rank);
         if self.state.told_phase.as_ref() != Some(&phase) {
@@ -244,25 +272,29 @@ impl Watcher {
             self.state.told_phase = Some(phase.clone());
         }
         self.pass_on(vec![mine]);
-        for child in self.children.iter_mut().filter(|c| !c.closed) {
-            child.link.send(&Watch::Pulse(phase.clone()));
-        }
+        phase
+    }
+
+    fn send_beats(&mut self) {
         if let Some(parent) = self.parent.as_mut().filter(|p| !p.closed) {
             parent.link.send(&Watch::Beats(std::mem::take(&mut self.state.outbox)));
         }
-        match limit {
-            Some(limit) if self.state.ending.is_none() => self.look_for_stalls(limit, now),
-            _ => Flow::Continue,
-        }
     }
 
-    fn look_for_stalls(&mut self, limit: Duration, now: Instant) -> Flow {
-        if let Some(message) = self.judge.as_ref().and_then(|j| j.stalled(limit, now)) {
-            self.end(Some(message));
-            return Flow::Stop;
+    fn look_for_stalls(&mut self, now: Instant) -> Flow {
+        // A rank that makes no progress is not waited for longer because it is silent as well.
+        let (silence, stall) = (self.config.silence_limit, self.config.stall_limit);
+        let silence = silence.into_iter().chain(stall).min();
+        if let Some(judge) = &self.judge {
+            let silent = silence.and_then(|limit| judge.silent(limit, now));
+            let message = silent.or_else(|| stall.and_then(|limit| judge.stuck(limit, now)));
+            if message.is_some() {
+                self.end(message);
+                return Flow::Stop;
+            }
         }
-        // Rank 0 names a stalled rank first; this is for those it cannot reach.
-        let limit = limit + INTERVAL;
+        // Rank 0 names a silent rank first; this is for those it cannot reach.
+        let Some(limit) = silence.map(|limit| limit + INTERVAL) else { return Flow::Continue };
         let silent = |p: &Peer| !p.closed && now.saturating_duration_since(p.heard) > limit;
         if self.parent.as_ref().is_some_and(silent) {
             self.parent_lost(&format!("no sign of life for {} s", limit.as_secs_f64()));

@@ -26,7 +26,10 @@ use crate::secret::Secret;
 const NOTICE: Duration = Duration::from_millis(1500);
 /// How long output is waited for after the last rank ended: a grandchild may hold the pipe open.
 const DRAIN: Duration = Duration::from_secs(1);
-const IDLE: Duration = Duration::from_secs(3600);
+/// How long they then have to end when they are told to: the job has failed, and there is nothing left to bring home.
+const FAILED_GRACE: Duration = Duration::from_secs(2);
+/// How often the ground under the ranks is looked at.
+const LOOK: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 struct Member {
@@ -55,6 +58,8 @@ pub(super) struct Crew {
     /// Whether ranks had to be told to end.
     pushed: bool,
     reported: bool,
+    /// Whether the ground under the ranks was lost, which has been said.
+    fell: bool,
     /// Why results did not reach the user. No reason to end the job: its result file may be what counts.
     lost: Option<io::Error>,
     /// Breaks when the launcher is gone.
@@ -69,6 +74,7 @@ impl Crew {
             return Err(Error::Setup("a launch needs at least one rank and a command".into()));
         }
         // Each rank's output comes through two pipes.
+        files::check_tasks(options.size)?;
         files::make_room(&format!("the launcher of {} ranks", options.size), options.size.saturating_mul(2))?;
         let failed = |what: &'static str| move |e: io::Error| Error::Setup(format!("the launcher's {what}: {e}"));
         let (root, reservation) = root_address(options).map_err(failed("port for rank 0"))?;
@@ -92,6 +98,7 @@ impl Crew {
             interrupted: None,
             pushed: false,
             reported: false,
+            fell: false,
             lost: None,
             _lifeline: lifeline,
             _reservation: reservation,
@@ -137,17 +144,24 @@ impl Crew {
         Ok(())
     }
 
-    /// Waits for the end of all ranks and gives the job's exit code.
-    pub(super) fn supervise(&mut self, signals: &Signals) -> Result<i32> {
+    /// Waits for the end of all ranks and gives the job's exit code. An error of `ground` ends them.
+    pub(super) fn supervise(
+        &mut self,
+        signals: &Signals,
+        ground: &dyn Fn() -> std::result::Result<(), String>,
+    ) -> Result<i32> {
         let mut drained = None;
         loop {
             let next = match self.pressure {
                 Pressure::Terminate(at) | Pressure::Kill(at) => at,
-                Pressure::None | Pressure::Killed => Instant::now() + IDLE,
+                Pressure::None | Pressure::Killed => Instant::now() + LOOK,
             };
             self.wait(signals, drained.unwrap_or(next))?;
             for signal in signals.arrived() {
                 self.pass_on(signal);
+            }
+            if let (Pressure::None, Err(reason)) = (self.pressure, ground()) {
+                self.give_up(&reason);
             }
             self.reap();
             self.press();
@@ -193,6 +207,15 @@ impl Crew {
         }
     }
 
+    /// Ends the job for a reason that no rank knows. What ranks still say would only be its consequences.
+    fn give_up(&mut self, reason: &str) {
+        say("error", reason);
+        self.fell = true;
+        self.streams.iter_mut().for_each(Stream::silence);
+        self.signal_all(Signal::KILL);
+        self.pressure = Pressure::Killed;
+    }
+
     fn reap(&mut self) {
         let mut failures = Vec::new();
         for member in self.members.iter_mut().filter(|m| m.status.is_none()) {
@@ -217,7 +240,7 @@ impl Crew {
         match self.pressure {
             Pressure::Terminate(at) if now >= at => {
                 self.pushed |= self.signal_all(Signal::TERM);
-                self.pressure = Pressure::Kill(now + self.grace);
+                self.pressure = Pressure::Kill(now + self.grace.min(FAILED_GRACE));
             }
             Pressure::Kill(at) if now >= at => {
                 self.signal_all(Signal::KILL);
@@ -246,6 +269,9 @@ impl Crew {
     }
 
     fn conclude(&self) -> i32 {
+        if self.fell {
+            return EXIT_CODE;
+        }
         if let Some(signal) = self.interrupted {
             return self.interrupted_code(signal);
         }

@@ -9,19 +9,23 @@ mod options;
 mod output;
 mod signals;
 
-use tailback_transport::Result;
+use tailback_transport::{Error, Result};
 
 use self::crew::Crew;
 use self::signals::Signals;
 
 pub use self::options::{LaunchOptions, Output, RankSetup};
+pub use self::signals::{heed_signals, is_ignored, is_interrupted};
 
 /// Runs the job and gives its exit code: 0, the first failing rank's own, or 2 when a rank was killed. When the launcher
 /// was told to end: the ranks' own code if they all ended in order, else 128 + signal.
 pub fn run(options: &LaunchOptions) -> Result<i32> {
     let signals = Signals::install()?;
+    if is_interrupted() {
+        return Err(Error::Setup("interrupted before the ranks were started".into()));
+    }
     let mut crew = Crew::start(options)?;
-    let code = crew.supervise(&signals);
+    let code = crew.supervise(&signals, &options.ground);
     signals.uninstall();
     code
 }

@@ -48,6 +48,8 @@ pub struct LaunchOptions {
     pub setup: Box<dyn Fn(Rank) -> RankSetup>,
     /// How long ranks have to end after a signal before they are killed.
     pub grace: Duration,
+    /// Asked twice a second: a reason for which the job cannot go on, which the ranks may be slow to notice or to name.
+    pub ground: Box<dyn Fn() -> Result<(), String>>,
 }
 
 impl LaunchOptions {
@@ -64,6 +66,7 @@ impl LaunchOptions {
             env: Vec::new(),
             setup: Box::new(|_| RankSetup::default()),
             grace: Duration::from_secs(3),
+            ground: Box::new(|| Ok(())),
         }
     }
 }

@@ -17,6 +17,7 @@ pub(super) struct Stream {
     source: File,
     prefix: Option<Vec<u8>>,
     is_stderr: bool,
+    silenced: bool,
     buffer: Vec<u8>,
     /// Whether a line said why the job ends.
     pub(super) reported: bool,
@@ -27,7 +28,20 @@ pub(super) struct Stream {
 impl Stream {
     pub(super) fn new(source: OwnedFd, rank: Rank, prefixed: bool, is_stderr: bool) -> Self {
         let prefix = prefixed.then(|| format!("[{rank}] ").into_bytes());
-        Stream { source: source.into(), prefix, is_stderr, buffer: Vec::new(), reported: false, lost: None }
+        Stream {
+            source: source.into(),
+            prefix,
+            is_stderr,
+            silenced: false,
+            buffer: Vec::new(),
+            reported: false,
+            lost: None,
+        }
+    }
+
+    /// From now on nothing of it is shown.
+    pub(super) fn silence(&mut self) {
+        self.silenced = true;
     }
 
     /// Reads once, when poll said that this does not wait, and passes whole lines on. `false` at the end.
@@ -54,6 +68,9 @@ impl Stream {
     }
 
     fn pass_on(&mut self, lines: &[u8]) {
+        if self.silenced {
+            return;
+        }
         let mut shown = Vec::with_capacity(lines.len());
         for line in lines.split_inclusive(|b| *b == b'\n') {
             self.reported |= self.is_stderr && line.starts_with(ERROR_MARK);

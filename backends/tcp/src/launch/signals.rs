@@ -2,6 +2,8 @@
 
 use std::io::Read;
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use rustix::process::Signal;
 use signal_hook::SigId;
@@ -15,6 +17,30 @@ struct Source {
     arrivals: UnixStream,
 }
 
+/// Signals that ask a process to end.
+const ENDING: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+
+static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// From here on a signal does not end this process but is remembered, so that what it prepares before [`super::run`] can
+/// be undone in order. A hang-up that it was started to ignore stays ignored.
+pub fn heed_signals() {
+    INTERRUPTED.get_or_init(|| {
+        let flag = Arc::new(AtomicBool::new(false));
+        for number in ENDING.into_iter().filter(|number| *number != SIGHUP || !is_ignored(SIGHUP)) {
+            // Without a handler the signal ends the process, as it would have without this call.
+            let _ = signal_hook::flag::register(number, Arc::clone(&flag));
+        }
+        flag
+    });
+}
+
+/// Whether a signal came since [`heed_signals`].
+#[must_use]
+pub fn is_interrupted() -> bool {
+    INTERRUPTED.get().is_some_and(|flag| flag.load(Ordering::Relaxed))
+}
+
 /// The signals that the launcher passes on, and the end of children.
 #[derive(Debug)]
 pub(super) struct Signals {
@@ -26,7 +52,7 @@ impl Signals {
     /// started to ignore (nohup) stays ignored.
     pub(super) fn install() -> Result<Self> {
         let mut sources = Vec::new();
-        for number in [SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
+        for number in [SIGCHLD].into_iter().chain(ENDING) {
             if number == SIGHUP && is_ignored(number) {
                 continue;
             }
@@ -64,7 +90,8 @@ impl Signals {
 }
 
 /// Whether this process was started to ignore a signal.
-fn is_ignored(number: i32) -> bool {
+#[must_use]
+pub fn is_ignored(number: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0);
