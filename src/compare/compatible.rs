@@ -120,6 +120,14 @@ fn study(first: &Side<'_>, other: &Side<'_>, tell: &mut impl FnMut(bool, String)
         };
         unlike(false, "counts", counts(a), counts(b));
     }
+    if let (Some(a), Some(b)) = (&a.hpcc, &b.hpcc) {
+        // Figures of other sizes are other figures: STREAM within a cache, HPL with more of its time in messages.
+        for size in ["HPL_N", "PTRANS_n", "DGEMM_N", "STREAM_VectorSize", "MPIRandomAccess_N", "MPIFFT_N"] {
+            if let Some((a, b)) = a.figure(size).zip(b.figure(size)) {
+                unlike(false, size, a.to_string(), b.to_string());
+            }
+        }
+    }
 }
 
 /// An emulated cluster in a line.

@@ -51,7 +51,8 @@ pub struct ResultFile {
     pub schema_version: u32,
     /// The program that wrote it.
     pub build: Build,
-    /// What was asked for: `run`, `network`, `congest`, or a study: `maxrate`, `contention`, `beff`.
+    /// What was asked for: `run`, `network`, `congest`, or a study: `maxrate`, `contention`, `beff`,
+    /// `hpcc`.
     pub command: Command,
     /// When the run started, UTC, RFC 3339.
     pub started: String,
@@ -93,6 +94,7 @@ pub enum Command {
     Maxrate,
     Contention,
     Beff,
+    Hpcc,
 }
 
 impl Command {
@@ -105,6 +107,7 @@ impl Command {
             Command::Maxrate => "maxrate",
             Command::Contention => "contention",
             Command::Beff => "beff",
+            Command::Hpcc => "hpcc",
         }
     }
 }

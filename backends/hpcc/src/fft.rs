@@ -53,6 +53,11 @@ impl Fft {
         operations(self.data.len()) / begin.elapsed().as_secs_f64() * 1e-9
     }
 
+    /// Makes the numbers anew that were transformed.
+    pub fn reset(&mut self) {
+        self.data.iter_mut().enumerate().for_each(|(at, point)| *point = number(at));
+    }
+
     /// Transforms back, and gives the largest scaled difference from what there was.
     pub fn residual(&mut self) -> f64 {
         self.inverse.process_with_scratch(&mut self.data, &mut self.scratch);
