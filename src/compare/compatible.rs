@@ -49,7 +49,10 @@ pub fn differences(first: &Side<'_>, other: &Side<'_>) -> Vec<Difference> {
     let network = |file: &ResultFile| file.machine.as_ref().map_or_else(|| "measured".into(), MachineRecord::title);
     unlike(false, "network", network(a), network(b));
     unlike(true, "ranks", a.system.ranks.to_string(), b.system.ranks.to_string());
-    unlike(true, "nodes", a.system.nodes.len().to_string(), b.system.nodes.len().to_string());
+    // Results of programs that do not name their nodes have none.
+    if !a.system.nodes.is_empty() && !b.system.nodes.is_empty() {
+        unlike(true, "nodes", a.system.nodes.len().to_string(), b.system.nodes.len().to_string());
+    }
     unlike(true, "canary fraction", mine.canary_fraction.to_string(), theirs.canary_fraction.to_string());
     unlike(true, "split", format!("{:?}", mine.split), format!("{:?}", theirs.split));
     let mix = |plan: &crate::plan::Plan| {
