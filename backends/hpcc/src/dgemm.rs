@@ -7,7 +7,10 @@ use crate::ffi::{Shape, View, ViewMut, multiply};
 use crate::norm::greatest;
 use crate::random::element;
 
-const [SEED_A, SEED_B, SEED_C, SEED_X]: [u64; 4] = [1, 2, 3, 4];
+const SEED_A: u64 = 1;
+const SEED_B: u64 = 2;
+const SEED_C: u64 = 3;
+const SEED_X: u64 = 4;
 const ALPHA: f64 = 0.75;
 const BETA: f64 = -0.5;
 

@@ -5,13 +5,14 @@
 
 use tailback_transport::{Group, Monitor, Rank, Result, Span, Tag};
 
+use crate::EPSILON;
 use crate::blocks::{Cyclic, Grid};
 use crate::norm::greatest;
 use crate::random::element;
 use crate::share::{WORD, largest, others, receive, send};
-use crate::EPSILON;
 
-const [SEED_A, SEED_B]: [u64; 2] = [6, 7];
+const SEED_A: u64 = 6;
+const SEED_B: u64 = 7;
 const TAG: Tag = Tag(1);
 
 /// One rank's blocks.

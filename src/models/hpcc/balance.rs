@@ -22,12 +22,13 @@ pub struct Ratio {
     pub value: f64,
 }
 
-impl Balance {
-    pub(super) fn of(found: &Hpcc, ranks: usize) -> Option<Self> {
-        let hpl = found.hpl_gflops()? / ranks.max(1) as f64;
-        let ring = found.figure("RandomlyOrderedRingBandwidth_GBytes");
+impl Hpcc {
+    /// How communication and computing go together, for so many ranks; none without HPL's rate.
+    pub fn balance(&self, ranks: usize) -> Option<Balance> {
+        let hpl = self.hpl_gflops()? / ranks.max(1) as f64;
+        let ring = self.figure("RandomlyOrderedRingBandwidth_GBytes");
         let communication = ring.map(|ring| 1e3 * ring / hpl);
-        let between = communication.zip(found.links_on_node).map(|(all, inside)| all * (1.0 - inside));
+        let between = communication.zip(self.links_on_node).map(|(all, inside)| all * (1.0 - inside));
         Some(Balance {
             hpl_gflops_per_rank: hpl,
             communication_byte_per_kflop: communication,

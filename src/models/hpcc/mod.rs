@@ -111,11 +111,6 @@ impl Hpcc {
         let given = self.settings.as_ref().and_then(|settings| settings.hpl_gflops);
         given.or_else(|| self.figure("HPL_Tflops").map(|tera| 1e3 * tera))
     }
-
-    /// How communication, memory and computing go together, for so many ranks; none without HPL's rate.
-    pub fn balance(&self, ranks: usize) -> Option<Balance> {
-        Balance::of(self, ranks)
-    }
 }
 
 fn memory(text: &str) -> Result<f64, String> {

@@ -8,39 +8,21 @@
 mod check;
 mod panel;
 mod place;
+mod problem;
 mod solve;
 mod swap;
 
 use tailback_transport::{Group, Monitor, Rank, Result, Span, Tag};
 
-use crate::blocks::Grid;
 use crate::ffi::{Shape, View, ViewMut, multiply};
 use crate::random::element;
 use crate::share::{WORD, broadcast, largest};
 use panel::Panel;
 use place::Place;
 
+pub use problem::Problem;
+
 const PANEL: Tag = Tag(1);
-
-/// What is solved, and how it is dealt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct Problem {
-    pub order: usize,
-    /// Columns of a panel.
-    pub block: usize,
-    pub grid: Grid,
-    pub seed: u64,
-}
-
-impl Problem {
-    /// 10^9 operations a second, by HPL's count.
-    #[must_use]
-    pub fn gigaflops(&self, seconds: f64) -> f64 {
-        let order = self.order as f64;
-        (2.0 / 3.0 * order.powi(3) + 1.5 * order.powi(2)) / seconds * 1e-9
-    }
-}
 
 /// One rank's blocks.
 #[derive(Debug)]
@@ -158,6 +140,7 @@ mod tests {
 
     use super::*;
     use crate::RESIDUAL_LIMIT;
+    use crate::blocks::Grid;
 
     fn solved(job: Job, problem: Problem) -> Result<Vec<(Vec<f64>, f64, f64)>> {
         job.run(|_, raw| {
@@ -211,11 +194,5 @@ mod tests {
                 assert!(all.iter().all(|(_, residual, _)| !(*residual <= RESIDUAL_LIMIT)), "{grid}");
             }
         }
-    }
-
-    #[test]
-    fn operations_are_counted_as_hpl_does() {
-        let problem = Problem { order: 1000, block: 80, grid: Grid::of(1), seed: 1 };
-        assert!((problem.gigaflops(1.0) - 0.668_166_666_666_666_6).abs() < 1e-12);
     }
 }

@@ -2,7 +2,7 @@
 
 use tailback_transport::Rank;
 
-use super::Problem;
+use super::problem::Problem;
 use crate::blocks::{Cyclic, Grid};
 
 /// A rank's part of the matrix, of which the last column is the right-hand side.

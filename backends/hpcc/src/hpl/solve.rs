@@ -2,8 +2,8 @@
 
 use tailback_transport::{Group, Result, Span, Tag};
 
-use super::Problem;
 use super::place::Place;
+use super::problem::Problem;
 use crate::share::{WORD, sum};
 
 const SUMS: Tag = Tag(5);

@@ -90,7 +90,9 @@ impl<G: Group> Rows<'_, G> {
             let start = self.start(row);
             upper[at * self.width..][..self.width].copy_from_slice(&self.matrix[start..start + self.width]);
         }
-        for &(row, to) in moves.displaced.iter().filter(|(row, to)| self.owner(*row) == me && self.owner(*to) == me) {
+        let rows = self.place.rows;
+        let is_mine = |row: usize| rows.owner(row) == me;
+        for &(row, to) in moves.displaced.iter().filter(|(row, to)| is_mine(*row) && is_mine(*to)) {
             let (from, to) = (self.start(row), self.start(to));
             self.matrix.copy_within(from..from + self.width, to);
         }
