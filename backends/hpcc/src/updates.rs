@@ -141,24 +141,28 @@ impl Updates {
         }
     }
 
-    /// Takes numbers until as many are held as may be: applies its own, and keeps the others. How many it took.
+    /// Takes numbers until nearly as many are held as may be, and applies those of its own. How many it took.
+    ///
+    /// All go to buckets first, its own too: which rank a number belongs to is a coin toss that no processor foresees.
     fn collect(&mut self, number: &mut u64, left: u64) -> u64 {
+        const ENOUGH: usize = LOOK_AHEAD / 8 * 7;
+        let (mask, me) = (self.total - 1, self.me.index());
+        let first = self.owners.first(me);
         let mut held: usize = self.buckets.iter().map(Vec::len).sum();
-        let (mask, first) = (self.total - 1, self.owners.first(self.me.index()));
         let mut taken = 0;
         // A rank by itself holds nothing back: it looks up now and then.
         let most = left.min(64 * LOOK_AHEAD as u64);
-        while taken < most && held < LOOK_AHEAD {
-            *number = next(*number);
-            let index = *number as usize & mask;
-            let owner = self.owners.of(index);
-            if owner == self.me.index() {
-                self.words[index - first] ^= *number;
-            } else {
-                self.buckets[owner].push(*number);
-                held += 1;
+        while taken < most && held < ENOUGH {
+            let room = (most - taken).min((LOOK_AHEAD - held) as u64);
+            for _ in 0..room {
+                *number = next(*number);
+                self.buckets[self.owners.of(*number as usize & mask)].push(*number);
             }
-            taken += 1;
+            taken += room;
+            held += room as usize - self.buckets[me].len();
+            for update in self.buckets[me].drain(..) {
+                self.words[(update as usize & mask) - first] ^= update;
+            }
         }
         self.made += taken;
         taken
