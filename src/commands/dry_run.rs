@@ -117,6 +117,6 @@ fn measured(decision: &Decision, placement_s: f64) -> f64 {
         Command::Run => plan.budget_s * (2.0 * canaries) + f64::from(plan.placements) * alone * plan.block_s(),
         Command::Network => plan.budget_s * canaries,
         Command::Congest => decision.duration_s,
-        Command::Maxrate | Command::Contention | Command::Beff => 0.0,
+        Command::Maxrate | Command::Contention | Command::Beff | Command::Hpcc => 0.0,
     }
 }

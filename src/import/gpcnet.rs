@@ -9,9 +9,7 @@ use super::unknown::system;
 use crate::engine::Phase;
 use crate::kernel::Canary;
 use crate::plan::{CanaryTest, Counts, Plan, Preset};
-use crate::result::{
-    Build, Command, Printed, ResultFile, Run, SCHEMA_VERSION, Test, TransportFacts,
-};
+use crate::result::{Build, Command, Printed, ResultFile, Run, SCHEMA_VERSION, Test, TransportFacts};
 
 /// GPCNeT never prints more ranks or nodes than a machine has; a damaged number must not take the memory.
 const MOST_RANKS: usize = 100_000_000;

@@ -161,7 +161,10 @@ End of Summary section.
         assert_eq!(error(&TEXT.repeat(3)), HpccError::SeveralSummaries(3));
         assert_eq!(error(TEXT.split("End of").next().unwrap()), HpccError::Cut);
         assert_eq!(error(&TEXT.replace("CommWorldProcs=2", "")), HpccError::Missing("CommWorldProcs"));
-        assert_eq!(error(&TEXT.replace("CommWorldProcs=2", "CommWorldProcs=1e300")).to_string(), "the summary has no usable CommWorldProcs");
+        assert_eq!(
+            error(&TEXT.replace("CommWorldProcs=2", "CommWorldProcs=1e300")).to_string(),
+            "the summary has no usable CommWorldProcs"
+        );
         assert_eq!(error(&TEXT.replace("HPL_", "hpl_")), HpccError::NoFigures);
         assert_eq!(error(&TEXT.replace("LANG=C", "LANG C")).to_string(), "line 7: 'LANG C' is no figure");
         assert_eq!(error(&TEXT.replace("PTRANS_GBs=-1", "HPL_N=7")).to_string(), "line 12: HPL_N is there twice");

@@ -31,7 +31,8 @@ impl Pattern for Transposed {
         let (row, column) = (rank / columns, rank % columns);
         let common = (1..=rows).rev().find(|by| rows % by == 0 && columns % by == 0).unwrap_or(1);
         // Block (I, J) goes to who has (J, I): for some I and J of this rank, if the remainders agree.
-        let wants = |peer: &usize| (peer / columns) % common == column % common && (peer % columns) % common == row % common;
+        let wants =
+            |peer: &usize| (peer / columns) % common == column % common && (peer % columns) % common == row % common;
         (0..size).filter(|peer| *peer != rank && wants(peer)).map(Rank::from).collect()
     }
 }
@@ -96,9 +97,7 @@ impl<P: Pattern> Kernel for AtOnce<P> {
 
     fn check<G: Group>(&self, group: &mut G, _ring: Neighbours) -> Result<()> {
         let received = self.peers.iter().enumerate();
-        received.into_iter().try_for_each(|(at, peer)| {
-            check_pattern(group, *peer, self.bytes * (1 + at), self.bytes)
-        })
+        received.into_iter().try_for_each(|(at, peer)| check_pattern(group, *peer, self.bytes * (1 + at), self.bytes))
     }
 
     fn payload(&self) -> usize {

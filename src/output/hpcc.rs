@@ -39,13 +39,9 @@ pub(super) fn hpcc(found: &Hpcc, ranks: usize) -> String {
 fn checks(checks: &[Check]) -> String {
     let mut table = Table::new(["test", "what", "value", "limit", "result"]);
     for check in checks {
-        table.row([
-            &check.test,
-            &check.quantity,
-            &check.value.map_or_else(|| "not a number".into(), residual),
-            &residual(check.limit),
-            if check.passed() { "passed" } else { "FAILED" },
-        ]);
+        let value = check.value.map_or_else(|| "not a number".into(), residual);
+        let (test, quantity, limit) = (check.test.as_str(), check.quantity.as_str(), residual(check.limit));
+        table.row([test, quantity, &value, &limit, if check.passed() { "passed" } else { "FAILED" }]);
     }
     table.render()
 }

@@ -92,7 +92,7 @@ fn hpcc(name: &str, found: &Hpcc, ranks: usize) -> Vec<HtmlTable> {
     for check in &found.checks {
         let value = check.value.map_or_else(|| "not a number".into(), |value| format!("{value:.2e}"));
         let passed = if check.passed() { "passed" } else { "FAILED" };
-        checks.row([&check.test, &check.quantity, &value, &format!("{:.0e}", check.limit), passed]);
+        checks.row([check.test.as_str(), check.quantity.as_str(), &value, &format!("{:.0e}", check.limit), passed]);
     }
     let mut balance = HtmlTable::new(&format!("{name}: balance"), ["ratio", "value", "unit"]);
     for ratio in ratios(found, ranks) {

@@ -58,9 +58,8 @@ impl Dgemm {
         };
         let bx: Vec<f64> = (0..order).map(|at| row(&self.b, at, &x)).collect();
         let before = |at: usize| (0..order).map(|column| element(SEED_C, at, column) * x[column]).sum::<f64>();
-        let apart = (0..order).map(|at| {
-            (row(&self.c, at, &x) - ALPHA * row(&self.a, at, &bx) - BETA * before(at)).abs()
-        });
+        let apart =
+            (0..order).map(|at| (row(&self.c, at, &x) - ALPHA * row(&self.a, at, &bx) - BETA * before(at)).abs());
         let apart = greatest(apart);
         // The largest of the numbers before is at most a half.
         let scale = weight(&self.a) * weight(&self.b) + 0.5 * order as f64;

@@ -62,8 +62,8 @@ impl GlobalFft {
 
     /// Bytes of segment that a rank needs: what it sends, then what it receives.
     #[must_use]
-    pub fn segment(&self) -> usize {
-        2 * self.data.len() * POINT
+    pub fn segment((rows, columns): (usize, usize), ranks: usize) -> usize {
+        2 * rows * columns / ranks * POINT
     }
 
     /// Transforms; the slowest rank's seconds.
@@ -220,9 +220,8 @@ mod tests {
         job.run(|_, raw| {
             let members: Vec<Rank> = (0..ranks).map(Rank::from).collect();
             let mut transport = Collective::new(raw);
-            let rank = transport.group(&members, 0)?.rank();
-            let mut fft = GlobalFft::new(shape, ranks, rank);
-            let mut group = transport.group(&members, fft.segment())?;
+            let mut group = transport.group(&members, GlobalFft::segment(shape, ranks))?;
+            let mut fft = GlobalFft::new(shape, ranks, group.rank());
             assert!(fft.run(&mut group, &Monitor::new())? >= 0.0);
             let found = fft.data.clone();
             Ok::<_, Error>((found, fft.residual(&mut group, &Monitor::new())?))

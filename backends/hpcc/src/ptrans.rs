@@ -56,10 +56,11 @@ impl Ptrans {
         self.c = fill(SEED_B, self.rows, self.columns, self.place);
     }
 
-    /// Bytes of segment that a rank needs: what it sends, then what it receives.
+    /// Bytes of segment that a rank of any place needs: what it sends, then what it receives.
     #[must_use]
-    pub fn segment(&self) -> usize {
-        (2 * self.a.len() * WORD).max(4 * WORD)
+    pub fn segment(order: usize, block: usize, grid: Grid) -> usize {
+        let most = |parts: usize| order.div_ceil(block).div_ceil(parts) * block;
+        2 * most(grid.rows) * most(grid.columns) * WORD
     }
 
     /// Adds the transpose; the slowest rank's seconds.
@@ -70,7 +71,7 @@ impl Ptrans {
         monitor.tick();
         group.barrier()?;
         let (begin, me, size) = (group.now(), group.rank(), group.size());
-        let received = self.a.len() * WORD;
+        let received = Self::segment(self.order, self.rows.block, self.grid) / 2;
         let incoming = self.spans(size, received, |peer| self.words(peer, me));
         let outgoing = self.spans(size, 0, |peer| self.words(me, peer));
         for peer in others(me, size) {
@@ -194,9 +195,8 @@ mod tests {
         job.run(|_, raw| {
             let members: Vec<Rank> = (0..grid.ranks()).map(Rank::from).collect();
             let mut transport = Collective::new(raw);
-            let rank = transport.group(&members, 0)?.rank();
-            let mut ptrans = Ptrans::new(order, 8, grid, rank);
-            let mut group = transport.group(&members, ptrans.segment())?;
+            let mut group = transport.group(&members, Ptrans::segment(order, 8, grid))?;
+            let mut ptrans = Ptrans::new(order, 8, grid, group.rank());
             let before = ptrans.residual(&mut group)?;
             assert!(ptrans.run(&mut group, &Monitor::new())? >= 0.0);
             let after = ptrans.residual(&mut group)?;

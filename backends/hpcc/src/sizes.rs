@@ -41,18 +41,18 @@ impl Sizes {
         let ranks = grid.ranks();
         let words = (order as u128).pow(2) as f64;
         let own = words / ranks as f64;
-        let fft = words / 2.0 / 3.0;
+        let points = words / 2.0;
         Sizes {
             hpl_order: order,
             ptrans_order: (order / 2).max(1),
             block,
             grid,
-            dgemm_order: ((own / 3.0).sqrt() as usize).max(1),
+            dgemm_order: (((own / 3.0 + 0.25).sqrt() - 0.5) as usize).max(1),
             stream_words: ((own / 3.0) as usize).max(1),
             table_words: power_below(own),
             global_table_words: power_below(words),
-            fft_points: power_below(fft / ranks as f64).max(2),
-            global_fft_shape: fft_shape(fft, ranks),
+            fft_points: power_below(points / 3.0 / ranks as f64).max(2),
+            global_fft_shape: fft_shape(points / 4.0, ranks),
         }
     }
 }
@@ -74,13 +74,12 @@ mod tests {
 
     #[test]
     fn sizes_are_hpccs() {
-        let sizes = Sizes::of(4000, 80, Grid::of(2));
-        // What the original says for the same order on two processes.
-        assert_eq!((sizes.ptrans_order, sizes.table_words, sizes.global_table_words), (2000, 1 << 22, 1 << 23));
-        assert_eq!((sizes.stream_words, sizes.dgemm_order), (2_666_666, 1632));
-        assert_eq!(sizes.fft_points, 1 << 20);
+        // What the original says for this order on two processes.
+        let sizes = Sizes::of(1000, 80, Grid::of(2));
+        assert_eq!((sizes.ptrans_order, sizes.dgemm_order, sizes.stream_words), (500, 407, 166_666));
+        assert_eq!((sizes.table_words, sizes.global_table_words, sizes.fft_points), (262_144, 524_288, 65_536));
         let (rows, columns) = sizes.global_fft_shape;
-        assert_eq!(rows * columns, 1 << 21);
+        assert_eq!(rows * columns, 65_536);
     }
 
     #[test]

@@ -50,12 +50,7 @@ impl Stream {
         let bytes = (self.a.len() * size_of::<f64>()) as f64;
         let rate = |vectors: f64, seconds: f64| vectors * bytes / seconds * 1e-9;
         let [copy, scale, add, triad] = best;
-        StreamRates {
-            copy: rate(2.0, copy),
-            scale: rate(2.0, scale),
-            add: rate(3.0, add),
-            triad: rate(3.0, triad),
-        }
+        StreamRates { copy: rate(2.0, copy), scale: rate(2.0, scale), add: rate(3.0, add), triad: rate(3.0, triad) }
     }
 
     /// One pass; the seconds of each loop.

@@ -60,7 +60,8 @@ pub fn measure<B: Bootstrap, T: Transport>(
 impl Settings {
     /// The tests to run on so many ranks: all of them, unless some were named. Pairs and rings need two.
     pub fn asked(&self, ranks: usize) -> Vec<Test> {
-        let named = |test: &Test| self.tests.contains(test) || (self.tests.is_empty() && !(ranks < 2 && *test == Test::Beff));
+        let named =
+            |test: &Test| self.tests.contains(test) || (self.tests.is_empty() && !(ranks < 2 && *test == Test::Beff));
         let elsewhere = |test: &Test| *test == Test::Hpl && self.hpl_gflops.is_some() && self.tests.is_empty();
         Test::ALL.into_iter().filter(named).filter(|test| !elsewhere(test)).collect()
     }
@@ -110,10 +111,8 @@ impl<T: Transport> Bench<'_, T> {
 
     fn ptrans(&mut self) -> Result<()> {
         let Sizes { ptrans_order, block, grid, .. } = self.sizes;
-        let mut ptrans = Ptrans::new(ptrans_order, block, grid, self.meeting.rank());
-        // Ranks may have parts of different sizes, and segments are all alike.
-        let bytes = self.most(ptrans.segment())?;
-        let mut group = self.transport.group(&self.members, bytes)?;
+        let mut group = self.transport.group(&self.members, Ptrans::segment(ptrans_order, block, grid))?;
+        let mut ptrans = Ptrans::new(ptrans_order, block, grid, group.rank());
         let mut seconds = f64::INFINITY;
         for pass in 0..PTRANS_PASSES {
             if pass > 0 {
@@ -130,12 +129,6 @@ impl<T: Transport> Bench<'_, T> {
         self.keep("PTRANS_npcol", grid.columns as f64);
         self.check("PTRANS", RESIDUAL, residual, RESIDUAL_LIMIT);
         Ok(())
-    }
-
-    /// The largest of what the ranks need.
-    fn most(&mut self, mine: usize) -> Result<usize> {
-        self.meeting.start_agreement([mine as u64, 0, 0, 0])?;
-        Ok(self.meeting.wait_agreement()?[0] as usize)
     }
 
     fn hpl(&mut self) -> Result<()> {
@@ -206,8 +199,9 @@ impl<T: Transport> Bench<'_, T> {
 
     fn fft(&mut self) -> Result<()> {
         let Sizes { fft_points, global_fft_shape: shape, .. } = self.sizes;
-        let mut fft = GlobalFft::new(shape, self.members.len(), self.meeting.rank());
-        let mut group = self.transport.group(&self.members, fft.segment())?;
+        let ranks = self.members.len();
+        let mut group = self.transport.group(&self.members, GlobalFft::segment(shape, ranks))?;
+        let mut fft = GlobalFft::new(shape, ranks, group.rank());
         let mut seconds = f64::INFINITY;
         for pass in 0..FFT_PASSES {
             if pass > 0 {
@@ -280,15 +274,7 @@ mod tests {
     use crate::stats::Rule;
 
     fn settings(tests: Vec<Test>) -> Settings {
-        Settings {
-            tests,
-            memory: None,
-            order: Some(96),
-            block: 16,
-            grid: None,
-            update_time_s: 60.0,
-            hpl_gflops: None,
-        }
+        Settings { tests, memory: None, order: Some(96), block: 16, grid: None, update_time_s: 60.0, hpl_gflops: None }
     }
 
     fn run(ranks: usize, settings: &Settings, cut: bool) -> Result<Vec<Repeated<Hpcc>>> {

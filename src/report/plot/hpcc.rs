@@ -35,7 +35,11 @@ pub fn kiviat(systems: &[System<'_>]) -> Option<Plot> {
     let systems = &systems[..systems.len().min(MOST_SYSTEMS)];
     let merit = |found: &Hpcc, theirs: &str| {
         let value = found.figure(theirs).filter(|value| *value > 0.0)?;
-        Some(if name(theirs).is_some_and(|name| name.good == crate::models::hpcc::Good::Less) { 1.0 / value } else { value })
+        Some(if name(theirs).is_some_and(|name| name.good == crate::models::hpcc::Good::Less) {
+            1.0 / value
+        } else {
+            value
+        })
     };
     let shared = |(_, theirs): &&(&str, &str)| systems.iter().all(|(_, found, _)| merit(found, theirs).is_some());
     let axes: Vec<&(&str, &str)> = AXES.iter().filter(shared).collect();
@@ -53,7 +57,13 @@ pub fn kiviat(systems: &[System<'_>]) -> Option<Plot> {
     for (at, (short, _)) in axes.iter().enumerate() {
         body += &line(MIDDLE, point(at, 1.0), "grid");
         let (x, y) = point(at, 1.1);
-        let anchor = if (x - MIDDLE.0).abs() < 20.0 { "middle" } else if x < MIDDLE.0 { "end" } else { "start" };
+        let anchor = if (x - MIDDLE.0).abs() < 20.0 {
+            "middle"
+        } else if x < MIDDLE.0 {
+            "end"
+        } else {
+            "start"
+        };
         body += &text(x, y + 4.0, anchor, "tick", short);
     }
     let best: Vec<f64> = axes
@@ -91,7 +101,8 @@ pub fn balance(systems: &[System<'_>], published: &[Balanced]) -> Option<Plot> {
         let ratio = ratios(found, *ranks).into_iter().find(|ratio| ratio.name == WHAT)?;
         Some((label.clone(), ratio.value, "own"))
     };
-    let mut bars: Vec<(String, f64, &str)> = systems.iter().filter_map(own).filter(|(_, value, _)| *value > 0.0).collect();
+    let mut bars: Vec<(String, f64, &str)> =
+        systems.iter().filter_map(own).filter(|(_, value, _)| *value > 0.0).collect();
     if bars.is_empty() {
         return None;
     }

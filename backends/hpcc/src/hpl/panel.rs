@@ -154,7 +154,8 @@ impl Panel {
         let inverse = 1.0 / best.pivot_row[column];
         active.iter_mut().for_each(|number| *number *= inverse);
         for at in column + 1..to {
-            let (factor, into) = (best.pivot_row[at], &mut right[(at - column - 1) * height + self.done..][..active.len()]);
+            let (factor, into) =
+                (best.pivot_row[at], &mut right[(at - column - 1) * height + self.done..][..active.len()]);
             into.iter_mut().zip(&*active).for_each(|(into, number)| *into -= factor * number);
         }
         Ok(())
