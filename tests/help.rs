@@ -18,6 +18,7 @@ fn help_texts() {
         "maxrate",
         "contention",
         "beff",
+        "hpcc",
         "launch",
     ]
     .into_iter()

@@ -13,6 +13,8 @@ use crate::result;
 pub enum Source {
     /// The tables GPCNeT 1.3 prints
     Gpcnet,
+    /// The summary at the end of HPC Challenge's hpccoutf.txt
+    Hpcc,
 }
 
 /// Options of `tailback import`.
@@ -39,6 +41,7 @@ impl ImportOptions {
         let text = String::from_utf8_lossy(&bytes);
         let file = match self.source {
             Source::Gpcnet => import::gpcnet(&text).map_err(|error| format!("{name}: {error}"))?,
+            Source::Hpcc => import::hpcc(&text).map_err(|error| format!("{name}: {error}"))?,
         };
         let out = self.out.unwrap_or_else(|| {
             let mut out = self.file.clone().into_os_string();
@@ -46,6 +49,10 @@ impl ImportOptions {
             out.into()
         });
         result::write(&out, &file).map_err(|error| error.to_string())?;
-        output::print(&format!("{}: {} tests\n", out.display(), file.runs[0].tests.len()))
+        let count = match file.models.as_ref().and_then(|models| models.hpcc.as_ref()) {
+            Some(hpcc) => format!("{} figures", hpcc.figures.len()),
+            None => format!("{} tests", file.runs[0].tests.len()),
+        };
+        output::print(&format!("{}: {count}\n", out.display()))
     }
 }

@@ -63,6 +63,8 @@ enum Command {
     Contention(Box<models::ContentionOptions>),
     /// HPC Challenge's latency and bandwidth: ping-pong, natural ring, random rings
     Beff(models::BeffOptions),
+    /// HPC Challenge whole: HPL, DGEMM, STREAM, PTRANS, RandomAccess, FFT, latency and bandwidth, and their balance
+    Hpcc(Box<models::HpccOptions>),
     /// Start a command as ranks on this machine
     Launch(launch::LaunchArguments),
     /// An emulated cluster on this machine
@@ -110,6 +112,7 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Maxrate(options) => once(options.execute()),
         Command::Contention(options) => once(options.execute()),
         Command::Beff(options) => once(options.execute()),
+        Command::Hpcc(options) => once(options.execute()),
         Command::Launch(arguments) => arguments.execute(),
         Command::Lab(Lab::Run(options)) => {
             start_with(options.run.request(), |request| commands::start_in_lab(request, &options.lab))

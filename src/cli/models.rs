@@ -1,4 +1,4 @@
-//! Options of the studies: `tailback maxrate`, `contention` and `beff`.
+//! Options of the studies: `tailback maxrate`, `contention`, `beff` and `hpcc`.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use clap::Args;
 use super::transport::TransportOptions;
 use crate::commands::{self, ContentionStudy, Study, StudyRequest};
 use crate::models::contention::{Graph, Model, PAPER_BYTES, PAPER_T_REF, Shape};
-use crate::models::{beff, maxrate};
+use crate::models::{beff, hpcc, maxrate};
 use crate::output;
 use crate::plan::units;
 
@@ -72,6 +72,21 @@ pub struct BeffOptions {
 impl BeffOptions {
     pub(super) fn execute(self) -> Result<u8, String> {
         self.study.start(Study::Beff(self.settings), None)
+    }
+}
+
+/// Options of `tailback hpcc`.
+#[derive(Clone, Debug, Args)]
+pub struct HpccOptions {
+    #[command(flatten)]
+    settings: hpcc::Settings,
+    #[command(flatten)]
+    study: StudyOptions,
+}
+
+impl HpccOptions {
+    pub(super) fn execute(self) -> Result<u8, String> {
+        self.study.start(Study::Hpcc(self.settings), None)
     }
 }
 

@@ -108,7 +108,9 @@ impl Session {
                 Layout::load_test(nodes, self.placement(index), plan.canary_fraction, &plan.weights(), plan.split)
             }
             // A study never gets here: it has no plan.
-            Command::Network | Command::Maxrate | Command::Contention | Command::Beff => Layout::canaries_only(nodes),
+            Command::Network | Command::Maxrate | Command::Contention | Command::Beff | Command::Hpcc => {
+                Layout::canaries_only(nodes)
+            }
             Command::Congest => Layout::congestors_only(nodes, self.seed, &plan.weights()),
         }
     }
@@ -131,7 +133,7 @@ fn check_operations(decision: &Decision, canary: &Capabilities, congestor: &Capa
         Command::Run => canaries.chain(congestors).collect(),
         Command::Network => canaries.collect(),
         Command::Congest => congestors.collect(),
-        Command::Maxrate | Command::Contention | Command::Beff => Vec::new(),
+        Command::Maxrate | Command::Contention | Command::Beff | Command::Hpcc => Vec::new(),
     };
     for (info, capabilities) in used {
         for &operation in info.needs {

@@ -93,9 +93,9 @@ impl Request {
     pub fn resolve(&self, preset: Preset) -> Result<Plan, String> {
         let mut patches = self.patches.clone();
         if self.command == Command::Network {
-            // The network test starts from all canaries; a plan file may still choose among them and set their counts.
+            // The network test starts from all canaries of GPCNeT; a plan file may still choose among them and set their counts.
             // Each is measured once, for as long as its budget is.
-            let all = crate::kernel::Canary::ALL.to_vec();
+            let all = crate::kernel::Canary::GPCNETS.to_vec();
             patches.insert(0, Patch { canaries: Some(all), ..Patch::default() });
             patches.push(Patch { placements: Some(1), blocks: Some(1), ..Patch::default() });
         }

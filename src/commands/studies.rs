@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use tailback_transport::{Bootstrap, Result, Transport};
 
 use crate::layout::{Nodes, order};
-use crate::models::{Control, beff, contention, maxrate};
+use crate::models::{Control, beff, contention, hpcc, maxrate};
 use crate::result::{
     Command, ContentionResult, EdgeResult, FitResult, GraphResult, MaxRateResult, ModelResults, RegimeResult,
 };
@@ -19,6 +19,8 @@ pub enum Study {
     Contention(ContentionStudy),
     /// HPC Challenge's latency and bandwidth.
     Beff(beff::Settings),
+    /// HPC Challenge whole.
+    Hpcc(hpcc::Settings),
 }
 
 /// Graphs to measure and to predict.
@@ -75,6 +77,7 @@ impl Study {
             Study::MaxRate(_) => Command::Maxrate,
             Study::Contention(_) => Command::Contention,
             Study::Beff(_) => Command::Beff,
+            Study::Hpcc(_) => Command::Hpcc,
         }
     }
 
@@ -107,6 +110,11 @@ impl Study {
                 let seen = beff::measure(bootstrap, transport, settings, seed, control)?;
                 models.beff = seen.found;
                 ("repetition", seen.complete, settings.repetitions())
+            }
+            Study::Hpcc(settings) => {
+                let seen = hpcc::measure(bootstrap, transport, nodes, settings, seed, control)?;
+                models.hpcc = Some(seen.found);
+                ("test", seen.complete, settings.asked(bootstrap.size()).len())
             }
         };
         Ok(Studied { models: (complete > 0).then_some(models), part, complete, asked })

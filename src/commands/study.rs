@@ -1,4 +1,4 @@
-//! A study from its options to its results: `tailback maxrate`, `contention` and `beff`, on whatever backend runs.
+//! A study from its options to its results: `tailback maxrate`, `contention`, `beff` and `hpcc`, on whatever backend runs.
 //!
 //! Rank 0 decides and the others are told, as in a load test. Results are the same file family, with a section
 //! of their own.
@@ -138,6 +138,11 @@ impl StudyRequest {
                 (nodes * per_node, per_node)
             }
             Study::Beff(_) => (4, self.ranks_per_node.unwrap_or(1)),
+            // Ranks that compute want a core each.
+            Study::Hpcc(_) => {
+                let cores = std::thread::available_parallelism().map_or(2, usize::from);
+                (cores.clamp(2, 8), self.ranks_per_node.unwrap_or(1))
+            }
         })
     }
 
@@ -254,12 +259,22 @@ impl StudyRequest {
             (Some(path), None) => Err(format!("{} was not drawn: its graph was not measured", path.display())),
         };
         let problems = [printed.map(drop), kept, drawn].into_iter().filter_map(Result::err);
-        problems.fold(if file.interrupted { 2 } else { 0 }, |_, problem| self.fail(&problem))
+        problems.fold(code(file), |_, problem| self.fail(&problem))
     }
 
     /// Tells why it could not be done, and gives the exit code.
     fn fail(&self, problem: &str) -> u8 {
         eprintln!("tailback: error: {problem}");
         2
+    }
+}
+
+/// What a result that is kept and shown means for the exit code.
+fn code(file: &ResultFile) -> u8 {
+    let hpcc = file.models.as_ref().and_then(|models| models.hpcc.as_ref());
+    match hpcc {
+        _ if file.interrupted => 2,
+        Some(hpcc) if hpcc.failed().next().is_some() => 1,
+        _ => 0,
     }
 }

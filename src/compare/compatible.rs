@@ -49,7 +49,10 @@ pub fn differences(first: &Side<'_>, other: &Side<'_>) -> Vec<Difference> {
     let network = |file: &ResultFile| file.machine.as_ref().map_or_else(|| "measured".into(), MachineRecord::title);
     unlike(false, "network", network(a), network(b));
     unlike(true, "ranks", a.system.ranks.to_string(), b.system.ranks.to_string());
-    unlike(true, "nodes", a.system.nodes.len().to_string(), b.system.nodes.len().to_string());
+    // Results of programs that do not name their nodes have none.
+    if !a.system.nodes.is_empty() && !b.system.nodes.is_empty() {
+        unlike(true, "nodes", a.system.nodes.len().to_string(), b.system.nodes.len().to_string());
+    }
     unlike(true, "canary fraction", mine.canary_fraction.to_string(), theirs.canary_fraction.to_string());
     unlike(true, "split", format!("{:?}", mine.split), format!("{:?}", theirs.split));
     let mix = |plan: &crate::plan::Plan| {
@@ -119,6 +122,14 @@ fn study(first: &Side<'_>, other: &Side<'_>, tell: &mut impl FnMut(bool, String)
             format!("{} pairs, {} rings, {repetitions} repetitions", of.pairs, of.settings.rings)
         };
         unlike(false, "counts", counts(a), counts(b));
+    }
+    if let (Some(a), Some(b)) = (&a.hpcc, &b.hpcc) {
+        // Figures of other sizes are other figures: STREAM within a cache, HPL with more of its time in messages.
+        for size in ["HPL_N", "PTRANS_n", "DGEMM_N", "STREAM_VectorSize", "MPIRandomAccess_N", "MPIFFT_N"] {
+            if let Some((a, b)) = a.figure(size).zip(b.figure(size)) {
+                unlike(false, size, a.to_string(), b.to_string());
+            }
+        }
     }
 }
 

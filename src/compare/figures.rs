@@ -6,6 +6,7 @@
 use serde::Serialize;
 
 use super::{Cell, Verdict};
+use crate::models::hpcc::{self, Hpcc, NAMES};
 use crate::models::maxrate::Model;
 use crate::result::{ContentionResult, Estimate, FitResult, MaxRateResult, ResultFile};
 use crate::stats::{Factor, Interval, Spread, holm, t95, two_sided_p};
@@ -119,7 +120,27 @@ pub(super) fn of_study(file: &ResultFile) -> Vec<Figure> {
         let freedom = models.beff.as_ref().and_then(|beff| beff.complete_repetitions).map(|count| count as f64 - 1.0);
         all.push(Figure { group, name: format!("{name} ({theirs})"), unit, value, interval, freedom, good });
     }
+    all.extend(models.hpcc.iter().flat_map(hpcc));
     all
+}
+
+/// HPCC's figures; intervals where latency and bandwidth were repeated.
+fn hpcc(result: &Hpcc) -> Vec<Figure> {
+    let shown = NAMES.iter().filter(|name| name.good != hpcc::Good::Neither);
+    let figure = |name: &hpcc::Name| {
+        let good = if name.good == hpcc::Good::Less { Good::Less } else { Good::More };
+        let beff = result.beff.as_ref();
+        Some(Figure {
+            group: "HPC Challenge".to_owned(),
+            name: format!("{} ({})", name.ours, name.theirs),
+            unit: name.unit,
+            value: result.figure(name.theirs)?,
+            interval: beff.and_then(|beff| beff.intervals.get(name.theirs).copied()),
+            freedom: beff.and_then(|beff| beff.complete_repetitions).map(|count| count as f64 - 1.0),
+            good,
+        })
+    };
+    shown.filter_map(figure).collect()
 }
 
 /// The fit of the largest messages, where rates are what limits, and what was measured there.

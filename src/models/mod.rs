@@ -5,6 +5,7 @@
 
 pub mod beff;
 pub mod contention;
+pub mod hpcc;
 pub mod maxrate;
 mod measure;
 

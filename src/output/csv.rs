@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::engine::Phase;
+use crate::models::hpcc::name;
 use crate::result::{CongestorLoad, ModelResults, Printed, ResultFile, Run, Test, TransportFacts};
 use crate::stats::{Interval, Statistic, Summary};
 
@@ -136,6 +137,13 @@ fn study(models: &ModelResults) -> String {
         for figure in beff.figures() {
             let (low, high) = bounds(figure.interval);
             let _ = writeln!(out, "{},{},{},{low},{high}", quoted(figure.ours), figure.theirs, figure.value);
+        }
+    }
+    if let Some(hpcc) = &models.hpcc {
+        out += "figure,hpcc,unit,value\n";
+        for (theirs, value) in &hpcc.figures {
+            let (ours, unit) = name(theirs).map_or(("", ""), |name| (name.ours, name.unit));
+            let _ = writeln!(out, "{},{},{unit},{value}", quoted(ours), field(theirs));
         }
     }
     out

@@ -4,6 +4,7 @@
 
 mod csv;
 mod gpcnet;
+mod hpcc;
 mod maxrate;
 mod models;
 mod ports;
@@ -14,6 +15,7 @@ mod summary;
 
 use crate::result::ResultFile;
 
+pub(crate) use hpcc::number;
 pub(crate) use maxrate::{answer, estimate};
 pub use models::{contention, draw, study};
 pub use print::print;

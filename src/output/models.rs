@@ -6,6 +6,7 @@ use std::path::Path;
 
 use tailback_transport::Bytes;
 
+use super::hpcc::hpcc;
 use super::maxrate::maxrate;
 use super::simulated::banner;
 use crate::models::beff::Beff;
@@ -33,6 +34,7 @@ pub fn study(file: &ResultFile) -> String {
     out += &models.maxrate.as_ref().map(maxrate).unwrap_or_default();
     out += &models.contention.as_ref().map(contention).unwrap_or_default();
     out += &models.beff.as_ref().map(beff).unwrap_or_default();
+    out += &models.hpcc.as_ref().map(|found| hpcc(found, system.ranks)).unwrap_or_default();
     if file.interrupted {
         out += "\nInterrupted: what was not complete is left out.\n";
     }

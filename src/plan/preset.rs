@@ -83,9 +83,9 @@ impl Preset {
         }
     }
 
-    /// The preset's plan for the network test: all canaries.
+    /// The preset's plan for the network test: all canaries of GPCNeT.
     pub fn all_canaries(self) -> Vec<CanaryTest> {
-        Canary::ALL.iter().map(|&kernel| self.canary(kernel)).collect()
+        Canary::GPCNETS.iter().map(|&kernel| self.canary(kernel)).collect()
     }
 
     /// A canary with this preset's counts.

@@ -94,6 +94,14 @@ impl<'a> Report<'a> {
     }
 
     pub(super) fn studies(&self) -> Vec<Plot> {
-        self.named().flat_map(|(name, file)| studies::plots(&name, file)).collect()
+        let mut all: Vec<Plot> = self.named().flat_map(|(name, file)| studies::plots(&name, file)).collect();
+        let systems: Vec<plot::hpcc::System<'_>> = self
+            .named()
+            .filter_map(|(name, file)| Some((name, file.models.as_ref()?.hpcc.as_ref()?, file.system.ranks)))
+            .collect();
+        let published = if self.published { published::balances() } else { Vec::new() };
+        all.extend(plot::hpcc::kiviat(&systems));
+        all.extend(plot::hpcc::balance(&systems, &published));
+        all
     }
 }

@@ -1,5 +1,5 @@
 //! Table 2 of the GPCNeT paper (Chunduri et al., SC 2019) as data: what seven large systems measured, to stand beside
-//! one's own.
+//! one's own; and table 1 of the HPC Challenge paper (Luszczek et al., 2005), for the balance.
 
 use crate::kernel::Canary;
 use crate::stats::Statistic;
@@ -64,9 +64,60 @@ fn row(line: &str) -> Option<System> {
     Some(System { name: name.to_owned(), nodes, ranks_per_port: ranks, largest: false, figures })
 }
 
+const BALANCES: &str = include_str!("../../data/hpcc-table1.csv");
+
+/// One row of the HPC Challenge paper's table 1.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Balanced {
+    pub switch: String,
+    pub processes: u32,
+    pub threads: u32,
+    pub random_ring_gb_per_s: f64,
+    pub hpl_gflops: f64,
+    /// As the paper prints it.
+    pub byte_per_kflop: f64,
+}
+
+impl Balanced {
+    /// How plots name it.
+    pub fn label(&self) -> String {
+        let threads = if self.threads > 1 { format!(" of {} threads", self.threads) } else { String::new() };
+        format!("{}, {} processes{threads} (published 2005)", self.switch, self.processes)
+    }
+}
+
+/// Every row of that table.
+pub fn balances() -> Vec<Balanced> {
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.split(',').collect();
+        let [switch, _, _, processes, threads, ring, _, _, hpl, balance] = cells[..] else { return None };
+        Some(Balanced {
+            switch: switch.to_owned(),
+            processes: processes.parse().ok()?,
+            threads: threads.parse().ok()?,
+            random_ring_gb_per_s: ring.parse().ok()?,
+            hpl_gflops: hpl.parse().ok()?,
+            byte_per_kflop: balance.parse().ok()?,
+        })
+    };
+    BALANCES.lines().skip(1).filter_map(row).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn published_balances_follow_from_their_own_columns() {
+        let all = balances();
+        assert_eq!(all.len(), BALANCES.lines().count() - 1);
+        for system in &all {
+            let own = 1e3 * system.random_ring_gb_per_s * f64::from(system.processes) / system.hpl_gflops;
+            // Columns are printed with two or three digits.
+            assert!((own / system.byte_per_kflop - 1.0).abs() < 0.02, "{}: {own}", system.label());
+        }
+    }
 
     #[test]
     fn every_row_is_read() {

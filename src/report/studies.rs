@@ -5,8 +5,9 @@ use tailback_transport::Bytes;
 use super::html::HtmlTable;
 use super::plot::{self, Plot};
 use crate::models::beff::Beff;
+use crate::models::hpcc::{Good, Hpcc, NAMES, ratios};
 use crate::models::maxrate::{Model, medians};
-use crate::output::{answer, estimate};
+use crate::output::{answer, estimate, number};
 use crate::result::{ContentionResult, EdgeResult, MaxRateResult, RegimeResult, ResultFile};
 use crate::text::{figure, percent, within};
 
@@ -56,7 +57,48 @@ pub(super) fn finding(file: &ResultFile) -> Option<String> {
         )
     };
     let answers = models.maxrate.as_ref().map(|of| answer(of).trim().to_owned());
-    answers.or_else(|| graphs(models.contention.as_ref()?)).or_else(|| models.beff.as_ref().map(worst))
+    let answers = answers.or_else(|| graphs(models.contention.as_ref()?)).or_else(|| models.beff.as_ref().map(worst));
+    answers.or_else(|| models.hpcc.as_ref().map(|found| balanced(found, file.system.ranks)))
+}
+
+/// What HPC Challenge says in a sentence; first of all whether it is to be believed.
+fn balanced(found: &Hpcc, ranks: usize) -> String {
+    let failed: Vec<&str> = found.failed().map(|check| check.test.as_str()).collect();
+    if !failed.is_empty() {
+        return format!("The check of {} FAILED: these figures are not to be trusted.", failed.join(", "));
+    }
+    let balance = found.balance(ranks);
+    let bytes = balance.and_then(|of| of.communication_byte_per_kflop);
+    match (balance, bytes) {
+        (Some(of), Some(bytes)) => format!(
+            "HPL runs at {} Gflop/s a rank; for 1000 operations there are {} bytes in random rings.",
+            figure(of.hpl_gflops_per_rank),
+            figure(bytes)
+        ),
+        _ => format!("{} figures of HPC Challenge.", found.figures.len()),
+    }
+}
+
+/// Figures, checks and balance of HPC Challenge.
+fn hpcc(name: &str, found: &Hpcc, ranks: usize) -> Vec<HtmlTable> {
+    let mut figures = HtmlTable::new(&format!("{name}: figures"), ["figure", "value", "unit", "HPCC's name"]);
+    for of in NAMES {
+        if let Some(value) = found.figure(of.theirs) {
+            let shown = if of.good == Good::Neither { figure(value) } else { number(value) };
+            figures.row([of.ours, &shown, of.unit, of.theirs]);
+        }
+    }
+    let mut checks = HtmlTable::new(&format!("{name}: checks"), ["test", "what", "value", "limit", "result"]);
+    for check in &found.checks {
+        let value = check.value.map_or_else(|| "not a number".into(), |value| format!("{value:.2e}"));
+        let passed = if check.passed() { "passed" } else { "FAILED" };
+        checks.row([check.test.as_str(), check.quantity.as_str(), &value, &format!("{:.0e}", check.limit), passed]);
+    }
+    let mut balance = HtmlTable::new(&format!("{name}: balance"), ["ratio", "value", "unit"]);
+    for ratio in ratios(found, ranks) {
+        balance.row([ratio.name, &figure(ratio.value), ratio.unit]);
+    }
+    vec![figures, checks, balance]
 }
 
 /// Every number of a study.
@@ -74,10 +116,11 @@ pub(super) fn tables(name: &str, file: &ResultFile) -> Vec<HtmlTable> {
         for of in beff.figures() {
             table.row([of.ours, &within(of.value, of.interval, figure), of.theirs]);
         }
-        let mut ratios = HtmlTable::new(&format!("{name}: bandwidth ratios"), ["ratio", "value"]);
-        beff.ratios().iter().for_each(|(of, value)| ratios.row([*of, &figure(*value)]));
-        all.extend([table, ratios]);
+        let mut shares = HtmlTable::new(&format!("{name}: bandwidth ratios"), ["ratio", "value"]);
+        beff.ratios().iter().for_each(|(of, value)| shares.row([*of, &figure(*value)]));
+        all.extend([table, shares]);
     }
+    all.extend(models.hpcc.iter().flat_map(|found| hpcc(name, found, file.system.ranks)));
     all
 }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::lab::{LabSpec, PortCounters, QueueCounters};
 use crate::models::beff::{Beff, Settings, Spread};
 use crate::models::contention;
+use crate::models::hpcc::{Check, Hpcc};
 use crate::models::maxrate::{self, Observation, Values};
 use crate::result::{
     Command, ContentionResult, EdgeResult, FitResult, GraphResult, LabRecord, MaxRateResult, ModelResults,
@@ -205,8 +206,22 @@ fn study() -> ResultFile {
             random_ring_bandwidth_gb_per_s: 1.0,
             intervals: [("MaxPingPongLatency_usec".to_owned(), Interval { low: 2.5, high: 3.6 })].into(),
         }),
+        hpcc: Some(hpcc()),
     });
     file
+}
+
+fn hpcc() -> Hpcc {
+    let figures = [
+        ("HPL_Tflops", 0.5),
+        ("PTRANS_GBs", 3.0),
+        ("StarSTREAM_Triad", 11.0),
+        ("RandomlyOrderedRingBandwidth_GBytes", 2.0),
+        ("RandomlyOrderedRingLatency_usec", 1.5),
+    ];
+    let figures = figures.map(|(name, value)| (name.to_owned(), value)).into();
+    let checks = vec![Check::new("HPL", "scaled residual", 0.25, 16.0)];
+    Hpcc { settings: None, figures, checks, links_on_node: Some(0.5), beff: None }
 }
 
 #[test]
@@ -224,11 +239,14 @@ fn studies_are_plotted_and_told() {
         "-4.8 [-16.7, +5.3]",
         "0.010000 [0.009000, 0.011000] s",
         "3.000 [2.500, 3.600]",
+        "random rings between nodes / HPL",
+        "2.50e-1",
+        "HPL 100%, PTRANS 100%",
     ] {
         assert!(html.contains(text), "{text}");
     }
-    // For each file: rates, three maps, two graphs with their times, errors by size, two of HPCC's.
-    assert_eq!(report.studies().len(), 2 * (1 + 3 + 4 + 1 + 2));
+    // For each file: rates, three maps, two graphs with their times, errors by size, two of HPCC's; of both, the last two.
+    assert_eq!(report.studies().len(), 2 * (1 + 3 + 4 + 1 + 2) + 2);
     assert!(report.plots().iter().all(|plot| !plot.standalone().contains("NaN")));
 }
 
@@ -243,6 +261,8 @@ fn studies_with_senseless_numbers_have_a_page_too() {
     maxrate.regimes[0].fits.iter_mut().for_each(|fit| fit.pair_bytes_per_s.value = 0.0);
     models.contention.as_mut().unwrap().graphs[0].reference_s = 0.0;
     models.beff.as_mut().unwrap().ping_pong_bandwidth_gb_per_s.min = 0.0;
+    models.hpcc.as_mut().unwrap().figures.insert("HPL_Tflops".into(), 0.0);
+    models.hpcc.as_mut().unwrap().checks[0].value = None;
     let files = vec![(PathBuf::from("s.json"), file.clone()), (PathBuf::from("t.json"), file)];
     let html = Report::new(&files, false).html();
     check_nesting(&html);

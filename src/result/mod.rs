@@ -53,7 +53,8 @@ pub struct ResultFile {
     pub schema_version: u32,
     /// The program that wrote it.
     pub build: Build,
-    /// What was asked for: `run`, `network`, `congest`, or a study: `maxrate`, `contention`, `beff`.
+    /// What was asked for: `run`, `network`, `congest`, or a study: `maxrate`, `contention`, `beff`,
+    /// `hpcc`.
     pub command: Command,
     /// When the run started, UTC, RFC 3339.
     pub started: String,
@@ -95,6 +96,7 @@ pub enum Command {
     Maxrate,
     Contention,
     Beff,
+    Hpcc,
 }
 
 impl Command {
@@ -107,6 +109,7 @@ impl Command {
             Command::Maxrate => "maxrate",
             Command::Contention => "contention",
             Command::Beff => "beff",
+            Command::Hpcc => "hpcc",
         }
     }
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::models::{beff, contention, maxrate};
+use crate::models::{beff, contention, hpcc, maxrate};
 use crate::stats::{Interval, Took};
 
 /// At most one of them is present: the command's own.
@@ -16,6 +16,8 @@ pub struct ModelResults {
     pub contention: Option<ContentionResult>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beff: Option<beff::Beff>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hpcc: Option<hpcc::Hpcc>,
 }
 
 /// `tailback maxrate`.

@@ -27,6 +27,11 @@ pub(super) fn study(request: &StudyRequest, machine: &Machine) -> Result<u8, Str
     let (ranks, per_node) = match request.study {
         Study::Beff(_) => (None, request.ranks_per_node),
         Study::MaxRate(_) | Study::Contention(_) => (Some(ranks), Some(per_node)),
+        Study::Hpcc(_) => {
+            return Err("hpcc computes, which takes no virtual time: over --transport sim, give \
+                        `run --canaries ptrans,gups,fft` or `beff`"
+                .into());
+        }
     };
     let shape = Shape::of(machine, request.place.ranks.or(ranks), per_node)?;
     request.say(&announcement(machine, shape, ""));

@@ -51,6 +51,19 @@ fn once() -> usize {
 }
 
 impl Settings {
+    /// The paper's sizes and ten rings, as often as intervals take: for when more than this is measured.
+    pub fn brief() -> Self {
+        Settings {
+            latency_bytes: 8,
+            bandwidth_bytes: 2_000_000,
+            rings: 10,
+            pairs: 30,
+            repetitions: 3,
+            latency_iterations: 50,
+            bandwidth_iterations: 4,
+        }
+    }
+
     /// How often everything is measured: at least once.
     pub fn repetitions(&self) -> usize {
         self.repetitions.max(1)

@@ -4,6 +4,7 @@ mod axis;
 mod beff;
 pub mod contention;
 mod distribution;
+pub mod hpcc;
 mod impact;
 mod load;
 pub mod maxrate;

@@ -1,18 +1,15 @@
-//! Results of other programs. So far: the tables that GPCNeT 1.3 prints, in both of its widths.
+//! The tables that GPCNeT 1.3 prints, in both of its widths.
 //!
 //! GPCNeT keeps neither samples nor seed nor placement: an imported result has printed figures instead of histograms,
 //! nodes without roles, and says what it was imported from. Lines may have a prefix (a rank, a time stamp), as launchers
 //! and logs add them. Congestor figures and GPCNeT's own impact factors are not taken: the first say nothing about bytes
 //! delivered, the second come from rounded values and are computed anew.
 
-use std::collections::BTreeMap;
-
+use super::unknown::system;
 use crate::engine::Phase;
 use crate::kernel::Canary;
 use crate::plan::{CanaryTest, Counts, Plan, Preset};
-use crate::result::{
-    Build, Command, HostFacts, Node, Printed, ResultFile, Run, SCHEMA_VERSION, System, Test, TransportFacts,
-};
+use crate::result::{Build, Command, Printed, ResultFile, Run, SCHEMA_VERSION, Test, TransportFacts};
 
 /// GPCNeT never prints more ranks or nodes than a machine has; a damaged number must not take the memory.
 const MOST_RANKS: usize = 100_000_000;
@@ -194,18 +191,6 @@ fn plan(run: &Run) -> Plan {
         }
     }
     Plan { canaries, ..Preset::Gpcnet.plan() }
-}
-
-/// Nodes without roles, for GPCNeT does not say who did what.
-fn system(ranks: usize, nodes: usize) -> System {
-    let node = |at: usize| Node { name: format!("unknown{at}"), ranks: Vec::new(), roles: Vec::new() };
-    System {
-        ranks,
-        launcher: "unknown".into(),
-        nodes: (0..nodes).map(node).collect(),
-        host: HostFacts { name: "unknown".into(), ..HostFacts::default() },
-        environment: BTreeMap::new(),
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,198 @@
+//! HPL: a system of linear equations, solved by elimination with row pivots, on blocks dealt to a grid of ranks.
+//!
+//! The right-hand side is a further column of the matrix, so that it is eliminated along and the lower factor need not be
+//! kept. Step by step, the ranks of one column of the grid factor a panel ([`panel`]), hand it along the rows, bring rows
+//! into the order of the pivots ([`swap`]), and update what is left by a product of matrices, which is where the time goes.
+//! The triangle is solved from the last block up ([`solve`]); the residual is found with the matrix made anew ([`check`]).
+
+mod check;
+mod panel;
+mod place;
+mod problem;
+mod solve;
+mod swap;
+
+use tailback_transport::{Group, Monitor, Rank, Result, Span, Tag};
+
+use crate::ffi::{Shape, View, ViewMut, multiply};
+use crate::random::element;
+use crate::share::{WORD, broadcast, largest};
+use panel::Panel;
+use place::Place;
+
+pub use problem::Problem;
+
+const PANEL: Tag = Tag(1);
+
+/// One rank's blocks.
+#[derive(Debug)]
+pub struct Hpl {
+    place: Place,
+    /// By rows.
+    matrix: Vec<f64>,
+    /// The solution, once there is one.
+    x: Vec<f64>,
+    /// Rows of the pivots from the panel's right on.
+    upper: Vec<f64>,
+}
+
+impl Hpl {
+    /// A random matrix and right-hand side.
+    #[must_use]
+    pub fn new(problem: Problem, me: Rank) -> Self {
+        let place = Place::new(problem, me);
+        let row = |local| {
+            let row = place.row_at(local);
+            (0..place.width).map(move |at| element(problem.seed, row, place.column_at(at)))
+        };
+        let matrix = (0..place.height).flat_map(row).collect();
+        Hpl { place, matrix, x: Vec::new(), upper: Vec::new() }
+    }
+
+    /// Bytes of segment that a rank of any place needs.
+    #[must_use]
+    pub fn segment(problem: Problem) -> usize {
+        let Problem { order, block, grid, .. } = problem;
+        let rows = order.div_ceil(block).div_ceil(grid.rows) * block;
+        let columns = (order + 1).div_ceil(block).div_ceil(grid.columns) * block;
+        let panel = (rows + block + 1) * block;
+        // Of whatever needs the most: they take turns.
+        panel.max(swap::words(block, columns)).max(panel::words(block)).max(solve::words(problem)).max(order) * WORD
+    }
+
+    /// Solves; the slowest rank's seconds.
+    ///
+    /// # Errors
+    /// What the group says, or a matrix without a pivot, which a random one has not.
+    pub fn run<G: Group>(&mut self, group: &mut G, monitor: &Monitor) -> Result<f64> {
+        monitor.tick();
+        group.barrier()?;
+        let begin = group.now();
+        for step in 0..self.place.steps() {
+            self.eliminate(group, step)?;
+            monitor.tick();
+        }
+        self.x = solve::solve(group, &self.place, &self.matrix)?;
+        largest(group, group.now().since(begin).as_secs_f64())
+    }
+
+    /// The scaled residual of the solution; HPL's.
+    ///
+    /// # Errors
+    /// What the group says.
+    pub fn residual<G: Group>(&self, group: &mut G) -> Result<f64> {
+        check::residual(group, &self.place, &self.x)
+    }
+
+    /// One panel, and the update of all that is right of it.
+    fn eliminate<G: Group>(&mut self, group: &mut G, step: usize) -> Result<()> {
+        let place = &self.place;
+        let mut panel = Panel::new(place, step);
+        if panel.is_mine(place) {
+            panel.take(place, &self.matrix);
+            panel.factor(group, place)?;
+        }
+        hand_along(group, place, &mut panel)?;
+        let right = place.columns_before(panel.end());
+        let width = place.width - right;
+        swap::swap(group, place, &panel, &mut self.matrix, right, &mut self.upper)?;
+        panel.solve_upper(&mut self.upper, width);
+        if let Some(top) = panel.top_row(place) {
+            for (at, row) in self.upper.chunks_exact(width.max(1)).enumerate() {
+                self.matrix[(top + at) * place.width + right..][..width].copy_from_slice(row);
+            }
+            panel.put(place, &mut self.matrix, top);
+        }
+        let below = panel.below(place);
+        let rows = place.height - below;
+        if rows > 0 && width > 0 {
+            let lower = panel.lower(place);
+            let into = Shape::by_rows(rows, width, place.width);
+            let trailing = ViewMut::new(&mut self.matrix[below * place.width + right..], into);
+            multiply(-1.0, lower, View::new(&self.upper, Shape::by_rows(panel.width, width, width)), 1.0, trailing);
+        }
+        Ok(())
+    }
+}
+
+/// Hands a panel along its row of the grid.
+fn hand_along<G: Group>(group: &mut G, place: &Place, panel: &mut Panel) -> Result<()> {
+    let line: Vec<Rank> = (0..place.grid.columns).map(|column| place.grid.rank(place.row, column)).collect();
+    if line.len() == 1 {
+        return Ok(());
+    }
+    let is_mine = panel.is_mine(place);
+    if is_mine {
+        panel.write(group);
+    }
+    let span = Span::new(0, panel.words() * WORD);
+    broadcast(group, &line, (panel.column_of_grid(place), place.column), PANEL, span)?;
+    if !is_mine {
+        panel.read(group);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use tailback_transport::loopback::{Fault, Job, Transfer};
+    use tailback_transport::{Collective, Error, Transport};
+
+    use super::*;
+    use crate::RESIDUAL_LIMIT;
+    use crate::blocks::Grid;
+
+    fn solved(job: Job, problem: Problem) -> Result<Vec<(Vec<f64>, f64, f64)>> {
+        job.run(|_, raw| {
+            let members: Vec<Rank> = (0..problem.grid.ranks()).map(Rank::from).collect();
+            let mut transport = Collective::new(raw);
+            let mut group = transport.group(&members, Hpl::segment(problem))?;
+            let mut hpl = Hpl::new(problem, group.rank());
+            assert!(hpl.run(&mut group, &Monitor::new())? >= 0.0);
+            let residual = hpl.residual(&mut group)?;
+            let x = hpl.x.clone();
+            hpl.x[problem.order / 2] += 1e-6;
+            Ok::<_, Error>((x, residual, hpl.residual(&mut group)?))
+        })
+    }
+
+    #[test]
+    fn systems_are_solved_on_any_grid_and_a_spoilt_solution_is_seen() {
+        for (order, block) in [(1, 8), (8, 8), (30, 8), (67, 16), (130, 32)] {
+            let mut first: Option<Vec<f64>> = None;
+            for grid in ["1x1", "1x2", "2x1", "1x3", "3x1", "2x2", "2x3", "3x2", "2x4", "4x2"] {
+                let grid: Grid = grid.parse().unwrap();
+                let problem = Problem { order, block, grid, seed: 11 };
+                for (x, residual, spoilt) in solved(Job::new(grid.ranks()), problem).unwrap() {
+                    assert!(residual < RESIDUAL_LIMIT, "{order} {block} {grid}: {residual}");
+                    assert!(spoilt > RESIDUAL_LIMIT, "{order} {block} {grid}: {spoilt}");
+                    let first = first.get_or_insert_with(|| x.clone());
+                    let close = |(one, other): (&f64, &f64)| (one - other).abs() < 1e-6 * (1.0 + other.abs());
+                    assert!(x.iter().zip(&*first).all(close), "{order} {block} {grid}");
+                }
+            }
+        }
+    }
+
+    /// Changes a number of every long message of rank 1.
+    struct BadCard;
+
+    impl Fault for BadCard {
+        fn corrupt(&self, transfer: Transfer, payload: &mut [u8]) {
+            if transfer.from == Rank(1) && payload.len() > 2000 {
+                payload[806] ^= 0x10;
+            }
+        }
+    }
+
+    #[test]
+    fn a_spoilt_message_fails_the_check_or_ends_it() {
+        for grid in ["1x2", "2x2"] {
+            let grid: Grid = grid.parse().unwrap();
+            let problem = Problem { order: 130, block: 16, grid, seed: 11 };
+            if let Ok(all) = solved(Job::new(grid.ranks()).fault(BadCard), problem) {
+                assert!(all.iter().all(|(_, residual, _)| !(*residual <= RESIDUAL_LIMIT)), "{grid}");
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Where a rank is in the grid, and which rows and columns it has.
+
+use tailback_transport::Rank;
+
+use super::problem::Problem;
+use crate::blocks::{Cyclic, Grid};
+
+/// A rank's part of the matrix, of which the last column is the right-hand side.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) problem: Problem,
+    pub(super) grid: Grid,
+    /// This rank's row and column of the grid.
+    pub(super) row: usize,
+    pub(super) column: usize,
+    pub(super) rows: Cyclic,
+    pub(super) columns: Cyclic,
+    /// Rows and columns that it has.
+    pub(super) height: usize,
+    pub(super) width: usize,
+}
+
+impl Place {
+    pub(super) fn new(problem: Problem, me: Rank) -> Self {
+        let Problem { order, block, grid, .. } = problem;
+        let (row, column) = grid.place(me);
+        let rows = Cyclic { total: order, block, parts: grid.rows };
+        let columns = Cyclic { total: order + 1, block, parts: grid.columns };
+        Place { problem, grid, row, column, rows, columns, height: rows.count(row), width: columns.count(column) }
+    }
+
+    /// How many panels there are.
+    pub(super) fn steps(&self) -> usize {
+        self.rows.blocks()
+    }
+
+    /// The row of the matrix that this rank has at `local`.
+    pub(super) fn row_at(&self, local: usize) -> usize {
+        self.rows.global(self.row, local)
+    }
+
+    pub(super) fn column_at(&self, local: usize) -> usize {
+        self.columns.global(self.column, local)
+    }
+
+    /// How many rows below `end` this rank has.
+    pub(super) fn rows_before(&self, end: usize) -> usize {
+        self.rows.before(self.row, end)
+    }
+
+    pub(super) fn columns_before(&self, end: usize) -> usize {
+        self.columns.before(self.column, end)
+    }
+
+    /// The ranks of this one's column of the grid, from the top.
+    pub(super) fn in_column(&self, row: usize) -> Rank {
+        self.grid.rank(row, self.column)
+    }
+}

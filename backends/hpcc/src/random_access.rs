@@ -1,0 +1,112 @@
+//! RandomAccess: numbers of HPCC's sequence, and updates of a table that one rank has to itself.
+//!
+//! The sequence is the powers of x in the field of polynomials over {0, 1} of degree below 64, modulo
+//! x^64 + x^2 + x + 1: a shift, and an exclusive or with 7 when the highest bit leaves.
+
+use std::time::Instant;
+
+/// The lower terms of the polynomial.
+const LOWER: u64 = 7;
+/// The table's owner updates it along so many parts of the sequence at a time.
+const STREAMS: usize = 128;
+/// Updates for every word of a table.
+pub(crate) const UPDATES_PER_WORD: u64 = 4;
+
+/// The number after `number`.
+#[inline]
+pub(crate) fn next(number: u64) -> u64 {
+    (number << 1) ^ if number >> 63 == 1 { LOWER } else { 0 }
+}
+
+/// The `at`-th number: x to that power.
+pub(crate) fn start(at: u64) -> u64 {
+    let mut power = 1;
+    for bit in (0..64).rev() {
+        power = product(power, power);
+        if at >> bit & 1 == 1 {
+            power = next(power);
+        }
+    }
+    power
+}
+
+fn product(left: u64, right: u64) -> u64 {
+    (0..64).rev().fold(0, |sum, bit| next(sum) ^ if right >> bit & 1 == 1 { left } else { 0 })
+}
+
+/// A table of one rank's own, of a power of two words.
+#[derive(Debug)]
+pub struct Table {
+    words: Vec<u64>,
+}
+
+impl Table {
+    /// Every word has its own index.
+    ///
+    /// # Panics
+    /// If `words` is no power of two.
+    #[must_use]
+    pub fn new(words: usize) -> Self {
+        assert!(words.is_power_of_two(), "{words} words");
+        Table { words: (0..words as u64).collect() }
+    }
+
+    /// Updates; 10^9 of them a second.
+    pub fn run(&mut self) -> f64 {
+        let updates = UPDATES_PER_WORD * self.words.len() as u64;
+        let begin = Instant::now();
+        let streams = STREAMS.min(updates as usize);
+        let share = updates / streams as u64;
+        let mut numbers: Vec<u64> = (0..streams as u64).map(|stream| start(stream * share)).collect();
+        let mask = self.words.len() - 1;
+        for _ in 0..share {
+            for number in &mut numbers {
+                *number = next(*number);
+                self.words[*number as usize & mask] ^= *number;
+            }
+        }
+        updates as f64 / begin.elapsed().as_secs_f64() * 1e-9
+    }
+
+    /// The part of the words that are not as before once every update was taken back, one after the other.
+    pub fn errors(&mut self) -> f64 {
+        let (mut number, mask) = (1, self.words.len() - 1);
+        for _ in 0..UPDATES_PER_WORD * self.words.len() as u64 {
+            number = next(number);
+            self.words[number as usize & mask] ^= number;
+        }
+        let wrong = self.words.iter().enumerate().filter(|&(at, &word)| word != at as u64).count();
+        wrong as f64 / self.words.len() as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ERROR_LIMIT;
+
+    #[test]
+    fn any_number_of_the_sequence_is_found_at_once() {
+        let mut number = 1;
+        for at in 0..300 {
+            assert_eq!(start(at), number, "{at}");
+            number = next(number);
+        }
+        // The period of the sequence.
+        assert_eq!(start(1_317_624_576_693_539_401), 1);
+        assert_eq!(next(start((1 << 40) - 1)), start(1 << 40));
+    }
+
+    #[test]
+    fn updates_are_taken_back_unless_words_were_lost() {
+        let mut table = Table::new(1 << 12);
+        assert!(table.run() > 0.0);
+        assert_eq!(table.errors(), 0.0);
+        table.run();
+        for word in table.words.iter_mut().take(82) {
+            *word ^= 4;
+        }
+        let errors = table.errors();
+        assert!(errors > ERROR_LIMIT && (errors - 82.0 / 4096.0).abs() < 1e-12, "{errors}");
+    }
+}

@@ -1,0 +1,327 @@
+//! Runs the tests, one after the other.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tailback_hpcc::{
+    Dgemm, ERROR_LIMIT, Fft, GlobalFft, Hpl, Problem, Ptrans, RESIDUAL_LIMIT, Sizes, Stream, Table, Updates,
+};
+use tailback_transport::{Bootstrap, Group, Rank, Result, Transport};
+
+use super::forms::{Found, single, star};
+use super::sizes::{links_on_node, sizes};
+use super::{Check, Hpcc, Settings, Test};
+use crate::layout::{Nodes, order};
+use crate::models::beff;
+use crate::models::measure::{Control, Repeated};
+
+/// How often short tests are run; the quickest counts.
+const PTRANS_PASSES: usize = 5;
+const FFT_PASSES: usize = 3;
+const SEED: u64 = 8;
+/// A segment for sums of a few numbers.
+const SMALL: usize = 64;
+
+/// Runs everything that was asked for. Collective; every rank gets the same, with the tests that were complete.
+pub fn measure<B: Bootstrap, T: Transport>(
+    bootstrap: &mut B,
+    transport: &mut T,
+    nodes: &Nodes,
+    settings: &Settings,
+    seed: u64,
+    control: Control<'_>,
+) -> Result<Repeated<Hpcc>> {
+    let ranks = bootstrap.size();
+    let sizes = sizes(bootstrap, settings)?;
+    let members: Vec<Rank> = (0..ranks).map(Rank::from).collect();
+    let meeting = transport.group(&members, SMALL)?;
+    let found = Hpcc {
+        settings: Some(settings.clone()),
+        figures: BTreeMap::new(),
+        checks: Vec::new(),
+        links_on_node: Some(links_on_node(nodes)),
+        beff: None,
+    };
+    let chosen = order(seed, 0, ranks)[0] == bootstrap.rank().index();
+    let mut bench = Bench { transport, members, meeting, sizes, found, chosen, control };
+    bench.keep("CommWorldProcs", ranks as f64);
+    let mut complete = 0;
+    for test in settings.asked(ranks) {
+        control.monitor.enter(test.word());
+        if bench.is_interrupted()? || !bench.run(bootstrap, test, settings, seed)? {
+            break;
+        }
+        complete += 1;
+    }
+    Ok(Repeated { found: bench.found, complete })
+}
+
+impl Settings {
+    /// The tests to run on so many ranks: all of them, unless some were named. Pairs and rings need two.
+    pub fn asked(&self, ranks: usize) -> Vec<Test> {
+        let named =
+            |test: &Test| self.tests.contains(test) || (self.tests.is_empty() && !(ranks < 2 && *test == Test::Beff));
+        let elsewhere = |test: &Test| *test == Test::Hpl && self.hpl_gflops.is_some() && self.tests.is_empty();
+        Test::ALL.into_iter().filter(named).filter(|test| !elsewhere(test)).collect()
+    }
+}
+
+struct Bench<'a, T: Transport> {
+    transport: &'a mut T,
+    members: Vec<Rank>,
+    /// For barriers, sums and agreements around the tests.
+    meeting: T::Group,
+    sizes: Sizes,
+    found: Hpcc,
+    /// Whether this rank is the one of tests on one.
+    chosen: bool,
+    control: Control<'a>,
+}
+
+impl<T: Transport> Bench<'_, T> {
+    /// Whether anyone was; asked by all.
+    fn is_interrupted(&mut self) -> Result<bool> {
+        let mine = u64::from(self.control.interrupt.load(Ordering::Relaxed));
+        self.meeting.start_agreement([mine, 0, 0, 0])?;
+        Ok(self.meeting.wait_agreement()?[0] != 0)
+    }
+
+    fn keep(&mut self, name: &str, value: f64) {
+        self.found.figures.insert(name.to_owned(), value);
+    }
+
+    fn check(&mut self, test: &str, quantity: &str, value: f64, limit: f64) {
+        self.found.checks.push(Check::new(test, quantity, value, limit));
+    }
+
+    /// Runs a test; false when it was interrupted.
+    fn run<B: Bootstrap>(&mut self, bootstrap: &mut B, test: Test, settings: &Settings, seed: u64) -> Result<bool> {
+        match test {
+            Test::Ptrans => self.ptrans()?,
+            Test::Hpl => self.hpl()?,
+            Test::Dgemm => self.dgemm()?,
+            Test::Stream => self.stream()?,
+            Test::RandomAccess => self.random_access(Duration::from_secs_f64(settings.update_time_s))?,
+            Test::Fft => self.fft()?,
+            Test::Beff => return self.beff(bootstrap, seed),
+        }
+        Ok(true)
+    }
+
+    fn ptrans(&mut self) -> Result<()> {
+        let Sizes { ptrans_order, block, grid, .. } = self.sizes;
+        let mut group = self.transport.group(&self.members, Ptrans::segment(ptrans_order, block, grid))?;
+        let mut ptrans = Ptrans::new(ptrans_order, block, grid, group.rank());
+        let mut seconds = f64::INFINITY;
+        for pass in 0..PTRANS_PASSES {
+            if pass > 0 {
+                ptrans.reset();
+            }
+            seconds = seconds.min(ptrans.run(&mut group, self.control.monitor)?);
+        }
+        let residual = ptrans.residual(&mut group)?;
+        self.keep("PTRANS_GBs", ptrans.gigabytes_per_second(seconds));
+        self.keep("PTRANS_time", seconds);
+        self.keep("PTRANS_n", ptrans_order as f64);
+        self.keep("PTRANS_nb", block as f64);
+        self.keep("PTRANS_nprow", grid.rows as f64);
+        self.keep("PTRANS_npcol", grid.columns as f64);
+        self.check("PTRANS", RESIDUAL, residual, RESIDUAL_LIMIT);
+        Ok(())
+    }
+
+    fn hpl(&mut self) -> Result<()> {
+        let Sizes { hpl_order: order, block, grid, .. } = self.sizes;
+        let problem = Problem { order, block, grid, seed: SEED };
+        let mut group = self.transport.group(&self.members, Hpl::segment(problem))?;
+        let mut hpl = Hpl::new(problem, group.rank());
+        let seconds = hpl.run(&mut group, self.control.monitor)?;
+        let residual = hpl.residual(&mut group)?;
+        self.keep("HPL_Tflops", 1e-3 * problem.gigaflops(seconds));
+        self.keep("HPL_time", seconds);
+        self.keep("HPL_N", order as f64);
+        self.keep("HPL_NB", block as f64);
+        self.keep("HPL_nprow", grid.rows as f64);
+        self.keep("HPL_npcol", grid.columns as f64);
+        self.check("HPL", RESIDUAL, residual, RESIDUAL_LIMIT);
+        Ok(())
+    }
+
+    fn dgemm(&mut self) -> Result<()> {
+        let order = self.sizes.dgemm_order;
+        let work = || {
+            let mut dgemm = Dgemm::new(order);
+            let rates = [dgemm.run()];
+            Found { rates, check: dgemm.residual() }
+        };
+        self.local("DGEMM", ["DGEMM_Gflops"], (RESIDUAL, RESIDUAL_LIMIT), work)?;
+        self.keep("DGEMM_N", order as f64);
+        Ok(())
+    }
+
+    fn stream(&mut self) -> Result<()> {
+        let words = self.sizes.stream_words;
+        let work = || {
+            let mut stream = Stream::new(words);
+            let rates = stream.run();
+            Found { rates: [rates.copy, rates.scale, rates.add, rates.triad], check: stream.error() }
+        };
+        let names = ["STREAM_Copy", "STREAM_Scale", "STREAM_Add", "STREAM_Triad"];
+        self.local("STREAM", names, ("average error", Stream::LIMIT), work)?;
+        self.keep("STREAM_VectorSize", words as f64);
+        Ok(())
+    }
+
+    fn random_access(&mut self, within: Duration) -> Result<()> {
+        let Sizes { table_words, global_table_words: total, .. } = self.sizes;
+        let ranks = self.members.len();
+        let mut group = self.transport.group(&self.members, Updates::segment(ranks))?;
+        let mut updates = Updates::new(total, ranks, group.rank());
+        let outcome = updates.run(&mut group, within, self.control.monitor)?;
+        let errors = updates.errors(&mut group, self.control.monitor)?;
+        drop((group, updates));
+        self.keep("MPIRandomAccess_N", total as f64);
+        self.keep("MPIRandomAccess_GUPs", outcome.gups());
+        self.keep("MPIRandomAccess_time", outcome.seconds);
+        self.keep("MPIRandomAccess_ExeUpdates", outcome.updates);
+        self.keep("MPIRandomAccess_ErrorsFraction", errors);
+        self.check("MPIRandomAccess", "part of words in error", errors, ERROR_LIMIT);
+        let work = || {
+            let mut table = Table::new(table_words);
+            let rates = [table.run()];
+            Found { rates, check: table.errors() }
+        };
+        self.local("RandomAccess", ["RandomAccess_GUPs"], ("part of words in error", ERROR_LIMIT), work)?;
+        self.keep("RandomAccess_N", table_words as f64);
+        Ok(())
+    }
+
+    fn fft(&mut self) -> Result<()> {
+        let Sizes { fft_points, global_fft_shape: shape, .. } = self.sizes;
+        let ranks = self.members.len();
+        let mut group = self.transport.group(&self.members, GlobalFft::segment(shape, ranks))?;
+        let mut fft = GlobalFft::new(shape, ranks, group.rank());
+        let mut seconds = f64::INFINITY;
+        for pass in 0..FFT_PASSES {
+            if pass > 0 {
+                fft.reset();
+            }
+            seconds = seconds.min(fft.run(&mut group, self.control.monitor)?);
+        }
+        let residual = fft.residual(&mut group, self.control.monitor)?;
+        self.keep("MPIFFT_N", (shape.0 * shape.1) as f64);
+        self.keep("MPIFFT_Gflops", fft.gigaflops(seconds));
+        self.check("MPIFFT", RESIDUAL, residual, RESIDUAL_LIMIT);
+        drop((group, fft));
+        let work = || {
+            let mut fft = Fft::new(fft_points);
+            let (mut best, mut check) = (0.0f64, 0.0);
+            for _ in 0..FFT_PASSES {
+                best = best.max(fft.run());
+                check = fft.residual();
+                fft.reset();
+            }
+            Found { rates: [best], check }
+        };
+        self.local("FFT", ["FFT_Gflops"], (RESIDUAL, RESIDUAL_LIMIT), work)?;
+        self.keep("FFT_N", fft_points as f64);
+        Ok(())
+    }
+
+    /// A test of ranks by themselves: all at once, then one alone.
+    fn local<const N: usize>(
+        &mut self,
+        test: &str,
+        names: [&str; N],
+        (quantity, limit): (&str, f64),
+        work: impl Fn() -> Found<N>,
+    ) -> Result<()> {
+        let monitor = self.control.monitor;
+        let all = star(&mut self.meeting, monitor, &work)?;
+        let one = single(&mut self.meeting, monitor, self.chosen, &work)?;
+        for (form, found) in [("Star", all), ("Single", one)] {
+            for (name, rate) in names.iter().zip(found.rates) {
+                self.keep(&format!("{form}{name}"), rate);
+            }
+            self.check(&format!("{form}{test}"), quantity, found.check, limit);
+        }
+        Ok(())
+    }
+
+    fn beff<B: Bootstrap>(&mut self, bootstrap: &mut B, seed: u64) -> Result<bool> {
+        let settings = beff::Settings::brief();
+        let seen = beff::measure(bootstrap, self.transport, &settings, seed, self.control)?;
+        let Some(found) = seen.found.filter(|_| seen.complete == settings.repetitions()) else { return Ok(false) };
+        for figure in found.figures() {
+            self.keep(figure.theirs, figure.value);
+        }
+        self.found.beff = Some(found);
+        Ok(true)
+    }
+}
+
+const RESIDUAL: &str = "scaled residual";
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use tailback_transport::loopback::Job;
+    use tailback_transport::{Collective, Monitor};
+
+    use super::*;
+    use crate::stats::Rule;
+
+    fn settings(tests: Vec<Test>) -> Settings {
+        Settings { tests, memory: None, order: Some(96), block: 16, grid: None, update_time_s: 60.0, hpl_gflops: None }
+    }
+
+    fn run(ranks: usize, settings: &Settings, cut: bool) -> Result<Vec<Repeated<Hpcc>>> {
+        Job::new(ranks).run(|mut bootstrap, raw| {
+            let interrupt = AtomicBool::new(cut && bootstrap.rank() == Rank(0));
+            let control = Control { monitor: &Monitor::new(), interrupt: &interrupt, rule: Rule::default() };
+            let nodes = Nodes::virtual_nodes(ranks, 2);
+            measure(&mut bootstrap, &mut Collective::new(raw), &nodes, settings, 7, control)
+        })
+    }
+
+    #[test]
+    fn every_test_has_its_figures_and_passes_on_any_number_of_ranks() {
+        for ranks in [1, 2, 3, 4, 6, 8] {
+            let all = Test::ALL.into_iter().filter(|test| *test != Test::Beff).collect();
+            for found in run(ranks, &settings(all), false).unwrap() {
+                assert_eq!(found.complete, 6);
+                let found = found.found;
+                assert_eq!((found.checks.len(), found.failed().count()), (11, 0), "{ranks}: {:?}", found.checks);
+                let network = |name: &str| name.contains("Ring") || name.contains("PingPong");
+                for name in super::super::NAMES.iter().filter(|name| !network(name.theirs)) {
+                    assert!(found.figure(name.theirs).is_some_and(|value| value > 0.0), "{} on {ranks}", name.theirs);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_interrupt_of_one_rank_ends_all_and_keeps_what_was_complete() {
+        for found in run(3, &settings(Vec::new()), true).unwrap() {
+            assert_eq!((found.complete, found.found.checks.len()), (0, 0));
+        }
+    }
+
+    #[test]
+    fn mistakes_are_found_before_anything_runs() {
+        let wrong = Settings { grid: Some([2, 2]), ..settings(Vec::new()) };
+        assert!(run(3, &wrong, false).unwrap_err().to_string().contains("--grid 2x2 has 4 ranks, and the job 3"));
+        let wrong = Settings { order: Some(10_000_000), ..settings(Vec::new()) };
+        assert!(run(2, &wrong, false).unwrap_err().to_string().contains("give a smaller --memory or --order"));
+    }
+
+    #[test]
+    fn hpl_run_elsewhere_is_not_run_again() {
+        let elsewhere = Settings { hpl_gflops: Some(5.0), ..settings(Vec::new()) };
+        assert!(!elsewhere.asked(2).contains(&Test::Hpl) && elsewhere.asked(2).contains(&Test::Beff));
+        assert!(!settings(Vec::new()).asked(1).contains(&Test::Beff));
+        assert_eq!(settings(vec![Test::Beff]).asked(1), [Test::Beff]);
+    }
+}

@@ -1,0 +1,156 @@
+//! HPC Challenge whole: seven tests in the forms that HPCC has, over any transport, and the balance they give.
+//!
+//! Figures are kept under HPCC's own names, so that files of this program and of the original are one kind of thing. The
+//! kernels and their checks are in `tailback_hpcc`; here is which of them run, in which form, on what sizes.
+
+mod balance;
+mod forms;
+mod measure;
+mod names;
+mod sizes;
+mod which;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use balance::{Balance, Ratio, ratios};
+pub use measure::measure;
+pub use names::{Good, NAMES, Name, name};
+pub use which::Test;
+
+use super::beff::Beff;
+use crate::plan::units;
+
+/// What is run, how large.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, clap::Args)]
+#[command(next_help_heading = "Measurement")]
+pub struct Settings {
+    /// Tests to run: hpl, dgemm, stream, ptrans, random-access, fft, beff [default: all]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', hide_possible_values = true)]
+    pub tests: Vec<Test>,
+    /// Memory of HPL's matrix, as a part of the memory of all nodes; all other sizes follow from it as in HPCC, and a test
+    /// takes up to 1.5 times as much [default: 32 MiB a rank, which is quick]
+    #[arg(long, value_name = "PART", value_parser = memory, conflicts_with = "order")]
+    pub memory: Option<f64>,
+    /// Order of HPL's matrix instead
+    #[arg(long, value_name = "N", value_parser = units::count)]
+    pub order: Option<usize>,
+    /// Rows and columns of a block of HPL and PTRANS
+    #[arg(long, value_name = "N", value_parser = units::count, default_value_t = 128)]
+    pub block: usize,
+    /// Ranks of HPL and PTRANS as rows x columns, such as 2x4 [default: the squarest, no taller than wide]
+    #[arg(long, value_name = "PxQ", value_parser = grid)]
+    pub grid: Option<[usize; 2]>,
+    /// RandomAccess of all ranks ends after so long; what it did until then is its figure
+    #[arg(long = "update-time", value_name = "TIME", value_parser = seconds, default_value = "10s")]
+    pub update_time_s: f64,
+    /// HPL's rate in Gflop/s where it was run elsewhere, for the balance
+    #[arg(long, value_name = "GFLOPS", value_parser = positive)]
+    pub hpl_gflops: Option<f64>,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Hpcc {
+    /// What was asked for; absent in results of the original.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<Settings>,
+    /// Figures and sizes by HPCC's names, whose ends say the unit where they have one.
+    pub figures: BTreeMap<String, f64>,
+    /// Every check of a result, in the order they were made; absent in results of the original.
+    #[serde(default)]
+    pub checks: Vec<Check>,
+    /// Part of the links of a random ring that stay on a node, on average; null where the nodes are not known.
+    pub links_on_node: Option<f64>,
+    /// Latency and bandwidth with their intervals; absent in results of the original.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beff: Option<Beff>,
+}
+
+/// A number that says whether a result is right.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Check {
+    /// The test, by HPCC's name with its form: `StarDGEMM`, `HPL`.
+    pub test: String,
+    /// What the number is.
+    pub quantity: String,
+    /// The number; null when it came out as none, which fails.
+    pub value: Option<f64>,
+    /// What it must not be above.
+    pub limit: f64,
+}
+
+impl Check {
+    /// A check of a number that may be none.
+    pub fn new(test: &str, quantity: &str, value: f64, limit: f64) -> Self {
+        let (test, quantity) = (test.to_owned(), quantity.to_owned());
+        Check { test, quantity, value: value.is_finite().then_some(value), limit }
+    }
+
+    /// Whether the result is right.
+    pub fn passed(&self) -> bool {
+        self.value.is_some_and(|value| value <= self.limit)
+    }
+}
+
+impl Hpcc {
+    /// A figure by HPCC's name.
+    pub fn figure(&self, name: &str) -> Option<f64> {
+        self.figures.get(name).copied().filter(|value| value.is_finite())
+    }
+
+    /// Checks that failed.
+    pub fn failed(&self) -> impl Iterator<Item = &Check> {
+        self.checks.iter().filter(|check| !check.passed())
+    }
+
+    /// HPL's rate of all ranks, in 10^9 operations a second: its own, or the one that was given.
+    pub fn hpl_gflops(&self) -> Option<f64> {
+        let given = self.settings.as_ref().and_then(|settings| settings.hpl_gflops);
+        given.or_else(|| self.figure("HPL_Tflops").map(|tera| 1e3 * tera))
+    }
+}
+
+fn memory(text: &str) -> Result<f64, String> {
+    let part = units::fraction(text)?;
+    let fits = part > 0.0 && part <= 0.6;
+    fits.then_some(part).ok_or_else(|| format!("'{text}' is no part for HPL's matrix: write up to 60%"))
+}
+
+fn grid(text: &str) -> Result<[usize; 2], String> {
+    let grid: tailback_hpcc::Grid = text.parse()?;
+    Ok([grid.rows, grid.columns])
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = units::duration(text)?.as_secs_f64();
+    (seconds > 0.0).then_some(seconds).ok_or_else(|| "a time above 0 is needed".into())
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let rate = text.trim().parse::<f64>().ok().filter(|rate| rate.is_finite() && *rate > 0.0);
+    rate.ok_or_else(|| format!("'{text}' is no rate: write Gflop/s, a number above 0"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_number_or_too_large_fails() {
+        let check = |value| Check::new("HPL", "scaled residual", value, 16.0).passed();
+        assert!(check(0.0) && check(16.0));
+        assert!(!check(16.1) && !check(f64::NAN) && !check(f64::INFINITY));
+    }
+
+    #[test]
+    fn options_are_read_as_people_write_them() {
+        assert_eq!((memory("10%"), grid("2x3")), (Ok(0.1), Ok([2, 3])));
+        for wrong in ["0", "90%", "much"] {
+            assert!(memory(wrong).is_err(), "{wrong}");
+        }
+        assert!(grid("2").is_err() && positive("-1").is_err() && seconds("0s").is_err());
+    }
+}
