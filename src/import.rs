@@ -141,7 +141,7 @@ fn titled(title: &str) -> Table {
 fn canary(name: &str) -> Option<(Canary, usize)> {
     let (title, size) = name.split_once(" (")?;
     let bytes = size.trim_end_matches(')').trim_end_matches('B').trim().parse().ok()?;
-    let kernel = Canary::ALL.iter().copied().find(|kernel| kernel.info().title == title)?;
+    let kernel = Canary::kernels().find(|kernel| kernel.info().title == title)?;
     (bytes > 0).then_some((kernel, bytes))
 }
 

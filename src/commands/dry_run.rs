@@ -8,7 +8,7 @@ use super::prepare::Session;
 use super::request::Decision;
 use crate::backend::Variant;
 use crate::output::placement_lines;
-use crate::plan::{Counts, Preset};
+use crate::plan::{Application, Counts, Plan, Preset};
 use crate::result::{self, Command};
 
 /// Joining, connecting and collecting, for a job of laptop size.
@@ -36,7 +36,7 @@ pub(super) fn render(session: &Session, variants: &[Variant], machine: Option<&M
     if let Some(machine) = machine {
         let _ = writeln!(out, "Simulated on the machine {}: {}; all times are virtual", machine.name, machine.about);
     }
-    if decision.command == Command::Run {
+    if decision.command.is_load_test() {
         let blocks = if plan.blocks > 1 { format!(" in {} blocks a state", plan.blocks) } else { String::new() };
         let more = plan.precision.map(|of| format!(", more until +-{:.0}%", 100.0 * of)).unwrap_or_default();
         let count = plan.placements;
@@ -59,7 +59,9 @@ pub(super) fn render(session: &Session, variants: &[Variant], machine: Option<&M
     }
     if decision.command != Command::Congest {
         out.push_str("\nCanaries\n");
-        plan.canaries.iter().for_each(|test| counts(&mut out, &test.title(), &test.counts));
+        let kernels = plan.canaries.iter().filter(|test| !test.kernel.is_application());
+        plan.application.iter().for_each(|of| application(&mut out, of, plan));
+        kernels.for_each(|test| counts(&mut out, &test.title(), &test.counts));
     }
     if decision.command != Command::Network {
         out.push_str("\nCongestors\n");
@@ -80,7 +82,8 @@ pub(super) fn render(session: &Session, variants: &[Variant], machine: Option<&M
     match machine {
         None => {
             let seconds = variants.len() as f64 * (OVERHEAD_S + measured(decision, PLACEMENT_S));
-            let _ = writeln!(out, "\nExpected duration: at most {seconds:.0} s");
+            let beside = if plan.application.is_some() { ", and the application's runs" } else { "" };
+            let _ = writeln!(out, "\nExpected duration: at most {seconds:.0} s{beside}");
         }
         Some(_) => {
             let ms = 1e3 * variants.len() as f64 * measured(decision, 0.0);
@@ -88,6 +91,20 @@ pub(super) fn render(session: &Session, variants: &[Variant], machine: Option<&M
         }
     }
     out
+}
+
+/// How often a program is run, and what is read off it.
+fn application(out: &mut String, of: &Application, plan: &Plan) {
+    let times = plan.placements * (2 * plan.blocks + of.warm_up);
+    let figure = of.figure.as_ref().map_or_else(|| "its wall time".to_owned(), |of| format!("the figure '{of}'"));
+    let _ = writeln!(
+        out,
+        "  {:<32} {times} runs ({} a placement are not measured), each at most {} s, by {figure}: {}",
+        of.title(),
+        of.warm_up,
+        of.limit_s,
+        of.command.join(" ")
+    );
 }
 
 fn counts(out: &mut String, title: &str, counts: &Counts) {
@@ -102,10 +119,10 @@ fn counts(out: &mut String, title: &str, counts: &Counts) {
 /// Seconds of one run; making a placement takes `placement_s`.
 fn measured(decision: &Decision, placement_s: f64) -> f64 {
     let plan = &decision.plan;
-    let canaries = plan.canaries.len() as f64;
+    let canaries = plan.canaries.iter().filter(|test| !test.kernel.is_application()).count() as f64;
     let alone = if plan.congestors_alone { plan.congestors.len() as f64 } else { 0.0 };
     match decision.command {
-        Command::Run if plan.blocks > 1 => {
+        Command::Run | Command::App if plan.blocks > 1 => {
             let block = plan.block_s();
             // Load comes up once a stretch and may be slow to, canaries take their time to be back after it.
             let shortest = if plan.preset == Preset::Sim { 0.0 } else { 0.02 };
@@ -114,7 +131,7 @@ fn measured(decision: &Decision, placement_s: f64) -> f64 {
             let measured = blocks * canaries * 2.0 * block + stretches * (rise + canaries * fall);
             f64::from(plan.placements) * (measured + block * alone + placement_s)
         }
-        Command::Run => plan.budget_s * (2.0 * canaries) + f64::from(plan.placements) * alone * plan.block_s(),
+        Command::Run | Command::App => plan.budget_s * (2.0 * canaries) + f64::from(plan.placements) * alone * plan.block_s(),
         Command::Network => plan.budget_s * canaries,
         Command::Congest => decision.duration_s,
         Command::Maxrate | Command::Contention | Command::Beff => 0.0,

@@ -1,10 +1,14 @@
 //! Everything that can be known to be wrong before the first message is measured.
 
+use std::sync::Arc;
+
 use tailback_transport::{Bootstrap, Capabilities, Rank, Result as TransportResult, Support, Transport as _};
 
 use super::Request;
+use super::application::{Repetitions, Victims};
 use super::request::Decision;
 use crate::backend::{Networks, Pair, PairVisitor, Place, RoleSettings};
+use crate::engine::SharedStarter;
 use crate::kernel::Info;
 use crate::layout::{Layout, LayoutError, Nodes, Placement};
 use crate::result::Command;
@@ -15,6 +19,8 @@ pub(super) struct Session {
     /// What the user asked for, or what these nodes always get.
     pub seed: u64,
     nodes: Nodes,
+    /// Every rank's host, which virtual nodes have in common.
+    hosts: Vec<String>,
 }
 
 pub(super) enum Prepared {
@@ -36,7 +42,8 @@ impl Session {
             // The nodes of a machine are its own, however many ranks were asked for on each.
             let per_node = decision.plan.ranks_per_node.filter(|_| request.settings.machine.is_none());
             let nodes = grouped(nodes(per_node, &places), &decision, &places)?;
-            let session = Session { seed: decision.seed.unwrap_or_else(|| nodes.seed()), decision, nodes };
+            let hosts = places.iter().map(|place| place.host.clone()).collect();
+            let session = Session { seed: decision.seed.unwrap_or_else(|| nodes.seed()), decision, nodes, hosts };
             session.layout(0).map_err(|error| error.to_string())?;
             Ok(session)
         });
@@ -104,7 +111,7 @@ impl Session {
     pub(super) fn layout(&self, index: u32) -> Result<Layout, LayoutError> {
         let (nodes, plan) = (self.nodes.clone(), &self.decision.plan);
         match self.decision.command {
-            Command::Run => {
+            Command::Run | Command::App => {
                 Layout::load_test(nodes, self.placement(index), plan.canary_fraction, &plan.weights(), plan.split)
             }
             // A study never gets here: it has no plan.
@@ -113,13 +120,20 @@ impl Session {
         }
     }
 
+    /// What starts the plan's application on the victims of a placement.
+    pub(super) fn starter(&self, layout: &Layout) -> Option<SharedStarter> {
+        let application = self.decision.plan.application.as_ref()?;
+        let victims = Victims::of(layout, &self.hosts, application.per_node);
+        Some(Arc::new(Repetitions::new(application, victims)))
+    }
+
     pub(super) fn placement(&self, index: u32) -> Placement {
         Placement { seed: self.seed, index, policy: self.decision.plan.placement }
     }
 
     /// How many placements are measured, at least.
     pub(super) fn placements(&self) -> u32 {
-        if self.decision.command == Command::Run { self.decision.plan.placements } else { 1 }
+        if self.decision.command.is_load_test() { self.decision.plan.placements } else { 1 }
     }
 }
 
@@ -128,7 +142,7 @@ fn check_operations(decision: &Decision, canary: &Capabilities, congestor: &Capa
     let canaries = decision.plan.canaries.iter().map(|test| (test.kernel.info(), canary));
     let congestors = decision.plan.congestors.iter().map(|test| (test.kernel.info(), congestor));
     let used: Vec<(Info, &Capabilities)> = match decision.command {
-        Command::Run => canaries.chain(congestors).collect(),
+        Command::Run | Command::App => canaries.chain(congestors).collect(),
         Command::Network => canaries.collect(),
         Command::Congest => congestors.collect(),
         Command::Maxrate | Command::Contention | Command::Beff => Vec::new(),

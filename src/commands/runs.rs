@@ -118,6 +118,9 @@ impl<'a> Runs<'a> {
             let measure = self.measure(index, layout, over);
             let outcome = networks.open_pair(variant, &role, measure).and_then(|measured| measured)?;
             self.interrupted = outcome.interrupted;
+            if let Some(trouble) = &outcome.trouble {
+                self.tell(trouble);
+            }
             if let Some(system) = system {
                 self.simulated(networks);
                 self.add(variant, index, layout, outcome);
@@ -130,6 +133,12 @@ impl<'a> Runs<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Says why the application ends the job, and keeps the first line of it.
+    fn tell(&mut self, trouble: &str) {
+        eprintln!("tailback: error: {trouble}");
+        self.notes.extend(trouble.lines().next().map(str::to_owned));
     }
 
     /// Takes note of what was simulated for a run, if it was.
@@ -176,7 +185,8 @@ impl<'a> Runs<'a> {
         let of = self.session.placements().max(index + 1);
         let placement = (of > 1).then_some((index + 1, of));
         let grain = if self.request.settings.machine.is_some() { VIRTUAL_GRAIN } else { REAL_GRAIN };
-        let control = Control { monitor, interrupt, on_phase: Arc::clone(&self.on_phase), over, placement, grain };
+        let (on_phase, starter) = (Arc::clone(&self.on_phase), self.session.starter(layout));
+        let control = Control { monitor, interrupt, on_phase, over, placement, grain, starter };
         let seed = self.session.placement(index).own_seed();
         Measure { decision: &self.session.decision, layout, seed, control }
     }
@@ -328,8 +338,10 @@ struct Outcome {
     congestors: Description,
     /// On rank 0, its complete phases.
     phases: Vec<Measured>,
-    /// Whether the user cut it short; the same on every rank.
+    /// Whether the user cut it short, or the application did; the same on every rank.
     interrupted: bool,
+    /// On rank 0, why the application did.
+    trouble: Option<String>,
 }
 
 impl PairVisitor for Measure<'_> {
@@ -340,13 +352,13 @@ impl PairVisitor for Measure<'_> {
         let Decision { command, plan, duration_s, .. } = self.decision;
         let mut job = Job::new(bootstrap, networks, plan, self.layout, self.seed, self.control)?;
         let (phases, interrupted) = match command {
-            Command::Run => engine::load_test(&mut job)?,
+            Command::Run | Command::App => engine::load_test(&mut job)?,
             Command::Network => engine::network_test(&mut job)?,
             Command::Congest => engine::congest(&mut job, Nanos((duration_s * 1e9) as u64))?,
             study => return Err(Error::Setup(format!("{study:?} is a study and has no plan"))),
         };
-        job.finish()?;
-        Ok(Outcome { description, congestors, phases, interrupted })
+        let trouble = job.finish()?;
+        Ok(Outcome { description, congestors, phases, interrupted, trouble })
     }
 
     fn error(output: &Self::Output) -> Option<&Error> {

@@ -64,6 +64,10 @@ pub fn differences(first: &Side<'_>, other: &Side<'_>) -> Vec<Difference> {
         plan.pace_s.map_or_else(|| "one after the other".to_owned(), |pace| format!("every {} ms", 1e3 * pace))
     };
     unlike(true, "iterations of latency canaries", pace(mine), pace(theirs));
+    let application = |plan: &crate::plan::Plan| {
+        plan.application.as_ref().map_or_else(|| "none".to_owned(), |of| of.command.join(" "))
+    };
+    unlike(true, "application", application(mine), application(theirs));
     unlike(false, "budget of a test in s", mine.budget_s.to_string(), theirs.budget_s.to_string());
     unlike(false, "build", a.build.profile.clone(), b.build.profile.clone());
     unlike(false, "CPU of rank 0's host", format!("{:?}", a.system.host.cpu), format!("{:?}", b.system.host.cpu));

@@ -64,9 +64,9 @@ fn finding(backend: &str, runs: &[&Side<'_>], kernel: Canary) -> Option<(Protoco
     let (mut impacts, mut logs) = (Vec::new(), Vec::new());
     for side in runs {
         let measured = Measured::of(side, kernel);
-        let Some(impact) = measured.value(State::Impact, Statistic::HEADLINE) else { continue };
+        let Some(impact) = measured.value(State::Impact, kernel.headline()) else { continue };
         impacts.push((side.run.transport.protocol.clone()?, impact));
-        let each = measured.each(State::Impact, Statistic::HEADLINE).unwrap_or_default();
+        let each = measured.each(State::Impact, kernel.headline()).unwrap_or_default();
         logs.push(each.into_iter().map(f64::ln).collect::<Vec<f64>>());
     }
     let first = runs.first()?;

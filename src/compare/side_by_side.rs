@@ -67,7 +67,7 @@ pub fn compare(sides: &[Side<'_>], statistics: &[Statistic]) -> Comparison {
                 let cells: Vec<Cell> = measured.iter().enumerate().map(cell).collect();
                 if cells.iter().any(|cell| cell.value.is_some()) {
                     let unit = if state == State::Impact { "x".into() } else { test.unit.clone() };
-                    let primary = state == State::Impact && statistic == Statistic::HEADLINE;
+                    let primary = state == State::Impact && statistic == kernel.headline();
                     rows.push(Row { kernel, title: test.title.clone(), state, statistic, primary, unit, cells });
                 }
             }

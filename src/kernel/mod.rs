@@ -6,6 +6,7 @@
 
 mod allreduce;
 mod alltoall;
+mod application;
 mod broadcast;
 mod incast;
 pub mod registry;

@@ -10,11 +10,12 @@ use tailback_transport::Operation;
 use super::Kernel;
 use super::allreduce::Allreduce;
 use super::alltoall::AllToAll;
+use super::application::Application;
 use super::broadcast::{Broadcast, GetBroadcast, PutBroadcast};
 use super::incast::{Gets, IncastBy, Messages, Puts};
 use super::ring_bandwidth::{RingBandwidth, RingBandwidthSync, RingPutBandwidth};
 use super::ring_latency::{RingGetLatency, RingLatency};
-use crate::stats::Direction;
+use crate::stats::{Direction, Statistic};
 
 /// Who a kernel's neighbours are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +54,7 @@ pub struct Info {
 impl Info {
     /// The row title of GPCNeT's tables.
     pub fn row(&self, bytes: usize) -> String {
-        format!("{} ({bytes} B)", self.title)
+        if self.needs.is_empty() { self.title.to_owned() } else { format!("{} ({bytes} B)", self.title) }
     }
 
     /// Iterations for a team of `size`, by GPCNeT's scaling rule.
@@ -175,6 +176,21 @@ const BANDWIDTH: Info = Info {
     ..LATENCY
 };
 
+/// A program needs nothing of the network under test: what it uses is its own affair.
+const APPLICATION: Info = Info {
+    key: "app",
+    title: "Application",
+    what: "run a program and take its wall time, or a figure from its output of which less is better",
+    ring: Ring::None,
+    needs: &[],
+    bytes: 1,
+    iterations: 1,
+    warmup: 1,
+    rings: 1,
+    measurements: 1,
+    ..LATENCY
+};
+
 const CONGESTOR: Info = Info {
     key: "a2a",
     title: "Alltoall",
@@ -222,6 +238,28 @@ kernels! {
             what: "all-to-all of the slice, pair by pair, all slices at once",
             bytes: 4096, window: 1, iterations: 64, rings: 1, full_up_to: Some(64), ..BANDWIDTH
         },
+        App Application = APPLICATION,
+        AppRate Application = Info {
+            key: "app-rate", direction: Direction::Bandwidth,
+            what: "run a program and take a figure from its output of which more is better", ..APPLICATION
+        },
+    }
+}
+
+impl Canary {
+    /// Whether it is a program of the user's rather than a kernel.
+    pub fn is_application(self) -> bool {
+        matches!(self, Canary::App | Canary::AppRate)
+    }
+
+    /// Those that are Tailback's own, in the order of the tables.
+    pub fn kernels() -> impl Iterator<Item = Canary> {
+        Self::ALL.iter().copied().filter(|canary| !canary.is_application())
+    }
+
+    /// The figure that is claimed first of it. A program has one figure a repetition, and few repetitions.
+    pub fn headline(self) -> Statistic {
+        if self.is_application() { Statistic::Avg } else { Statistic::HEADLINE }
     }
 }
 
@@ -262,7 +300,7 @@ mod tests {
 
     #[test]
     fn titles_are_gpcnets() {
-        let rows: Vec<String> = Canary::ALL.iter().map(|c| c.info().row(c.info().bytes)).collect();
+        let rows: Vec<String> = Canary::kernels().map(|c| c.info().row(c.info().bytes)).collect();
         assert_eq!(
             rows,
             [

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::{CanaryTest, Counts, Plan, PlanError, Preset, units};
+use super::{Application, Better, CanaryTest, Counts, Plan, PlanError, Preset, units};
 use crate::kernel::{Canary, Congestor};
 use crate::layout::{Policy, Split};
 
@@ -62,6 +62,8 @@ pub struct Patch {
     pub canaries: Option<Vec<Canary>>,
     /// Kinds with their weights.
     pub congestors: Option<Vec<(Congestor, f64)>>,
+    /// A program to measure before the canaries, and which of its figures are good.
+    pub application: Option<(Application, Better)>,
     pub set: Vec<Set>,
 }
 
@@ -128,6 +130,7 @@ impl Patch {
             congestors_alone: file.congestors_alone,
             canaries: file.canaries,
             congestors: congestors.transpose().map_err(malformed)?,
+            application: None,
             set: file.set.iter().map(|(key, value)| Set { key: key.clone(), value: value.text() }).collect(),
         })
     }
@@ -152,6 +155,10 @@ impl Patch {
                 known.copied().unwrap_or_else(|| preset.canary(kernel))
             };
             plan.canaries = kernels.iter().map(test).collect();
+        }
+        if let Some((application, better)) = &self.application {
+            plan.canaries.insert(0, preset.canary(better.canary()));
+            plan.application = Some(application.clone());
         }
         if let Some(mix) = &self.congestors {
             let known = plan.congestors.clone();

@@ -80,12 +80,13 @@ impl Preset {
             congestors_alone: false,
             canaries: canaries.map(|kernel| self.canary(kernel)).into(),
             congestors: congestors.iter().map(|&kernel| self.congestor(kernel)).collect(),
+            application: None,
         }
     }
 
     /// The preset's plan for the network test: all canaries.
     pub fn all_canaries(self) -> Vec<CanaryTest> {
-        Canary::ALL.iter().map(|&kernel| self.canary(kernel)).collect()
+        Canary::kernels().map(|kernel| self.canary(kernel)).collect()
     }
 
     /// A canary with this preset's counts.

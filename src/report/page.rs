@@ -128,7 +128,7 @@ fn key_results(report: &Report<'_>) -> Content {
             Some((
                 side,
                 kernel,
-                side.run.impact(kernel, Statistic::HEADLINE).or_else(|| side.run.impact(kernel, Statistic::P99))?,
+                side.run.impact(kernel, kernel.headline()).or_else(|| side.run.impact(kernel, Statistic::P99))?,
             ))
         })
     });

@@ -51,7 +51,7 @@ pub struct ResultFile {
     pub schema_version: u32,
     /// The program that wrote it.
     pub build: Build,
-    /// What was asked for: `run`, `network`, `congest`, or a study: `maxrate`, `contention`, `beff`.
+    /// What was asked for: `run`, `app`, `network`, `congest`, or a study: `maxrate`, `contention`, `beff`.
     pub command: Command,
     /// When the run started, UTC, RFC 3339.
     pub started: String,
@@ -88,6 +88,7 @@ pub struct ResultFile {
 #[allow(missing_docs)]
 pub enum Command {
     Run,
+    App,
     Network,
     Congest,
     Maxrate,
@@ -96,10 +97,16 @@ pub enum Command {
 }
 
 impl Command {
+    /// Whether it measures alone and under load.
+    pub fn is_load_test(self) -> bool {
+        matches!(self, Command::Run | Command::App)
+    }
+
     /// As the user types it.
     pub fn word(self) -> &'static str {
         match self {
             Command::Run => "run",
+            Command::App => "app",
             Command::Network => "network",
             Command::Congest => "congest",
             Command::Maxrate => "maxrate",
