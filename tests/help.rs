@@ -9,6 +9,7 @@ fn help_texts() {
     for command in [
         "",
         "run",
+        "app",
         "network",
         "congest",
         "show",

@@ -65,12 +65,22 @@ pub struct ApplicationOptions {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub warm_up: u32,
 
+    /// In the emulated cluster: preload the idle-poll shim, for MPI processes that outnumber the cores
+    #[arg(long)]
+    pub idle_shim: bool,
+
     /// How tables call the program [default: its file name]
     #[arg(long, value_name = "TEXT")]
     pub app_name: Option<String>,
 }
 
 impl ApplicationOptions {
+    /// Whether anything was said of a program.
+    pub fn is_given(&self) -> bool {
+        let Self { figure, launcher, per_node, idle_shim, app_name, .. } = self;
+        figure.is_some() || *launcher != Launcher::Auto || per_node.is_some() || *idle_shim || app_name.is_some()
+    }
+
     /// The application that these words are.
     pub fn application(self, command: Vec<String>, name: &str) -> (Application, Better) {
         let name = self.app_name.unwrap_or_else(|| name.to_owned());
@@ -84,6 +94,7 @@ impl ApplicationOptions {
             unit,
             limit_s: self.limit.as_secs_f64(),
             warm_up: self.warm_up,
+            idle_shim: self.idle_shim,
         };
         (application, self.figure_is)
     }

@@ -111,7 +111,10 @@ struct LabRunOptions {
 
 impl LabRunOptions {
     fn request(self) -> Result<Request, String> {
-        let Some(line) = self.app else { return self.run.request() };
+        let Some(line) = self.app else {
+            let misplaced = self.application.is_given();
+            return if misplaced { Err("options of a program need --app CMD".into()) } else { self.run.request() };
+        };
         let words = vec!["sh".to_owned(), "-c".to_owned(), line];
         let name = app::name_of(&words);
         app::request(self.run, self.application, words, &name)

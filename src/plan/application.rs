@@ -70,6 +70,9 @@ pub struct Application {
     pub limit_s: f64,
     /// Repetitions on each placement that are not measured.
     pub warm_up: u32,
+    /// Whether its processes have the idle-poll shim of the emulated cluster.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub idle_shim: bool,
 }
 
 impl Application {
@@ -121,6 +124,7 @@ mod tests {
             unit: "s".into(),
             limit_s: 600.0,
             warm_up: 1,
+            idle_shim: false,
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::victims::Victims;
-use crate::lab::Lab;
+use crate::lab::{Lab, SHIM_VARIABLE};
 
 /// Set for the program: its victims.
 const HOSTS: &str = "TAILBACK_APP_HOSTS";
@@ -15,24 +15,35 @@ const PROCESSES: &str = "TAILBACK_APP_N";
 const LISTS: [&str; 3] = ["OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile", "HYDRA_HOST_FILE"];
 
 /// Prepares a command for a program on these victims.
-pub(super) fn prepare(command: &mut Command, victims: &Victims, hostfile: &Path) {
+pub(super) fn prepare(
+    command: &mut Command,
+    victims: &Victims,
+    hostfile: &Path,
+    idle_shim: bool,
+) -> Result<(), String> {
     let under_openmpi = std::env::var_os("OMPI_COMM_WORLD_RANK").is_some();
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(|name| is_of_this_job(name, under_openmpi)) {
             command.env_remove(name);
         }
     }
-    if let Some(Ok(lab)) = Lab::around() {
+    if let Some(lab) = Lab::around() {
+        let lab = lab.map_err(|error| format!("could not be started: {error}"))?;
         command.envs(lab.mpi_environment());
         LISTS.iter().for_each(|name| {
             command.env(name, hostfile);
         });
+        if idle_shim {
+            let object = lab.shim().map_err(|error| format!("could not be started: {error}"))?;
+            command.env("LD_PRELOAD", object).env(SHIM_VARIABLE, "1");
+        }
     }
     if std::env::var_os("SLURM_JOB_ID").is_some() {
         // For launchers that call srun by themselves.
         command.env("SLURM_OVERLAP", "1");
     }
     command.env(HOSTS, victims.list()).env(HOSTFILE, hostfile).env(PROCESSES, victims.processes().to_string());
+    Ok(())
 }
 
 /// Whether a variable speaks of the rank that this process is. What steers Open MPI is kept, unless its launcher set it

@@ -43,7 +43,9 @@ impl Repetitions {
         let (hostfile, output) = (scratch.path("hosts"), scratch.path("output"));
         std::fs::write(&hostfile, self.victims.file()).map_err(|error| format!("could not be given hosts: {error}"))?;
         let words = words(&self.application.command, self.application.launcher, &self.victims, &hostfile)?;
-        let mut guarded = Guarded::start(&words, &output, &self.victims, &hostfile)?;
+        let mut guard = guard_command(&words, &output)?;
+        environment::prepare(&mut guard, &self.victims, &hostfile, self.application.idle_shim)?;
+        let mut guarded = Guarded::start(guard)?;
         let limit = self.application.limit();
         let badly = |why: String| Ok(Ended::Badly(format!("{why}{}", last_lines(&output))));
         match guarded.wait(limit, goes_on) {
@@ -81,6 +83,16 @@ impl Starter for Repetitions {
     }
 }
 
+/// This very program as the guard of another.
+fn guard_command(words: &[String], output: &Path) -> Result<Command, String> {
+    let program = std::env::current_exe().map_err(|error| format!("could not be guarded: {error}"))?;
+    let mut command = Command::new(program);
+    command.arg("guard").arg("--output").arg(output).arg("--").args(words);
+    // A group of its own: a terminal's Ctrl-C is this rank's to hear.
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+    Ok(command)
+}
+
 enum Outcome {
     Said(Said),
     /// The guard was ended by someone.
@@ -97,13 +109,7 @@ struct Guarded {
 }
 
 impl Guarded {
-    fn start(words: &[String], output: &Path, victims: &Victims, hostfile: &Path) -> Result<Self, String> {
-        let program = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
-        let mut command = Command::new(program);
-        command.arg("guard").arg("--output").arg(output).arg("--").args(words);
-        // A group of its own: a terminal's Ctrl-C is this rank's to hear.
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
-        environment::prepare(&mut command, victims, hostfile);
+    fn start(mut command: Command) -> Result<Self, String> {
         let mut guard = command.spawn().map_err(|error| format!("could not be guarded: {error}"))?;
         let stdout = BufReader::new(guard.stdout.take().expect("piped"));
         let (sender, said) = channel();
