@@ -37,7 +37,7 @@ fn every_repetition_is_kept_in_the_state_and_order_it_ran() {
     let (file, count) = (folder.path().join("app.json"), folder.path().join("count"));
     // Says how often it has been run, and how many hosts and processes it was given.
     let program = format!(
-        "echo . >> {0}; echo run $(wc -l < {0}); test \"$TAILBACK_APP_N {{nodes}}\" = '2 1'; sleep 0.3",
+        "echo . >> {0}; echo run $(wc -l < {0}); test \"$TAILBACK_APP_N {{nodes}}\" = '2 1' || exit 9; sleep 0.3",
         count.display()
     );
     let figure = "--figure run.([0-9]+) --figure-unit runs";

@@ -13,6 +13,11 @@ const PAGE_STYLE: &str = include_str!("page.css");
 const KEY: &str = "<p class=\"key\"><span><i style=\"background:var(--calm)\"></i>isolated</span>\
 <span><i style=\"background:var(--busy)\"></i>loaded</span></p>";
 
+/// Said where results that are no machine's stand beside those of large ones.
+const NOT_COMPARABLE: &str = "<p class=\"warn\"><strong>Not comparable:</strong> some of these results are of an emulated or \
+simulated network. Published systems had thousands of nodes and other links, and stand here to show what impacts look like, not \
+to be ranked against.</p>\n";
+
 /// Impacts below this are called small. It colours one sentence; every number is shown all the same.
 const SMALL: f64 = 2.0;
 
@@ -187,7 +192,14 @@ fn impact(report: &Report<'_>) -> Content {
         "",
     );
     if report.published && !content.is_empty() {
-        content += &format!("<details><summary>Published systems</summary>{}</details>", tables::published().render());
+        let emulated = report.files.iter().any(|(_, file)| file.lab.is_some() || file.machine.is_some());
+        let warning = if emulated { NOT_COMPARABLE } else { "" };
+        let tables = [tables::published(), tables::published_applications()].map(|table| table.render()).concat();
+        content = format!(
+            "{warning}{content}<details><summary>Published systems</summary><p>Bars are the jobs of the paper's figure 11, with 16 \
+             to 24 ranks per port. A p99 impact is p99 over p99, as GPCNeT 1.3 computes it; the paper's text fits p99 over the \
+             isolated average, which has a column of its own.</p>{tables}</details>"
+        );
     }
     (lead, content)
 }

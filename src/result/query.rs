@@ -89,6 +89,16 @@ impl Run {
     }
 }
 
+impl Run {
+    /// The 99th percentile under load over the isolated average: GPCNeT's paper speaks of that, its program divides by the
+    /// isolated 99th percentile.
+    pub fn p99_over_average(&self, kernel: Canary) -> Option<f64> {
+        let (calm, busy) = (self.test(kernel, Phase::Isolated)?, self.test(kernel, Phase::Loaded)?);
+        let factor = calm.direction.factor(calm.figure(Statistic::Avg)?, busy.figure(Statistic::P99)?);
+        factor.is_finite().then_some(factor)
+    }
+}
+
 impl Test {
     /// A figure, measured or printed.
     pub fn figure(&self, statistic: Statistic) -> Option<f64> {
