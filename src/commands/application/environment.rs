@@ -70,10 +70,12 @@ fn is_of_this_job(name: &str, under_openmpi: bool) -> bool {
         "SLURM_OVERCOMMIT",
     ];
     let starts = |list: &[&str]| list.iter().any(|start| name.starts_with(start));
+    // Whoever may start one as root may start another.
+    let may_be_root = name.contains("_ALLOW_RUN_AS_ROOT");
     (name.starts_with(OWN) && !starts(&KEPT))
         || starts(&MPI)
         || starts(&SLURM)
-        || (under_openmpi && starts(&OPEN_MPI))
+        || (under_openmpi && starts(&OPEN_MPI) && !may_be_root)
 }
 
 #[cfg(test)]
@@ -89,5 +91,6 @@ mod tests {
             assert!(!is_of_this_job(name, false), "{name}");
         }
         assert!(is_of_this_job("OMPI_COMM_WORLD_RANK", true) && is_of_this_job("OMPI_MCA_ess", true));
+        assert!(!is_of_this_job("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", true));
     }
 }
