@@ -63,6 +63,7 @@ pub fn gpcnet(text: &str) -> Result<ResultFile, ImportError> {
         schema_version: SCHEMA_VERSION,
         build: Build::this(),
         command: if load_test { Command::Run } else { Command::Network },
+        label: None,
         started: "unknown".into(),
         duration_s: 0.0,
         seed: 0,

@@ -124,6 +124,11 @@ enum Found {
 }
 
 impl Threshold {
+    /// Whether its figure is one under load, or has one in it.
+    pub fn needs_load(&self) -> bool {
+        self.state != State::Isolated
+    }
+
     /// Holds the threshold against a run called `name`. Ratios need a comparison: see [`Threshold::check_ratios`].
     pub fn check(&self, name: &str, run: &Run) -> Check {
         let figure = |phase| run.test(self.kernel, phase).and_then(|test| test.figure(self.statistic));

@@ -77,7 +77,7 @@ fn its_result_is_compared_reported_checked_and_shown_like_a_canarys() {
         assert_eq!(outcome.code(), Some(0), "{outcome:?}");
         assert!(outcome.stdout.contains("Application sleep") && outcome.stdout.contains("RR Two-sided Lat"));
     }
-    let compared = succeed(&format!("compare --force {before} {after} --format json")).json();
+    let compared = succeed(&format!("compare --force {before} {after} --json")).json();
     let rows = compared["rows"].as_array().unwrap();
     let row = |state: &str| {
         let of = |row: &&Value| row["kernel"] == "app" && row["state"] == state && row["statistic"] == "avg";

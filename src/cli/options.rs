@@ -19,6 +19,9 @@ use crate::result::Command;
 /// Congestion without an end: a day is longer than any allocation that would not be interrupted.
 const ENDLESS: Duration = Duration::from_secs(86_400);
 
+/// Said instead of a list of congestors.
+const NO_CONGESTORS: &str = "none";
+
 /// Options of `tailback run`. The last of an option that is given twice counts: whoever starts ranks with the user's
 /// command line adds to it.
 #[derive(Clone, Debug, Args)]
@@ -132,7 +135,8 @@ pub struct CanaryOptions {
 #[allow(missing_docs)]
 pub struct CongestorOptions {
     /// What loads the network: a2a, incast, put-incast, get-incast, get-bcast, bcast, put-bcast, allreduce; with
-    /// weights if the shares are not to be equal, e.g. incast=40,a2a=60 [default: a2a,incast,put-incast,get-bcast]
+    /// weights if the shares are not to be equal, e.g. incast=40,a2a=60; or none, to measure beside whoever else uses the
+    /// network [default: a2a,incast,put-incast,get-bcast]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub congestors: Option<Vec<Share>>,
 }
@@ -140,7 +144,8 @@ pub struct CongestorOptions {
 /// A congestor and its share of the congestor nodes.
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
-    kernel: Congestor,
+    /// None stands for none at all.
+    kernel: Option<Congestor>,
     weight: f64,
     /// Written with a percent sign, so that all of them are to make 100 at most.
     percent: bool,
@@ -154,7 +159,10 @@ impl CongestorOptions {
         if shares.iter().any(|share| share.percent) && sum > 100.0 + 1e-6 {
             return Err(format!("the congestors' shares make {sum}%: more than all congestor nodes"));
         }
-        Ok(Some(shares.iter().map(|share| (share.kernel, share.weight)).collect()))
+        if shares.len() > 1 && shares.iter().any(|share| share.kernel.is_none()) {
+            return Err("--congestors none stands alone".into());
+        }
+        Ok(Some(shares.iter().filter_map(|share| Some((share.kernel?, share.weight))).collect()))
     }
 }
 
@@ -278,6 +286,10 @@ pub struct OutputOptions {
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
 
+    /// What the result file calls the conditions of this job, e.g. wild
+    #[arg(long, value_name = "TEXT")]
+    pub label: Option<String>,
+
     /// No progress and no notes on stderr
     #[arg(short, long)]
     pub quiet: bool,
@@ -302,10 +314,13 @@ impl std::str::FromStr for Share {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        if text.trim() == NO_CONGESTORS {
+            return Ok(Share { kernel: None, weight: 0.0, percent: false });
+        }
         let (name, weight) = text.split_once('=').unwrap_or((text, "1"));
         let (weight, percent) = weight.strip_suffix('%').map_or((weight, false), |weight| (weight, true));
         let number = weight.trim().parse().map_err(|_| format!("'{text}': '{weight}' is no weight"))?;
-        Ok(Share { kernel: name.trim().parse()?, weight: number, percent })
+        Ok(Share { kernel: Some(name.trim().parse()?), weight: number, percent })
     }
 }
 
@@ -365,7 +380,7 @@ impl CongestOptions {
 fn request(command: Command, plan: &PlanOptions, patch: Patch, common: CommonOptions) -> Result<Request, String> {
     let patches = plan.patches(patch)?;
     let (place, settings) = common.transport.settings();
-    let OutputOptions { format, verbose, out, csv, quiet } = common.output;
+    let OutputOptions { format, verbose, out, csv, label, quiet } = common.output;
     Ok(Request {
         command,
         preset: plan.preset,
@@ -378,7 +393,7 @@ fn request(command: Command, plan: &PlanOptions, patch: Patch, common: CommonOpt
         control: ControlWish::No,
         place,
         settings,
-        output: Output { format, verbose, out, csv, quiet, silent: false },
+        output: Output { format, verbose, out, csv, quiet, silent: false, label },
         checks: Checks::default(),
     })
 }

@@ -73,6 +73,8 @@ pub struct Output {
     pub quiet: bool,
     /// Nothing on stdout: results are only kept.
     pub silent: bool,
+    /// What the conditions are called, in the result file.
+    pub label: Option<String>,
 }
 
 /// What rank 0 decided.
@@ -103,6 +105,9 @@ impl Request {
             patches.push(Patch { placements: Some(1), blocks: Some(1), ..Patch::default() });
         }
         let plan = Plan::resolve(preset, &patches).map_err(|error| error.to_string())?;
+        if self.command == Command::Congest && plan.congestors.is_empty() {
+            return Err("congest without congestors loads nothing".into());
+        }
         if plan.application.is_some() && self.settings.machine.is_some() {
             return Err("a program cannot run over a simulated network: app is for real and emulated ones".into());
         }
@@ -122,6 +127,9 @@ impl Request {
         for threshold in &self.checks.fail_if {
             if threshold.ratio {
                 return Err(format!("'{threshold}': ratios are for `tailback compare`"));
+            }
+            if threshold.needs_load() && plan.congestors.is_empty() {
+                return Err(format!("'{threshold}': without congestors nothing is measured under load"));
             }
             if !plan.canaries.iter().any(|test| test.kernel == threshold.kernel) {
                 let measured: Vec<&str> = plan.canaries.iter().map(|test| test.kernel.info().key).collect();

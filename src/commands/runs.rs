@@ -276,6 +276,7 @@ impl<'a> Runs<'a> {
             schema_version: result::SCHEMA_VERSION,
             build: Build::this(),
             command: *command,
+            label: self.request.output.label.clone(),
             started: self.started.clone(),
             duration_s: self.clock.elapsed().as_secs_f64(),
             seed: self.session.seed,

@@ -6,6 +6,7 @@
 
 mod attribution;
 mod compatible;
+mod conditions;
 mod congestors;
 mod figures;
 mod measured;
@@ -17,6 +18,7 @@ mod verdict;
 
 pub use attribution::{Attribution, SHARE_COLUMNS, attribute};
 pub use compatible::{Difference, differences};
+pub use conditions::{CONDITION_COLUMNS, ConditionRow};
 pub use figures::{FIGURES_TEST, FigureRow};
 pub use protocols::ProtocolFinding;
 pub use render::{render, title};

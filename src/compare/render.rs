@@ -44,6 +44,7 @@ pub fn render(comparison: &Comparison) -> String {
     for group in comparison.figures.chunk_by(|a, b| a.group == b.group) {
         let _ = writeln!(out, "{}\n{}", group[0].group, figures(comparison, group).render());
     }
+    out += &super::conditions::render(&comparison.conditions);
     if let Some(attribution) = &comparison.attribution {
         out += &attribution.render();
     }

@@ -9,6 +9,7 @@ use super::measured::Measured;
 use super::protocols::ProtocolFinding;
 use super::sides::Side;
 use super::verdict::{Cell, Row, State, Verdict};
+use super::conditions::{ConditionRow, conditions};
 use super::{congestors, figures, protocols};
 use crate::result::ResultFile;
 use crate::stats::{Statistic, holm};
@@ -37,6 +38,9 @@ pub struct Comparison {
     /// Those of studies and congestors.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<FigureRow>,
+    /// Quiet, wild and loaded jobs, where some had no congestors.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<ConditionRow>,
     /// What MPI's impact is made of, when MPI and raw runs of like jobs are compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution>,
@@ -90,6 +94,7 @@ pub fn compare(sides: &[Side<'_>], statistics: &[Statistic]) -> Comparison {
         test: TEST,
         rows,
         figures: figures::rows(&figures),
+        conditions: conditions(sides),
         attribution,
         protocols,
     }
@@ -127,6 +132,7 @@ pub fn compare_congestors(file: &ResultFile) -> Option<Comparison> {
         test: FIGURES_TEST,
         rows: Vec::new(),
         figures: figures::rows(&figures),
+        conditions: Vec::new(),
         attribution: None,
         protocols: Vec::new(),
     })

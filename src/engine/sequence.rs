@@ -57,7 +57,9 @@ pub fn load_test<B: Bootstrap, P: Pair>(job: &mut Job<'_, B, P>) -> Outcome {
     if plan.blocks > 1 {
         sequence.passes = Passes::Timed;
         let seed = sequence.job.seed();
-        for stretch in stretches(plan.blocks as usize, canaries, seed) {
+        // Where nothing loads, isolated blocks stand where they stood.
+        let measured = |of: &Stretch| of.phase == Phase::Isolated || !plan.congestors.is_empty();
+        for stretch in stretches(plan.blocks as usize, canaries, seed).into_iter().filter(measured) {
             sequence.stretch(&stretch)?;
         }
     } else {
@@ -68,7 +70,7 @@ pub fn load_test<B: Bootstrap, P: Pair>(job: &mut Job<'_, B, P>) -> Outcome {
     for kind in (0..alone.len()).filter(|&kind| alone[kind]) {
         sequence.stretch(&Stretch::of(Phase::Alone, Part { congestor: Some(kind), ..Part::default() }))?;
     }
-    if plan.blocks == 1 {
+    if plan.blocks == 1 && !plan.congestors.is_empty() {
         for test in 0..canaries {
             sequence.stretch(&Stretch::of(Phase::Loaded, Part { canary: Some(test), ..Part::default() }))?;
         }

@@ -251,8 +251,11 @@ impl Plan {
         if self.ranks_per_node == Some(0) {
             return invalid("--ranks-per-node must be at least 1".into());
         }
-        if self.canaries.is_empty() || self.congestors.is_empty() {
-            return invalid("a plan needs at least one canary and one congestor".into());
+        if self.canaries.is_empty() {
+            return invalid("a plan needs at least one canary".into());
+        }
+        if self.congestors.is_empty() && self.congestors_alone {
+            return invalid("without congestors there are none to be measured alone".into());
         }
         // A name stands for one test in settings and in results.
         let canaries = self.canaries.iter().map(|test| ("canary", test.kernel.info().key));

@@ -224,6 +224,12 @@ pub(super) fn comparison(sides: &[Side<'_>]) -> (Comparison, Vec<HtmlTable>) {
         table
     };
     let mut tables: Vec<HtmlTable> = State::ALL.map(table).into_iter().collect();
+    if !comparison.conditions.is_empty() {
+        let title = "Quiet, in the wild and loaded: figures of whole jobs";
+        let mut table = HtmlTable::new(title, compare::CONDITION_COLUMNS);
+        comparison.conditions.iter().for_each(|row| table.row(row.cells("–")));
+        tables.push(table);
+    }
     tables.extend(comparison.figures.chunk_by(|a, b| a.group == b.group).map(|group| figure_table(&comparison, group)));
     (comparison, tables)
 }

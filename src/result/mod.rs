@@ -53,6 +53,9 @@ pub struct ResultFile {
     pub build: Build,
     /// What was asked for: `run`, `app`, `network`, `congest`, or a study: `maxrate`, `contention`, `beff`.
     pub command: Command,
+    /// What the user calls the conditions it ran in, such as `wild`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// When the run started, UTC, RFC 3339.
     pub started: String,
     /// How long it took, in seconds.

@@ -32,7 +32,8 @@ pub(in crate::commands) fn run_in_lab(request: &Request, spec: &LabSpec) -> Resu
     }
     let plan = request.resolve(Preset::Lab)?;
     let text = |error: crate::lab::Error| error.to_string();
-    let control = control_kind(request)?.filter(|_| spec.shaped && !request.dry_run);
+    let control =
+        control_kind(request)?.filter(|_| spec.shaped && !request.dry_run && !plan.congestors.is_empty());
     request.say(&format!(
         "no launcher: an emulated cluster of {} hosts on {} leaf switches ({} links, {} KiB queues) on this machine, {} plan{}",
         spec.hosts,
