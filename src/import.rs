@@ -57,6 +57,7 @@ pub fn gpcnet(text: &str) -> Result<ResultFile, ImportError> {
         impacts: Vec::new(),
         placements: Vec::new(),
         congestors_over: None,
+        beside: None,
         tests,
     };
     Ok(ResultFile {

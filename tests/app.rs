@@ -225,3 +225,29 @@ fn a_dry_run_says_how_often_the_program_is_run() {
     assert!(shown.contains("15 runs (1 a placement are not measured), each at most 90 s"), "{shown}");
     assert!(shown.contains("by its wall time: lmp -in melt"), "{shown}");
 }
+
+#[test]
+fn each_load_is_a_column_and_each_victim_a_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, page) = (folder.path().join("each.json"), folder.path().join("each.html"));
+    let mut line = words(FOUR);
+    line.retain(|word| word != "--congestors" && word != "a2a");
+    let more = format!("-n 6 --congestors each,a2a,incast --canaries lat --placements 1 --out {}", file.display());
+    line.extend(words(&more));
+    let words: Vec<&str> = line.iter().map(String::as_str).chain(["--", "sleep", "0.1"]).collect();
+    let outcome = Job::start(tailback(words)).end();
+    assert_eq!(outcome.code(), Some(0), "{outcome:?}");
+    let runs = read(&file)["runs"].as_array().unwrap().clone();
+    let beside: Vec<&str> = runs.iter().map(|run| run["beside"].as_str().unwrap()).collect();
+    assert_eq!(beside, ["a2a", "incast", "all"]);
+    for (run, kinds) in runs.iter().zip([1, 1, 2]) {
+        let loaded = run["tests"].as_array().unwrap().iter().find(|test| test["phase"] == "loaded").unwrap().clone();
+        assert_eq!(loaded["load"].as_array().unwrap().len(), kinds, "{loaded}");
+    }
+    let table = outcome.stdout.split("Victims and aggressors").nth(1).expect("the table");
+    let rows: Vec<&str> = table.lines().skip(1).take(3).map(str::trim).collect();
+    assert!(rows[0].starts_with("victim") && rows[0].ends_with("all"), "{rows:?}");
+    assert!(rows[1].starts_with("Application sleep") && rows[2].starts_with("RR Two-sided Lat"), "{rows:?}");
+    succeed(&format!("report {} --out {}", file.display(), page.display()));
+    assert!(std::fs::read_to_string(&page).unwrap().contains("id=\"aggressors\""));
+}

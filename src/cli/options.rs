@@ -19,9 +19,6 @@ use crate::result::Command;
 /// Congestion without an end: a day is longer than any allocation that would not be interrupted.
 const ENDLESS: Duration = Duration::from_secs(86_400);
 
-/// Said instead of a list of congestors.
-const NO_CONGESTORS: &str = "none";
-
 /// Options of `tailback run`. The last of an option that is given twice counts: whoever starts ranks with the user's
 /// command line adds to it.
 #[derive(Clone, Debug, Args)]
@@ -135,34 +132,55 @@ pub struct CanaryOptions {
 #[allow(missing_docs)]
 pub struct CongestorOptions {
     /// What loads the network: a2a, incast, put-incast, get-incast, get-bcast, bcast, put-bcast, allreduce; with
-    /// weights if the shares are not to be equal, e.g. incast=40,a2a=60; or none, to measure beside whoever else uses the
-    /// network [default: a2a,incast,put-incast,get-bcast]
+    /// weights if the shares are not to be equal, e.g. incast=40,a2a=60; with `each` among them, also every one by itself;
+    /// or none, to measure beside whoever else uses the network [default: a2a,incast,put-incast,get-bcast]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub congestors: Option<Vec<Share>>,
 }
 
-/// A congestor and its share of the congestor nodes.
+/// A congestor and its share of the congestor nodes, or a word for all of them.
 #[derive(Clone, Copy, Debug)]
-pub struct Share {
-    /// None stands for none at all.
-    kernel: Option<Congestor>,
-    weight: f64,
-    /// Written with a percent sign, so that all of them are to make 100 at most.
-    percent: bool,
+pub enum Share {
+    Of {
+        kernel: Congestor,
+        weight: f64,
+        /// Written with a percent sign, so that all of them are to make 100 at most.
+        percent: bool,
+    },
+    /// No congestors at all.
+    None,
+    /// Every congestor also by itself.
+    Each,
 }
 
 impl CongestorOptions {
     /// The kinds with their weights.
     pub fn mix(&self) -> Result<Option<Vec<(Congestor, f64)>>, String> {
         let Some(shares) = &self.congestors else { return Ok(None) };
-        let sum: f64 = shares.iter().map(|share| share.weight).sum();
-        if shares.iter().any(|share| share.percent) && sum > 100.0 + 1e-6 {
-            return Err(format!("the congestors' shares make {sum}%: more than all congestor nodes"));
+        if let [Share::Each] = shares[..] {
+            return Ok(None);
         }
-        if shares.len() > 1 && shares.iter().any(|share| share.kernel.is_none()) {
+        if shares.len() > 1 && shares.iter().any(|share| matches!(share, Share::None)) {
             return Err("--congestors none stands alone".into());
         }
-        Ok(Some(shares.iter().filter_map(|share| Some((share.kernel?, share.weight))).collect()))
+        let (mut mix, mut percents) = (Vec::new(), false);
+        for share in shares {
+            if let Share::Of { kernel, weight, percent } = *share {
+                mix.push((kernel, weight));
+                percents |= percent;
+            }
+        }
+        let sum: f64 = mix.iter().map(|(_, weight)| weight).sum();
+        if percents && sum > 100.0 + 1e-6 {
+            return Err(format!("the congestors' shares make {sum}%: more than all congestor nodes"));
+        }
+        Ok(Some(mix))
+    }
+
+    /// Whether every congestor is also to be run by itself.
+    pub fn each(&self) -> Option<bool> {
+        let each = |shares: &Vec<Share>| shares.iter().any(|share| matches!(share, Share::Each));
+        self.congestors.as_ref().is_some_and(each).then_some(true)
     }
 }
 
@@ -314,13 +332,15 @@ impl std::str::FromStr for Share {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text.trim() == NO_CONGESTORS {
-            return Ok(Share { kernel: None, weight: 0.0, percent: false });
+        match text.trim() {
+            "none" => return Ok(Share::None),
+            "each" => return Ok(Share::Each),
+            _ => {}
         }
         let (name, weight) = text.split_once('=').unwrap_or((text, "1"));
         let (weight, percent) = weight.strip_suffix('%').map_or((weight, false), |weight| (weight, true));
         let number = weight.trim().parse().map_err(|_| format!("'{text}': '{weight}' is no weight"))?;
-        Ok(Share { kernel: Some(name.trim().parse()?), weight: number, percent })
+        Ok(Share::Of { kernel: name.trim().parse()?, weight: number, percent })
     }
 }
 
@@ -332,6 +352,7 @@ impl RunOptions {
         let patch = Patch {
             canaries: self.canaries.canaries,
             pace_s: self.canaries.pace.map(|pace| pace.as_secs_f64()),
+            each_congestor: self.congestors.each(),
             congestors: self.congestors.mix()?,
             canary_fraction: self.roles.canary_fraction,
             split: self.roles.split,
@@ -368,6 +389,9 @@ impl NetworkOptions {
 impl CongestOptions {
     /// What is asked for, as plain values.
     pub fn request(self) -> Result<Request, String> {
+        if self.congestors.each().is_some() {
+            return Err("congest runs all congestors at once: each is for run and app".into());
+        }
         let patch = Patch { congestors: self.congestors.mix()?, ..Patch::default() };
         let request = request(Command::Congest, &self.plan, patch, self.common)?;
         if request.settings.machine.is_some() && self.duration.is_none() {

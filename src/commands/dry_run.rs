@@ -19,7 +19,7 @@ const PLACEMENT_S: f64 = 0.2;
 pub(super) fn render(session: &Session, variants: &[Variant], machine: Option<&Machine>) -> String {
     let decision = &session.decision;
     let plan = &decision.plan;
-    let layout = &session.layout(0).expect("it was possible a moment ago");
+    let layout = &session.layout(0, plan).expect("it was possible a moment ago");
     let mut out = String::new();
     let budget = match decision.command {
         Command::Congest => String::new(),
@@ -49,6 +49,10 @@ pub(super) fn render(session: &Session, variants: &[Variant], machine: Option<&M
     if let Some(pace) = plan.pace_s {
         let _ = writeln!(out, "Latency canaries begin an iteration every {} ms", 1e3 * pace);
     }
+    if session.mixes.len() > 1 {
+        let names: Vec<&str> = session.mixes.iter().filter_map(|mix| mix.name.as_deref()).collect();
+        let _ = writeln!(out, "Loads take turns on every placement: {}", names.join(", "));
+    }
     if variants.len() > 1 {
         out.push_str("\nRuns, in turn on every placement\n");
         for variant in variants {
@@ -60,7 +64,8 @@ pub(super) fn render(session: &Session, variants: &[Variant], machine: Option<&M
     if decision.command != Command::Congest {
         out.push_str("\nCanaries\n");
         let kernels = plan.canaries.iter().filter(|test| !test.kernel.is_application());
-        plan.application.iter().for_each(|of| application(&mut out, of, plan));
+        let runs = variants.len() * session.mixes.len();
+        plan.application.iter().for_each(|of| application(&mut out, of, plan, runs));
         kernels.for_each(|test| counts(&mut out, &test.title(), &test.counts));
     }
     if decision.command != Command::Network {
@@ -81,12 +86,13 @@ pub(super) fn render(session: &Session, variants: &[Variant], machine: Option<&M
     }
     match machine {
         None => {
-            let seconds = variants.len() as f64 * (OVERHEAD_S + measured(decision, PLACEMENT_S));
+            let runs = (variants.len() * session.mixes.len()) as f64;
+            let seconds = runs * (OVERHEAD_S + measured(decision, PLACEMENT_S));
             let beside = if plan.application.is_some() { ", and the application's runs" } else { "" };
             let _ = writeln!(out, "\nExpected duration: at most {seconds:.0} s{beside}");
         }
         Some(_) => {
-            let ms = 1e3 * variants.len() as f64 * measured(decision, 0.0);
+            let ms = 1e3 * (variants.len() * session.mixes.len()) as f64 * measured(decision, 0.0);
             let _ = writeln!(out, "\nExpected: about {ms:.1} ms of virtual time");
         }
     }
@@ -94,8 +100,8 @@ pub(super) fn render(session: &Session, variants: &[Variant], machine: Option<&M
 }
 
 /// How often a program is run, and what is read off it.
-fn application(out: &mut String, of: &Application, plan: &Plan) {
-    let times = plan.placements * (2 * plan.blocks + of.warm_up);
+fn application(out: &mut String, of: &Application, plan: &Plan, runs: usize) {
+    let times = runs as u32 * plan.placements * (2 * plan.blocks + of.warm_up);
     let figure = of.figure.as_ref().map_or_else(|| "its wall time".to_owned(), |of| format!("the figure '{of}'"));
     let _ = writeln!(
         out,

@@ -11,6 +11,7 @@ mod dry_run;
 mod interrupt;
 mod load;
 mod local;
+mod mixes;
 mod phases;
 mod ports;
 mod prepare;

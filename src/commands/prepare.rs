@@ -6,11 +6,13 @@ use tailback_transport::{Bootstrap, Capabilities, Rank, Result as TransportResul
 
 use super::Request;
 use super::application::{Repetitions, Victims};
+use super::mixes::Mix;
 use super::request::Decision;
 use crate::backend::{Networks, Pair, PairVisitor, Place, RoleSettings};
 use crate::engine::SharedStarter;
 use crate::kernel::Info;
 use crate::layout::{Layout, LayoutError, Nodes, Placement};
+use crate::plan::Plan;
 use crate::result::Command;
 
 /// Everything that is known before the first message is measured.
@@ -21,6 +23,8 @@ pub(super) struct Session {
     nodes: Nodes,
     /// Every rank's host, which virtual nodes have in common.
     hosts: Vec<String>,
+    /// The loads that take turns.
+    pub mixes: Vec<Mix>,
 }
 
 pub(super) enum Prepared {
@@ -43,8 +47,9 @@ impl Session {
             let per_node = decision.plan.ranks_per_node.filter(|_| request.settings.machine.is_none());
             let nodes = grouped(nodes(per_node, &places), &decision, &places)?;
             let hosts = places.iter().map(|place| place.host.clone()).collect();
-            let session = Session { seed: decision.seed.unwrap_or_else(|| nodes.seed()), decision, nodes, hosts };
-            session.layout(0).map_err(|error| error.to_string())?;
+            let (seed, mixes) = (decision.seed.unwrap_or_else(|| nodes.seed()), Mix::all_of(&decision.plan));
+            let session = Session { seed, decision, nodes, hosts, mixes };
+            session.layout(0, &session.decision.plan).map_err(|error| error.to_string())?;
             Ok(session)
         });
         // Every rank comes to the same answer, so one tells the user and all end alike.
@@ -107,9 +112,9 @@ fn grouped(nodes: Nodes, decision: &Decision, places: &[Place]) -> Result<Nodes,
 }
 
 impl Session {
-    /// Who does what on one of the placements.
-    pub(super) fn layout(&self, index: u32) -> Result<Layout, LayoutError> {
-        let (nodes, plan) = (self.nodes.clone(), &self.decision.plan);
+    /// Who does what on one of the placements, with the congestors of `plan`.
+    pub(super) fn layout(&self, index: u32, plan: &Plan) -> Result<Layout, LayoutError> {
+        let nodes = self.nodes.clone();
         match self.decision.command {
             Command::Run | Command::App => {
                 Layout::load_test(nodes, self.placement(index), plan.canary_fraction, &plan.weights(), plan.split)

@@ -180,6 +180,7 @@ impl StudyRequest {
         let run = Run {
             transport: TransportFacts::of(transport.describe(), threshold),
             congestors_over: None,
+            beside: None,
             tests: Vec::new(),
             congestors: Vec::new(),
             impacts: Vec::new(),

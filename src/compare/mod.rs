@@ -4,6 +4,7 @@
 //! The test behind a verdict is over placements, which are what is independent in a run (docs/methodology.md). Out of
 //! scope: differences between repeated jobs, which no single result can show.
 
+mod aggressors;
 mod attribution;
 mod compatible;
 mod conditions;
@@ -16,6 +17,7 @@ mod side_by_side;
 pub mod sides;
 mod verdict;
 
+pub use aggressors::{AGGRESSORS_TITLE, Aggressors, Victim};
 pub use attribution::{Attribution, SHARE_COLUMNS, attribute};
 pub use compatible::{Difference, differences};
 pub use conditions::{CONDITION_COLUMNS, ConditionRow};

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::aggressors::Aggressors;
 use super::attribution::{Attribution, attribute};
 use super::compatible::{Difference, differences};
 use super::figures::{FIGURES_TEST, FigureRow};
@@ -38,6 +39,9 @@ pub struct Comparison {
     /// Those of studies and congestors.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<FigureRow>,
+    /// What each load does to each victim, where there are several loads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aggressors: Option<Aggressors>,
     /// Quiet, wild and loaded jobs, where some had no congestors.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<ConditionRow>,
@@ -82,7 +86,8 @@ pub fn compare(sides: &[Side<'_>], statistics: &[Statistic]) -> Comparison {
     let differences: Vec<Difference> = rest.iter().flat_map(|side| differences(first, side)).collect();
     // Blame needs like jobs: where plans or ranks differ, a remainder would be anybody's.
     let machine = |side: &Side<'_>| side.file.machine.as_ref().map(|machine| machine.file.clone());
-    let alike = differences.iter().all(|of| !of.fatal) && rest.iter().all(|side| machine(side) == machine(first));
+    let one_load = sides.iter().all(|side| side.run.beside == first.run.beside);
+    let alike = one_load && differences.iter().all(|of| !of.fatal) && rest.iter().all(|side| machine(side) == machine(first));
     let attribution = alike.then(|| attribute(sides)).flatten();
     let protocols = if alike { protocols::findings(sides) } else { Vec::new() };
     let names = sides.iter().map(|side| side.label.clone()).collect();
@@ -94,6 +99,7 @@ pub fn compare(sides: &[Side<'_>], statistics: &[Statistic]) -> Comparison {
         test: TEST,
         rows,
         figures: figures::rows(&figures),
+        aggressors: Aggressors::of(sides),
         conditions: conditions(sides),
         attribution,
         protocols,
@@ -132,6 +138,7 @@ pub fn compare_congestors(file: &ResultFile) -> Option<Comparison> {
         test: FIGURES_TEST,
         rows: Vec::new(),
         figures: figures::rows(&figures),
+        aggressors: None,
         conditions: Vec::new(),
         attribution: None,
         protocols: Vec::new(),

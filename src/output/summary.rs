@@ -44,8 +44,10 @@ pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
         }
         out.push('\n');
     }
-    if result.runs.len() > 1 {
-        side_by_side(&mut out, result, verbose);
+    match compare::Aggressors::of(&compare::sides::of_file(result)) {
+        Some(aggressors) => out += &aggressors.render(),
+        None if result.runs.len() > 1 => side_by_side(&mut out, result, verbose),
+        None => {}
     }
     if result.interrupted {
         out += "Interrupted: phases that were not complete are left out.\n";

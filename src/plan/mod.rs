@@ -131,6 +131,9 @@ pub struct Plan {
     pub ranks_per_node: Option<usize>,
     /// Whether every congestor is also measured alone.
     pub congestors_alone: bool,
+    /// Whether every congestor is also run by itself, as a load of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub each_congestor: bool,
     /// What is measured, in order.
     pub canaries: Vec<CanaryTest>,
     /// What loads the network.

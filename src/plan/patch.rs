@@ -59,6 +59,7 @@ pub struct Patch {
     pub split: Option<Split>,
     pub ranks_per_node: Option<usize>,
     pub congestors_alone: Option<bool>,
+    pub each_congestor: Option<bool>,
     pub canaries: Option<Vec<Canary>>,
     /// Kinds with their weights.
     pub congestors: Option<Vec<(Congestor, f64)>>,
@@ -83,6 +84,7 @@ struct File {
     split: Option<Split>,
     ranks_per_node: Option<usize>,
     congestors_alone: Option<bool>,
+    each_congestor: Option<bool>,
     canaries: Option<Vec<Canary>>,
     congestors: Option<BTreeMap<String, f64>>,
     #[serde(default)]
@@ -128,6 +130,7 @@ impl Patch {
             split: file.split,
             ranks_per_node: file.ranks_per_node,
             congestors_alone: file.congestors_alone,
+            each_congestor: file.each_congestor,
             canaries: file.canaries,
             congestors: congestors.transpose().map_err(malformed)?,
             application: None,
@@ -149,6 +152,7 @@ impl Patch {
         plan.split = self.split.unwrap_or(plan.split);
         plan.ranks_per_node = self.ranks_per_node.or(plan.ranks_per_node);
         plan.congestors_alone = self.congestors_alone.unwrap_or(plan.congestors_alone);
+        plan.each_congestor = self.each_congestor.unwrap_or(plan.each_congestor);
         if let Some(kernels) = &self.canaries {
             let test = |&kernel: &Canary| -> CanaryTest {
                 let known = plan.canaries.iter().find(|test| test.kernel == kernel);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::plot::Plot;
 use super::{plot, published, studies};
 use crate::compare::sides::file_names;
-use crate::compare::{Side, sides};
+use crate::compare::{Aggressors, Side, sides};
 use crate::kernel::Canary;
 use crate::result::ResultFile;
 
@@ -27,6 +27,7 @@ impl<'a> Report<'a> {
     /// Every plot of the page.
     pub fn plots(&self) -> Vec<Plot> {
         let mut plots = self.impacts();
+        plots.extend(self.heat());
         plots.extend(self.distributions());
         plots.extend(self.percentiles());
         plots.extend(self.loads());
@@ -46,6 +47,11 @@ impl<'a> Report<'a> {
     pub(super) fn impacts(&self) -> Vec<Plot> {
         let systems = if self.published { published::table() } else { Vec::new() };
         self.kernels().into_iter().filter_map(|kernel| plot::impact(kernel, &self.sides, &systems)).collect()
+    }
+
+    /// Victims and aggressors, where there are several loads.
+    pub(super) fn heat(&self) -> Option<Plot> {
+        Aggressors::of(&self.sides).map(|of| plot::heat(&of))
     }
 
     fn per_test(&self, draw: impl Fn(&Side<'_>, Canary) -> Option<Plot>) -> Vec<Plot> {

@@ -3,7 +3,7 @@
 use super::html::{gallery, section};
 use super::plot::{Plot, STYLE};
 use super::{Report, ports, studies, tables};
-use crate::compare::{FIGURES_TEST, Side, TEST};
+use crate::compare::{Aggressors, FIGURES_TEST, Side, TEST};
 use crate::result::ResultFile;
 use crate::stats::{Factor, Statistic};
 use crate::text::{escape, factor, with_interval};
@@ -38,6 +38,7 @@ fn render(report: &Report<'_>) -> String {
             plots(&report.studies(), "What the studies measured, and what their models make of it.", ""),
         ),
         ("impact", "Congestion impact", impact(report)),
+        ("aggressors", "Victims and aggressors", aggressors(report)),
         (
             "distributions",
             "Distributions",
@@ -202,6 +203,14 @@ fn impact(report: &Report<'_>) -> Content {
         );
     }
     (lead, content)
+}
+
+/// What each load does to each victim.
+fn aggressors(report: &Report<'_>) -> Content {
+    let Some(of) = Aggressors::of(&report.sides) else { return Content::default() };
+    let map: Vec<Plot> = report.heat().into_iter().collect();
+    let lead = "What each load does to each victim: the darker, the worse.".to_owned();
+    (lead, gallery(&map) + &tables::aggressors(&of).render())
 }
 
 /// Runs are compared with runs and studies with studies of their kind.

@@ -207,6 +207,17 @@ pub(super) fn loads(side: &Side<'_>) -> HtmlTable {
     table
 }
 
+/// What each load does to each victim.
+pub(super) fn aggressors(of: &compare::Aggressors) -> HtmlTable {
+    let header = ["victim".to_owned()].into_iter().chain(of.loads.iter().cloned());
+    let mut table = HtmlTable::new(compare::AGGRESSORS_TITLE, header);
+    for victim in &of.victims {
+        let cells = victim.impacts.iter().map(|of| of.map_or_else(|| "–".to_owned(), with_interval));
+        table.row([victim.title.clone()].into_iter().chain(cells));
+    }
+    table
+}
+
 /// A comparison of all runs with the first.
 pub(super) fn comparison(sides: &[Side<'_>]) -> (Comparison, Vec<HtmlTable>) {
     let comparison = compare::compare(sides, &compare::SHOWN);

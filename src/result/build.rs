@@ -16,6 +16,7 @@ pub struct RunBuilder<'a> {
     plan: &'a Plan,
     transport: TransportFacts,
     congestors_over: Option<TransportFacts>,
+    beside: Option<String>,
     /// What congestors did without canaries, over the placements so far.
     alone: (Phase, Vec<Option<Load>>),
     placements: Vec<PlacementRecord>,
@@ -47,7 +48,14 @@ impl<'a> RunBuilder<'a> {
     /// A run of `plan` over a transport, with congestors over another one if there is one.
     pub fn new(plan: &'a Plan, transport: TransportFacts, congestors_over: Option<TransportFacts>) -> Self {
         let alone = (Phase::Alone, vec![None; plan.congestors.len()]);
-        RunBuilder { plan, transport, congestors_over, alone, placements: Vec::new(), gathered: Vec::new() }
+        let (placements, gathered) = (Vec::new(), Vec::new());
+        RunBuilder { plan, transport, congestors_over, beside: None, alone, placements, gathered }
+    }
+
+    /// The same, of one load among several.
+    #[must_use]
+    pub fn beside(self, load: Option<String>) -> Self {
+        RunBuilder { beside: load, ..self }
     }
 
     /// Adds a placement and its complete phases.
@@ -159,6 +167,7 @@ impl<'a> RunBuilder<'a> {
         Run {
             transport: self.transport.clone(),
             congestors_over: self.congestors_over.clone(),
+            beside: self.beside.clone(),
             tests,
             congestors: self.loads(&self.alone.1, self.alone.0),
             impacts,

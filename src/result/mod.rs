@@ -163,6 +163,9 @@ pub struct Run {
     /// The congestors' network, where it is another than the canaries'.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestors_over: Option<TransportFacts>,
+    /// The congestors of this run, where each was also run by itself: one of them, or `all`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<String>,
     /// Canary tests, isolated and loaded, in the order they ran.
     pub tests: Vec<Test>,
     /// Congestors measured alone.

@@ -52,7 +52,8 @@ impl Run {
     /// What it went over.
     pub fn label(&self) -> String {
         let under = self.congestors_over.as_ref().map(|of| format!(" under {}", of.label())).unwrap_or_default();
-        format!("{}{under}", self.transport.label())
+        let beside = self.beside.as_ref().map(|load| format!(" beside {load}")).unwrap_or_default();
+        format!("{}{under}{beside}", self.transport.label())
     }
 
     /// The test of a kernel in a state.

@@ -4,6 +4,7 @@ mod axis;
 mod beff;
 pub mod contention;
 mod distribution;
+mod heat;
 mod impact;
 mod load;
 pub mod maxrate;
@@ -15,6 +16,7 @@ use crate::text::escape;
 
 pub use beff::beff;
 pub use distribution::distribution;
+pub use heat::heat;
 pub use impact::impact;
 pub use load::load;
 pub use nodes::nodes;
