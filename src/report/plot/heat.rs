@@ -29,7 +29,7 @@ pub fn heat(of: &Aggressors) -> Plot {
             let title = format!("{} beside {load}: {}", victim.title, with_interval(*impact));
             let x = LEFT + at as f64 * width;
             body += &format!(
-                "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\" rx=\"2\" class=\"busy\" \
+                "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\" rx=\"2\" class=\"cell busy\" \
                  fill-opacity=\"{:.2}\"><title>{}</title></rect>",
                 width - 2.0,
                 ROW - 2.0,
