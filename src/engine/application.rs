@@ -8,9 +8,6 @@ use std::time::Duration;
 
 use tailback_transport::{Group, Nanos, Proposal, Result};
 
-use super::job::Control;
-use super::{Phase, Tally};
-
 /// How often a sleeping rank looks whether the others are there.
 const NAP: Duration = Duration::from_millis(5);
 
@@ -40,28 +37,6 @@ pub trait Starter: Send + Sync {
 /// A starter, shared.
 pub type SharedStarter = Arc<dyn Starter>;
 
-/// One repetition on the rank that starts it, into `tally`. What keeps it from a figure comes back; an interruption is
-/// known by the control.
-pub(super) fn repetition(control: &Control, phase: Phase, tally: &mut Tally) -> std::result::Result<(), String> {
-    let starter = control.starter.as_ref().ok_or("no application was given")?;
-    let mut goes_on = || {
-        control.monitor.tick();
-        !control.interrupted()
-    };
-    match starter.once(&mut goes_on) {
-        Ended::Well { figure, wall } => {
-            (tally.figure, tally.wall_ns) = (Some(figure), wall.0);
-            Ok(())
-        }
-        Ended::Interrupted => Err(String::new()),
-        Ended::Badly(why) => {
-            let (line, rest) = why.split_once('\n').map_or((why.as_str(), None), |(line, rest)| (line, Some(rest)));
-            let rest = rest.map(|rest| format!("\n{rest}")).unwrap_or_default();
-            Err(format!("{line} ({}){rest}", control.named(phase.word())))
-        }
-    }
-}
-
 /// Waits for an agreement without taking a core.
 pub(super) fn asleep<G: Group>(world: &mut G) -> Result<Proposal> {
     loop {
@@ -74,50 +49,9 @@ pub(super) fn asleep<G: Group>(world: &mut G) -> Result<Proposal> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-    use std::sync::atomic::AtomicBool;
-
-    use tailback_transport::{Collective, Error, Monitor, Rank, Transport, loopback};
+    use tailback_transport::{Collective, Error, Rank, Transport, loopback};
 
     use super::*;
-    use crate::engine::REAL_GRAIN;
-
-    struct Answers(Mutex<Vec<Ended>>);
-
-    impl Starter for Answers {
-        fn once(&self, goes_on: &mut dyn FnMut() -> bool) -> Ended {
-            if goes_on() { self.0.lock().unwrap().remove(0) } else { Ended::Interrupted }
-        }
-    }
-
-    fn control(answers: Vec<Ended>) -> Control {
-        Control {
-            monitor: Arc::new(Monitor::new()),
-            interrupt: Arc::new(AtomicBool::new(false)),
-            on_phase: Arc::new(|_, _| {}),
-            over: None,
-            placement: Some((2, 5)),
-            grain: REAL_GRAIN,
-            starter: Some(Arc::new(Answers(Mutex::new(answers)))),
-        }
-    }
-
-    #[test]
-    fn a_repetition_leaves_its_figure_or_its_reason() {
-        let control = control(vec![
-            Ended::Well { figure: 4.5, wall: Nanos(7) },
-            Ended::Badly("the application ended with exit code 3\n  | no such file".into()),
-        ]);
-        let mut tally = Tally::default();
-        repetition(&control, Phase::Loaded, &mut tally).unwrap();
-        assert_eq!((tally.figure, tally.wall_ns), (Some(4.5), 7));
-        let mut tally = Tally::default();
-        let why = repetition(&control, Phase::Loaded, &mut tally).unwrap_err();
-        assert_eq!(why, "the application ended with exit code 3 (loaded, placement 2 of 5)\n  | no such file");
-        assert_eq!(tally.figure, None);
-        control.interrupt.store(true, std::sync::atomic::Ordering::Relaxed);
-        assert_eq!(repetition(&control, Phase::Loaded, &mut tally), Err(String::new()));
-    }
 
     #[test]
     fn sleeping_members_agree_with_waking_ones() {

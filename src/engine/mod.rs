@@ -10,6 +10,7 @@ mod congestor;
 mod job;
 mod lockstep;
 mod pace;
+mod repetition;
 mod sequence;
 mod slices;
 

@@ -7,10 +7,10 @@
 
 use tailback_transport::{Bootstrap, Group, Nanos, Result};
 
-use super::application::repetition;
 use super::canary::{CanaryRun, Passes};
 use super::congestor::{CongestorRun, Until};
 use super::pace::Schedule;
+use super::repetition::repetition;
 use super::{EncodedTally, Job, Phase, Tally};
 use crate::backend::Pair;
 use crate::layout::Role;

@@ -37,7 +37,9 @@ fn a_program_that_cannot_reach_its_hosts_says_so() {
         let program = "$TAILBACK_LAB_SSH no-such-host true {n}";
         let mut words = vec!["run", "--hosts", "6", "--leaves", "2", "--placements", "1", "--quiet"];
         words.extend(["--app", program, "--app-name", "lost"]);
-        let message = bench.refused(&words);
+        let output = bench.run(&words);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{message}");
         assert!(message.contains("the application lost ended with exit code 2"), "{message}");
         assert!(message.contains("  | tailback: error:"), "{message}");
         bench.assert_nothing_left();
