@@ -28,6 +28,7 @@ impl<'a> Report<'a> {
     pub fn plots(&self) -> Vec<Plot> {
         let mut plots = self.impacts();
         plots.extend(self.heat());
+        plots.extend(self.repetitions());
         plots.extend(self.distributions());
         plots.extend(self.percentiles());
         plots.extend(self.loads());
@@ -62,6 +63,10 @@ impl<'a> Report<'a> {
 
     pub(super) fn distributions(&self) -> Vec<Plot> {
         self.per_test(plot::distribution)
+    }
+
+    pub(super) fn repetitions(&self) -> Vec<Plot> {
+        self.per_test(plot::repetitions)
     }
 
     pub(super) fn percentiles(&self) -> Vec<Plot> {

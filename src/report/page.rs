@@ -40,6 +40,11 @@ fn render(report: &Report<'_>) -> String {
         ("impact", "Congestion impact", impact(report)),
         ("aggressors", "Victims and aggressors", aggressors(report)),
         (
+            "repetitions",
+            "Repetitions",
+            plots(&report.repetitions(), "Every repetition of an application, alone and under load.", KEY),
+        ),
+        (
             "distributions",
             "Distributions",
             plots(&report.distributions(), "How samples spread, isolated over loaded.", KEY),

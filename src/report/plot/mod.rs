@@ -10,6 +10,7 @@ mod load;
 pub mod maxrate;
 mod nodes;
 mod percentiles;
+mod repetitions;
 mod violin;
 
 use crate::text::escape;
@@ -21,6 +22,7 @@ pub use impact::impact;
 pub use load::load;
 pub use nodes::nodes;
 pub use percentiles::percentiles;
+pub use repetitions::repetitions;
 pub use violin::counters;
 
 /// Width of every plot.
