@@ -61,7 +61,10 @@ fn every_repetition_is_kept_in_the_state_and_order_it_ran() {
         assert!(isolated["load"].is_null(), "{isolated}");
     }
     let test = &result["runs"][0]["tests"][0];
-    assert_eq!((&test["kernel"], &test["unit"], &test["summary"]["samples"]), (&"app".into(), &"runs".into(), &6.into()));
+    assert_eq!(
+        (&test["kernel"], &test["unit"], &test["summary"]["samples"]),
+        (&"app".into(), &"runs".into(), &6.into())
+    );
     assert!(outcome.stdout.contains("by the mean of an application's repetitions"), "{}", outcome.stdout);
     assert!(outcome.stdout.contains("95% interval over 3 placements"), "{}", outcome.stdout);
 }

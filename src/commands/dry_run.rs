@@ -137,7 +137,9 @@ fn measured(decision: &Decision, placement_s: f64) -> f64 {
             let measured = blocks * canaries * 2.0 * block + stretches * (rise + canaries * fall);
             f64::from(plan.placements) * (measured + block * alone + placement_s)
         }
-        Command::Run | Command::App => plan.budget_s * (2.0 * canaries) + f64::from(plan.placements) * alone * plan.block_s(),
+        Command::Run | Command::App => {
+            plan.budget_s * (2.0 * canaries) + f64::from(plan.placements) * alone * plan.block_s()
+        }
         Command::Network => plan.budget_s * canaries,
         Command::Congest => decision.duration_s,
         Command::Maxrate | Command::Contention | Command::Beff => 0.0,

@@ -24,7 +24,9 @@ impl Work for Request {
         self.settings.stall_limit.or(match self.command {
             // A rank without partners waits for as long as the others load.
             Command::Congest => None,
-            _ => Some(Duration::from_secs(60) + 4 * budget + self.application().map_or(Duration::ZERO, Application::limit)),
+            _ => Some(
+                Duration::from_secs(60) + 4 * budget + self.application().map_or(Duration::ZERO, Application::limit),
+            ),
         })
     }
 

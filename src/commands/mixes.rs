@@ -19,9 +19,8 @@ impl Mix {
         if !plan.each_congestor || plan.congestors.len() < 2 {
             return vec![Mix { name: None, plan: plan.clone() }];
         }
-        let single = |test: CongestorTest| {
-            Mix::named(test.kernel.to_string(), Plan { congestors: vec![test], ..plan.clone() })
-        };
+        let single =
+            |test: CongestorTest| Mix::named(test.kernel.to_string(), Plan { congestors: vec![test], ..plan.clone() });
         let together = Mix::named(TOGETHER.to_owned(), plan.clone());
         plan.congestors.iter().copied().map(single).chain([together]).collect()
     }

@@ -95,7 +95,10 @@ impl Request {
         let mut patches = self.patches.clone();
         if self.command == Command::App {
             // GPCNeT's own plan has one placement and one block: too few for a program that runs once in each.
-            patches.insert(0, Patch { placements: Some(5), blocks: Some(2), canaries: Some(Vec::new()), ..Patch::default() });
+            patches.insert(
+                0,
+                Patch { placements: Some(5), blocks: Some(2), canaries: Some(Vec::new()), ..Patch::default() },
+            );
         }
         if self.command == Command::Network {
             // The network test starts from all canaries; a plan file may still choose among them and set their counts.
@@ -134,10 +137,7 @@ impl Request {
             if !plan.canaries.iter().any(|test| test.kernel == threshold.kernel) {
                 let measured: Vec<&str> = plan.canaries.iter().map(|test| test.kernel.info().key).collect();
                 let measured = measured.join(", ");
-                return Err(format!(
-                    "'{threshold}': the plan does not measure {}, but {measured}",
-                    threshold.kernel
-                ));
+                return Err(format!("'{threshold}': the plan does not measure {}, but {measured}", threshold.kernel));
             }
         }
         Ok(())

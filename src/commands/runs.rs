@@ -266,8 +266,9 @@ impl<'a> Runs<'a> {
         let mut file = self.file(system);
         file.interrupted = true;
         let planned = self.session.placements() as usize;
-        let done =
-            |turn: &Turn| self.builders.iter().find(|(of, _)| of == turn).map_or(0, |(_, builder)| builder.placements());
+        let done = |turn: &Turn| {
+            self.builders.iter().find(|(of, _)| of == turn).map_or(0, |(_, builder)| builder.placements())
+        };
         let missing: Vec<String> = self
             .turns
             .iter()

@@ -195,6 +195,7 @@ impl StudyRequest {
             schema_version: result::SCHEMA_VERSION,
             build: Build::this(),
             command,
+            label: None,
             started,
             duration_s: clock.elapsed().as_secs_f64(),
             seed: decision.seed,

@@ -38,7 +38,7 @@ pub struct ConditionRow {
 
 /// The conditions side by side; nothing unless some job is a wild one and some other is not.
 pub(super) fn conditions(sides: &[Side<'_>]) -> Vec<ConditionRow> {
-    let is_wild = |side: &Side<'_>| side.file.plan.congestors.is_empty();
+    let is_wild = |side: &Side<'_>| side.file.command.is_load_test() && side.file.plan.congestors.is_empty();
     if sides.iter().all(is_wild) || !sides.iter().any(is_wild) {
         return Vec::new();
     }
@@ -188,7 +188,10 @@ mod tests {
         assert!(close(of("wild").times_worse, 3.0) && close(of("loaded").times_worse, 8.0), "{rows:?}");
         assert!(of("quiet").quartiles.is_none() && of("wild").quartiles.is_some());
         assert!(close(of("wild").coefficient_of_variation, 1.0 / 3.0), "{:?}", of("wild"));
-        assert!(rows.iter().any(|row| row.kernel == Canary::BwSync && row.condition == "wild" && close(row.times_worse, 3.0)));
+        assert!(
+            rows.iter()
+                .any(|row| row.kernel == Canary::BwSync && row.condition == "wild" && close(row.times_worse, 3.0))
+        );
         assert!(render(&rows).contains("33."), "{}", render(&rows));
     }
 

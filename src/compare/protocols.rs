@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::measured::{Measured, same_placements};
 use super::{Side, State};
 use crate::kernel::Canary;
-use crate::stats::{AllPairs, Statistic};
+use crate::stats::AllPairs;
 use crate::text::factor;
 
 /// One canary's impact over one backend with every protocol.

@@ -5,12 +5,12 @@ use serde::Serialize;
 use super::aggressors::Aggressors;
 use super::attribution::{Attribution, attribute};
 use super::compatible::{Difference, differences};
+use super::conditions::{ConditionRow, conditions};
 use super::figures::{FIGURES_TEST, FigureRow};
 use super::measured::Measured;
 use super::protocols::ProtocolFinding;
 use super::sides::Side;
 use super::verdict::{Cell, Row, State, Verdict};
-use super::conditions::{ConditionRow, conditions};
 use super::{congestors, figures, protocols};
 use crate::result::ResultFile;
 use crate::stats::{Statistic, holm};
@@ -87,7 +87,8 @@ pub fn compare(sides: &[Side<'_>], statistics: &[Statistic]) -> Comparison {
     // Blame needs like jobs: where plans or ranks differ, a remainder would be anybody's.
     let machine = |side: &Side<'_>| side.file.machine.as_ref().map(|machine| machine.file.clone());
     let one_load = sides.iter().all(|side| side.run.beside == first.run.beside);
-    let alike = one_load && differences.iter().all(|of| !of.fatal) && rest.iter().all(|side| machine(side) == machine(first));
+    let alike =
+        one_load && differences.iter().all(|of| !of.fatal) && rest.iter().all(|side| machine(side) == machine(first));
     let attribution = alike.then(|| attribute(sides)).flatten();
     let protocols = if alike { protocols::findings(sides) } else { Vec::new() };
     let names = sides.iter().map(|side| side.label.clone()).collect();

@@ -6,7 +6,7 @@ use super::{Phase, Tally};
 
 /// One repetition on the rank that starts it, into `tally`. What keeps it from a figure comes back; an interruption is
 /// known by the control.
-pub(super) fn repetition(control: &Control, phase: Phase, tally: &mut Tally) -> std::result::Result<(), String> {
+pub(super) fn repetition(control: &Control, phase: Phase, tally: &mut Tally) -> Result<(), String> {
     let starter = control.starter.as_ref().ok_or("no application was given")?;
     let mut goes_on = || {
         control.monitor.tick();
@@ -28,8 +28,8 @@ pub(super) fn repetition(control: &Control, phase: Phase, tally: &mut Tally) -> 
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
     use std::sync::atomic::AtomicBool;
+    use std::sync::{Arc, Mutex};
 
     use tailback_transport::{Monitor, Nanos};
 

@@ -273,13 +273,8 @@ fn headline(out: &mut String, result: &ResultFile, run: &Run, of: &[&TestImpact]
         2 => "2 placements, too few for an interval".to_owned(),
         count => format!("95% interval over {count} placements"),
     };
-    let _ = writeln!(
-        out,
-        "{title}\n{over}; {} placement, seed {}\n{}",
-        result.plan.placement,
-        result.seed,
-        table.render()
-    );
+    let _ =
+        writeln!(out, "{title}\n{over}; {} placement, seed {}\n{}", result.plan.placement, result.seed, table.render());
     let shown = |test: &&Test| of.iter().any(|impact| impact.kernel == test.kernel);
     for test in run.tests.iter().filter(|test| test.phase == Phase::Loaded).filter(shown) {
         remarks.extend(test.load.iter().filter_map(|load| weak(test, load)));

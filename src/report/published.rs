@@ -125,7 +125,8 @@ mod tests {
 
     #[test]
     fn applications_have_the_impacts_that_the_paper_prints() {
-        let impacts: Vec<String> = applications().iter().map(|of| format!("{} {:.1}", of.system, of.impact())).collect();
+        let impacts: Vec<String> =
+            applications().iter().map(|of| format!("{} {:.1}", of.system, of.impact())).collect();
         assert_eq!(impacts, ["Crystal 1.9", "Osprey 1.2", "Malbec 1.0"]);
     }
 
@@ -135,8 +136,10 @@ mod tests {
         let of = |name: &str| systems.iter().find(|system| system.name == name && system.in_figure).unwrap();
         // "In the worst case, latency degradation approaches four orders of magnitude on the Edison system."
         // Over the average it does (9039), over the 99th percentile less so (3766).
-        let (p99, over_average) =
-            (of("Edison").impact(Canary::Lat, Statistic::P99).unwrap(), of("Edison").p99_over_average(Canary::Lat).unwrap());
+        let (p99, over_average) = (
+            of("Edison").impact(Canary::Lat, Statistic::P99).unwrap(),
+            of("Edison").p99_over_average(Canary::Lat).unwrap(),
+        );
         assert!((3000.0..4000.0).contains(&p99) && (9000.0..10_000.0).contains(&over_average), "{p99} {over_average}");
         // "The 99th percentile congestion impact remains under 10 for all tests" on Malbec.
         for kernel in KERNELS {

@@ -285,7 +285,8 @@ pub(super) fn attribution(of: &compare::Attribution) -> [HtmlTable; 2] {
 /// What congestion did to an application on published systems.
 pub(super) fn published_applications() -> HtmlTable {
     let header = ["system", "isolated ms", "loaded ms", "impact"];
-    let mut table = HtmlTable::new("Published application impact (table 3 of the GPCNeT paper: Lulesh, an iteration)", header);
+    let mut table =
+        HtmlTable::new("Published application impact (table 3 of the GPCNeT paper: Lulesh, an iteration)", header);
     for of in published::applications() {
         table.row([of.system.clone(), figure(of.isolated_ms), figure(of.loaded_ms), factor(of.impact())]);
     }

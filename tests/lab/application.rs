@@ -4,7 +4,8 @@
 use super::bench::for_each_user;
 
 /// A program that calls each of its hosts by the lab's stand-in for ssh and says which answered.
-const PROGRAM: &str = "for host in $(echo {hosts} | tr , ' '); do $TAILBACK_LAB_SSH $host hostname; done; echo took {n}.5";
+const PROGRAM: &str =
+    "for host in $(echo {hosts} | tr , ' '); do $TAILBACK_LAB_SSH $host hostname; done; echo took {n}.5";
 
 #[test]
 fn a_program_runs_on_the_victims_of_every_placement() {
@@ -15,10 +16,17 @@ fn a_program_runs_on_the_victims_of_every_placement() {
         let result: serde_json::Value = serde_json::from_str(&bench.ok(&words)).expect("the result file");
         let run = &result["runs"][0];
         for test in run["tests"].as_array().expect("tests") {
-            assert_eq!((&test["kernel"], &test["summary"]["mean"]), (&"app".into(), &2.5.into()), "two hosts a placement");
+            assert_eq!(
+                (&test["kernel"], &test["summary"]["mean"]),
+                (&"app".into(), &2.5.into()),
+                "two hosts a placement"
+            );
         }
         let spread = &run["impacts"][0]["headline"];
-        assert_eq!((&spread["factor"], &spread["placements"], &spread["statistic"]), (&1.0.into(), &3.into(), &"avg".into()));
+        assert_eq!(
+            (&spread["factor"], &spread["placements"], &spread["statistic"]),
+            (&1.0.into(), &3.into(), &"avg".into())
+        );
         assert_eq!(result["lab"]["control"]["kind"], "unshaped");
         assert_eq!(result["lab"]["control"]["verdicts"][0]["cause"], "no-impact");
         let bytes = |phase: &str| -> u64 {

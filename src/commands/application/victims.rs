@@ -71,8 +71,7 @@ mod tests {
 
     #[test]
     fn victims_are_the_nodes_that_measure() {
-        let hosts: Vec<String> =
-            (0..4).flat_map(|node| std::iter::repeat_n(format!("n{node}"), 3)).collect();
+        let hosts: Vec<String> = (0..4).flat_map(|node| std::iter::repeat_n(format!("n{node}"), 3)).collect();
         let layout = layout(Nodes::from_hosts(&hosts));
         let victims = Victims::of(&layout, &hosts, None);
         assert_eq!((victims.count(), victims.processes(), victims.per_host()), (2, 6, 3));

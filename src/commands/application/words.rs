@@ -96,14 +96,9 @@ mod tests {
 
     fn victims() -> Victims {
         let hosts: Vec<String> = (0..4).map(|node| format!("n{node}")).collect();
-        let layout = Layout::load_test(
-            Nodes::from_hosts(&hosts),
-            Placement::random(1),
-            0.5,
-            &[("a2a", 1.0)],
-            Split::Node,
-        )
-        .unwrap();
+        let layout =
+            Layout::load_test(Nodes::from_hosts(&hosts), Placement::random(1), 0.5, &[("a2a", 1.0)], Split::Node)
+                .unwrap();
         Victims::of(&layout, &hosts, Some(3))
     }
 

@@ -32,8 +32,7 @@ pub(in crate::commands) fn run_in_lab(request: &Request, spec: &LabSpec) -> Resu
     }
     let plan = request.resolve(Preset::Lab)?;
     let text = |error: crate::lab::Error| error.to_string();
-    let control =
-        control_kind(request)?.filter(|_| spec.shaped && !request.dry_run && !plan.congestors.is_empty());
+    let control = control_kind(request)?.filter(|_| spec.shaped && !request.dry_run && !plan.congestors.is_empty());
     request.say(&format!(
         "no launcher: an emulated cluster of {} hosts on {} leaf switches ({} links, {} KiB queues) on this machine, {} plan{}",
         spec.hosts,
@@ -169,8 +168,7 @@ impl LabBench<'_> {
     /// Runs the ranks once, over links as they are: the run itself, or a control.
     fn once(&self, control: Option<ControlKind>) -> Result<Ran, String> {
         let control_words = control.map(|kind| self.control_words(kind)).unwrap_or_default();
-        let command =
-            with_options(this_command()?, self.request.fixed(&self.plan).into_iter().chain(control_words));
+        let command = with_options(this_command()?, self.request.fixed(&self.plan).into_iter().chain(control_words));
         let name = control.map_or("run", ControlKind::word);
         let socket = self.scratch.path(&format!("{name}.phases"));
         let record = self.listen(&socket)?;
