@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// Two nodes that measure and two that load, on plain ranks.
-const FOUR: &str = "app -n 4 --canary-fraction 50% --congestors a2a --preset quick --launcher none --warm-up 0 --quiet";
+const FOUR: &str = "app -n 4 --canary-fraction 50% --congestors a2a --preset quick --launcher none --warm-up 0 --budget 300ms --quiet";
 
 fn start(options: &str, program: &str) -> Job {
     let line: Vec<String> = words(&format!("{FOUR} {options}"));
@@ -235,7 +235,7 @@ fn each_load_is_a_column_and_each_victim_a_row() {
     let (file, page) = (folder.path().join("each.json"), folder.path().join("each.html"));
     let mut line = words(FOUR);
     line.retain(|word| word != "--congestors" && word != "a2a");
-    let more = format!("-n 6 --congestors each,a2a,incast --canaries lat --placements 1 --out {}", file.display());
+    let more = format!("-n 8 --congestors each,a2a,incast --canaries lat --placements 1 --out {}", file.display());
     line.extend(words(&more));
     let words: Vec<&str> = line.iter().map(String::as_str).chain(["--", "sleep", "0.1"]).collect();
     let outcome = Job::start(tailback(words)).end();
