@@ -124,9 +124,9 @@ enum Found {
 }
 
 impl Threshold {
-    /// Whether it looks at the canary alone, without load.
-    pub fn is_isolated(&self) -> bool {
-        self.state == State::Isolated
+    /// Whether its figure is one under load, or has one in it.
+    pub fn needs_load(&self) -> bool {
+        self.state != State::Isolated
     }
 
     /// Holds the threshold against a run called `name`. Ratios need a comparison: see [`Threshold::check_ratios`].

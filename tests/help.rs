@@ -9,6 +9,7 @@ fn help_texts() {
     for command in [
         "",
         "run",
+        "app",
         "network",
         "congest",
         "show",
@@ -39,7 +40,7 @@ fn without_a_command_the_help_is_shown() {
 #[test]
 fn every_kernel_is_in_the_help_and_in_info() {
     let (help, info) = (succeed("run --help").stdout, succeed("info").stdout);
-    for kernel in tailback::kernel::Canary::ALL.iter().map(|kernel| kernel.info().key) {
+    for kernel in tailback::kernel::Canary::kernels().map(|kernel| kernel.info().key) {
         assert!(help.contains(kernel) && info.contains(kernel), "{kernel}");
     }
     for kernel in tailback::kernel::Congestor::ALL.iter().map(|kernel| kernel.info().key) {

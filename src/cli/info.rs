@@ -26,7 +26,7 @@ pub(super) fn text(libfabric: Option<&Path>) -> String {
     }
     let _ = writeln!(out, "\nJob\n  {}", backend::job_seen());
     out.push_str("\nCanaries\n");
-    for kernel in Canary::ALL {
+    for kernel in Canary::kernels() {
         let info = kernel.info();
         let _ = writeln!(out, "  {:<10} {:>8} B  {}", info.key, info.bytes, info.what);
     }

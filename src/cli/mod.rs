@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 = ran and passed its thresholds, 1 = a threshold failed, 2 = it could not run.
 
+mod app;
 mod checks;
 mod compare;
 mod import;
@@ -23,6 +24,7 @@ use crate::lab::{self, LabCommand, LabSpec};
 use crate::output::print;
 use crate::result;
 
+use app::ApplicationOptions;
 use options::{CongestOptions, NetworkOptions, RunOptions};
 use transport::LibfabricPath;
 
@@ -45,6 +47,8 @@ const EXIT_CODES: &str =
 enum Command {
     /// Load test: every canary alone, then under load
     Run(Box<RunOptions>),
+    /// What congestion does to a program of yours: run it alone and under load
+    App(Box<app::AppOptions>),
     /// Network test: all canaries, no load
     Network(NetworkOptions),
     /// Load the network with congestors only, for a time or until interrupted
@@ -81,6 +85,9 @@ enum Command {
     Schema,
     /// Print a new job secret, for TAILBACK_SECRET
     Secret,
+    /// Stands between a rank and the program it started
+    #[command(hide = true)]
+    Guard(app::GuardOptions),
 }
 
 #[derive(Debug, Subcommand)]
@@ -95,14 +102,32 @@ enum Lab {
 struct LabRunOptions {
     #[command(flatten)]
     lab: LabSpec,
+    /// Measure a program instead of canaries, as `tailback app` does; a shell understands CMD
+    #[arg(long, value_name = "CMD", help_heading = "Application")]
+    app: Option<String>,
+    #[command(flatten)]
+    application: ApplicationOptions,
     #[command(flatten)]
     run: RunOptions,
+}
+
+impl LabRunOptions {
+    fn request(self) -> Result<Request, String> {
+        let Some(line) = self.app else {
+            let misplaced = self.application.is_given();
+            return if misplaced { Err("options of a program need --app CMD".into()) } else { self.run.request() };
+        };
+        let words = vec!["sh".to_owned(), "-c".to_owned(), line];
+        let name = app::name_of(&words);
+        app::request(self.run, self.application, words, &name)
+    }
 }
 
 /// Does what was asked and gives the exit code; an error is one line for stderr.
 pub fn execute(cli: Cli) -> Result<u8, String> {
     match cli.command {
         Command::Run(options) => start(options.request()),
+        Command::App(options) => start(options.request()),
         Command::Network(options) => start(options.request()),
         Command::Congest(options) => start(options.request()),
         Command::Show(options) => options.execute(),
@@ -115,13 +140,15 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Hpcc(options) => once(options.execute()),
         Command::Launch(arguments) => arguments.execute(),
         Command::Lab(Lab::Run(options)) => {
-            start_with(options.run.request(), |request| commands::start_in_lab(request, &options.lab))
+            let spec = options.lab.clone();
+            start_with(options.request(), |request| commands::start_in_lab(request, &spec))
         }
         Command::Lab(Lab::Other(command)) => lab::execute(command).map_err(|error| error.to_string()),
         Command::Simulate(options) => options.execute(),
         Command::Machine(command) => command.execute(),
         Command::Info(library) => print(&info::text(library.libfabric_path.as_deref())),
         Command::Schema => print(&format!("{:#}\n", result::schema())),
+        Command::Guard(options) => Ok(options.execute()),
         Command::Secret => print(&format!("{}\n", tailback_tcp::Secret::random().map_err(|e| e.to_string())?.to_hex())),
     }
 }

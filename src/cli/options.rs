@@ -134,29 +134,55 @@ pub struct CanaryOptions {
 #[allow(missing_docs)]
 pub struct CongestorOptions {
     /// What loads the network: a2a, incast, put-incast, get-incast, get-bcast, bcast, put-bcast, allreduce; with
-    /// weights if the shares are not to be equal, e.g. incast=40,a2a=60 [default: a2a,incast,put-incast,get-bcast]
+    /// weights if the shares are not to be equal, e.g. incast=40,a2a=60; with `each` among them, also every one by itself;
+    /// or none, to measure beside whoever else uses the network [default: a2a,incast,put-incast,get-bcast]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub congestors: Option<Vec<Share>>,
 }
 
-/// A congestor and its share of the congestor nodes.
+/// A congestor and its share of the congestor nodes, or a word for all of them.
 #[derive(Clone, Copy, Debug)]
-pub struct Share {
-    kernel: Congestor,
-    weight: f64,
-    /// Written with a percent sign, so that all of them are to make 100 at most.
-    percent: bool,
+pub enum Share {
+    Of {
+        kernel: Congestor,
+        weight: f64,
+        /// Written with a percent sign, so that all of them are to make 100 at most.
+        percent: bool,
+    },
+    /// No congestors at all.
+    None,
+    /// Every congestor also by itself.
+    Each,
 }
 
 impl CongestorOptions {
     /// The kinds with their weights.
     pub fn mix(&self) -> Result<Option<Vec<(Congestor, f64)>>, String> {
         let Some(shares) = &self.congestors else { return Ok(None) };
-        let sum: f64 = shares.iter().map(|share| share.weight).sum();
-        if shares.iter().any(|share| share.percent) && sum > 100.0 + 1e-6 {
+        if let [Share::Each] = shares[..] {
+            return Ok(None);
+        }
+        if shares.len() > 1 && shares.iter().any(|share| matches!(share, Share::None)) {
+            return Err("--congestors none stands alone".into());
+        }
+        let (mut mix, mut percents) = (Vec::new(), false);
+        for share in shares {
+            if let Share::Of { kernel, weight, percent } = *share {
+                mix.push((kernel, weight));
+                percents |= percent;
+            }
+        }
+        let sum: f64 = mix.iter().map(|(_, weight)| weight).sum();
+        if percents && sum > 100.0 + 1e-6 {
             return Err(format!("the congestors' shares make {sum}%: more than all congestor nodes"));
         }
-        Ok(Some(shares.iter().map(|share| (share.kernel, share.weight)).collect()))
+        Ok(Some(mix))
+    }
+
+    /// Whether every congestor is also to be run by itself.
+    pub fn each(&self) -> Option<bool> {
+        let each = |shares: &Vec<Share>| shares.iter().any(|share| matches!(share, Share::Each));
+        self.congestors.as_ref().is_some_and(each).then_some(true)
     }
 }
 
@@ -280,6 +306,10 @@ pub struct OutputOptions {
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
 
+    /// What the result file calls the conditions of this job, e.g. wild
+    #[arg(long, value_name = "TEXT")]
+    pub label: Option<String>,
+
     /// No progress and no notes on stderr
     #[arg(short, long)]
     pub quiet: bool,
@@ -304,10 +334,15 @@ impl std::str::FromStr for Share {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "none" => return Ok(Share::None),
+            "each" => return Ok(Share::Each),
+            _ => {}
+        }
         let (name, weight) = text.split_once('=').unwrap_or((text, "1"));
         let (weight, percent) = weight.strip_suffix('%').map_or((weight, false), |weight| (weight, true));
         let number = weight.trim().parse().map_err(|_| format!("'{text}': '{weight}' is no weight"))?;
-        Ok(Share { kernel: name.trim().parse()?, weight: number, percent })
+        Ok(Share::Of { kernel: name.trim().parse()?, weight: number, percent })
     }
 }
 
@@ -319,6 +354,7 @@ impl RunOptions {
         let patch = Patch {
             canaries: self.canaries.canaries,
             pace_s: self.canaries.pace.map(|pace| pace.as_secs_f64()),
+            each_congestor: self.congestors.each(),
             congestors: self.congestors.mix()?,
             canary_fraction: self.roles.canary_fraction,
             split: self.roles.split,
@@ -356,6 +392,9 @@ impl NetworkOptions {
 impl CongestOptions {
     /// What is asked for, as plain values.
     pub fn request(self) -> Result<Request, String> {
+        if self.congestors.each().is_some() {
+            return Err("congest runs all congestors at once: each is for run and app".into());
+        }
         let patch = Patch { congestors: self.congestors.mix()?, ..Patch::default() };
         let request = request(Command::Congest, &self.plan, patch, self.common)?;
         if request.settings.machine.is_some() && self.duration.is_none() {
@@ -368,7 +407,7 @@ impl CongestOptions {
 fn request(command: Command, plan: &PlanOptions, patch: Patch, common: CommonOptions) -> Result<Request, String> {
     let patches = plan.patches(patch)?;
     let (place, settings) = common.transport.settings();
-    let OutputOptions { format, verbose, out, csv, quiet } = common.output;
+    let OutputOptions { format, verbose, out, csv, label, quiet } = common.output;
     Ok(Request {
         command,
         preset: plan.preset,
@@ -381,7 +420,7 @@ fn request(command: Command, plan: &PlanOptions, patch: Patch, common: CommonOpt
         control: ControlWish::No,
         place,
         settings,
-        output: Output { format, verbose, out, csv, quiet, silent: false },
+        output: Output { format, verbose, out, csv, quiet, silent: false, label },
         checks: Checks::default(),
     })
 }

@@ -7,7 +7,7 @@ use tailback_sim::machine::Machine;
 use super::prepare::Session;
 use crate::backend::Variant;
 use crate::output::placement_lines;
-use crate::plan::{Counts, Plan, Preset};
+use crate::plan::{Application, Counts, Plan, Preset};
 use crate::result::{self, Command};
 
 /// Joining, connecting and collecting, for a job of laptop size.
@@ -18,7 +18,7 @@ const PLACEMENT_S: f64 = 0.2;
 pub(super) fn render(session: &Session, variants: &[Variant], machine: Option<&Machine>) -> String {
     let decision = &session.decision;
     let plan = &decision.plan;
-    let layout = &session.layout(0).expect("it was possible a moment ago");
+    let layout = &session.layout(0, plan).expect("it was possible a moment ago");
     let mut out = String::new();
     let budget = match decision.command {
         Command::Congest => String::new(),
@@ -35,7 +35,7 @@ pub(super) fn render(session: &Session, variants: &[Variant], machine: Option<&M
     if let Some(machine) = machine {
         let _ = writeln!(out, "Simulated on the machine {}: {}; all times are virtual", machine.name, machine.about);
     }
-    if decision.command == Command::Run {
+    if decision.command.is_load_test() {
         let blocks = if plan.blocks > 1 { format!(" in {} blocks a state", plan.blocks) } else { String::new() };
         let more = plan.precision.map(|of| format!(", more until +-{:.0}%", 100.0 * of)).unwrap_or_default();
         let count = plan.placements;
@@ -48,6 +48,10 @@ pub(super) fn render(session: &Session, variants: &[Variant], machine: Option<&M
     if let Some(pace) = plan.pace_s {
         let _ = writeln!(out, "Latency canaries begin an iteration every {} ms", 1e3 * pace);
     }
+    if session.mixes.len() > 1 {
+        let names: Vec<&str> = session.mixes.iter().filter_map(|mix| mix.name.as_deref()).collect();
+        let _ = writeln!(out, "Loads take turns on every placement: {}", names.join(", "));
+    }
     if variants.len() > 1 {
         out.push_str("\nRuns, in turn on every placement\n");
         for variant in variants {
@@ -58,7 +62,10 @@ pub(super) fn render(session: &Session, variants: &[Variant], machine: Option<&M
     }
     if decision.command != Command::Congest {
         out.push_str("\nCanaries\n");
-        plan.canaries.iter().for_each(|test| counts(&mut out, &test.title(), &test.counts));
+        let kernels = plan.canaries.iter().filter(|test| !test.kernel.is_application());
+        let runs = variants.len() * session.mixes.len();
+        plan.application.iter().for_each(|of| application(&mut out, of, plan, runs));
+        kernels.for_each(|test| counts(&mut out, &test.title(), &test.counts));
     }
     if decision.command != Command::Network {
         out.push_str("\nCongestors\n");
@@ -78,15 +85,32 @@ pub(super) fn render(session: &Session, variants: &[Variant], machine: Option<&M
     }
     match machine {
         None => {
-            let seconds = seconds(decision.command, plan, decision.duration_s) * variants.len() as f64;
-            let _ = writeln!(out, "\nExpected duration: at most {seconds:.0} s");
+            let runs = (variants.len() * session.mixes.len()) as f64;
+            let seconds = runs * seconds(decision.command, plan, decision.duration_s);
+            let beside = if plan.application.is_some() { ", and the application's runs" } else { "" };
+            let _ = writeln!(out, "\nExpected duration: at most {seconds:.0} s{beside}");
         }
         Some(_) => {
-            let ms = 1e3 * variants.len() as f64 * measured(decision.command, plan, decision.duration_s, 0.0);
+            let runs = (variants.len() * session.mixes.len()) as f64;
+            let ms = 1e3 * runs * measured(decision.command, plan, decision.duration_s, 0.0);
             let _ = writeln!(out, "\nExpected: about {ms:.1} ms of virtual time");
         }
     }
     out
+}
+
+/// How often a program is run, and what is read off it.
+fn application(out: &mut String, of: &Application, plan: &Plan, runs: usize) {
+    let times = runs as u32 * plan.placements * (2 * plan.blocks + of.warm_up);
+    let figure = of.figure.as_ref().map_or_else(|| "its wall time".to_owned(), |of| format!("the figure '{of}'"));
+    let _ = writeln!(
+        out,
+        "  {:<32} {times} runs ({} a placement are not measured), each at most {} s, by {figure}: {}",
+        of.title(),
+        of.warm_up,
+        of.limit_s,
+        of.command.join(" ")
+    );
 }
 
 fn counts(out: &mut String, title: &str, counts: &Counts) {
@@ -105,10 +129,10 @@ pub(super) fn seconds(command: Command, plan: &Plan, duration_s: f64) -> f64 {
 
 /// Seconds of one run; making a placement takes `placement_s`.
 fn measured(command: Command, plan: &Plan, duration_s: f64, placement_s: f64) -> f64 {
-    let canaries = plan.canaries.len() as f64;
+    let canaries = plan.canaries.iter().filter(|test| !test.kernel.is_application()).count() as f64;
     let alone = if plan.congestors_alone { plan.congestors.len() as f64 } else { 0.0 };
     match command {
-        Command::Run if plan.blocks > 1 => {
+        Command::Run | Command::App if plan.blocks > 1 => {
             let block = plan.block_s();
             // Load comes up once a stretch and may be slow to, canaries take their time to be back after it.
             let shortest = if plan.preset == Preset::Sim { 0.0 } else { 0.02 };
@@ -117,7 +141,9 @@ fn measured(command: Command, plan: &Plan, duration_s: f64, placement_s: f64) ->
             let measured = blocks * canaries * 2.0 * block + stretches * (rise + canaries * fall);
             f64::from(plan.placements) * (measured + block * alone + placement_s)
         }
-        Command::Run => plan.budget_s * (2.0 * canaries) + f64::from(plan.placements) * alone * plan.block_s(),
+        Command::Run | Command::App => {
+            plan.budget_s * (2.0 * canaries) + f64::from(plan.placements) * alone * plan.block_s()
+        }
         Command::Network => plan.budget_s * canaries,
         Command::Congest => duration_s,
         Command::Maxrate | Command::Contention | Command::Beff | Command::Hpcc => 0.0,

@@ -11,6 +11,7 @@ use super::runs::Runs;
 use super::{Request, dry_run, interrupt};
 use crate::backend::{Networks, Settings, Work, give_up};
 use crate::output;
+use crate::plan::Application;
 use crate::result::Command;
 
 impl Work for Request {
@@ -23,7 +24,9 @@ impl Work for Request {
         self.settings.stall_limit.or(match self.command {
             // A rank without partners waits for as long as the others load.
             Command::Congest => None,
-            _ => Some(Duration::from_secs(60) + 4 * budget),
+            _ => Some(
+                Duration::from_secs(60) + 4 * budget + self.application().map_or(Duration::ZERO, Application::limit),
+            ),
         })
     }
 

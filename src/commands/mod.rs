@@ -4,12 +4,14 @@
 //! A command is a request of plain values. The command line makes them; so could anything else. Rank 0 reads files and
 //! decides; the others are told, so a mistake is reported once, and ranks cannot disagree about the plan.
 
+mod application;
 mod around;
 mod checks;
 mod dry_run;
 mod interrupt;
 mod load;
 mod local;
+mod mixes;
 mod phases;
 mod ports;
 mod prepare;
@@ -21,6 +23,7 @@ mod studies;
 mod study;
 mod what_if;
 
+pub use application::{check_pattern, guard};
 pub use checks::Checks;
 pub use local::Place;
 pub use request::{ControlWish, Output, Request};

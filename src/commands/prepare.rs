@@ -1,12 +1,18 @@
 //! Everything that can be known to be wrong before the first message is measured.
 
+use std::sync::Arc;
+
 use tailback_transport::{Bootstrap, Capabilities, Rank, Result as TransportResult, Support, Transport as _};
 
 use super::Request;
+use super::application::{Repetitions, Victims};
+use super::mixes::Mix;
 use super::request::Decision;
 use crate::backend::{Networks, Pair, PairVisitor, Place, RoleSettings};
+use crate::engine::SharedStarter;
 use crate::kernel::Info;
 use crate::layout::{Layout, LayoutError, Nodes, Placement};
+use crate::plan::Plan;
 use crate::result::Command;
 
 /// Everything that is known before the first message is measured.
@@ -15,6 +21,10 @@ pub(super) struct Session {
     /// What the user asked for, or what these nodes always get.
     pub seed: u64,
     nodes: Nodes,
+    /// Every rank's host, which virtual nodes have in common.
+    hosts: Vec<String>,
+    /// The loads that take turns.
+    pub mixes: Vec<Mix>,
 }
 
 pub(super) enum Prepared {
@@ -36,8 +46,10 @@ impl Session {
             // The nodes of a machine are its own, however many ranks were asked for on each.
             let per_node = decision.plan.ranks_per_node.filter(|_| request.settings.machine.is_none());
             let nodes = grouped(nodes(per_node, &places), &decision, &places)?;
-            let session = Session { seed: decision.seed.unwrap_or_else(|| nodes.seed()), decision, nodes };
-            session.layout(0).map_err(|error| error.to_string())?;
+            let hosts = places.iter().map(|place| place.host.clone()).collect();
+            let (seed, mixes) = (decision.seed.unwrap_or_else(|| nodes.seed()), Mix::all_of(&decision.plan));
+            let session = Session { seed, decision, nodes, hosts, mixes };
+            session.layout(0, &session.decision.plan).map_err(|error| error.to_string())?;
             Ok(session)
         });
         // Every rank comes to the same answer, so one tells the user and all end alike.
@@ -100,11 +112,11 @@ fn grouped(nodes: Nodes, decision: &Decision, places: &[Place]) -> Result<Nodes,
 }
 
 impl Session {
-    /// Who does what on one of the placements.
-    pub(super) fn layout(&self, index: u32) -> Result<Layout, LayoutError> {
-        let (nodes, plan) = (self.nodes.clone(), &self.decision.plan);
+    /// Who does what on one of the placements, with the congestors of `plan`.
+    pub(super) fn layout(&self, index: u32, plan: &Plan) -> Result<Layout, LayoutError> {
+        let nodes = self.nodes.clone();
         match self.decision.command {
-            Command::Run => {
+            Command::Run | Command::App => {
                 Layout::load_test(nodes, self.placement(index), plan.canary_fraction, &plan.weights(), plan.split)
             }
             // A study never gets here: it has no plan.
@@ -115,13 +127,20 @@ impl Session {
         }
     }
 
+    /// What starts the plan's application on the victims of a placement.
+    pub(super) fn starter(&self, layout: &Layout) -> Option<SharedStarter> {
+        let application = self.decision.plan.application.as_ref()?;
+        let victims = Victims::of(layout, &self.hosts, application.per_node);
+        Some(Arc::new(Repetitions::new(application, victims)))
+    }
+
     pub(super) fn placement(&self, index: u32) -> Placement {
         Placement { seed: self.seed, index, policy: self.decision.plan.placement }
     }
 
     /// How many placements are measured, at least.
     pub(super) fn placements(&self) -> u32 {
-        if self.decision.command == Command::Run { self.decision.plan.placements } else { 1 }
+        if self.decision.command.is_load_test() { self.decision.plan.placements } else { 1 }
     }
 }
 
@@ -130,7 +149,7 @@ fn check_operations(decision: &Decision, canary: &Capabilities, congestor: &Capa
     let canaries = decision.plan.canaries.iter().map(|test| (test.kernel.info(), canary));
     let congestors = decision.plan.congestors.iter().map(|test| (test.kernel.info(), congestor));
     let used: Vec<(Info, &Capabilities)> = match decision.command {
-        Command::Run => canaries.chain(congestors).collect(),
+        Command::Run | Command::App => canaries.chain(congestors).collect(),
         Command::Network => canaries.collect(),
         Command::Congest => congestors.collect(),
         Command::Maxrate | Command::Contention | Command::Beff | Command::Hpcc => Vec::new(),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Checks, Place};
 use crate::backend::Settings;
 use crate::output::Format;
-use crate::plan::{Patch, Plan, Preset};
+use crate::plan::{Application, Patch, Plan, Preset};
 use crate::result::{self, Command};
 use crate::text::printable;
 
@@ -74,6 +74,8 @@ pub struct Output {
     pub quiet: bool,
     /// Nothing on stdout: results are only kept.
     pub silent: bool,
+    /// What the conditions are called, in the result file.
+    pub label: Option<String>,
 }
 
 /// What rank 0 decided.
@@ -92,6 +94,13 @@ impl Request {
     /// The plan, with every mistake in it found, and a look at whether its results could be kept.
     pub fn resolve(&self, preset: Preset) -> Result<Plan, String> {
         let mut patches = self.patches.clone();
+        if self.command == Command::App {
+            // GPCNeT's own plan has one placement and one block: too few for a program that runs once in each.
+            patches.insert(
+                0,
+                Patch { placements: Some(5), blocks: Some(2), canaries: Some(Vec::new()), ..Patch::default() },
+            );
+        }
         if self.command == Command::Network {
             // The network test starts from all canaries of GPCNeT; a plan file may still choose among them and set their counts.
             // Each is measured once, for as long as its budget is.
@@ -100,6 +109,12 @@ impl Request {
             patches.push(Patch { placements: Some(1), blocks: Some(1), ..Patch::default() });
         }
         let plan = Plan::resolve(preset, &patches).map_err(|error| error.to_string())?;
+        if self.command == Command::Congest && plan.congestors.is_empty() {
+            return Err("congest without congestors loads nothing".into());
+        }
+        if plan.application.is_some() && self.settings.machine.is_some() {
+            return Err("a program cannot run over a simulated network: app is for real and emulated ones".into());
+        }
         if plan.preset == Preset::Sim && self.settings.machine.is_none() {
             return Err("--preset sim is for --transport sim: real networks need real time".into());
         }
@@ -117,11 +132,16 @@ impl Request {
             if threshold.ratio {
                 return Err(format!("'{threshold}': ratios are for `tailback compare`"));
             }
-            if self.command == Command::Network && !threshold.is_isolated() {
+            if self.command == Command::Network && threshold.needs_load() {
                 return Err(format!("'{threshold}': the network test has no load: only isolated figures"));
             }
+            if threshold.needs_load() && plan.congestors.is_empty() {
+                return Err(format!("'{threshold}': without congestors nothing is measured under load"));
+            }
             if !plan.canaries.iter().any(|test| test.kernel == threshold.kernel) {
-                return Err(format!("'{threshold}': the plan does not measure {}", threshold.kernel));
+                let measured: Vec<&str> = plan.canaries.iter().map(|test| test.kernel.info().key).collect();
+                let measured = measured.join(", ");
+                return Err(format!("'{threshold}': the plan does not measure {}, but {measured}", threshold.kernel));
             }
         }
         Ok(())
@@ -134,6 +154,12 @@ impl Request {
             words.extend(["--preset".into(), plan.preset.to_string().into()]);
         }
         words
+    }
+
+    /// The program that is measured, where one is.
+    pub fn application(&self) -> Option<&Application> {
+        let application = self.patches.iter().rev().find_map(|patch| patch.application.as_ref());
+        application.map(|(application, _)| application)
     }
 
     /// Whether the user wants results only.

@@ -19,6 +19,7 @@ use crate::backend::{self, Network, Networks, Pair, PairVisitor, RoleSettings, V
 use crate::engine::{self, Control, Job, Measured, OnPhase, REAL_GRAIN, VIRTUAL_GRAIN};
 use crate::layout::{Layout, Role};
 use crate::output::Progress;
+use crate::plan::Plan;
 use crate::result::{
     self, Build, Command, Headline, HostFacts, MachineRecord, ResultFile, RunBuilder, System, TransportFacts,
 };
@@ -34,10 +35,10 @@ pub(super) struct Runs<'a> {
     started: String,
     clock: Instant,
     notes: Vec<String>,
-    /// What the runs go over.
-    variants: Vec<Variant>,
-    /// One for each variant that has measured anything, in their order; on rank 0.
-    builders: Vec<(Variant, RunBuilder<'a>)>,
+    /// The runs that take turns.
+    turns: Vec<Turn>,
+    /// One for each turn that has measured anything, in their order; on rank 0.
+    builders: Vec<(Turn, RunBuilder<'a>)>,
     /// The machine that is simulated, if one is.
     machine: Option<MachineRecord>,
     interrupted: bool,
@@ -56,7 +57,7 @@ impl<'a> Runs<'a> {
             started: result::now_rfc3339(),
             clock: Instant::now(),
             notes: Vec::new(),
-            variants: Vec::new(),
+            turns: Vec::new(),
             builders: Vec::new(),
             machine: None,
             interrupted: false,
@@ -65,23 +66,25 @@ impl<'a> Runs<'a> {
 
     /// Makes all of them, shows what they gave, and gives the exit code.
     pub(super) fn make<N: Networks>(mut self, networks: &mut N) -> u8 {
-        self.variants = networks.variants().to_vec();
+        let mixes = 0..self.session.mixes.len();
+        let turns = |variant: &Variant| mixes.clone().map(|mix| Turn { variant: *variant, mix }).collect::<Vec<_>>();
+        self.turns = networks.variants().iter().flat_map(turns).collect();
         if self.root {
             self.request.say(&format!("seed {}", self.session.seed));
-            if let several @ [_, _, ..] = networks.variants() {
-                let names: Vec<String> = several.iter().map(|variant| format!("over {}", variant.label())).collect();
+            if let several @ [_, _, ..] = &self.turns[..] {
+                let names: Vec<String> = several.iter().map(|turn| format!("over {}", self.label(*turn))).collect();
                 let (count, names) = (names.len(), names.join("; "));
                 self.request.say(&format!("{count} runs take turns on every placement: {names}"));
             }
         }
         let mut system = None;
         for index in 0.. {
-            let layout = self.session.layout(index).expect("the first placement was possible, and so are the others");
+            let layout = self.layout(index, &self.session.decision.plan);
             layout.notes.iter().for_each(|note| self.note(note.clone()));
             if self.root && system.is_none() {
                 system = Some(self.system(networks.bootstrap(), &layout));
             }
-            if let Err(error) = self.placement(networks, index, &layout, system.as_ref()) {
+            if let Err(error) = self.placement(networks, index, system.as_ref()) {
                 self.fail(networks.bootstrap(), system, &error);
             }
             let more = match self.goes_on(networks.bootstrap(), index + 1) {
@@ -99,28 +102,37 @@ impl<'a> Runs<'a> {
         })
     }
 
-    /// Every variant on one placement: forwards on one, backwards on the next, so that none is always first.
-    fn placement<N: Networks>(
-        &mut self,
-        networks: &mut N,
-        index: u32,
-        layout: &Layout,
-        system: Option<&System>,
-    ) -> Result<()> {
-        let mut variants = self.variants.clone();
-        let several = variants.len() > 1;
+    fn layout(&self, index: u32, plan: &Plan) -> Layout {
+        self.session.layout(index, plan).expect("the first placement was possible, and so are the others")
+    }
+
+    /// What a turn goes over, and under which load where there are several.
+    fn label(&self, turn: Turn) -> String {
+        let load = self.session.mixes[turn.mix].name.as_ref().map(|name| format!(" beside {name}"));
+        format!("{}{}", turn.variant.label(), load.unwrap_or_default())
+    }
+
+    /// Every turn on one placement: forwards on one, backwards on the next, so that none is always first.
+    fn placement<N: Networks>(&mut self, networks: &mut N, index: u32, system: Option<&System>) -> Result<()> {
+        let mut turns = self.turns.clone();
+        let several = turns.len() > 1;
         if index % 2 == 1 {
-            variants.reverse();
+            turns.reverse();
         }
-        for variant in variants {
-            let over = several.then(|| variant.label());
+        for turn in turns {
+            let over = several.then(|| self.label(turn));
+            let session = self.session;
+            let layout = &self.layout(index, &session.mixes[turn.mix].plan);
             let role = self.role(layout.role(networks.bootstrap().rank()));
-            let measure = self.measure(index, layout, over);
-            let outcome = networks.open_pair(variant, &role, measure).and_then(|measured| measured)?;
+            let measure = self.measure(index, turn, layout, over);
+            let outcome = networks.open_pair(turn.variant, &role, measure).and_then(|measured| measured)?;
             self.interrupted = outcome.interrupted;
+            if let Some(trouble) = &outcome.trouble {
+                self.tell(trouble);
+            }
             if let Some(system) = system {
                 self.simulated(networks);
-                self.add(variant, index, layout, outcome);
+                self.add(turn, index, layout, outcome);
                 if !self.interrupted {
                     self.keep(system);
                 }
@@ -130,6 +142,12 @@ impl<'a> Runs<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Says why the application ends the job, and keeps the first line of it.
+    fn tell(&mut self, trouble: &str) {
+        eprintln!("tailback: error: {trouble}");
+        self.notes.extend(trouble.lines().next().map(str::to_owned));
     }
 
     /// Takes note of what was simulated for a run, if it was.
@@ -168,7 +186,7 @@ impl<'a> Runs<'a> {
         Ok(told.first() == Some(&1))
     }
 
-    fn measure<'m>(&self, index: u32, layout: &'m Layout, over: Option<String>) -> Measure<'m>
+    fn measure<'m>(&self, index: u32, turn: Turn, layout: &'m Layout, over: Option<String>) -> Measure<'m>
     where
         'a: 'm,
     {
@@ -176,9 +194,11 @@ impl<'a> Runs<'a> {
         let of = self.session.placements().max(index + 1);
         let placement = (of > 1).then_some((index + 1, of));
         let grain = if self.request.settings.machine.is_some() { VIRTUAL_GRAIN } else { REAL_GRAIN };
-        let control = Control { monitor, interrupt, on_phase: Arc::clone(&self.on_phase), over, placement, grain };
+        let (on_phase, starter) = (Arc::clone(&self.on_phase), self.session.starter(layout));
+        let control = Control { monitor, interrupt, on_phase, over, placement, grain, starter };
         let seed = self.session.placement(index).own_seed();
-        Measure { decision: &self.session.decision, layout, seed, control }
+        let (decision, plan) = (&self.session.decision, &self.session.mixes[turn.mix].plan);
+        Measure { decision, plan, layout, seed, control }
     }
 
     /// Tells the user something once, now and in the file.
@@ -191,12 +211,13 @@ impl<'a> Runs<'a> {
         }
     }
 
-    fn add(&mut self, variant: Variant, index: u32, layout: &Layout, outcome: Outcome) {
+    fn add(&mut self, turn: Turn, index: u32, layout: &Layout, outcome: Outcome) {
+        let variant = turn.variant;
         let Outcome { description, congestors, phases, .. } = outcome;
         if let Some(wait) = description.details.get("wait") {
             self.note(format!("ranks wait for the network by: {wait}"));
         }
-        let known = self.builders.iter().position(|(of, _)| *of == variant);
+        let known = self.builders.iter().position(|(of, _)| *of == turn);
         // A later run that was interrupted before its first phase was complete has nothing to show.
         if phases.is_empty() && (known.is_some() || !self.builders.is_empty()) {
             return;
@@ -214,8 +235,9 @@ impl<'a> Runs<'a> {
             let transport = TransportFacts::of(description, variant.network.eager_threshold());
             let under = |network: Network| TransportFacts::of(congestors, network.eager_threshold());
             let congestors_over = variant.congestors.map(under);
-            let builder = RunBuilder::new(&self.session.decision.plan, transport, congestors_over);
-            self.builders.push((variant, builder));
+            let mix = &self.session.mixes[turn.mix];
+            let builder = RunBuilder::new(&mix.plan, transport, congestors_over).beside(mix.name.clone());
+            self.builders.push((turn, builder));
             self.builders.len() - 1
         });
         // Decoding takes its time, while the others wait for this rank.
@@ -244,16 +266,16 @@ impl<'a> Runs<'a> {
         let mut file = self.file(system);
         file.interrupted = true;
         let planned = self.session.placements() as usize;
-        let done = |variant: &Variant| {
-            self.builders.iter().find(|(of, _)| of == variant).map_or(0, |(_, builder)| builder.placements())
+        let done = |turn: &Turn| {
+            self.builders.iter().find(|(of, _)| of == turn).map_or(0, |(_, builder)| builder.placements())
         };
         let missing: Vec<String> = self
-            .variants
+            .turns
             .iter()
-            .filter(|variant| done(variant) < planned)
-            .map(|variant| match planned {
-                1 => variant.label(),
-                _ => format!("{} ({} of {planned} placements)", variant.label(), done(variant)),
+            .filter(|turn| done(turn) < planned)
+            .map(|turn| match planned {
+                1 => self.label(*turn),
+                _ => format!("{} ({} of {planned} placements)", self.label(*turn), done(turn)),
             })
             .collect();
         file.notes.push(format!("the job ended before these runs were complete: {}", missing.join("; ")));
@@ -266,6 +288,7 @@ impl<'a> Runs<'a> {
             schema_version: result::SCHEMA_VERSION,
             build: Build::this(),
             command: *command,
+            label: self.request.output.label.clone(),
             started: self.started.clone(),
             duration_s: self.clock.elapsed().as_secs_f64(),
             seed: self.session.seed,
@@ -331,10 +354,21 @@ fn overran(file: &ResultFile) -> Vec<String> {
         .collect()
 }
 
+/// One run among those that take turns on every placement.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Turn {
+    /// What it goes over.
+    variant: Variant,
+    /// Which of the session's loads it is beside.
+    mix: usize,
+}
+
 /// The plan over one network.
 #[derive(Clone)]
 struct Measure<'a> {
     decision: &'a Decision,
+    /// The decision's, with the congestors of this turn.
+    plan: &'a Plan,
     layout: &'a Layout,
     seed: u64,
     control: Control,
@@ -347,8 +381,10 @@ struct Outcome {
     congestors: Description,
     /// On rank 0, its complete phases.
     phases: Vec<Measured>,
-    /// Whether the user cut it short; the same on every rank.
+    /// Whether the user cut it short, or the application did; the same on every rank.
     interrupted: bool,
+    /// On rank 0, why the application did.
+    trouble: Option<String>,
 }
 
 impl PairVisitor for Measure<'_> {
@@ -356,16 +392,16 @@ impl PairVisitor for Measure<'_> {
 
     fn visit<B: Bootstrap, P: Pair>(self, bootstrap: &mut B, networks: &mut P) -> Result<Outcome> {
         let (description, congestors) = (networks.canary().describe(), networks.congestor().describe());
-        let Decision { command, plan, duration_s, .. } = self.decision;
-        let mut job = Job::new(bootstrap, networks, plan, self.layout, self.seed, self.control)?;
+        let Decision { command, duration_s, .. } = self.decision;
+        let mut job = Job::new(bootstrap, networks, self.plan, self.layout, self.seed, self.control)?;
         let (phases, interrupted) = match command {
-            Command::Run => engine::load_test(&mut job)?,
+            Command::Run | Command::App => engine::load_test(&mut job)?,
             Command::Network => engine::network_test(&mut job)?,
             Command::Congest => engine::congest(&mut job, Nanos((duration_s * 1e9) as u64))?,
             study => return Err(Error::Setup(format!("{study:?} is a study and has no plan"))),
         };
-        job.finish()?;
-        Ok(Outcome { description, congestors, phases, interrupted })
+        let trouble = job.finish()?;
+        Ok(Outcome { description, congestors, phases, interrupted, trouble })
     }
 
     fn error(output: &Self::Output) -> Option<&Error> {

@@ -192,6 +192,7 @@ impl StudyRequest {
         let run = Run {
             transport: TransportFacts::of(transport.describe(), threshold),
             congestors_over: None,
+            beside: None,
             tests: Vec::new(),
             congestors: Vec::new(),
             impacts: Vec::new(),
@@ -206,6 +207,7 @@ impl StudyRequest {
             schema_version: result::SCHEMA_VERSION,
             build: Build::this(),
             command,
+            label: None,
             started,
             duration_s: clock.elapsed().as_secs_f64(),
             seed: decision.seed,

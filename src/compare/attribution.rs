@@ -16,7 +16,7 @@ use super::measured::same_placements;
 use crate::engine::Phase;
 use crate::kernel::Canary;
 use crate::result::TransportFacts;
-use crate::stats::{self, Design, RawCells, Scale, Shares, Statistic};
+use crate::stats::{self, Design, RawCells, Scale, Shares};
 use crate::text::{Table, factor};
 
 /// Slowdowns are compared at so many evenly spaced quantiles.
@@ -133,7 +133,7 @@ fn slowdowns(side: &Side<'_>, kernel: Canary) -> Option<Vec<f64>> {
 }
 
 fn share(mpi: &Side<'_>, raw: &[Raw<'_>], kernel: Canary) -> Option<Share> {
-    let factors = |side: &Side<'_>| side.run.factors(kernel, Statistic::HEADLINE);
+    let factors = |side: &Side<'_>| side.run.factors(kernel, kernel.headline());
     let mixed = |side: Option<&Side<'_>>| side.and_then(factors).unwrap_or_default();
     let cells = |of: &Raw<'_>| {
         let (under_library, over_library) = (mixed(of.under_library), mixed(of.over_library));
@@ -148,7 +148,7 @@ fn share(mpi: &Side<'_>, raw: &[Raw<'_>], kernel: Canary) -> Option<Share> {
     Some(Share {
         kernel,
         title: mpi.run.test(kernel, Phase::Loaded)?.title.clone(),
-        mpi: mpi.run.impact(kernel, Statistic::HEADLINE)?.factor,
+        mpi: mpi.run.impact(kernel, kernel.headline())?.factor,
         reference: shares.as_ref().ok().map(|shares| raw[shares.reference].run.label.clone()),
         shares,
     })

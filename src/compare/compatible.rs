@@ -60,13 +60,20 @@ pub fn differences(first: &Side<'_>, other: &Side<'_>) -> Vec<Difference> {
         let share = |test: &crate::plan::CongestorTest| {
             format!("{} {:.0}% of {} B", test.kernel, 100.0 * test.weight / total, test.counts.bytes)
         };
-        plan.congestors.iter().map(share).collect::<Vec<_>>().join(" + ")
+        let shares: Vec<String> = plan.congestors.iter().map(share).collect();
+        if shares.is_empty() { "none".to_owned() } else { shares.join(" + ") }
     };
-    unlike(true, CONGESTORS, mix(mine), mix(theirs));
+    // A job in the wild is held against quiet ones, in which congestors were silent too.
+    let both_load = !mine.congestors.is_empty() && !theirs.congestors.is_empty();
+    unlike(both_load, CONGESTORS, mix(mine), mix(theirs));
     let pace = |plan: &crate::plan::Plan| {
         plan.pace_s.map_or_else(|| "one after the other".to_owned(), |pace| format!("every {} ms", 1e3 * pace))
     };
     unlike(true, "iterations of latency canaries", pace(mine), pace(theirs));
+    let application = |plan: &crate::plan::Plan| {
+        plan.application.as_ref().map_or_else(|| "none".to_owned(), |of| of.command.join(" "))
+    };
+    unlike(true, "application", application(mine), application(theirs));
     unlike(false, "budget of a test in s", mine.budget_s.to_string(), theirs.budget_s.to_string());
     unlike(false, "build", a.build.profile.clone(), b.build.profile.clone());
     unlike(false, "CPU of rank 0's host", format!("{:?}", a.system.host.cpu), format!("{:?}", b.system.host.cpu));

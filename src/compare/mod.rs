@@ -4,8 +4,10 @@
 //! The test behind a verdict is over placements, which are what is independent in a run (docs/methodology.md). Out of
 //! scope: differences between repeated jobs, which no single result can show.
 
+mod aggressors;
 mod attribution;
 mod compatible;
+mod conditions;
 mod congestors;
 mod figures;
 mod measured;
@@ -15,8 +17,10 @@ mod side_by_side;
 pub mod sides;
 mod verdict;
 
+pub use aggressors::{AGGRESSORS_TITLE, Aggressors, Victim};
 pub use attribution::{Attribution, SHARE_COLUMNS, attribute};
 pub use compatible::{Difference, differences};
+pub use conditions::{CONDITION_COLUMNS, ConditionRow};
 pub use figures::{FIGURES_TEST, FigureRow};
 pub use protocols::ProtocolFinding;
 pub use render::{render, title};

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::measured::{Measured, same_placements};
 use super::{Side, State};
 use crate::kernel::Canary;
-use crate::stats::{AllPairs, Statistic};
+use crate::stats::AllPairs;
 use crate::text::factor;
 
 /// One canary's impact over one backend with every protocol.
@@ -64,9 +64,9 @@ fn finding(backend: &str, runs: &[&Side<'_>], kernel: Canary) -> Option<(Protoco
     let (mut impacts, mut logs) = (Vec::new(), Vec::new());
     for side in runs {
         let measured = Measured::of(side, kernel);
-        let Some(impact) = measured.value(State::Impact, Statistic::HEADLINE) else { continue };
+        let Some(impact) = measured.value(State::Impact, kernel.headline()) else { continue };
         impacts.push((side.run.transport.protocol.clone()?, impact));
-        let each = measured.each(State::Impact, Statistic::HEADLINE).unwrap_or_default();
+        let each = measured.each(State::Impact, kernel.headline()).unwrap_or_default();
         logs.push(each.into_iter().map(f64::ln).collect::<Vec<f64>>());
     }
     // The same protocol in two files asks what else differs between them, which is not for protocols to answer.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Cell, Comparison, FIGURES_TEST, FigureRow, State, Verdict};
+use super::{Aggressors, Cell, Comparison, FIGURES_TEST, FigureRow, State, Verdict};
 use crate::text::{Table, figure, with_interval};
 
 /// The tables: one per state, a row per test and statistic.
@@ -44,6 +44,8 @@ pub fn render(comparison: &Comparison) -> String {
     for group in comparison.figures.chunk_by(|a, b| a.group == b.group) {
         let _ = writeln!(out, "{}\n{}", group[0].group, figures(comparison, group).render());
     }
+    out += &comparison.aggressors.as_ref().map(Aggressors::render).unwrap_or_default();
+    out += &super::conditions::render(&comparison.conditions);
     if let Some(attribution) = &comparison.attribution {
         out += &attribution.render();
     }

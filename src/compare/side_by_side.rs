@@ -2,8 +2,10 @@
 
 use serde::Serialize;
 
+use super::aggressors::Aggressors;
 use super::attribution::{Attribution, attribute};
 use super::compatible::{Difference, differences};
+use super::conditions::{ConditionRow, conditions};
 use super::figures::{FIGURES_TEST, FigureRow};
 use super::measured::Measured;
 use super::protocols::ProtocolFinding;
@@ -37,6 +39,12 @@ pub struct Comparison {
     /// Those of studies and congestors.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<FigureRow>,
+    /// What each load does to each victim, where there are several loads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aggressors: Option<Aggressors>,
+    /// Quiet, wild and loaded jobs, where some had no congestors.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<ConditionRow>,
     /// What MPI's impact is made of, when MPI and raw runs of like jobs are compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution>,
@@ -67,7 +75,7 @@ pub fn compare(sides: &[Side<'_>], statistics: &[Statistic]) -> Comparison {
                 let cells: Vec<Cell> = measured.iter().enumerate().map(cell).collect();
                 if cells.iter().any(|cell| cell.value.is_some()) {
                     let unit = if state == State::Impact { "x".into() } else { test.unit.clone() };
-                    let primary = state == State::Impact && statistic == Statistic::HEADLINE;
+                    let primary = state == State::Impact && statistic == kernel.headline();
                     rows.push(Row { kernel, title: test.title.clone(), state, statistic, primary, unit, cells });
                 }
             }
@@ -78,7 +86,9 @@ pub fn compare(sides: &[Side<'_>], statistics: &[Statistic]) -> Comparison {
     let differences: Vec<Difference> = rest.iter().flat_map(|side| differences(first, side)).collect();
     // Blame needs like jobs: where plans or ranks differ, a remainder would be anybody's.
     let machine = |side: &Side<'_>| side.file.machine.as_ref().map(|machine| machine.file.clone());
-    let alike = differences.iter().all(|of| !of.fatal) && rest.iter().all(|side| machine(side) == machine(first));
+    let one_load = sides.iter().all(|side| side.run.beside == first.run.beside);
+    let alike =
+        one_load && differences.iter().all(|of| !of.fatal) && rest.iter().all(|side| machine(side) == machine(first));
     let attribution = alike.then(|| attribute(sides)).flatten();
     let protocols = if alike { protocols::findings(sides) } else { Vec::new() };
     let names = sides.iter().map(|side| side.label.clone()).collect();
@@ -90,6 +100,8 @@ pub fn compare(sides: &[Side<'_>], statistics: &[Statistic]) -> Comparison {
         test: TEST,
         rows,
         figures: figures::rows(&figures),
+        aggressors: Aggressors::of(sides),
+        conditions: conditions(sides),
         attribution,
         protocols,
     }
@@ -127,6 +139,8 @@ pub fn compare_congestors(file: &ResultFile) -> Option<Comparison> {
         test: FIGURES_TEST,
         rows: Vec::new(),
         figures: figures::rows(&figures),
+        aggressors: None,
+        conditions: Vec::new(),
         attribution: None,
         protocols: Vec::new(),
     })

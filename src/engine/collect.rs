@@ -53,6 +53,8 @@ impl Phase {
 pub struct Tally {
     /// What canaries measured.
     pub canary: Option<Samples>,
+    /// The figure of an application's repetition.
+    pub figure: Option<f64>,
     /// The longest wall time of a rank's test, in ns.
     pub wall_ns: u64,
     /// The longest time a rank iterated untimed, until it was steady or earlier load was no longer felt, in ns.
@@ -127,6 +129,9 @@ impl Tally {
     fn merge_encoded(&mut self, mut bytes: &[u8]) -> std::result::Result<(), SamplesError> {
         self.wall_ns = self.wall_ns.max(word(&mut bytes)?);
         self.settled_ns = self.settled_ns.max(word(&mut bytes)?);
+        // One rank at most has a figure; none is no number.
+        let figure = f64::from_bits(word(&mut bytes)?);
+        self.figure = self.figure.or((!figure.is_nan()).then_some(figure));
         let took = [word(&mut bytes)?, word(&mut bytes)?, word(&mut bytes)?, word(&mut bytes)?];
         let [measurements, unsteady, fewest, most] = took;
         if measurements > 0 {
@@ -168,7 +173,8 @@ impl Tally {
         let Kept { slots, late, worst_ns } = self.kept;
         let Took { measurements, unsteady, fewest, most } = self.warm_up;
         let took = [measurements, unsteady, fewest, most];
-        let words = [&[self.wall_ns, self.settled_ns], &took[..], &[slots, late, worst_ns]].concat();
+        let figure = self.figure.unwrap_or(f64::NAN).to_bits();
+        let words = [&[self.wall_ns, self.settled_ns, figure], &took[..], &[slots, late, worst_ns]].concat();
         let mut out: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         put_samples(&mut out, self.canary.as_ref());
         for load in &self.loads {
@@ -207,4 +213,20 @@ fn word(bytes: &mut &[u8]) -> std::result::Result<u64, SamplesError> {
     let (head, rest) = bytes.split_first_chunk::<8>().ok_or_else(|| SamplesError("cut short".into()))?;
     *bytes = rest;
     Ok(u64::from_le_bytes(*head))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_one_figure_of_an_application_travels() {
+        let with = Tally { figure: Some(1.25), wall_ns: 9, ..Tally::default() };
+        for figures in [[&with, &Tally::default()], [&Tally::default(), &with]] {
+            let mut sum = Tally::default();
+            figures.iter().for_each(|of| sum.merge_encoded(&of.encode()).unwrap());
+            assert_eq!((sum.figure, sum.wall_ns), (Some(1.25), 9));
+        }
+        assert_eq!(Tally::decode(&Tally::default().encode(), 0).unwrap().figure, None);
+    }
 }

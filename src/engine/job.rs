@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tailback_transport::{Bootstrap, Group, Monitor, Nanos, Rank, Result, Transport};
 
+use super::application::{SharedStarter, asleep};
 use super::pace::{self, SharedClock};
 use crate::backend::Pair;
 use crate::kernel::{CanaryVisitor, CongestorVisitor, Kernel, Ring, Shape};
@@ -30,6 +31,8 @@ pub struct Control {
     pub placement: Option<(u32, u32)>,
     /// The shortest time for which load is looked at by itself.
     pub grain: Nanos,
+    /// Starts the plan's application, where it has one.
+    pub starter: Option<SharedStarter>,
 }
 
 /// [`Control::grain`] in real time: whatever is shorter tells more of the scheduler than of the load.
@@ -62,7 +65,7 @@ impl Control {
         self.monitor.enter(&self.named(name));
     }
 
-    fn named(&self, phase: &str) -> String {
+    pub(super) fn named(&self, phase: &str) -> String {
         let over = self.over.as_ref().map(|over| format!(" over {over}")).unwrap_or_default();
         let placement = self.placement.map(|(at, of)| format!("{PLACEMENT}{at} of {of}")).unwrap_or_default();
         format!("{phase}{over}{placement}")
@@ -98,6 +101,8 @@ pub struct Job<'a, B: Bootstrap, P: Pair> {
     pub(super) congestor_team: Option<Team<CongestorGroup<P>>>,
     /// Which of the plan's congestors have nodes.
     pub(super) present: Vec<bool>,
+    /// Why the application gave no figure, on the rank that started it.
+    pub(super) trouble: Option<String>,
     seed: u64,
     slice: usize,
 }
@@ -151,6 +156,7 @@ impl<'a, B: Bootstrap, P: Pair> Job<'a, B, P> {
             canary_team,
             congestor_team,
             present,
+            trouble: None,
             seed,
             slice,
         })
@@ -176,16 +182,36 @@ impl<'a, B: Bootstrap, P: Pair> Job<'a, B, P> {
         let interrupted = u64::from(interrupted || self.control.interrupted());
         self.control.monitor.wait();
         self.world.start_agreement([0, interrupted, 0, 0])?;
-        let agreed = self.world.wait_agreement()?;
+        let agreed = match self.plan.application {
+            Some(_) => asleep(&mut self.world)?,
+            None => self.world.wait_agreement()?,
+        };
         self.control.monitor.tick();
         Ok(agreed[1] != 0)
     }
 
-    /// Ends the job in order: nobody leaves while another may still need an answer.
-    pub fn finish(mut self) -> Result<()> {
+    /// Whether this rank is the one that starts the application: the first canary.
+    pub(super) fn starts_application(&self) -> bool {
+        self.canaries.as_ref().is_some_and(|canaries| canaries.rank() == Rank(0))
+    }
+
+    /// Ends the job in order: nobody leaves while another may still need an answer. Rank 0 learns what kept the
+    /// application from a figure, if anything did.
+    pub fn finish(mut self) -> Result<Option<String>> {
         self.control.step("finishing");
         self.world.barrier()?;
-        self.bootstrap.barrier()
+        let mut trouble = None;
+        if self.plan.application.is_some() {
+            let mine = self.trouble.take().unwrap_or_default().into_bytes();
+            let told = self.bootstrap.reduce(mine, &mut |mine, theirs| {
+                mine.extend(theirs);
+                Ok(())
+            })?;
+            let text = told.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+            trouble = text.filter(|text| !text.is_empty());
+        }
+        self.bootstrap.barrier()?;
+        Ok(trouble)
     }
 }
 

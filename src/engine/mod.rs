@@ -3,15 +3,18 @@
 //! The engine is generic over the backend and knows nothing of files, tables or command lines. Between the start and
 //! the end of a phase it talks through the transport only; what a phase measured is collected by the bootstrap after it.
 
+mod application;
 mod canary;
 mod collect;
 mod congestor;
 mod job;
 mod lockstep;
 mod pace;
+mod repetition;
 mod sequence;
 mod slices;
 
+pub use application::{Ended, SharedStarter, Starter};
 pub use collect::{EncodedTally, Load, Phase, Tally};
 pub use job::{Control, Job, OnPhase, PLACEMENT, REAL_GRAIN, VIRTUAL_GRAIN};
 pub use pace::Kept;

@@ -10,6 +10,7 @@ use tailback_transport::{Bootstrap, Group, Nanos, Result};
 use super::canary::{CanaryRun, Passes};
 use super::congestor::{CongestorRun, Until};
 use super::pace::Schedule;
+use super::repetition::repetition;
 use super::{EncodedTally, Job, Phase, Tally};
 use crate::backend::Pair;
 use crate::layout::Role;
@@ -52,10 +53,13 @@ pub fn load_test<B: Bootstrap, P: Pair>(job: &mut Job<'_, B, P>) -> Outcome {
     sequence.budget = nanos(plan.block_s());
     let alone = if plan.congestors_alone { sequence.job.present.clone() } else { Vec::new() };
     let canaries = plan.canaries.len();
+    sequence.warm_up()?;
     if plan.blocks > 1 {
         sequence.passes = Passes::Timed;
         let seed = sequence.job.seed();
-        for stretch in stretches(plan.blocks as usize, canaries, seed) {
+        // Where nothing loads, isolated blocks stand where they stood.
+        let measured = |of: &Stretch| of.phase == Phase::Isolated || !plan.congestors.is_empty();
+        for stretch in stretches(plan.blocks as usize, canaries, seed).into_iter().filter(measured) {
             sequence.stretch(&stretch)?;
         }
     } else {
@@ -66,7 +70,7 @@ pub fn load_test<B: Bootstrap, P: Pair>(job: &mut Job<'_, B, P>) -> Outcome {
     for kind in (0..alone.len()).filter(|&kind| alone[kind]) {
         sequence.stretch(&Stretch::of(Phase::Alone, Part { congestor: Some(kind), ..Part::default() }))?;
     }
-    if plan.blocks == 1 {
+    if plan.blocks == 1 && !plan.congestors.is_empty() {
         for test in 0..canaries {
             sequence.stretch(&Stretch::of(Phase::Loaded, Part { canary: Some(test), ..Part::default() }))?;
         }
@@ -144,7 +148,7 @@ fn stretches(blocks: usize, canaries: usize, seed: u64) -> Vec<Stretch> {
 
 struct Sequence<'j, 'a, B: Bootstrap, P: Pair> {
     job: &'j mut Job<'a, B, P>,
-    /// How long a part may take.
+    /// How long a part may take that is not an application's.
     budget: Nanos,
     passes: Passes,
     measured: Vec<Measured>,
@@ -160,6 +164,26 @@ impl<'j, 'a, B: Bootstrap, P: Pair> Sequence<'j, 'a, B, P> {
         Sequence { job, budget, passes: Passes::Counted, measured: Vec::new(), after_load, interrupted: false }
     }
 
+    /// Repetitions of an application before anything counts: its files are then where they are needed.
+    fn warm_up(&mut self) -> Result<()> {
+        let times = self.job.plan.application.as_ref().map_or(0, |application| application.warm_up);
+        let first = self.job.plan.canaries.iter().position(|test| test.kernel.is_application());
+        for _ in 0..times {
+            self.stretch(&Stretch::of(Phase::Isolated, Part { canary: first, ..Part::default() }))?;
+            self.measured.clear();
+        }
+        Ok(())
+    }
+
+    /// How long a part may take.
+    fn budget_of(&self, part: &Part) -> Nanos {
+        let plan = self.job.plan;
+        match part.canary.map(|test| &plan.canaries[test]).filter(|test| test.kernel.is_application()) {
+            Some(test) => nanos(plan.longest_block_s(test)),
+            None => self.budget,
+        }
+    }
+
     fn outcome(self) -> (Vec<Measured>, bool) {
         (self.measured, self.interrupted)
     }
@@ -171,7 +195,8 @@ impl<'j, 'a, B: Bootstrap, P: Pair> Sequence<'j, 'a, B, P> {
             return Ok(());
         }
         let Stretch { phase, parts } = stretch;
-        self.job.control.enter(&self.name(stretch), Nanos(self.budget.0 * parts.len() as u64));
+        let budget: u64 = parts.iter().map(|part| self.budget_of(part).0).sum();
+        self.job.control.enter(&self.name(stretch), Nanos(budget));
         self.interrupted = self.job.meet(false)?;
         if self.interrupted {
             return Ok(());
@@ -212,11 +237,15 @@ impl<'j, 'a, B: Bootstrap, P: Pair> Sequence<'j, 'a, B, P> {
         let first = stretch.parts[0];
         let title = match (first.canary, first.congestor) {
             (Some(_), _) if stretch.parts.iter().any(|part| part.canary != first.canary) => "all canaries".into(),
-            (Some(test), _) => self.job.plan.canaries[test].title(),
+            (Some(test), _) => self.title(test),
             (_, Some(kind)) => self.job.plan.congestors[kind].title(),
             _ => "all congestors".into(),
         };
         format!("{} {title}", stretch.phase.word())
+    }
+
+    fn title(&self, test: usize) -> String {
+        self.job.plan.title(&self.job.plan.canaries[test])
     }
 
     fn tally(&self) -> Tally {
@@ -234,9 +263,12 @@ impl<'j, 'a, B: Bootstrap, P: Pair> Sequence<'j, 'a, B, P> {
             let mut tally = self.tally();
             if let Some(test) = part.canary {
                 let state = if loaded { Phase::Loaded } else { Phase::Isolated };
-                self.job.control.step(&format!("{} {}", state.word(), self.job.plan.canaries[test].title()));
+                self.job.control.step(&format!("{} {}", state.word(), self.title(test)));
             }
             let cut = match (part.canary, self.job.role) {
+                (Some(test), Role::Canary) if self.job.plan.canaries[test].kernel.is_application() => {
+                    self.repeat(loaded, &mut tally)
+                }
                 (Some(test), Role::Canary) => self.measure(test, loaded, &mut tally)?,
                 _ => false,
             };
@@ -280,6 +312,21 @@ impl<'j, 'a, B: Bootstrap, P: Pair> Sequence<'j, 'a, B, P> {
         let (loads, cut) = run.test.kernel.visit(run)?;
         self.interrupted = cut;
         Ok(loads)
+    }
+
+    /// The application once, on the rank that starts it. True when that ends the job.
+    fn repeat(&mut self, loaded: bool, tally: &mut Tally) -> bool {
+        if !self.job.starts_application() {
+            return false;
+        }
+        let phase = if loaded { Phase::Loaded } else { Phase::Isolated };
+        match repetition(&self.job.control, phase, tally) {
+            Ok(()) => false,
+            Err(why) => {
+                self.job.trouble = Some(why);
+                true
+            }
+        }
     }
 
     fn measure(&mut self, at: usize, loaded: bool, tally: &mut Tally) -> Result<bool> {

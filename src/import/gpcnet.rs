@@ -59,12 +59,14 @@ pub fn gpcnet(text: &str) -> Result<ResultFile, ImportError> {
         impacts: Vec::new(),
         placements: Vec::new(),
         congestors_over: None,
+        beside: None,
         tests,
     };
     Ok(ResultFile {
         schema_version: SCHEMA_VERSION,
         build: Build::this(),
         command: if load_test { Command::Run } else { Command::Network },
+        label: None,
         started: "unknown".into(),
         duration_s: 0.0,
         seed: 0,
@@ -143,7 +145,7 @@ fn titled(title: &str) -> Table {
 fn canary(name: &str) -> Option<(Canary, usize)> {
     let (title, size) = name.split_once(" (")?;
     let bytes = size.trim_end_matches(')').trim_end_matches('B').trim().parse().ok()?;
-    let kernel = Canary::ALL.iter().copied().find(|kernel| kernel.info().title == title)?;
+    let kernel = Canary::kernels().find(|kernel| kernel.info().title == title)?;
     (bytes > 0).then_some((kernel, bytes))
 }
 

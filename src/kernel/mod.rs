@@ -7,6 +7,7 @@
 mod allreduce;
 mod alltoall;
 mod application;
+mod at_once;
 mod broadcast;
 mod incast;
 pub mod registry;

@@ -10,12 +10,13 @@ use tailback_transport::Operation;
 use super::Kernel;
 use super::allreduce::Allreduce;
 use super::alltoall::AllToAll;
-use super::application::{AtOnce, Everyone, Transposed, Updates};
+use super::application::Application;
+use super::at_once::{AtOnce, Everyone, Transposed, Updates};
 use super::broadcast::{Broadcast, GetBroadcast, PutBroadcast};
 use super::incast::{Gets, IncastBy, Messages, Puts};
 use super::ring_bandwidth::{RingBandwidth, RingBandwidthSync, RingPutBandwidth};
 use super::ring_latency::{RingGetLatency, RingLatency};
-use crate::stats::Direction;
+use crate::stats::{Direction, Statistic};
 
 /// Who a kernel's neighbours are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +55,7 @@ pub struct Info {
 impl Info {
     /// The row title of GPCNeT's tables.
     pub fn row(&self, bytes: usize) -> String {
-        format!("{} ({bytes} B)", self.title)
+        if self.needs.is_empty() { self.title.to_owned() } else { format!("{} ({bytes} B)", self.title) }
     }
 
     /// Iterations for a team of `size`, by GPCNeT's scaling rule.
@@ -176,6 +177,21 @@ const BANDWIDTH: Info = Info {
     ..LATENCY
 };
 
+/// A program needs nothing of the network under test: what it uses is its own affair.
+const APPLICATION: Info = Info {
+    key: "app",
+    title: "Application",
+    what: "run a program and take its wall time, or a figure from its output of which less is better",
+    ring: Ring::None,
+    needs: &[],
+    bytes: 1,
+    iterations: 1,
+    warmup: 1,
+    rings: 1,
+    measurements: 1,
+    ..LATENCY
+};
+
 const CONGESTOR: Info = Info {
     key: "a2a",
     title: "Alltoall",
@@ -238,12 +254,27 @@ kernels! {
             what: "send everyone of the slice its part of a matrix at once, as a transform over all ranks does",
             bytes: 16_384, window: 1, rings: 1, full_up_to: Some(64), ..BANDWIDTH
         },
+        App Application = APPLICATION,
+        AppRate Application = Info {
+            key: "app-rate", direction: Direction::Bandwidth,
+            what: "run a program and take a figure from its output of which more is better", ..APPLICATION
+        },
     }
 }
 
 impl Canary {
+    /// Whether it is a program of the user's rather than a kernel.
+    pub fn is_application(self) -> bool {
+        matches!(self, Canary::App | Canary::AppRate)
+    }
+
     /// Those that GPCNeT has: what the network test runs where nothing else is named.
     pub const GPCNETS: &[Canary] = Canary::ALL.split_at(8).0;
+
+    /// The figure that is claimed first of it. A program has one figure a repetition, and few repetitions.
+    pub fn headline(self) -> Statistic {
+        if self.is_application() { Statistic::Avg } else { Statistic::HEADLINE }
+    }
 }
 
 kernels! {

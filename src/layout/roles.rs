@@ -58,13 +58,23 @@ pub struct Layout {
     order: Vec<u32>,
     /// A node's place in `order`.
     place: Vec<u32>,
-    /// The congestor kind of each place; canary places have none.
-    kinds: Vec<Option<u16>>,
+    /// What each place in the order is for.
+    duties: Vec<Duty>,
     split: Deal,
     /// How many ranks each team has, so that a rank without partners is known at once.
     team_sizes: HashMap<(Role, usize), u32>,
     /// What the user should know about how the layout came to be.
     pub notes: Vec<String>,
+}
+
+/// What a place in the order of nodes is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Duty {
+    Measure,
+    /// With the plan's n-th congestor.
+    Load(u16),
+    /// Nothing: the plan has no congestors.
+    Rest,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -79,20 +89,21 @@ impl Layout {
     pub fn canaries_only(nodes: Nodes) -> Result<Self, LayoutError> {
         require_two(&nodes)?;
         let order = natural(&nodes);
-        let kinds = vec![None; nodes.len()];
-        Ok(Self::new(nodes, order, kinds, Deal::ByNode, Vec::new()))
+        let duties = vec![Duty::Measure; nodes.len()];
+        Ok(Self::new(nodes, order, duties, Deal::ByNode, Vec::new()))
     }
 
     /// Every rank loads the network with a kind of congestor, in proportion to `weights`.
     pub fn congestors_only(nodes: Nodes, seed: u64, weights: &[(&str, f64)]) -> Result<Self, LayoutError> {
         require_two(&nodes)?;
         let mut notes = Vec::new();
-        let kinds = deal_kinds(nodes.len(), weights, &mut notes).into_iter().map(Some).collect();
+        let duties = deal_loads(nodes.len(), weights, &mut notes);
         let order = Placement::random(seed).order(&nodes, 0);
-        Ok(Self::new(nodes, order, kinds, Deal::ByNode, notes))
+        Ok(Self::new(nodes, order, duties, Deal::ByNode, notes))
     }
 
-    /// The load test: `canary_fraction` of the nodes (or slices) measure, the others load.
+    /// The load test: `canary_fraction` of the nodes (or slices) measure, the others load, or rest where there is no
+    /// congestor.
     pub fn load_test(
         nodes: Nodes,
         placement: Placement,
@@ -120,11 +131,11 @@ impl Layout {
         if by_slice {
             // The smallest node decides, so that every node has both roles.
             let canary_slices = ((canary_fraction * fewest as f64).round() as usize).clamp(1, fewest - 1);
-            let kinds = deal_kinds(count, weights, &mut notes).into_iter().map(Some).collect();
+            let duties = deal_loads(count, weights, &mut notes);
             // Every node measures: what a policy can choose is who loads how.
             let drawn = Placement { policy: Policy::Random, ..placement };
             let order = drawn.order(&nodes, 0);
-            return Ok(Self::new(nodes, order, kinds, Deal::BySlice(canary_slices), notes));
+            return Ok(Self::new(nodes, order, duties, Deal::BySlice(canary_slices), notes));
         }
         let wanted = ((1.0 - canary_fraction) * count as f64 + 1e-9).floor() as usize;
         let congestors = wanted.clamp(2, count - 2);
@@ -134,24 +145,25 @@ impl Layout {
                 count - congestors
             ));
         }
-        let mut kinds: Vec<Option<u16>> = deal_kinds(congestors, weights, &mut notes).into_iter().map(Some).collect();
-        kinds.resize(count, None);
+        let mut duties = deal_loads(congestors, weights, &mut notes);
+        duties.resize(count, Duty::Measure);
         let order = placement.order(&nodes, count - congestors);
-        Ok(Self::new(nodes, order, kinds, Deal::ByNode, notes))
+        Ok(Self::new(nodes, order, duties, Deal::ByNode, notes))
     }
 
-    fn new(nodes: Nodes, order: Vec<u32>, kinds: Vec<Option<u16>>, split: Deal, notes: Vec<String>) -> Self {
+    fn new(nodes: Nodes, order: Vec<u32>, duties: Vec<Duty>, split: Deal, notes: Vec<String>) -> Self {
         let mut place = vec![0u32; order.len()];
         for (at, &node) in order.iter().enumerate() {
             place[node as usize] = at as u32;
         }
-        let mut layout = Layout { nodes, order, place, kinds, split, team_sizes: HashMap::new(), notes };
+        let mut layout = Layout { nodes, order, place, duties, split, team_sizes: HashMap::new(), notes };
         for at in 0..layout.order.len() {
             for slice in 0..layout.nodes.ranks(layout.order[at] as usize).len() {
                 *layout.team_sizes.entry((layout.dealt(at, slice), slice)).or_default() += 1;
             }
         }
-        let idle = layout.team_sizes.values().filter(|&&size| size < 2).count();
+        let alone = |((role, _), size): &(&(Role, usize), &u32)| **size < 2 && *role != Role::Idle;
+        let idle = layout.team_sizes.iter().filter(alone).count();
         if idle > 0 {
             layout.notes.push(format!("{idle} rank(s) sit idle: their slice has no second node of their role"));
         }
@@ -200,15 +212,19 @@ impl Layout {
     pub fn nodes_with(&self, role: Role) -> usize {
         match (self.split, role) {
             (Deal::BySlice(_), Role::Canary) => self.nodes.len(),
-            (_, Role::Canary) => self.kinds.iter().filter(|kind| kind.is_none()).count(),
-            (_, Role::Congestor(kind)) => self.kinds.iter().filter(|k| **k == Some(kind as u16)).count(),
+            (_, Role::Canary) => self.places_for(|duty| duty == Duty::Measure),
+            (_, Role::Congestor(kind)) => self.places_for(|duty| duty == Duty::Load(kind as u16)),
             (_, Role::Idle) => 0,
         }
     }
 
     /// How many nodes load the network, with any kind.
     pub fn congestor_nodes(&self) -> usize {
-        self.kinds.iter().filter(|kind| kind.is_some()).count()
+        self.places_for(|duty| matches!(duty, Duty::Load(_)))
+    }
+
+    fn places_for(&self, wanted: impl Fn(Duty) -> bool) -> usize {
+        self.duties.iter().filter(|duty| wanted(**duty)).count()
     }
 
     /// What kind of placement it is: how many nodes measure in each group that is known, most first. Placements that
@@ -239,10 +255,11 @@ impl Layout {
     }
 
     fn dealt(&self, place: usize, slice: usize) -> Role {
-        match (self.split, self.kinds[place]) {
+        match (self.split, self.duties[place]) {
             (Deal::BySlice(canary_slices), _) if slice < canary_slices => Role::Canary,
-            (_, Some(kind)) => Role::Congestor(kind.into()),
-            (_, None) => Role::Canary,
+            (_, Duty::Load(kind)) => Role::Congestor(kind.into()),
+            (_, Duty::Measure) => Role::Canary,
+            (_, Duty::Rest) => Role::Idle,
         }
     }
 
@@ -257,6 +274,14 @@ impl Layout {
 
 fn require_two(nodes: &Nodes) -> Result<(), LayoutError> {
     if nodes.len() < 2 { Err(LayoutError::TooFewNodes { nodes: nodes.len() }) } else { Ok(()) }
+}
+
+/// What `count` nodes that do not measure are for.
+fn deal_loads(count: usize, weights: &[(&str, f64)], notes: &mut Vec<String>) -> Vec<Duty> {
+    if weights.is_empty() {
+        return vec![Duty::Rest; count];
+    }
+    deal_kinds(count, weights, notes).into_iter().map(Duty::Load).collect()
 }
 
 /// Kinds for `count` nodes in proportion to their weights, at least 2 nodes each; the lightest kinds are left out when
@@ -329,6 +354,18 @@ mod tests {
             Layout::load_test(hosts(&[1, 1]), Placement::random(1), 0.2, &FOUR, Split::Auto).unwrap_err(),
             LayoutError::NoRoomForLoad { nodes: 2, ranks: 1 }
         );
+    }
+
+    #[test]
+    fn without_congestors_the_same_nodes_measure_and_the_others_rest() {
+        let with = Layout::load_test(hosts(&[1; 10]), Placement::random(1), 0.2, &FOUR, Split::Auto).unwrap();
+        let without = Layout::load_test(hosts(&[1; 10]), Placement::random(1), 0.2, &[], Split::Auto).unwrap();
+        assert_eq!(with.canaries(), without.canaries());
+        assert_eq!((without.congestor_nodes(), without.notes.len()), (0, 0));
+        let idle = (0..10usize).map(Rank::from).filter(|&rank| without.role(rank) == Role::Idle).count();
+        assert_eq!(idle, 8);
+        let sliced = Layout::load_test(hosts(&[2, 2]), Placement::random(1), 0.5, &[], Split::Slice).unwrap();
+        assert_eq!((sliced.canaries().len(), sliced.congestor_nodes()), (2, 0));
     }
 
     #[test]

@@ -6,7 +6,9 @@ use super::ports::{amount, busiest, held_up_most};
 use super::simulated::banner;
 use crate::compare;
 use crate::engine::Phase;
-use crate::result::{Command, CongestorLoad, ControlRecord, Node, NodeRole, ResultFile, Run, Test, TransportFacts};
+use crate::result::{
+    Command, CongestorLoad, ControlRecord, Node, NodeRole, ResultFile, Run, Test, TestImpact, TransportFacts,
+};
 use crate::stats::{Direction, Statistic};
 use crate::text::{Table, factor, figure, with_interval};
 
@@ -42,8 +44,10 @@ pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
         }
         out.push('\n');
     }
-    if result.runs.len() > 1 {
-        side_by_side(&mut out, result, verbose);
+    match compare::Aggressors::of(&compare::sides::of_file(result)) {
+        Some(aggressors) => out += &aggressors.render(),
+        None if result.runs.len() > 1 => side_by_side(&mut out, result, verbose),
+        None => {}
     }
     if result.interrupted {
         out += "Interrupted: phases that were not complete are left out.\n";
@@ -196,6 +200,10 @@ fn impacts(out: &mut String, result: &ResultFile, run: &Run) {
     headlines(out, result, run);
     let mut table = Table::new(["test", "time-p50", "time-p90", "avg", "p50", "p90", "p99", "p99.9"]);
     for test in run.tests.iter().filter(|test| test.phase == Phase::Loaded) {
+        if test.kernel.is_application() {
+            // It has one figure, which stands above.
+            continue;
+        }
         let shown = COLUMNS.into_iter().filter(|&of| of != Statistic::HEADLINE || run.headline(test.kernel).is_none());
         let of: Vec<_> = shown.map(|statistic| run.impact(test.kernel, statistic)).collect();
         if of.iter().any(Option::is_some) {
@@ -209,12 +217,23 @@ fn impacts(out: &mut String, result: &ResultFile, run: &Run) {
     }
 }
 
-/// What is claimed first, and all that tells how far to trust it.
+/// What is claimed first, of applications and of kernels.
 fn headlines(out: &mut String, result: &ResultFile, run: &Run) {
+    let of_kind = |applications: bool| -> Vec<&TestImpact> {
+        run.impacts.iter().filter(|of| of.kernel.is_application() == applications).collect()
+    };
+    let times = "Congestion impact: times worse under load";
+    headline(out, result, run, &of_kind(true), &format!("{times}, by the mean of an application's repetitions"));
+    let moment = "for a message that comes at a random moment (75th percentile by time)";
+    headline(out, result, run, &of_kind(false), &format!("{times}, {moment}"));
+}
+
+/// Impacts, and all that tells how far to trust them.
+fn headline(out: &mut String, result: &ResultFile, run: &Run, of: &[&TestImpact], title: &str) {
     let mut table = Table::new(["test", "impact", "placements from - to", "one more", "time held up", "alone"]);
     let mut remarks: Vec<String> = Vec::new();
     let mut placements = 0;
-    for test in &run.impacts {
+    for test in of {
         let Some(headline) = &test.headline else { continue };
         let spread = headline.spread;
         placements = placements.max(spread.placements);
@@ -225,7 +244,11 @@ fn headlines(out: &mut String, result: &ResultFile, run: &Run) {
                 remarks.push(format!("{}: not reportable: {why}.", test.title));
                 "not reportable".to_owned()
             }
-            None => with_interval(spread.into()),
+            None => {
+                // With one placement only, an application still has its repetitions to tell by.
+                let repeated = test.impact.get(headline.statistic).filter(|_| test.kernel.is_application());
+                with_interval(repeated.unwrap_or_else(|| spread.into()))
+            }
         };
         table.row([
             test.title.clone(),
@@ -250,21 +273,21 @@ fn headlines(out: &mut String, result: &ResultFile, run: &Run) {
         2 => "2 placements, too few for an interval".to_owned(),
         count => format!("95% interval over {count} placements"),
     };
-    let _ = writeln!(
-        out,
-        "Congestion impact: times worse under load, for a message that comes at a random moment (75th percentile by time)\n{over}; {} placement, seed {}\n{}",
-        result.plan.placement,
-        result.seed,
-        table.render()
-    );
-    for test in run.tests.iter().filter(|test| test.phase == Phase::Loaded) {
+    let _ =
+        writeln!(out, "{title}\n{over}; {} placement, seed {}\n{}", result.plan.placement, result.seed, table.render());
+    let shown = |test: &&Test| of.iter().any(|impact| impact.kernel == test.kernel);
+    for test in run.tests.iter().filter(|test| test.phase == Phase::Loaded).filter(shown) {
         remarks.extend(test.load.iter().filter_map(|load| weak(test, load)));
     }
     for remark in &remarks {
         let _ = writeln!(out, "  {remark}");
     }
-    *out += "one more: where the impact of one more placement would lie. time held up: the share of time in which the canary took\n\
-             more than twice its isolated median; alone: the same without load.\n\n";
+    *out += "one more: where the impact of one more placement would lie.";
+    if of.iter().any(|test| test.headline.as_ref().is_some_and(|of| of.congested.is_some())) {
+        *out += " time held up: the share of time in which the canary took\n\
+                 more than twice its isolated median; alone: the same without load.";
+    }
+    *out += "\n\n";
 }
 
 /// How paced canaries kept their schedule; one that the network did not carry measured itself.
@@ -334,11 +357,12 @@ fn verdicts(control: &ControlRecord) -> Table {
     let mut table = Table::new(several.then_some("run").into_iter().chain(columns));
     for verdict in &control.verdicts {
         let time = |ns: Option<f64>| {
-            let unit = match verdict.kernel.info().direction {
-                Direction::Latency => "us",
-                Direction::Bandwidth => "us/MiB",
+            let (unit, per_unit) = match verdict.kernel.info().direction {
+                _ if verdict.kernel.is_application() => ("s", 1e9),
+                Direction::Latency => ("us", 1e3),
+                Direction::Bandwidth => ("us/MiB", 1e3),
             };
-            ns.map_or_else(|| "-".into(), |ns| format!("{} {unit}", figure(ns / 1e3)))
+            ns.map_or_else(|| "-".into(), |ns| format!("{} {unit}", figure(ns / per_unit)))
         };
         let percent = |part: f64| format!("{:.0}%", 100.0 * part);
         let share = match (verdict.control_share, verdict.control_share_interval) {

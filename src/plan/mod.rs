@@ -3,6 +3,7 @@
 //! The three layers share one form, [`Patch`]: the preset gives a whole [`Plan`], then the file's patch and the
 //! command line's are applied in that order and the result is validated once. A `Plan` that exists is valid.
 
+mod application;
 mod patch;
 mod preset;
 pub mod units;
@@ -14,6 +15,7 @@ use crate::kernel::{Canary, Congestor, Info, Shape};
 use crate::layout::{Policy, Split};
 use crate::stats::{Direction, Weight};
 
+pub use application::{Application, Better, Launcher, SECONDS};
 pub use patch::{Patch, Set};
 pub use preset::{Preset, SIM_BYTES};
 
@@ -129,10 +131,16 @@ pub struct Plan {
     pub ranks_per_node: Option<usize>,
     /// Whether every congestor is also measured alone.
     pub congestors_alone: bool,
+    /// Whether every congestor is also run by itself, as a load of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub each_congestor: bool,
     /// What is measured, in order.
     pub canaries: Vec<CanaryTest>,
     /// What loads the network.
     pub congestors: Vec<CongestorTest>,
+    /// The program that is measured, where one is: then it is the first of the canaries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application: Option<Application>,
 }
 
 // What plans of results before these settings were.
@@ -154,9 +162,22 @@ impl Plan {
         self.budget_s / f64::from(self.placements) / f64::from(self.blocks)
     }
 
-    /// The pace of a canary: bandwidths have none.
+    /// The longest that one block of a canary takes: a program takes the time it takes, up to its limit.
+    pub fn longest_block_s(&self, test: &CanaryTest) -> f64 {
+        let limit = self.application.as_ref().filter(|_| test.kernel.is_application()).map(|of| of.limit_s);
+        limit.unwrap_or_else(|| self.block_s())
+    }
+
+    /// The row title of a canary in the tables.
+    pub fn title(&self, test: &CanaryTest) -> String {
+        let named = self.application.as_ref().filter(|_| test.kernel.is_application());
+        named.map_or_else(|| test.title(), Application::title)
+    }
+
+    /// The pace of a canary: bandwidths have none, nor has a program.
     pub fn pace_of(&self, test: &CanaryTest) -> Option<f64> {
-        self.pace_s.filter(|_| test.kernel.info().direction == Direction::Latency)
+        let paced = test.kernel.info().direction == Direction::Latency && !test.kernel.is_application();
+        self.pace_s.filter(|_| paced)
     }
 
     /// What a sample of a canary counts, by time.
@@ -233,8 +254,11 @@ impl Plan {
         if self.ranks_per_node == Some(0) {
             return invalid("--ranks-per-node must be at least 1".into());
         }
-        if self.canaries.is_empty() || self.congestors.is_empty() {
-            return invalid("a plan needs at least one canary and one congestor".into());
+        if self.canaries.is_empty() {
+            return invalid("a plan needs at least one canary".into());
+        }
+        if self.congestors.is_empty() && self.congestors_alone {
+            return invalid("without congestors there are none to be measured alone".into());
         }
         // A name stands for one test in settings and in results.
         let canaries = self.canaries.iter().map(|test| ("canary", test.kernel.info().key));
@@ -242,6 +266,11 @@ impl Plan {
         let mut named = std::collections::HashSet::new();
         if let Some((role, key)) = canaries.chain(congestors).find(|test| !named.insert(*test)) {
             return invalid(format!("{role} '{key}' is named twice"));
+        }
+        if let Some(application) = &self.application {
+            application.validate()?;
+        } else if let Some(test) = self.canaries.iter().find(|test| test.kernel.is_application()) {
+            return invalid(format!("{} is no kernel: `tailback app -- CMD` measures a program", test.kernel));
         }
         for test in &self.canaries {
             check_counts(test.kernel.info().key, &test.counts)?;

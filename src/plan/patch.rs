@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::{CanaryTest, Counts, Plan, PlanError, Preset, units};
+use super::{Application, Better, CanaryTest, Counts, Plan, PlanError, Preset, units};
 use crate::kernel::{Canary, Congestor};
 use crate::layout::{Policy, Split};
 
@@ -59,9 +59,12 @@ pub struct Patch {
     pub split: Option<Split>,
     pub ranks_per_node: Option<usize>,
     pub congestors_alone: Option<bool>,
+    pub each_congestor: Option<bool>,
     pub canaries: Option<Vec<Canary>>,
     /// Kinds with their weights.
     pub congestors: Option<Vec<(Congestor, f64)>>,
+    /// A program to measure before the canaries, and which of its figures are good.
+    pub application: Option<(Application, Better)>,
     pub set: Vec<Set>,
 }
 
@@ -81,6 +84,7 @@ struct File {
     split: Option<Split>,
     ranks_per_node: Option<usize>,
     congestors_alone: Option<bool>,
+    each_congestor: Option<bool>,
     canaries: Option<Vec<Canary>>,
     congestors: Option<BTreeMap<String, f64>>,
     #[serde(default)]
@@ -126,8 +130,10 @@ impl Patch {
             split: file.split,
             ranks_per_node: file.ranks_per_node,
             congestors_alone: file.congestors_alone,
+            each_congestor: file.each_congestor,
             canaries: file.canaries,
             congestors: congestors.transpose().map_err(malformed)?,
+            application: None,
             set: file.set.iter().map(|(key, value)| Set { key: key.clone(), value: value.text() }).collect(),
         })
     }
@@ -146,12 +152,17 @@ impl Patch {
         plan.split = self.split.unwrap_or(plan.split);
         plan.ranks_per_node = self.ranks_per_node.or(plan.ranks_per_node);
         plan.congestors_alone = self.congestors_alone.unwrap_or(plan.congestors_alone);
+        plan.each_congestor = self.each_congestor.unwrap_or(plan.each_congestor);
         if let Some(kernels) = &self.canaries {
             let test = |&kernel: &Canary| -> CanaryTest {
                 let known = plan.canaries.iter().find(|test| test.kernel == kernel);
                 known.copied().unwrap_or_else(|| preset.canary(kernel))
             };
             plan.canaries = kernels.iter().map(test).collect();
+        }
+        if let Some((application, better)) = &self.application {
+            plan.canaries.insert(0, preset.canary(better.canary()));
+            plan.application = Some(application.clone());
         }
         if let Some(mix) = &self.congestors {
             let known = plan.congestors.clone();

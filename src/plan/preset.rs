@@ -78,8 +78,10 @@ impl Preset {
             split: Split::Auto,
             ranks_per_node: None,
             congestors_alone: false,
+            each_congestor: false,
             canaries: canaries.map(|kernel| self.canary(kernel)).into(),
             congestors: congestors.iter().map(|&kernel| self.congestor(kernel)).collect(),
+            application: None,
         }
     }
 

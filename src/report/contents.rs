@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::plot::Plot;
 use super::{plot, published, studies};
 use crate::compare::sides::file_names;
-use crate::compare::{Side, sides};
+use crate::compare::{Aggressors, Side, sides};
 use crate::kernel::Canary;
 use crate::result::ResultFile;
 
@@ -27,6 +27,8 @@ impl<'a> Report<'a> {
     /// Every plot of the page.
     pub fn plots(&self) -> Vec<Plot> {
         let mut plots = self.impacts();
+        plots.extend(self.heat());
+        plots.extend(self.repetitions());
         plots.extend(self.distributions());
         plots.extend(self.percentiles());
         plots.extend(self.loads());
@@ -48,6 +50,11 @@ impl<'a> Report<'a> {
         self.kernels().into_iter().filter_map(|kernel| plot::impact(kernel, &self.sides, &systems)).collect()
     }
 
+    /// Victims and aggressors, where there are several loads.
+    pub(super) fn heat(&self) -> Option<Plot> {
+        Aggressors::of(&self.sides).map(|of| plot::heat(&of))
+    }
+
     fn per_test(&self, draw: impl Fn(&Side<'_>, Canary) -> Option<Plot>) -> Vec<Plot> {
         let draw = &draw;
         let tests = self.kernels().into_iter().flat_map(|kernel| self.sides.iter().map(move |side| (side, kernel)));
@@ -56,6 +63,10 @@ impl<'a> Report<'a> {
 
     pub(super) fn distributions(&self) -> Vec<Plot> {
         self.per_test(plot::distribution)
+    }
+
+    pub(super) fn repetitions(&self) -> Vec<Plot> {
+        self.per_test(plot::repetitions)
     }
 
     pub(super) fn percentiles(&self) -> Vec<Plot> {

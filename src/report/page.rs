@@ -3,7 +3,7 @@
 use super::html::{gallery, section};
 use super::plot::{Plot, STYLE};
 use super::{Report, ports, studies, tables};
-use crate::compare::{FIGURES_TEST, Side, TEST};
+use crate::compare::{Aggressors, FIGURES_TEST, Side, TEST};
 use crate::result::ResultFile;
 use crate::stats::{Factor, Statistic};
 use crate::text::{escape, factor, with_interval};
@@ -12,6 +12,11 @@ const GUIDE: &str = include_str!("guide.html");
 const PAGE_STYLE: &str = include_str!("page.css");
 const KEY: &str = "<p class=\"key\"><span><i style=\"background:var(--calm)\"></i>isolated</span>\
 <span><i style=\"background:var(--busy)\"></i>loaded</span></p>";
+
+/// Said where results that are no machine's stand beside those of large ones.
+const NOT_COMPARABLE: &str = "<p class=\"warn\"><strong>Not comparable:</strong> some of these results are of an emulated or \
+simulated network. Published systems had thousands of nodes and other links, and stand here to show what impacts look like, not \
+to be ranked against.</p>\n";
 
 /// Impacts below this are called small. It colours one sentence; every number is shown all the same.
 const SMALL: f64 = 2.0;
@@ -33,6 +38,12 @@ fn render(report: &Report<'_>) -> String {
             plots(&report.studies(), "What the studies measured, and what their models make of it.", ""),
         ),
         ("impact", "Congestion impact", impact(report)),
+        ("aggressors", "Victims and aggressors", aggressors(report)),
+        (
+            "repetitions",
+            "Repetitions",
+            plots(&report.repetitions(), "Every repetition of an application, alone and under load.", KEY),
+        ),
         (
             "distributions",
             "Distributions",
@@ -128,7 +139,7 @@ fn key_results(report: &Report<'_>) -> Content {
             Some((
                 side,
                 kernel,
-                side.run.impact(kernel, Statistic::HEADLINE).or_else(|| side.run.impact(kernel, Statistic::P99))?,
+                side.run.impact(kernel, kernel.headline()).or_else(|| side.run.impact(kernel, Statistic::P99))?,
             ))
         })
     });
@@ -187,9 +198,24 @@ fn impact(report: &Report<'_>) -> Content {
         "",
     );
     if report.published && !content.is_empty() {
-        content += &format!("<details><summary>Published systems</summary>{}</details>", tables::published().render());
+        let emulated = report.files.iter().any(|(_, file)| file.lab.is_some() || file.machine.is_some());
+        let warning = if emulated { NOT_COMPARABLE } else { "" };
+        let tables = [tables::published(), tables::published_applications()].map(|table| table.render()).concat();
+        content = format!(
+            "{warning}{content}<details><summary>Published systems</summary><p>Bars are the jobs of the paper's figure 11, with 16 \
+             to 24 ranks per port. A p99 impact is p99 over p99, as GPCNeT 1.3 computes it; the paper's text fits p99 over the \
+             isolated average, which has a column of its own.</p>{tables}</details>"
+        );
     }
     (lead, content)
+}
+
+/// What each load does to each victim.
+fn aggressors(report: &Report<'_>) -> Content {
+    let Some(of) = Aggressors::of(&report.sides) else { return Content::default() };
+    let map: Vec<Plot> = report.heat().into_iter().collect();
+    let lead = "What each load does to each victim: the darker, the worse.".to_owned();
+    (lead, gallery(&map) + &tables::aggressors(&of).render())
 }
 
 /// Runs are compared with runs and studies with studies of their kind.

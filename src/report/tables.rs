@@ -169,13 +169,14 @@ pub(super) fn tests(side: &Side<'_>) -> HtmlTable {
 pub(super) fn impacts(side: &Side<'_>) -> HtmlTable {
     let mut table = HtmlTable::new(
         &format!("{}: congestion impact, times worse under load, with 95% interval", side.label),
-        ["test"].into_iter().chain(Statistic::ALL.map(Statistic::key)),
+        ["test"].into_iter().chain(Statistic::ALL.map(Statistic::key)).chain(["p99 over isolated avg"]),
     );
     for kernel in side.kernels() {
         let of = Statistic::ALL.map(|of| side.run.impact(kernel, of).map_or_else(|| "–".into(), with_interval));
         let title = side.run.test(kernel, Phase::Loaded).map(|test| test.title.clone());
         if let Some(title) = title.filter(|_| of.iter().any(|cell| cell != "–")) {
-            table.row([title].into_iter().chain(of));
+            let over_average = side.run.p99_over_average(kernel).map_or_else(|| "–".into(), factor);
+            table.row([title].into_iter().chain(of).chain([over_average]));
         }
     }
     table
@@ -206,6 +207,17 @@ pub(super) fn loads(side: &Side<'_>) -> HtmlTable {
     table
 }
 
+/// What each load does to each victim.
+pub(super) fn aggressors(of: &compare::Aggressors) -> HtmlTable {
+    let header = ["victim".to_owned()].into_iter().chain(of.loads.iter().cloned());
+    let mut table = HtmlTable::new(compare::AGGRESSORS_TITLE, header);
+    for victim in &of.victims {
+        let cells = victim.impacts.iter().map(|of| of.map_or_else(|| "–".to_owned(), with_interval));
+        table.row([victim.title.clone()].into_iter().chain(cells));
+    }
+    table
+}
+
 /// A comparison of all runs with the first.
 pub(super) fn comparison(sides: &[Side<'_>]) -> (Comparison, Vec<HtmlTable>) {
     let comparison = compare::compare(sides, &compare::SHOWN);
@@ -223,6 +235,12 @@ pub(super) fn comparison(sides: &[Side<'_>]) -> (Comparison, Vec<HtmlTable>) {
         table
     };
     let mut tables: Vec<HtmlTable> = State::ALL.map(table).into_iter().collect();
+    if !comparison.conditions.is_empty() {
+        let title = "Quiet, in the wild and loaded: figures of whole jobs";
+        let mut table = HtmlTable::new(title, compare::CONDITION_COLUMNS);
+        comparison.conditions.iter().for_each(|row| table.row(row.cells("–")));
+        tables.push(table);
+    }
     tables.extend(comparison.figures.chunk_by(|a, b| a.group == b.group).map(|group| figure_table(&comparison, group)));
     (comparison, tables)
 }
@@ -264,6 +282,17 @@ pub(super) fn attribution(of: &compare::Attribution) -> [HtmlTable; 2] {
     [shares, distances]
 }
 
+/// What congestion did to an application on published systems.
+pub(super) fn published_applications() -> HtmlTable {
+    let header = ["system", "isolated ms", "loaded ms", "impact"];
+    let mut table =
+        HtmlTable::new("Published application impact (table 3 of the GPCNeT paper: Lulesh, an iteration)", header);
+    for of in published::applications() {
+        table.row([of.system.clone(), figure(of.isolated_ms), figure(of.loaded_ms), factor(of.impact())]);
+    }
+    table
+}
+
 /// The published table, as impacts.
 pub(super) fn published() -> HtmlTable {
     let header = [
@@ -272,17 +301,21 @@ pub(super) fn published() -> HtmlTable {
         "ranks per port",
         "lat avg",
         "lat p99",
+        "lat p99 over isolated avg",
         "bw-sync avg",
         "bw-sync p99",
+        "bw-sync p99 over isolated avg",
         "allreduce avg",
         "allreduce p99",
+        "allreduce p99 over isolated avg",
     ];
     let mut table = HtmlTable::new("Published congestion impact (table 2 of the GPCNeT paper, SC 2019)", header);
     for system in published::table() {
         let mut cells = vec![system.name.clone(), system.nodes.to_string(), system.ranks_per_port.to_string()];
         for kernel in [Canary::Lat, Canary::BwSync, Canary::Allreduce] {
             let of = |statistic| system.impact(kernel, statistic).map_or_else(|| "–".into(), factor);
-            cells.extend([of(Statistic::Avg), of(Statistic::P99)]);
+            let over_average = system.p99_over_average(kernel).map_or_else(|| "–".into(), factor);
+            cells.extend([of(Statistic::Avg), of(Statistic::P99), over_average]);
         }
         table.row(cells);
     }

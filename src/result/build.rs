@@ -8,7 +8,7 @@ use crate::engine::{Load, Measured, Phase, Tally};
 use crate::layout::{Layout, Nodes, Role};
 use crate::plan::Plan;
 use crate::stats::{
-    Batch, Direction, Factor, Impact, Samples, Spread, Statistic, Summary, TimeView, one_placement, pooled,
+    Batch, Direction, Factor, Impact, Interval, Samples, Spread, Summary, TimeView, one_placement, pooled, unpaired,
 };
 
 /// Puts together one transport's run, placement by placement.
@@ -16,6 +16,7 @@ pub struct RunBuilder<'a> {
     plan: &'a Plan,
     transport: TransportFacts,
     congestors_over: Option<TransportFacts>,
+    beside: Option<String>,
     /// What congestors did without canaries, over the placements so far.
     alone: (Phase, Vec<Option<Load>>),
     placements: Vec<PlacementRecord>,
@@ -29,6 +30,8 @@ struct Gathered {
     phase: Phase,
     /// Each placement's samples as one batch, or the batches of the only one; encoded, which is a hundredth of their size.
     parts: Vec<Vec<u8>>,
+    /// Instead of samples, what each repetition of an application gave.
+    figures: Vec<f64>,
     passes: u64,
     wall_ns: u64,
     schedule: Schedule,
@@ -45,7 +48,14 @@ impl<'a> RunBuilder<'a> {
     /// A run of `plan` over a transport, with congestors over another one if there is one.
     pub fn new(plan: &'a Plan, transport: TransportFacts, congestors_over: Option<TransportFacts>) -> Self {
         let alone = (Phase::Alone, vec![None; plan.congestors.len()]);
-        RunBuilder { plan, transport, congestors_over, alone, placements: Vec::new(), gathered: Vec::new() }
+        let (placements, gathered) = (Vec::new(), Vec::new());
+        RunBuilder { plan, transport, congestors_over, beside: None, alone, placements, gathered }
+    }
+
+    /// The same, of one load among several.
+    #[must_use]
+    pub fn beside(self, load: Option<String>) -> Self {
+        RunBuilder { beside: load, ..self }
     }
 
     /// Adds a placement and its complete phases.
@@ -82,22 +92,25 @@ impl<'a> RunBuilder<'a> {
     fn gather(&mut self, canary: usize, phase: Phase, blocks: Vec<(usize, Tally)>) -> PlacementTest {
         let test = &self.plan.canaries[canary];
         let (kernel, direction, weight) = (test.kernel, test.kernel.info().direction, self.plan.weight_of(test));
+        let mut figures: Vec<f64> = Vec::new();
         let mut schedule = Schedule::default();
         let (mut records, mut samples) = (Vec::new(), Vec::new());
         let mut loads: Vec<Option<Load>> = vec![None; self.plan.congestors.len()];
         let (mut passes, mut wall_ns) = (0, 0);
         for (place, tally) in blocks {
-            let of_block = tally.canary.as_ref().and_then(|samples| {
+            let of_samples = tally.canary.as_ref().and_then(|samples| {
                 let batches: Vec<&Batch> = samples.batches().collect();
                 Summary::of_batches(&batches, samples.passes(), direction, weight)
             });
+            let of_block = of_samples.or_else(|| Summary::of_figures(&[tally.figure?], direction));
+            figures.extend(tally.figure);
             schedule.add(&tally.kept);
             records.push(BlockRecord {
                 place,
                 wall_s: tally.wall_ns as f64 * 1e-9,
                 settled_s: tally.settled_ns as f64 * 1e-9,
                 warm_up: (tally.warm_up.measurements > 0).then_some(tally.warm_up),
-                headline: of_block.as_ref().and_then(|summary| summary.get(Statistic::HEADLINE)),
+                headline: of_block.as_ref().and_then(|summary| summary.get(kernel.headline())),
                 p50: of_block.as_ref().map(|summary| summary.p50),
             });
             wall_ns += tally.wall_ns;
@@ -108,7 +121,8 @@ impl<'a> RunBuilder<'a> {
             }
         }
         let batches: Vec<&Batch> = samples.iter().flat_map(Samples::batches).collect();
-        let summary = Summary::of_batches(&batches, passes, direction, weight);
+        let of_samples = Summary::of_batches(&batches, passes, direction, weight);
+        let summary = of_samples.or_else(|| Summary::of_figures(&figures, direction));
         let part = match (self.plan.placements, &samples[..]) {
             (1, [only]) => only.encode(),
             _ => Samples::of_batch(Batch::joined(batches.iter().copied())).encode(),
@@ -118,11 +132,13 @@ impl<'a> RunBuilder<'a> {
         let at = known.unwrap_or_else(|| {
             let (parts, loads) = (Vec::new(), vec![None; self.plan.congestors.len()]);
             let schedule = Schedule::default();
-            self.gathered.push(Gathered { canary, phase, parts, passes: 0, wall_ns: 0, schedule, loads });
+            let figures = Vec::new();
+            self.gathered.push(Gathered { canary, phase, parts, figures, passes: 0, wall_ns: 0, schedule, loads });
             self.gathered.len() - 1
         });
         let gathered = &mut self.gathered[at];
         gathered.parts.push(part);
+        gathered.figures.extend(figures);
         gathered.passes += passes;
         gathered.wall_ns += wall_ns;
         gathered.schedule.join(&schedule);
@@ -151,6 +167,7 @@ impl<'a> RunBuilder<'a> {
         Run {
             transport: self.transport.clone(),
             congestors_over: self.congestors_over.clone(),
+            beside: self.beside.clone(),
             tests,
             congestors: self.loads(&self.alone.1, self.alone.0),
             impacts,
@@ -161,6 +178,7 @@ impl<'a> RunBuilder<'a> {
     fn test(&self, of: &Gathered) -> Test {
         let test = &self.plan.canaries[of.canary];
         let direction = test.kernel.info().direction;
+        let application = self.plan.application.as_ref().filter(|_| test.kernel.is_application());
         let samples = of.samples();
         let batches: Vec<&Batch> = samples.iter().flat_map(Samples::batches).collect();
         let batch =
@@ -168,14 +186,17 @@ impl<'a> RunBuilder<'a> {
         Test {
             phase: of.phase,
             kernel: test.kernel,
-            title: test.title(),
+            title: self.plan.title(test),
             bytes: test.counts.bytes,
             direction,
-            unit: direction.unit().into(),
+            unit: application.map_or_else(|| direction.unit().into(), |of| of.unit.clone()),
             wall_s: of.wall_ns as f64 * 1e-9,
-            summary: Summary::of_batches(&batches, of.passes, direction, self.plan.weight_of(test)),
+            summary: Summary::of_batches(&batches, of.passes, direction, self.plan.weight_of(test))
+                .or_else(|| Summary::of_figures(&of.figures, direction)),
             schedule: self.plan.pace_of(test).map(|_| of.schedule),
-            histogram: Some(EncodedHistogram::of(Batch::joined(batches.iter().copied()).histogram())),
+            histogram: application
+                .is_none()
+                .then(|| EncodedHistogram::of(Batch::joined(batches.iter().copied()).histogram())),
             printed: None,
             batches: batches.into_iter().map(batch).collect(),
             load: self.loads(&of.loads, of.phase),
@@ -185,8 +206,8 @@ impl<'a> RunBuilder<'a> {
     fn impact(&self, canary: usize) -> Option<TestImpact> {
         let test = &self.plan.canaries[canary];
         let find = |phase| self.gathered.iter().find(|of| (of.canary, of.phase) == (canary, phase));
-        let (calm, busy) = (find(Phase::Isolated)?, find(Phase::Loaded)?);
-        let (calm, busy) = (calm.samples(), busy.samples());
+        let (alone, beside) = (find(Phase::Isolated)?, find(Phase::Loaded)?);
+        let (calm, busy) = (alone.samples(), beside.samples());
         let weight = self.plan.weight_of(test);
         let view = |of: &[Samples]| TimeView::of(pooled(of).histogram(), weight);
         let congested = view(&calm).zip(view(&busy)).map(|(calm, busy)| TimeCongested::of(&calm, &busy));
@@ -196,11 +217,14 @@ impl<'a> RunBuilder<'a> {
             // A figure that some placements could not carry is a figure of the others only.
             let whole = factors.len() == self.placements.len();
             let spread = Spread::of(&factors).filter(|_| whole)?;
-            let single = || one_placement(statistic, calm.first()?, busy.first()?).ok();
-            let interval = if factors.len() == 1 { single().map(|of| of.interval) } else { spread.interval };
+            let single = || match test.kernel.is_application() {
+                true => over_repetitions(&alone.figures, &beside.figures, test.kernel.info().direction),
+                false => one_placement(statistic, calm.first()?, busy.first()?).ok().map(|of| of.interval),
+            };
+            let interval = if factors.len() == 1 { single() } else { spread.interval };
             Some(Factor { factor: spread.factor, interval })
         });
-        headline.is_some().then(|| TestImpact { kernel: test.kernel, title: test.title(), impact, headline })
+        headline.is_some().then(|| TestImpact { kernel: test.kernel, title: self.plan.title(test), impact, headline })
     }
 
     fn loads(&self, loads: &[Option<Load>], phase: Phase) -> Vec<CongestorLoad> {
@@ -228,6 +252,14 @@ impl<'a> RunBuilder<'a> {
             }
         };
         loads.iter().enumerate().filter_map(|(kind, load)| load.as_ref().map(|load| record((kind, load)))).collect()
+    }
+}
+
+/// The interval of an application's impact on the only placement, over its repetitions: of this placement and no other.
+fn over_repetitions(isolated: &[f64], loaded: &[f64], direction: Direction) -> Option<Interval> {
+    match direction {
+        Direction::Latency => unpaired(isolated, loaded)?.interval,
+        Direction::Bandwidth => unpaired(loaded, isolated)?.interval,
     }
 }
 

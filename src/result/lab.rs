@@ -7,7 +7,8 @@ use super::{Run, TestImpact};
 use crate::engine::Phase;
 use crate::kernel::Canary;
 use crate::lab::{Host, Lab, LabSpec, PortCounters};
-use crate::stats::{Direction, FEWEST_PLACEMENTS, Interval, Statistic, t95};
+use crate::plan::SECONDS;
+use crate::stats::{Direction, FEWEST_PLACEMENTS, Interval, t95};
 
 /// An emulated cluster.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -182,11 +183,14 @@ impl Verdict {
             .filter(|(with, without)| with.seed == without.seed)
             .filter_map(|(with, without)| Some((added(with, kernel)?, added(without, kernel)?)))
             .collect();
-        let headline = |run: &Run| run.impact(kernel, Statistic::HEADLINE).map(|of| of.factor);
+        let headline = |run: &Run| run.impact(kernel, kernel.headline()).map(|of| of.factor);
         let (with, without) = (headline(shaped)?, headline(control)?);
         let mean = |of: fn(&(f64, f64)) -> f64| {
             (!pairs.is_empty()).then(|| pairs.iter().map(of).sum::<f64>() / pairs.len() as f64)
         };
+        // A figure that a program prints need not be a time; its parts are parts all the same.
+        let unit = shaped.test(kernel, Phase::Loaded).map(|test| test.unit.as_str());
+        let is_time = !kernel.is_application() || unit == Some(SECONDS);
         let share = share(&pairs);
         let interval = share.and_then(|(_, interval)| interval);
         Some(Verdict {
@@ -195,8 +199,8 @@ impl Verdict {
             run: None,
             shaped: with,
             control: without,
-            added_ns: mean(|pair| pair.0),
-            control_added_ns: mean(|pair| pair.1),
+            added_ns: mean(|pair| pair.0).filter(|_| is_time),
+            control_added_ns: mean(|pair| pair.1).filter(|_| is_time),
             control_share: share.map(|(share, _)| share),
             control_share_interval: interval,
             cause: cause(with, interval),
@@ -207,8 +211,9 @@ impl Verdict {
 /// What load adds on one placement, in time.
 fn added(placement: &super::PlacementRecord, kernel: Canary) -> Option<f64> {
     let time = |phase| {
-        let figure = placement.test(kernel, phase)?.summary.as_ref()?.get(Statistic::HEADLINE)?;
+        let figure = placement.test(kernel, phase)?.summary.as_ref()?.get(kernel.headline())?;
         Some(match kernel.info().direction {
+            Direction::Latency if kernel.is_application() => figure * 1e9,
             Direction::Latency => figure * 1e3,
             Direction::Bandwidth => 1e9 / figure,
         })

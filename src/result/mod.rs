@@ -53,9 +53,11 @@ pub struct ResultFile {
     pub schema_version: u32,
     /// The program that wrote it.
     pub build: Build,
-    /// What was asked for: `run`, `network`, `congest`, or a study: `maxrate`, `contention`, `beff`,
-    /// `hpcc`.
+    /// What was asked for: `run`, `app`, `network`, `congest`, or a study: `maxrate`, `contention`, `beff`, `hpcc`.
     pub command: Command,
+    /// What the user calls the conditions it ran in, such as `wild`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// When the run started, UTC, RFC 3339.
     pub started: String,
     /// How long it took, in seconds.
@@ -91,6 +93,7 @@ pub struct ResultFile {
 #[allow(missing_docs)]
 pub enum Command {
     Run,
+    App,
     Network,
     Congest,
     Maxrate,
@@ -100,10 +103,16 @@ pub enum Command {
 }
 
 impl Command {
+    /// Whether it measures alone and under load.
+    pub fn is_load_test(self) -> bool {
+        matches!(self, Command::Run | Command::App)
+    }
+
     /// As the user types it.
     pub fn word(self) -> &'static str {
         match self {
             Command::Run => "run",
+            Command::App => "app",
             Command::Network => "network",
             Command::Congest => "congest",
             Command::Maxrate => "maxrate",
@@ -158,6 +167,9 @@ pub struct Run {
     /// The congestors' network, where it is another than the canaries'.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestors_over: Option<TransportFacts>,
+    /// The congestors of this run, where each was also run by itself: one of them, or `all`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<String>,
     /// Canary tests, isolated and loaded, in the order they ran.
     pub tests: Vec<Test>,
     /// Congestors measured alone.

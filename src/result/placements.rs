@@ -120,7 +120,7 @@ pub struct KindSpread {
 impl Headline {
     /// The headline of a kernel; nothing when no placement has both states.
     pub fn of(placements: &[PlacementRecord], kernel: Canary, congested: Option<TimeCongested>) -> Option<Self> {
-        let statistic = Statistic::HEADLINE;
+        let statistic = kernel.headline();
         let factors = |of: &dyn Fn(&&PlacementRecord) -> bool| -> Vec<f64> {
             placements.iter().filter(of).filter_map(|placement| placement.factor(kernel, statistic)).collect()
         };

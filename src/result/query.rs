@@ -52,7 +52,8 @@ impl Run {
     /// What it went over.
     pub fn label(&self) -> String {
         let under = self.congestors_over.as_ref().map(|of| format!(" under {}", of.label())).unwrap_or_default();
-        format!("{}{under}", self.transport.label())
+        let beside = self.beside.as_ref().map(|load| format!(" beside {load}")).unwrap_or_default();
+        format!("{}{under}{beside}", self.transport.label())
     }
 
     /// The test of a kernel in a state.
@@ -86,6 +87,16 @@ impl Run {
         let (calm, busy) = (self.test(kernel, Phase::Isolated)?, self.test(kernel, Phase::Loaded)?);
         let factor = calm.direction.factor(calm.figure(statistic)?, busy.figure(statistic)?);
         factor.is_finite().then_some(Factor { factor, interval: None })
+    }
+}
+
+impl Run {
+    /// The 99th percentile under load over the isolated average: GPCNeT's paper speaks of that, its program divides by the
+    /// isolated 99th percentile.
+    pub fn p99_over_average(&self, kernel: Canary) -> Option<f64> {
+        let (calm, busy) = (self.test(kernel, Phase::Isolated)?, self.test(kernel, Phase::Loaded)?);
+        let factor = calm.direction.factor(calm.figure(Statistic::Avg)?, busy.figure(Statistic::P99)?);
+        factor.is_finite().then_some(factor)
     }
 }
 

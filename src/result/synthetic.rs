@@ -64,6 +64,7 @@ pub fn file_of(backend: &str, protocol: Option<&str>, impact: impl Fn(Canary) ->
         schema_version: SCHEMA_VERSION,
         build: Build::this(),
         command: Command::Run,
+        label: None,
         started: "2026-01-02T03:04:05Z".into(),
         duration_s: 60.0,
         seed: 1,

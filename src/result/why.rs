@@ -3,7 +3,7 @@
 //! Only what was counted is said. Where a network shows no counters, that is said too.
 
 use super::lab::WORTH_EXPLAINING;
-use super::{Command, LabRecord, NodeRole, PhaseCounters, ResultFile, Run};
+use super::{LabRecord, NodeRole, PhaseCounters, ResultFile, Run};
 use crate::engine::Phase;
 use crate::lab::PortCounters;
 
@@ -26,7 +26,7 @@ impl ResultFile {
     pub fn why(&self) -> Option<Why> {
         let headlines = self.runs.iter().flat_map(|run| &run.impacts).filter_map(|impact| impact.headline.as_ref());
         let strongest = headlines.map(|of| of.spread.factor).fold(f64::NAN, f64::max);
-        if self.command != Command::Run || self.imported.is_some() || strongest.is_nan() {
+        if !self.command.is_load_test() || self.imported.is_some() || strongest.is_nan() {
             return None;
         }
         let mut why = Why::default();
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn only_load_tests_are_explained() {
         let mut file = synthetic::file("tcp", None, 3.0);
-        file.command = Command::Network;
+        file.command = crate::result::Command::Network;
         assert_eq!(file.why(), None);
     }
 }

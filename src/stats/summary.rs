@@ -139,6 +139,40 @@ impl Summary {
         })
     }
 
+    /// The summary of single figures, one a repetition; nothing when there is none. The mean of rates is work over time,
+    /// as a bandwidth's is.
+    pub fn of_figures(figures: &[f64], direction: Direction) -> Option<Self> {
+        let mut sorted = figures.to_vec();
+        // The good end first.
+        sorted.sort_by(|a, b| match direction {
+            Direction::Latency => a.total_cmp(b),
+            Direction::Bandwidth => b.total_cmp(a),
+        });
+        let count = sorted.len();
+        let (best, worst) = (*sorted.first()?, *sorted.last()?);
+        let at = |quantile: f64| sorted[((quantile * count as f64).ceil() as usize).clamp(1, count) - 1];
+        let middle = f64::midpoint(sorted[(count - 1) / 2], sorted[count / 2]);
+        let mean = match direction {
+            Direction::Latency => sorted.iter().sum::<f64>() / count as f64,
+            Direction::Bandwidth => count as f64 / sorted.iter().map(|figure| 1.0 / figure).sum::<f64>(),
+        };
+        Some(Summary {
+            samples: count as u64,
+            iterations: Some(count as u64),
+            passes: count as u64,
+            avg: mean,
+            mean,
+            best,
+            p50: middle,
+            p90: at(0.9),
+            p99: at(0.99),
+            p999: at(0.999),
+            worst,
+            worst_batch_avg: worst,
+            times: None,
+        })
+    }
+
     /// One of the figures; nothing where there are too few iterations to carry it. An average is over all samples: for a
     /// bandwidth, bytes over time.
     pub fn get(&self, statistic: Statistic) -> Option<f64> {
@@ -199,6 +233,16 @@ mod tests {
         samples.record(1_000_000_000);
         let summary = Summary::of(&samples, Direction::Latency).unwrap();
         assert!(close(summary.p99, 1.5) && summary.worst == 1e6, "{summary:?}");
+    }
+
+    #[test]
+    fn figures_of_repetitions_are_exact() {
+        let times = Summary::of_figures(&[3.0, 1.0, 2.0, 10.0], Direction::Latency).unwrap();
+        assert_eq!((times.best, times.p50, times.worst, times.mean, times.samples), (1.0, 2.5, 10.0, 4.0, 4));
+        let rates = Summary::of_figures(&[4.0, 1.0, 4.0], Direction::Bandwidth).unwrap();
+        assert_eq!((rates.best, rates.p50, rates.worst, rates.mean), (4.0, 4.0, 1.0, 2.0));
+        assert_eq!(rates.get(Statistic::P99), None, "three repetitions carry no p99");
+        assert_eq!(Summary::of_figures(&[], Direction::Latency), None);
     }
 
     #[test]

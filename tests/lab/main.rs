@@ -2,6 +2,7 @@
 //!
 //! A machine that forbids namespaces fails these tests with the reason: a lab that was not tried is not a lab that works.
 
+mod application;
 mod bench;
 mod control;
 mod inside;

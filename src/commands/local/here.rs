@@ -4,7 +4,7 @@ use tailback_tcp::launch::{self, LaunchOptions, heed_signals};
 
 use super::in_lab::run_in_lab;
 use super::place::outside_lab;
-use super::ranks::{GRACE, exit_code, this_command};
+use super::ranks::{GRACE, exit_code, this_command, with_options};
 use super::scratch::{self, Scratch};
 use super::simulated;
 use crate::commands::Request;
@@ -44,11 +44,11 @@ fn plain(request: &Request, why: &str) -> Result<u8, String> {
     if ranks == 0 {
         return Err("a job has at least 1 rank: give -n N".into());
     }
-    let mut command = this_command()?;
-    command.extend(request.fixed(&plan));
+    let mut more = request.fixed(&plan);
     if plan.ranks_per_node.is_none() {
-        command.extend(["--ranks-per-node".into(), "1".into()]);
+        more.extend(["--ranks-per-node".into(), "1".into()]);
     }
+    let command = with_options(this_command()?, more);
     request.say(&format!(
         "no launcher: starting {ranks} ranks on this machine as {} virtual nodes, {} plan{why}. They share this machine's \
          cores, so what follows is the cores' congestion as much as a network's.",

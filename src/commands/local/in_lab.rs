@@ -7,7 +7,7 @@ use tailback_tcp::launch;
 
 use super::fit;
 use super::place::unmarked;
-use super::ranks::{exit_code, on_hosts, this_command};
+use super::ranks::{exit_code, on_hosts, this_command, with_options};
 use super::scratch::Scratch;
 use super::simulated;
 use crate::commands::phases::{self, PhaseListener};
@@ -17,7 +17,7 @@ use crate::commands::{ControlWish, Request, dry_run};
 use crate::lab::{EXPRESS, Lab, LabSpec, Shaping};
 use crate::output::{self, Progress};
 use crate::plan::{Plan, Preset};
-use crate::result::{self, Command, ControlKind, ControlRecord, LabRecord, PhaseCounters, ResultFile};
+use crate::result::{self, ControlKind, ControlRecord, LabRecord, PhaseCounters, ResultFile};
 
 /// Enough for an interval.
 const CONTROL_PLACEMENTS: u32 = 3;
@@ -34,7 +34,7 @@ pub(in crate::commands) fn run_in_lab(request: &Request, spec: &LabSpec) -> Resu
     let plan = request.resolve(Preset::Lab)?;
     fit::check(request.command, &plan, spec)?;
     let text = |error: crate::lab::Error| error.to_string();
-    let control = control_kind(request)?.filter(|_| spec.shaped);
+    let control = control_kind(request)?.filter(|_| spec.shaped && !plan.congestors.is_empty());
     request.say(&format!(
         "no launcher: an emulated cluster of {} hosts on {} leaf switches ({} links, {} KiB queues) on this machine, {} plan{}",
         spec.hosts,
@@ -65,8 +65,13 @@ pub(in crate::commands) fn run_in_lab(request: &Request, spec: &LabSpec) -> Resu
 fn control_kind(request: &Request) -> Result<Option<ControlKind>, String> {
     let unmarked = unmarked(&request.settings);
     Ok(match (request.control, unmarked) {
-        _ if request.command != Command::Run => None,
+        _ if !request.command.is_load_test() => None,
         (ControlWish::No, _) => None,
+        // The packets of a program are not Tailback's to mark.
+        (ControlWish::Auto, _) if request.application().is_some() => Some(ControlKind::Unshaped),
+        (ControlWish::Express, _) if request.application().is_some() => {
+            return Err("--control=express: the lab cannot mark packets of a program; choose unshaped".into());
+        }
         (ControlWish::Unshaped, _) | (ControlWish::Auto, Some(_)) => Some(ControlKind::Unshaped),
         (ControlWish::Auto | ControlWish::Express, None) => Some(ControlKind::Express),
         (ControlWish::Express, Some(backend)) => {
@@ -194,9 +199,8 @@ impl LabBench<'_> {
 
     /// Runs the ranks once, over links as they are: the run itself, or a control.
     fn once(&self, control: Option<ControlKind>) -> Result<Ran, String> {
-        let mut command = this_command()?;
-        command.extend(self.request.fixed(&self.plan));
-        command.extend(control.map(|kind| self.control_words(kind)).unwrap_or_default());
+        let control_words = control.map(|kind| self.control_words(kind)).unwrap_or_default();
+        let command = with_options(this_command()?, self.request.fixed(&self.plan).into_iter().chain(control_words));
         let name = control.map_or("run", ControlKind::word);
         let socket = self.scratch.path(&format!("{name}.phases"));
         let record = self.listen(&socket)?;

@@ -55,10 +55,33 @@ pub(super) fn this_command() -> Result<Vec<OsString>, String> {
     Ok([program.into()].into_iter().chain(std::env::args_os().skip(1)).collect())
 }
 
+/// A command with more options, which stand before what is the application's own.
+pub(super) fn with_options(mut command: Vec<OsString>, options: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let end = command.iter().position(|word| word == "--").unwrap_or(command.len());
+    command.splice(end..end, options);
+    command
+}
+
 pub(super) fn exit_code(code: tailback_transport::Result<i32>) -> Result<u8, String> {
     // A shell's code for a signal means the same here: it could not run.
     match code.map_err(|error| error.to_string())? {
         code @ (0 | 1) => Ok(code as u8),
         _ => Ok(2),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_stand_before_the_applications_own_words() {
+        let words = |line: &str| -> Vec<OsString> { line.split(' ').map(OsString::from).collect() };
+        let preset = || words("--preset lab");
+        assert_eq!(with_options(words("tailback run -q"), preset()), words("tailback run -q --preset lab"));
+        assert_eq!(
+            with_options(words("tailback app -q -- env -- lmp"), preset()),
+            words("tailback app -q --preset lab -- env -- lmp")
+        );
     }
 }

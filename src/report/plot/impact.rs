@@ -4,7 +4,7 @@ use super::axis::{LogAxis, label};
 use super::{Plot, WIDTH, bar, fit, line, text};
 use crate::compare::Side;
 use crate::kernel::Canary;
-use crate::report::published::System;
+use crate::report::published::{self, System};
 use crate::stats::{Factor, Statistic};
 use crate::text::{factor, with_interval};
 
@@ -27,7 +27,7 @@ pub fn impact(kernel: Canary, sides: &[Side<'_>], systems: &[System]) -> Option<
         class: "own",
         factors: SHOWN.map(|statistic| side.run.impact(kernel, statistic)),
     });
-    let published = systems.iter().filter(|system| system.largest).map(|system| Group {
+    let published = systems.iter().filter(|system| system.in_figure).map(|system| Group {
         name: system.label(),
         class: "published",
         factors: SHOWN.map(|of| system.impact(kernel, of).map(|factor| Factor { factor, interval: None })),
@@ -37,6 +37,15 @@ pub fn impact(kernel: Canary, sides: &[Side<'_>], systems: &[System]) -> Option<
         return None;
     }
     groups.extend(published.filter(has_any));
+    if kernel.is_application() && !systems.is_empty() {
+        groups.extend(published::applications().iter().map(|of| Group {
+            name: of.label(),
+            class: "published",
+            factors: SHOWN.map(|statistic| {
+                (statistic == kernel.headline()).then(|| Factor { factor: of.impact(), interval: None })
+            }),
+        }));
+    }
     let values = groups.iter().flat_map(|group| group.factors.iter().flatten());
     let reach = values
         .flat_map(|f| [f.factor, f.interval.map_or(f.factor, |i| i.low), f.interval.map_or(f.factor, |i| i.high)]);

@@ -4,22 +4,26 @@ mod axis;
 mod beff;
 pub mod contention;
 mod distribution;
+mod heat;
 pub mod hpcc;
 mod impact;
 mod load;
 pub mod maxrate;
 mod nodes;
 mod percentiles;
+mod repetitions;
 mod violin;
 
 use crate::text::escape;
 
 pub use beff::beff;
 pub use distribution::distribution;
+pub use heat::heat;
 pub use impact::impact;
 pub use load::load;
 pub use nodes::nodes;
 pub use percentiles::percentiles;
+pub use repetitions::repetitions;
 pub use violin::counters;
 
 /// Width of every plot.
