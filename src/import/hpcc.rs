@@ -83,6 +83,7 @@ fn file(found: Hpcc, ranks: usize, from: String, success: Option<bool>) -> Resul
         impacts: Vec::new(),
         placements: Vec::new(),
         congestors_over: None,
+        beside: None,
         tests: Vec::new(),
     };
     let mut plan = Preset::Quick.plan();
@@ -98,6 +99,7 @@ fn file(found: Hpcc, ranks: usize, from: String, success: Option<bool>) -> Resul
         schema_version: SCHEMA_VERSION,
         build: Build::this(),
         command: Command::Hpcc,
+        label: None,
         started: "unknown".into(),
         duration_s: 0.0,
         seed: 0,

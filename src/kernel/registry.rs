@@ -268,6 +268,11 @@ impl Canary {
         matches!(self, Canary::App | Canary::AppRate)
     }
 
+    /// Those that are Tailback's own, in the order of the tables.
+    pub fn kernels() -> impl Iterator<Item = Canary> {
+        Self::ALL.iter().copied().filter(|canary| !canary.is_application())
+    }
+
     /// Those that GPCNeT has: what the network test runs where nothing else is named.
     pub const GPCNETS: &[Canary] = Canary::ALL.split_at(8).0;
 
