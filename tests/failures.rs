@@ -158,7 +158,7 @@ fn a_stopped_rank_is_named_though_it_may_make_no_progress_for_longer() {
     eventually("all ranks ended", || ranks.iter().all(|pid| is_gone(*pid)).then_some(()));
     let line = outcome.refusal();
     assert!(line.contains(&format!("rank 1 (host {})", host())), "{line}");
-    assert!(line.contains("no sign of life for 8 s") && line.contains("isolated RR Two-sided Lat"), "{line}");
+    assert!(line.contains("no sign of life for 7 s") && line.contains("isolated RR Two-sided Lat"), "{line}");
 }
 
 #[test]

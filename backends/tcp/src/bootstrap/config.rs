@@ -13,7 +13,7 @@ use crate::secret::Secret;
 
 /// Long enough for a busy machine, whose watchers only want to run for a moment each second, and short enough that
 /// nobody wonders what the job is doing.
-const SILENCE_LIMIT: Duration = Duration::from_secs(8);
+const SILENCE_LIMIT: Duration = Duration::from_secs(7);
 
 /// More than any machine has cores; what rank 0 knows of each fits its memory.
 const MOST_RANKS: usize = 1 << 22;
@@ -56,7 +56,7 @@ pub struct JoinConfig {
 }
 
 impl JoinConfig {
-    /// A configuration with the defaults: 60 s to join, 8 s without a sign of life, 60 s without progress, fan-out 32, the system's host name.
+    /// A configuration with the defaults: 60 s to join, 7 s without a sign of life, 60 s without progress, fan-out 32, the system's host name.
     #[must_use]
     pub fn new(rank: Rank, size: usize, root: SocketAddr, secret: Secret) -> Self {
         JoinConfig {

@@ -168,6 +168,11 @@ impl Crew {
             if self.members.iter().all(|m| m.status.is_some()) {
                 let until = *drained.get_or_insert_with(|| Instant::now() + DRAIN);
                 if self.streams.is_empty() || Instant::now() >= until {
+                    // Ranks that were killed with what they stood on did not live to say so.
+                    let unexplained = self.first_failure.is_some_and(|(_, status)| status.signal().is_some());
+                    if let (true, false, Err(reason)) = (unexplained, self.reported || self.fell, ground()) {
+                        self.give_up(&reason);
+                    }
                     return Ok(self.conclude());
                 }
             }
