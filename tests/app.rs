@@ -11,7 +11,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// Two nodes that measure and two that load, on plain ranks.
-const FOUR: &str = "app -n 4 --canary-fraction 50% --congestors a2a --preset quick --launcher none --warm-up 0 --budget 300ms --quiet";
+const FOUR: &str =
+    "app -n 4 --canary-fraction 50% --congestors a2a --preset quick --launcher none --warm-up 0 --budget 300ms --quiet";
 
 fn start(options: &str, program: &str) -> Job {
     let line: Vec<String> = words(&format!("{FOUR} {options}"));

@@ -4,6 +4,7 @@
 
 mod csv;
 mod gpcnet;
+mod impacts;
 mod maxrate;
 mod models;
 mod ports;
