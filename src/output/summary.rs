@@ -67,19 +67,29 @@ fn heading(out: &mut String, result: &ResultFile, run: &Run) {
         format!("{}{library}{protocol}", of.network())
     };
     let under = run.congestors_over.as_ref().map(|of| format!(", congestors over {}", network(of))).unwrap_or_default();
+    let beside = run.beside.as_ref().map(|load| format!(", beside {load}")).unwrap_or_default();
     let _ = writeln!(
         out,
-        "Tailback {} over {}{under}: {} ranks on {} nodes, seed {}",
+        "Tailback {} over {}{under}{beside}: {} ranks on {} nodes, seed {}",
         result.build.version,
         network(&run.transport),
         system.ranks,
         system.nodes.len(),
         result.seed
     );
-    for line in placement_lines(&system.nodes, result.command) {
+    for line in placement_lines(&placed(result, run), result.command) {
         let _ = writeln!(out, "  {line}");
     }
     out.push('\n');
+}
+
+/// The nodes with what they did in a run on its first placement: runs of one job may have different loads.
+fn placed(result: &ResultFile, run: &Run) -> Vec<Node> {
+    let mut nodes = result.system.nodes.clone();
+    if let Some(first) = run.placements.first().filter(|first| first.roles.len() == nodes.len()) {
+        nodes.iter_mut().zip(&first.roles).for_each(|(node, roles)| node.roles.clone_from(roles));
+    }
+    nodes
 }
 
 /// The runs of one job beside each other, and what that says about network, library and protocol.
