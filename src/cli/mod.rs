@@ -5,6 +5,7 @@
 mod app;
 mod checks;
 mod compare;
+mod congestors;
 mod import;
 mod info;
 mod launch;

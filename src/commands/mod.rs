@@ -11,6 +11,7 @@ mod dry_run;
 mod interrupt;
 mod load;
 mod local;
+mod measure;
 mod mixes;
 mod phases;
 mod ports;

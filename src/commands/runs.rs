@@ -7,22 +7,21 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use tailback_transport::{Bootstrap, Description, Error, Monitor, Nanos, Result, Transport as _};
+use tailback_transport::{Bootstrap, Error, Monitor, Result};
 
 use super::around::Around;
+use super::measure::{Measure, Outcome};
 use super::phases::PhaseReporter;
 use super::prepare::Session;
 use super::request::Decision;
 use super::show::{handed_over, show};
 use super::{Request, interrupt};
-use crate::backend::{self, Network, Networks, Pair, PairVisitor, RoleSettings, Variant, give_up};
-use crate::engine::{self, Control, Job, Measured, OnPhase, REAL_GRAIN, VIRTUAL_GRAIN};
+use crate::backend::{self, Network, Networks, RoleSettings, Variant, give_up};
+use crate::engine::{Control, OnPhase, REAL_GRAIN, VIRTUAL_GRAIN};
 use crate::layout::{Layout, Role};
 use crate::output::Progress;
 use crate::plan::Plan;
-use crate::result::{
-    self, Build, Command, Headline, HostFacts, MachineRecord, ResultFile, RunBuilder, System, TransportFacts,
-};
+use crate::result::{self, Build, Headline, HostFacts, MachineRecord, ResultFile, RunBuilder, System, TransportFacts};
 
 /// The runs so far.
 pub(super) struct Runs<'a> {
@@ -361,52 +360,6 @@ struct Turn {
     variant: Variant,
     /// Which of the session's loads it is beside.
     mix: usize,
-}
-
-/// The plan over one network.
-#[derive(Clone)]
-struct Measure<'a> {
-    decision: &'a Decision,
-    /// The decision's, with the congestors of this turn.
-    plan: &'a Plan,
-    layout: &'a Layout,
-    seed: u64,
-    control: Control,
-}
-
-/// What a run left.
-struct Outcome {
-    /// Of the canaries' network, and of the congestors'.
-    description: Description,
-    congestors: Description,
-    /// On rank 0, its complete phases.
-    phases: Vec<Measured>,
-    /// Whether the user cut it short, or the application did; the same on every rank.
-    interrupted: bool,
-    /// On rank 0, why the application did.
-    trouble: Option<String>,
-}
-
-impl PairVisitor for Measure<'_> {
-    type Output = Result<Outcome>;
-
-    fn visit<B: Bootstrap, P: Pair>(self, bootstrap: &mut B, networks: &mut P) -> Result<Outcome> {
-        let (description, congestors) = (networks.canary().describe(), networks.congestor().describe());
-        let Decision { command, duration_s, .. } = self.decision;
-        let mut job = Job::new(bootstrap, networks, self.plan, self.layout, self.seed, self.control)?;
-        let (phases, interrupted) = match command {
-            Command::Run | Command::App => engine::load_test(&mut job)?,
-            Command::Network => engine::network_test(&mut job)?,
-            Command::Congest => engine::congest(&mut job, Nanos((duration_s * 1e9) as u64))?,
-            study => return Err(Error::Setup(format!("{study:?} is a study and has no plan"))),
-        };
-        let trouble = job.finish()?;
-        Ok(Outcome { description, congestors, phases, interrupted, trouble })
-    }
-
-    fn error(output: &Self::Output) -> Option<&Error> {
-        output.as_ref().err()
-    }
 }
 
 /// Who hears of phases on rank 0: whoever looks at the network around it; and the process that started the ranks, if it wants

@@ -7,6 +7,7 @@ use crate::engine::Phase;
 use crate::lab::LabSpec;
 use crate::models::beff::Beff;
 use crate::models::maxrate;
+use crate::plan::CongestorTest;
 use crate::result::{ContentionResult, MachineRecord, ResultFile};
 
 /// Something that is not the same on two sides.
@@ -55,17 +56,11 @@ pub fn differences(first: &Side<'_>, other: &Side<'_>) -> Vec<Difference> {
     }
     unlike(true, "canary fraction", mine.canary_fraction.to_string(), theirs.canary_fraction.to_string());
     unlike(true, "split", format!("{:?}", mine.split), format!("{:?}", theirs.split));
-    let mix = |plan: &crate::plan::Plan| {
-        let total: f64 = plan.congestors.iter().map(|test| test.weight).sum();
-        let share = |test: &crate::plan::CongestorTest| {
-            format!("{} {:.0}% of {} B", test.kernel, 100.0 * test.weight / total, test.counts.bytes)
-        };
-        let shares: Vec<String> = plan.congestors.iter().map(share).collect();
-        if shares.is_empty() { "none".to_owned() } else { shares.join(" + ") }
-    };
-    // A job in the wild is held against quiet ones, in which congestors were silent too.
+    // A job in the wild is held against quiet ones, in which congestors were silent too; loads of one job are there to be
+    // held against each other.
     let both_load = !mine.congestors.is_empty() && !theirs.congestors.is_empty();
-    unlike(both_load, CONGESTORS, mix(mine), mix(theirs));
+    let one_job = first.run.beside.is_some() && other.run.beside.is_some();
+    unlike(both_load && !one_job, CONGESTORS, mix(first), mix(other));
     let pace = |plan: &crate::plan::Plan| {
         plan.pace_s.map_or_else(|| "one after the other".to_owned(), |pace| format!("every {} ms", 1e3 * pace))
     };
@@ -98,6 +93,20 @@ pub fn differences(first: &Side<'_>, other: &Side<'_>) -> Vec<Difference> {
     load(first, other, &mut tell);
     study(first, other, &mut tell);
     found
+}
+
+/// The congestors of a side with their shares.
+fn mix(side: &Side<'_>) -> String {
+    let beside = side.run.beside.as_deref();
+    let single = |test: &&CongestorTest| beside == Some(test.kernel.info().key);
+    let all: Vec<&CongestorTest> = side.file.plan.congestors.iter().collect();
+    let tests = all.iter().copied().find(single).map_or(all, |test| vec![test]);
+    let total: f64 = tests.iter().map(|test| test.weight).sum();
+    let share = |test: &&CongestorTest| {
+        format!("{} {:.0}% of {} B", test.kernel, 100.0 * test.weight / total, test.counts.bytes)
+    };
+    let shares: Vec<String> = tests.iter().map(share).collect();
+    if shares.is_empty() { "none".to_owned() } else { shares.join(" + ") }
 }
 
 /// Studies: sizes and directions change what is measured, counts how well.

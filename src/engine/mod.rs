@@ -9,6 +9,7 @@ mod collect;
 mod congestor;
 mod job;
 mod lockstep;
+mod order;
 mod pace;
 mod repetition;
 mod sequence;

@@ -9,6 +9,7 @@ use tailback_transport::{Bootstrap, Group, Nanos, Result};
 
 use super::canary::{CanaryRun, Passes};
 use super::congestor::{CongestorRun, Until};
+use super::order::{Part, Stretch, stretches};
 use super::pace::Schedule;
 use super::repetition::repetition;
 use super::{EncodedTally, Job, Phase, Tally};
@@ -97,53 +98,6 @@ pub fn congest<B: Bootstrap, P: Pair>(job: &mut Job<'_, B, P>, duration: Nanos) 
 
 fn nanos(seconds: f64) -> Nanos {
     Nanos((seconds * 1e9) as u64)
-}
-
-/// What is measured at a time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Part {
-    canary: Option<usize>,
-    congestor: Option<usize>,
-    block: usize,
-}
-
-/// Parts that follow each other in one state.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Stretch {
-    phase: Phase,
-    parts: Vec<Part>,
-}
-
-impl Stretch {
-    fn of(phase: Phase, part: Part) -> Self {
-        Stretch { phase, parts: vec![part] }
-    }
-}
-
-/// Isolated and loaded in the order of blocks: ABBA where `mirrored` is false, else BAAB, over and over.
-fn order(blocks: usize, mirrored: bool) -> Vec<Phase> {
-    let at = |place: usize| (matches!(place % 4, 1 | 2) != mirrored).then_some(Phase::Loaded);
-    (0..2 * blocks).map(|place| at(place).unwrap_or(Phase::Isolated)).collect()
-}
-
-/// All blocks of all canaries. Which state and which canary come first is drawn; canaries go forwards in one block and
-/// backwards in the next, so that each has both of its states at the same mean time.
-fn stretches(blocks: usize, canaries: usize, seed: u64) -> Vec<Stretch> {
-    let mixed = seed ^ (seed >> 7) ^ (seed >> 31);
-    let first = (mixed >> 1) as usize % canaries.max(1);
-    let mut stretches: Vec<Stretch> = Vec::new();
-    for (block, phase) in order(blocks, mixed & 1 == 1).into_iter().enumerate() {
-        let mut tests: Vec<usize> = (0..canaries).map(|at| (first + at) % canaries).collect();
-        if block % 2 == 1 {
-            tests.reverse();
-        }
-        let parts = tests.into_iter().map(|test| Part { canary: Some(test), congestor: None, block });
-        match stretches.last_mut().filter(|last| last.phase == phase) {
-            Some(last) => last.parts.extend(parts),
-            None => stretches.push(Stretch { phase, parts: parts.collect() }),
-        }
-    }
-    stretches
 }
 
 struct Sequence<'j, 'a, B: Bootstrap, P: Pair> {
@@ -361,42 +315,5 @@ impl<'j, 'a, B: Bootstrap, P: Pair> Sequence<'j, 'a, B, P> {
         tally.warm_up = finished.warm_up;
         tally.kept = finished.kept;
         Ok(finished.interrupted)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn blocks_balance_the_states_over_time() {
-        let text = |blocks, mirrored| -> String {
-            order(blocks, mirrored).iter().map(|phase| if *phase == Phase::Loaded { 'B' } else { 'A' }).collect()
-        };
-        assert_eq!((text(2, false).as_str(), text(2, true).as_str()), ("ABBA", "BAAB"));
-        assert_eq!(text(4, false), "ABBAABBA");
-    }
-
-    #[test]
-    fn every_canary_has_both_states_at_the_same_mean_time_and_load_comes_up_once_or_twice() {
-        for (seed, loads) in [(0, 1), (1, 2), (2, 1), (7, 2)] {
-            let stretches = stretches(2, 3, seed);
-            let all: Vec<(Phase, Part)> =
-                stretches.iter().flat_map(|of| of.parts.iter().map(|part| (of.phase, *part))).collect();
-            assert_eq!(all.len(), 12);
-            let times = |test, phase| -> Vec<usize> {
-                let wanted = |(state, part): &(Phase, Part)| *state == phase && part.canary == Some(test);
-                (0..all.len()).filter(|&at| wanted(&all[at])).collect()
-            };
-            for test in 0..3 {
-                let (isolated, loaded) = (times(test, Phase::Isolated), times(test, Phase::Loaded));
-                assert_eq!((isolated.len(), loaded.len()), (2, 2));
-                assert_eq!(isolated.iter().sum::<usize>(), loaded.iter().sum::<usize>(), "{seed} {all:?}");
-            }
-            let ramps = stretches.iter().filter(|of| of.phase == Phase::Loaded).count();
-            assert_eq!(ramps, loads, "{seed}");
-        }
-        let first = |seed| stretches(2, 3, seed)[0].parts[0].canary;
-        assert!((0..8).map(first).collect::<std::collections::HashSet<_>>().len() == 3, "each canary begins sometimes");
     }
 }

@@ -55,6 +55,7 @@ pub struct Info {
 impl Info {
     /// The row title of GPCNeT's tables.
     pub fn row(&self, bytes: usize) -> String {
+        // What needs nothing of the network sends no messages of ours, and has no size.
         if self.needs.is_empty() { self.title.to_owned() } else { format!("{} ({bytes} B)", self.title) }
     }
 

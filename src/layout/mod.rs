@@ -4,6 +4,7 @@
 //! slice never talks on-node. Everything here is O(ranks) in time and memory and needs no communication: every rank
 //! derives the same layout from the same host list and seed.
 
+mod duties;
 mod nodes;
 mod pairs;
 mod policy;

@@ -10,7 +10,7 @@ use crate::stats::{Interval, Statistic, Summary};
 const HEADER: &str = "transport,protocol,phase,role,kernel,while,bytes,unit,samples,passes,wall_s,avg,mean,best,p50,p90,p99,p999,worst,\
 impact_avg,impact_p50,impact_p90,impact_p99,impact_p999,delivered_bytes,delivered_mib_per_s,time_p50,time_p75,time_p90,\
 impact_time_p50,impact_time_p75,impact_time_p75_low,impact_time_p75_high,impact_time_p90,placements,\
-congestor_transport,congestor_protocol";
+congestor_transport,congestor_protocol,beside";
 
 pub(super) fn render(result: &ResultFile) -> String {
     if let Some(models) = &result.models {
@@ -21,7 +21,8 @@ pub(super) fn render(result: &ResultFile) -> String {
         let protocol = |of: &TransportFacts| field(of.protocol.as_deref().unwrap_or(""));
         let network = |of: &TransportFacts| format!("{},{}", field(of.network()), protocol(of));
         let start = network(&run.transport);
-        let end = run.congestors_over.as_ref().map_or_else(|| ",".into(), network);
+        let over = run.congestors_over.as_ref().map_or_else(|| ",".into(), network);
+        let end = format!("{over},{}", field(run.beside.as_deref().unwrap_or_default()));
         let mut congestor = |phase: &str, canary: &str, load: &CongestorLoad| {
             let figures = load.summary.as_ref().map_or_else(|| ",,,,,,,,,,".into(), |summary| figures(summary, None));
             let _ = writeln!(

@@ -5,6 +5,7 @@
 mod csv;
 mod gpcnet;
 mod hpcc;
+mod impacts;
 mod maxrate;
 mod models;
 mod ports;

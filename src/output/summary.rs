@@ -2,15 +2,14 @@
 
 use std::fmt::Write as _;
 
+use super::impacts::{COLUMNS, impacts, section};
 use super::ports::{amount, busiest, held_up_most};
 use super::simulated::banner;
 use crate::compare;
 use crate::engine::Phase;
-use crate::result::{
-    Command, CongestorLoad, ControlRecord, Node, NodeRole, ResultFile, Run, Test, TestImpact, TransportFacts,
-};
+use crate::result::{Command, CongestorLoad, ControlRecord, Node, NodeRole, ResultFile, Run, Test, TransportFacts};
 use crate::stats::{Direction, Statistic};
-use crate::text::{Table, factor, figure, with_interval};
+use crate::text::{Table, factor, figure};
 
 pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
     let mut out = banner(result);
@@ -68,19 +67,29 @@ fn heading(out: &mut String, result: &ResultFile, run: &Run) {
         format!("{}{library}{protocol}", of.network())
     };
     let under = run.congestors_over.as_ref().map(|of| format!(", congestors over {}", network(of))).unwrap_or_default();
+    let beside = run.beside.as_ref().map(|load| format!(", beside {load}")).unwrap_or_default();
     let _ = writeln!(
         out,
-        "Tailback {} over {}{under}: {} ranks on {} nodes, seed {}",
+        "Tailback {} over {}{under}{beside}: {} ranks on {} nodes, seed {}",
         result.build.version,
         network(&run.transport),
         system.ranks,
         system.nodes.len(),
         result.seed
     );
-    for line in placement_lines(&system.nodes, result.command) {
+    for line in placement_lines(&placed(result, run), result.command) {
         let _ = writeln!(out, "  {line}");
     }
     out.push('\n');
+}
+
+/// The nodes with what they did in a run on its first placement: runs of one job may have different loads.
+fn placed(result: &ResultFile, run: &Run) -> Vec<Node> {
+    let mut nodes = result.system.nodes.clone();
+    if let Some(first) = run.placements.first().filter(|first| first.roles.len() == nodes.len()) {
+        nodes.iter_mut().zip(&first.roles).for_each(|(node, roles)| node.roles.clone_from(roles));
+    }
+    nodes
 }
 
 /// The runs of one job beside each other, and what that says about network, library and protocol.
@@ -126,12 +135,6 @@ pub fn placement_lines(nodes: &[Node], command: Command) -> Vec<String> {
         format!("{what:<10} {:>3} nodes: {list}{rest}", names.len())
     };
     roles.iter().map(line).collect()
-}
-
-fn section(out: &mut String, title: &str, table: &Table) {
-    if !table.is_empty() {
-        let _ = writeln!(out, "{title}\n{}", table.render());
-    }
 }
 
 fn tests(run: &Run, phase: Phase, verbose: bool) -> Table {
@@ -184,112 +187,6 @@ fn printed(test: &Test, verbose: bool) -> Option<Vec<String>> {
     Some(cells)
 }
 
-/// Figures by time, then by message.
-const COLUMNS: [Statistic; 8] = [
-    Statistic::TimeP50,
-    Statistic::TimeP75,
-    Statistic::TimeP90,
-    Statistic::Avg,
-    Statistic::P50,
-    Statistic::P90,
-    Statistic::P99,
-    Statistic::P999,
-];
-
-fn impacts(out: &mut String, result: &ResultFile, run: &Run) {
-    headlines(out, result, run);
-    let mut table = Table::new(["test", "time-p50", "time-p90", "avg", "p50", "p90", "p99", "p99.9"]);
-    for test in run.tests.iter().filter(|test| test.phase == Phase::Loaded) {
-        if test.kernel.is_application() {
-            // It has one figure, which stands above.
-            continue;
-        }
-        let shown = COLUMNS.into_iter().filter(|&of| of != Statistic::HEADLINE || run.headline(test.kernel).is_none());
-        let of: Vec<_> = shown.map(|statistic| run.impact(test.kernel, statistic)).collect();
-        if of.iter().any(Option::is_some) {
-            let cells = of.into_iter().map(|factor| factor.map_or_else(|| "-".into(), with_interval));
-            table.row([test.title.clone()].into_iter().chain(cells));
-        }
-    }
-    section(out, "The same by other figures: of time, then of messages (-: too few iterations to tell)", &table);
-    if run.tests.iter().any(|test| test.printed.is_some()) {
-        *out += "No intervals: these figures are another program's, rounded as it printed them.\n\n";
-    }
-}
-
-/// What is claimed first, of applications and of kernels.
-fn headlines(out: &mut String, result: &ResultFile, run: &Run) {
-    let of_kind = |applications: bool| -> Vec<&TestImpact> {
-        run.impacts.iter().filter(|of| of.kernel.is_application() == applications).collect()
-    };
-    let times = "Congestion impact: times worse under load";
-    headline(out, result, run, &of_kind(true), &format!("{times}, by the mean of an application's repetitions"));
-    let moment = "for a message that comes at a random moment (75th percentile by time)";
-    headline(out, result, run, &of_kind(false), &format!("{times}, {moment}"));
-}
-
-/// Impacts, and all that tells how far to trust them.
-fn headline(out: &mut String, result: &ResultFile, run: &Run, of: &[&TestImpact], title: &str) {
-    let mut table = Table::new(["test", "impact", "placements from - to", "one more", "time held up", "alone"]);
-    let mut remarks: Vec<String> = Vec::new();
-    let mut placements = 0;
-    for test in of {
-        let Some(headline) = &test.headline else { continue };
-        let spread = headline.spread;
-        placements = placements.max(spread.placements);
-        let percent = |part: f64| format!("{:.0}%", 100.0 * part);
-        let bounds = |low: f64, high: f64| format!("{} - {}", factor(low), factor(high));
-        let impact = match headline.not_reportable {
-            Some(why) => {
-                remarks.push(format!("{}: not reportable: {why}.", test.title));
-                "not reportable".to_owned()
-            }
-            None => {
-                // With one placement only, an application still has its repetitions to tell by.
-                let repeated = test.impact.get(headline.statistic).filter(|_| test.kernel.is_application());
-                with_interval(repeated.unwrap_or_else(|| spread.into()))
-            }
-        };
-        table.row([
-            test.title.clone(),
-            impact,
-            if spread.placements > 1 { bounds(spread.lowest, spread.highest) } else { "this one only".into() },
-            spread.prediction.map_or_else(|| "-".into(), |of| bounds(of.low, of.high)),
-            headline.congested.map_or_else(|| "-".into(), |of| percent(of.loaded)),
-            headline.congested.map_or_else(|| "-".into(), |of| percent(of.isolated)),
-        ]);
-        for kind in &headline.kinds {
-            let (name, of) = (&kind.kind, kind.spread);
-            let times = if of.placements == 1 { "1 placement".into() } else { format!("{} placements", of.placements) };
-            remarks.push(format!("{}, {name} ({times}): {}.", test.title, with_interval(of.into())));
-        }
-        if let Some(moved) = headline.baseline_moved.filter(|moved| (moved.ln()).abs() > 0.1) {
-            remarks.push(format!("{}: isolated, the last block was {moved:.2}x the first.", test.title));
-        }
-    }
-    let over = match placements {
-        0 => return,
-        1 => "this placement only: another may lie far outside".to_owned(),
-        2 => "2 placements, too few for an interval".to_owned(),
-        count => format!("95% interval over {count} placements"),
-    };
-    let _ =
-        writeln!(out, "{title}\n{over}; {} placement, seed {}\n{}", result.plan.placement, result.seed, table.render());
-    let shown = |test: &&Test| of.iter().any(|impact| impact.kernel == test.kernel);
-    for test in run.tests.iter().filter(|test| test.phase == Phase::Loaded).filter(shown) {
-        remarks.extend(test.load.iter().filter_map(|load| weak(test, load)));
-    }
-    for remark in &remarks {
-        let _ = writeln!(out, "  {remark}");
-    }
-    *out += "one more: where the impact of one more placement would lie.";
-    if of.iter().any(|test| test.headline.as_ref().is_some_and(|of| of.congested.is_some())) {
-        *out += " time held up: the share of time in which the canary took\n\
-                 more than twice its isolated median; alone: the same without load.";
-    }
-    *out += "\n\n";
-}
-
 /// How paced canaries kept their schedule; one that the network did not carry measured itself.
 fn schedules(out: &mut String, result: &ResultFile, run: &Run) {
     let Some(pace_s) = result.plan.pace_s else { return };
@@ -310,18 +207,6 @@ fn schedules(out: &mut String, result: &ResultFile, run: &Run) {
         &format!("Schedule: an iteration every {} ms, timed from when it was due", figure(1e3 * pace_s)),
         &table,
     );
-}
-
-/// What is to be said of a load that was not there all along.
-fn weak(test: &Test, load: &CongestorLoad) -> Option<String> {
-    let (title, key) = (&load.title, test.kernel.info().key);
-    if load.least_mib_per_s.is_some_and(|least| least < 0.01 * load.delivered_mib_per_s) {
-        let ms = 1e3 * load.slice_s.unwrap_or_default();
-        return Some(format!(
-            "{title} stopped for {ms:.0} ms or more while {key} measured: its load was not there all along."
-        ));
-    }
-    (load.steady == Some(false)).then(|| format!("{title} had not come up yet when {key} began to measure."))
 }
 
 fn loads<'a>(rows: impl Iterator<Item = (&'a str, &'a CongestorLoad)>) -> Table {

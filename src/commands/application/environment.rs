@@ -53,7 +53,7 @@ fn is_of_this_job(name: &str, under_openmpi: bool) -> bool {
     const KEPT: [&str; 2] = ["TAILBACK_LAB", "TAILBACK_IDLE_SHIM"];
     const MPI: [&str; 4] = ["PMI_", "PMIX_", "HYDI_", "MPI_LOCAL"];
     const OPEN_MPI: [&str; 2] = ["OMPI_", "PRTE_"];
-    const SLURM: [&str; 14] = [
+    const SLURM: [&str; 13] = [
         "SLURM_STEP",
         "SLURM_TASK_PID",
         "SLURM_PROCID",
@@ -67,7 +67,6 @@ fn is_of_this_job(name: &str, under_openmpi: bool) -> bool {
         "SLURM_DISTRIBUTION",
         "SLURM_NTASKS",
         "SLURM_NPROCS",
-        "SLURM_OVERCOMMIT",
     ];
     let starts = |list: &[&str]| list.iter().any(|start| name.starts_with(start));
     // Whoever may start one as root may start another.
@@ -87,7 +86,15 @@ mod tests {
         for name in ["TAILBACK_RANK", "TAILBACK_SECRET", "PMIX_RANK", "PMI_FD", "SLURM_PROCID", "SLURM_STEP_ID"] {
             assert!(is_of_this_job(name, false), "{name}");
         }
-        for name in ["TAILBACK_LAB_DIR", "SLURM_JOB_ID", "SLURM_CONF", "PATH", "OMPI_MCA_btl", "MPIR_CVAR_X"] {
+        for name in [
+            "TAILBACK_LAB_DIR",
+            "SLURM_JOB_ID",
+            "SLURM_CONF",
+            "SLURM_OVERCOMMIT",
+            "PATH",
+            "OMPI_MCA_btl",
+            "MPIR_CVAR_X",
+        ] {
             assert!(!is_of_this_job(name, false), "{name}");
         }
         assert!(is_of_this_job("OMPI_COMM_WORLD_RANK", true) && is_of_this_job("OMPI_MCA_ess", true));

@@ -1,0 +1,56 @@
+//! One run on one placement: the plan over one network, from groups to collected phases.
+
+use tailback_transport::{Bootstrap, Description, Error, Nanos, Result, Transport as _};
+
+use super::request::Decision;
+use crate::backend::{Pair, PairVisitor};
+use crate::engine::{self, Control, Job, Measured};
+use crate::layout::Layout;
+use crate::plan::Plan;
+use crate::result::Command;
+
+/// The plan over one network.
+#[derive(Clone)]
+pub(super) struct Measure<'a> {
+    pub decision: &'a Decision,
+    /// The decision's, with the congestors of this turn.
+    pub plan: &'a Plan,
+    pub layout: &'a Layout,
+    pub seed: u64,
+    pub control: Control,
+}
+
+/// What a run left.
+pub(super) struct Outcome {
+    /// Of the canaries' network, and of the congestors'.
+    pub description: Description,
+    pub congestors: Description,
+    /// On rank 0, its complete phases.
+    pub phases: Vec<Measured>,
+    /// Whether the user cut it short, or the application did; the same on every rank.
+    pub interrupted: bool,
+    /// On rank 0, why the application did.
+    pub trouble: Option<String>,
+}
+
+impl PairVisitor for Measure<'_> {
+    type Output = Result<Outcome>;
+
+    fn visit<B: Bootstrap, P: Pair>(self, bootstrap: &mut B, networks: &mut P) -> Result<Outcome> {
+        let (description, congestors) = (networks.canary().describe(), networks.congestor().describe());
+        let Decision { command, duration_s, .. } = self.decision;
+        let mut job = Job::new(bootstrap, networks, self.plan, self.layout, self.seed, self.control)?;
+        let (phases, interrupted) = match command {
+            Command::Run | Command::App => engine::load_test(&mut job)?,
+            Command::Network => engine::network_test(&mut job)?,
+            Command::Congest => engine::congest(&mut job, Nanos((duration_s * 1e9) as u64))?,
+            study => return Err(Error::Setup(format!("{study:?} is a study and has no plan"))),
+        };
+        let trouble = job.finish()?;
+        Ok(Outcome { description, congestors, phases, interrupted, trouble })
+    }
+
+    fn error(output: &Self::Output) -> Option<&Error> {
+        output.as_ref().err()
+    }
+}
