@@ -293,7 +293,7 @@ mod tests {
             for found in run(ranks, &settings(all), false).unwrap() {
                 assert_eq!(found.complete, 6);
                 let found = found.found;
-                assert_eq!((found.checks.len(), found.failed().count()), (11, 0), "{ranks}: {:?}", found.checks);
+                assert_eq!((found.checks.len(), found.failed().count()), (12, 0), "{ranks}: {:?}", found.checks);
                 let network = |name: &str| name.contains("Ring") || name.contains("PingPong");
                 for name in super::super::NAMES.iter().filter(|name| !network(name.theirs)) {
                     assert!(found.figure(name.theirs).is_some_and(|value| value > 0.0), "{} on {ranks}", name.theirs);
