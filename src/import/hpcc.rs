@@ -67,7 +67,7 @@ pub fn hpcc(text: &str) -> Result<ResultFile, HpccError> {
     if figures.is_empty() {
         return Err(HpccError::NoFigures);
     }
-    let found = Hpcc { settings: None, figures, checks: Vec::new(), links_on_node: None, beff: None };
+    let found = Hpcc { settings: None, libraries: None, figures, checks: Vec::new(), links_on_node: None, beff: None };
     Ok(file(found, ranks as usize, format!("HPC Challenge {major}.{minor}.{micro}"), success))
 }
 

@@ -83,7 +83,7 @@ mod tests {
     fn system(ring: f64, gflops: f64, links_on_node: Option<f64>) -> Hpcc {
         let figures = [("RandomlyOrderedRingBandwidth_GBytes", ring), ("HPL_Tflops", 1e-3 * gflops)];
         let figures: BTreeMap<String, f64> = figures.map(|(name, value)| (name.to_owned(), value)).into();
-        Hpcc { settings: None, figures, checks: Vec::new(), links_on_node, beff: None }
+        Hpcc { settings: None, libraries: None, figures, checks: Vec::new(), links_on_node, beff: None }
     }
 
     #[test]
