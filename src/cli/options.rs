@@ -119,7 +119,8 @@ pub struct PlanOptions {
 #[command(next_help_heading = "Plan")]
 #[allow(missing_docs)]
 pub struct CanaryOptions {
-    /// What is measured, in the order given: lat, get-lat, bw, put-bw, bw-sync, nat-bw, allreduce, a2a
+    /// What is measured, in the order given: lat, get-lat, bw, put-bw, bw-sync, nat-bw, allreduce, a2a, ptrans,
+    /// gups, fft
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub canaries: Option<Vec<Canary>>,
 

@@ -29,7 +29,7 @@ impl Pattern for Transposed {
     fn peers(size: usize, rank: usize) -> Vec<Rank> {
         let Grid { rows, columns } = Grid::of(size);
         let (row, column) = (rank / columns, rank % columns);
-        let common = (1..=rows).rev().find(|by| rows % by == 0 && columns % by == 0).unwrap_or(1);
+        let common = (1..=rows).rev().find(|by| rows.is_multiple_of(*by) && columns.is_multiple_of(*by)).unwrap_or(1);
         // Block (I, J) goes to who has (J, I): for some I and J of this rank, if the remainders agree.
         let wants =
             |peer: &usize| (peer / columns) % common == column % common && (peer % columns) % common == row % common;

@@ -7,7 +7,8 @@ use crate::text::{Table, figure, within};
 
 /// All of it, for a job of so many ranks.
 pub(super) fn hpcc(found: &Hpcc, ranks: usize) -> String {
-    let mut out = String::from("HPC Challenge\n");
+    let libraries = found.libraries.as_ref().map(|libraries| format!(": {libraries}")).unwrap_or_default();
+    let mut out = format!("HPC Challenge{libraries}\n");
     let mut table = Table::new(["figure", "value", "unit", "HPCC's name"]);
     for name in NAMES.iter().filter(|name| name.good != Good::Neither) {
         let Some(value) = found.figure(name.theirs) else { continue };
@@ -78,7 +79,7 @@ mod tests {
         let figures = figures.map(|(name, value)| (name.to_owned(), value)).into();
         let check = |value| Check::new("HPL", "scaled residual", value, 16.0);
         let checks = vec![check(0.003), check(17.0), check(f64::NAN)];
-        let found = Hpcc { settings: None, figures, checks, links_on_node: Some(0.0), beff: None };
+        let found = Hpcc { settings: None, libraries: None, figures, checks, links_on_node: Some(0.0), beff: None };
         let shown = hpcc(&found, 2);
         for line in [
             "  HPL, all ranks                  4.000e-3  Tflop/s                           HPL_Tflops",

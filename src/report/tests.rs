@@ -221,7 +221,7 @@ fn hpcc() -> Hpcc {
     ];
     let figures = figures.map(|(name, value)| (name.to_owned(), value)).into();
     let checks = vec![Check::new("HPL", "scaled residual", 0.25, 16.0)];
-    Hpcc { settings: None, figures, checks, links_on_node: Some(0.5), beff: None }
+    Hpcc { settings: None, libraries: None, figures, checks, links_on_node: Some(0.5), beff: None }
 }
 
 #[test]

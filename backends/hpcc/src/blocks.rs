@@ -17,7 +17,8 @@ impl Grid {
     /// The squarest grid of so many ranks, no taller than wide: what HPL's authors advise.
     #[must_use]
     pub fn of(ranks: usize) -> Self {
-        let rows = (1..=ranks).take_while(|rows| rows * rows <= ranks).filter(|rows| ranks % rows == 0).last();
+        let rows =
+            (1..=ranks).take_while(|rows| rows * rows <= ranks).filter(|rows| ranks.is_multiple_of(*rows)).last();
         let rows = rows.unwrap_or(1);
         Grid { rows, columns: ranks / rows }
     }

@@ -79,8 +79,10 @@ impl<'a> ViewMut<'a> {
 /// If the shapes do not go together.
 pub(crate) fn multiply(alpha: f64, a: View<'_>, b: View<'_>, beta: f64, c: ViewMut<'_>) {
     let (rows, inner, columns) = (a.shape.rows, a.shape.columns, b.shape.columns);
-    assert!(b.shape.rows == inner && c.shape.rows == rows && c.shape.columns == columns, "{a:?} {b:?} {c:?}");
-    if c.shape.is_empty() {
+    let ViewMut { data, shape } = c;
+    let fit = b.shape.rows == inner && shape.rows == rows && shape.columns == columns;
+    assert!(fit, "{:?} {:?} {shape:?}", a.shape, b.shape);
+    if shape.is_empty() {
         return;
     }
     let stride = |of: usize| isize::try_from(of).expect("a slice is not that long");
@@ -100,9 +102,9 @@ pub(crate) fn multiply(alpha: f64, a: View<'_>, b: View<'_>, beta: f64, c: ViewM
             stride(b.shape.down),
             stride(b.shape.across),
             beta,
-            c.data.as_mut_ptr(),
-            stride(c.shape.down),
-            stride(c.shape.across),
+            data.as_mut_ptr(),
+            stride(shape.down),
+            stride(shape.across),
         );
     }
 }

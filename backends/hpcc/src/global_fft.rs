@@ -40,7 +40,7 @@ impl GlobalFft {
     /// If rows or columns are no multiples of the number of ranks.
     #[must_use]
     pub fn new((rows, columns): (usize, usize), ranks: usize, me: Rank) -> Self {
-        assert!(rows % ranks == 0 && columns % ranks == 0, "{rows} x {columns} on {ranks}");
+        assert!(rows.is_multiple_of(ranks) && columns.is_multiple_of(ranks), "{rows} x {columns} on {ranks}");
         let mut planner = FftPlanner::new();
         let (down, along) = (planner.plan_fft_forward(rows), planner.plan_fft_forward(columns));
         let zero = Complex64::new(0.0, 0.0);

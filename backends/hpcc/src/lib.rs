@@ -40,6 +40,13 @@ pub use sizes::Sizes;
 pub use stream::{Stream, StreamRates};
 pub use updates::{Outcome, Updates};
 
+/// What computes, for the result file.
+pub const LIBRARIES: &str = if cfg!(feature = "avx") {
+    "products of matrices by matrixmultiply, transforms by rustfft with kernels for AVX"
+} else {
+    "products of matrices by matrixmultiply, transforms by rustfft without kernels for AVX"
+};
+
 /// Scaled residuals above this say that a result is wrong: HPL's and HPCC's limit.
 pub const RESIDUAL_LIMIT: f64 = 16.0;
 

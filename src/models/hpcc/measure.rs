@@ -38,6 +38,7 @@ pub fn measure<B: Bootstrap, T: Transport>(
     let meeting = transport.group(&members, SMALL)?;
     let found = Hpcc {
         settings: Some(settings.clone()),
+        libraries: Some(tailback_hpcc::LIBRARIES.to_owned()),
         figures: BTreeMap::new(),
         checks: Vec::new(),
         links_on_node: Some(links_on_node(nodes)),

@@ -57,6 +57,9 @@ pub struct Hpcc {
     /// What was asked for; absent in results of the original.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<Settings>,
+    /// What computed; absent in results of the original.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub libraries: Option<String>,
     /// Figures and sizes by HPCC's names, whose ends say the unit where they have one.
     pub figures: BTreeMap<String, f64>,
     /// Every check of a result, in the order they were made; absent in results of the original.
