@@ -94,7 +94,8 @@ impl HpccOptions {
 #[derive(Clone, Debug, Args)]
 #[command(group(clap::ArgGroup::new("source").required(true).args(["graph", "shape", "random"])))]
 pub struct ContentionOptions {
-    /// A graph file: `source destination` a line, or DOT
+    /// A graph file: `source destination [bytes [start]]` a line, such as `a b 1MiB 5ms`, or DOT with `bytes` and `start` as
+    /// attributes of edges; sizes and starts of their own are predicted, not measured
     #[arg(long, value_name = "FILE")]
     graph: Option<PathBuf>,
 
@@ -130,6 +131,10 @@ pub struct ContentionOptions {
     #[arg(long)]
     predict_only: bool,
 
+    /// With --predict-only: what is left of every message at the end of each step, with its penalty in it
+    #[arg(long, requires = "predict_only")]
+    steps: bool,
+
     /// With --predict-only: time of one message without contention, in seconds [default: the paper's 0.010706 s for
     /// 20 MB, scaled to --bytes]
     #[arg(long, value_name = "SECONDS")]
@@ -147,6 +152,9 @@ impl ContentionOptions {
     pub(super) fn execute(self) -> Result<u8, String> {
         let study = self.contention()?;
         if !self.predict_only {
+            if !study.is_uniform() {
+                return Err("messages with sizes or starts of their own are not measured: add --predict-only".into());
+            }
             return self.study.start(Study::Contention(study), self.draw);
         }
         if self.study.out.is_some() {
@@ -160,7 +168,13 @@ impl ContentionOptions {
         if let Some(path) = &self.draw {
             output::draw(path, &result.graphs[0])?;
         }
-        output::print(&output::contention(&result))
+        let mut text = output::contention(&result);
+        if self.steps {
+            for (name, graph, prediction) in study.steps(t_ref) {
+                text += &output::steps(&name, &graph, &prediction, (study.bytes, t_ref))?;
+            }
+        }
+        output::print(&text)
     }
 
     fn contention(&self) -> Result<ContentionStudy, String> {
@@ -180,8 +194,14 @@ impl ContentionOptions {
             let name = |node| graph.node(node).to_owned();
             graph.edges().iter().map(|edge| (name(edge.source), name(edge.destination))).collect()
         };
+        let of_its_own = |(_, graph): &(String, Graph)| match graph.is_uniform() {
+            true => Vec::new(),
+            false => graph.messages().to_vec(),
+        };
+        let messages = graphs.iter().map(of_its_own).collect();
         let graphs = graphs.into_iter().map(|(name, graph)| (name, pairs(&graph))).collect();
-        Ok(ContentionStudy { graphs, model: self.model, bytes: self.bytes as u64, repetitions: self.repetitions })
+        let (bytes, repetitions) = (self.bytes as u64, self.repetitions);
+        Ok(ContentionStudy { graphs, messages, model: self.model, bytes, repetitions })
     }
 }
 

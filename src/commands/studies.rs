@@ -29,6 +29,8 @@ pub enum Study {
 pub struct ContentionStudy {
     /// Names and edges; edges as text, which every rank reads alike.
     pub graphs: Vec<(String, Vec<(String, String)>)>,
+    /// For each graph, the sizes and starts of its messages; empty where all are alike.
+    pub messages: Vec<Vec<contention::Message>>,
     pub model: contention::Model,
     pub bytes: u64,
     pub repetitions: usize,
@@ -36,14 +38,37 @@ pub struct ContentionStudy {
 
 impl ContentionStudy {
     pub(super) fn graphs(&self) -> Vec<(&str, contention::Graph)> {
-        let graph = |pairs: &[(String, String)]| contention::Graph::new(pairs).expect("rank 0 read it before");
-        self.graphs.iter().map(|(name, pairs)| (name.as_str(), graph(pairs))).collect()
+        let graph = |(pairs, messages): (&[(String, String)], &Vec<contention::Message>)| {
+            let graph = contention::Graph::new(pairs).expect("rank 0 read it before");
+            if messages.is_empty() { graph } else { graph.with_messages(messages.clone()) }
+        };
+        let graphs = self.graphs.iter().zip(&self.messages);
+        graphs.map(|((name, pairs), messages)| (name.as_str(), graph((pairs, messages)))).collect()
+    }
+
+    /// Whether all messages of every graph start together and have one size, as measurements have it.
+    pub fn is_uniform(&self) -> bool {
+        self.messages.iter().all(Vec::is_empty)
+    }
+
+    /// Every graph's prediction with its steps, without a network.
+    pub fn steps(&self, reference_s: f64) -> Vec<(String, contention::Graph, contention::Prediction)> {
+        let alone = self.alone(reference_s);
+        let followed = |(name, graph): (&str, contention::Graph)| {
+            let prediction = contention::predict_messages(&graph, self.model, alone);
+            (name.to_owned(), graph, prediction)
+        };
+        self.graphs().into_iter().map(followed).collect()
+    }
+
+    fn alone(&self, reference_s: f64) -> contention::Alone {
+        contention::Alone { bytes: self.bytes, seconds: reference_s }
     }
 
     /// The predictions, without a network.
     pub fn predicted(&self, reference_s: f64) -> ContentionResult {
         let graphs = self.graphs();
-        let graphs = graphs.iter().map(|(name, graph)| predicted(name, graph, self.model, reference_s)).collect();
+        let graphs = graphs.iter().map(|(name, graph)| predicted(name, graph, self.model, self.alone(reference_s))).collect();
         ContentionResult { bytes: self.bytes, model: self.model, graphs }
     }
 }
@@ -135,7 +160,7 @@ impl ContentionStudy {
         for at in order(seed, 0, graphs.len()) {
             let (name, graph) = &graphs[at];
             let Some(found) = measure(graph, at + 1)? else { break };
-            let mut result = predicted(name, graph, self.model, found.reference);
+            let mut result = predicted(name, graph, self.model, self.alone(found.reference));
             result.reference_interval = found.reference_interval;
             result.took = Some(found.took);
             for (edge, own) in result.edges.iter_mut().zip(&found.edges) {
@@ -164,8 +189,13 @@ fn fitted(settings: &maxrate::Settings, observations: Vec<maxrate::Observation>,
     MaxRateResult { settings: settings.clone(), observations, took: Some(took), regimes }
 }
 
-fn predicted(name: &str, graph: &contention::Graph, model: contention::Model, reference_s: f64) -> GraphResult {
-    let prediction = contention::predict(graph, model);
+fn predicted(
+    name: &str,
+    graph: &contention::Graph,
+    model: contention::Model,
+    alone: contention::Alone,
+) -> GraphResult {
+    let prediction = contention::predict_messages(graph, model, alone);
     let edge = |(at, edge): (usize, &contention::Edge)| EdgeResult {
         source: graph.node(edge.source).to_owned(),
         destination: graph.node(edge.destination).to_owned(),
@@ -177,7 +207,7 @@ fn predicted(name: &str, graph: &contention::Graph, model: contention::Model, re
         penalty_interval: None,
     };
     let edges = graph.edges().iter().enumerate().map(edge).collect();
-    GraphResult { name: name.to_owned(), reference_s, reference_interval: None, took: None, edges }
+    GraphResult { name: name.to_owned(), reference_s: alone.seconds, reference_interval: None, took: None, edges }
 }
 
 #[cfg(test)]
@@ -187,7 +217,8 @@ mod tests {
     fn study(names: &[&str]) -> ContentionStudy {
         let graph = |name: &&str| ((*name).to_owned(), vec![("a".to_owned(), "b".to_owned())]);
         let graphs = names.iter().map(graph).collect();
-        ContentionStudy { graphs, model: contention::Model::default(), bytes: 1, repetitions: 1 }
+        let messages = vec![Vec::new(); names.len()];
+        ContentionStudy { graphs, messages, model: contention::Model::default(), bytes: 1, repetitions: 1 }
     }
 
     fn found() -> contention::Measured {

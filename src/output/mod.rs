@@ -12,6 +12,7 @@ mod ports;
 mod print;
 mod progress;
 mod simulated;
+mod steps;
 mod summary;
 
 use crate::result::ResultFile;
@@ -21,6 +22,7 @@ pub(crate) use maxrate::{answer, estimate};
 pub use models::{contention, draw, study};
 pub use print::print;
 pub use progress::Progress;
+pub use steps::steps;
 pub use summary::placement_lines;
 
 /// How results are printed.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
+use serde::{Deserialize, Serialize};
 
 use super::GraphError;
 
@@ -18,11 +19,21 @@ pub struct Edge {
     pub destination: usize,
 }
 
-/// Messages that start together and have the same size.
+/// What a message is where it is not like the others: how large, and when it starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    /// Its bytes; those of all others where nothing is said.
+    pub bytes: Option<u64>,
+    /// Nanoseconds from the first start.
+    pub start_ns: u64,
+}
+
+/// Messages between nodes: together and of one size, unless they say otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
     nodes: Vec<String>,
     edges: Vec<Edge>,
+    messages: Vec<Message>,
 }
 
 impl Graph {
@@ -47,7 +58,28 @@ impl Graph {
             };
             edges.push(Edge { source: node(source), destination: node(destination) });
         }
-        if edges.is_empty() { Err(GraphError::Empty) } else { Ok(Graph { nodes, edges }) }
+        let messages = vec![Message::default(); edges.len()];
+        if edges.is_empty() { Err(GraphError::Empty) } else { Ok(Graph { nodes, edges, messages }) }
+    }
+
+    /// The same edges with messages of their own, in the edges' order.
+    ///
+    /// # Panics
+    /// If there are not as many messages as edges.
+    #[must_use]
+    pub fn with_messages(self, messages: Vec<Message>) -> Self {
+        assert_eq!(messages.len(), self.edges.len(), "a message for every edge");
+        Graph { messages, ..self }
+    }
+
+    /// What each edge's message is.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// Whether all messages start together and have one size, as measurements have it.
+    pub fn is_uniform(&self) -> bool {
+        self.messages.iter().all(|message| *message == Message::default())
     }
 
     /// `edges` messages between `nodes` nodes, drawn uniformly from all ordered pairs; the same for the same seed.
@@ -91,8 +123,10 @@ impl Graph {
 
     /// The same nodes with only those edges whose position `keep` accepts.
     pub(super) fn live(&self, keep: &[bool]) -> Graph {
-        let edges = self.edges.iter().zip(keep).filter(|(_, keep)| **keep).map(|(&edge, _)| edge).collect();
-        Graph { nodes: self.nodes.clone(), edges }
+        let kept = |at: &usize| keep[*at];
+        let edges = (0..self.edges.len()).filter(kept).map(|at| self.edges[at]).collect();
+        let messages = (0..self.edges.len()).filter(kept).map(|at| self.messages[at]).collect();
+        Graph { nodes: self.nodes.clone(), edges, messages }
     }
 
     /// How many edges leave each node, and how many enter it.

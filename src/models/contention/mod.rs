@@ -16,10 +16,10 @@ mod shapes;
 mod solve;
 
 pub use draw::{dot, svg};
-pub use graph::{Edge, Graph, MOST_EDGES};
+pub use graph::{Edge, Graph, MOST_EDGES, Message};
 pub use measure::{Bench, ranks_needed};
 pub use penalty::{Model, penalties, port_shares};
-pub use predict::{Prediction, Step, predict};
+pub use predict::{Alone, Prediction, Step, predict, predict_messages};
 pub use repeated::{Measured, MeasuredEdge};
 pub use shapes::Shape;
 pub use solve::first_step;
@@ -34,10 +34,12 @@ pub const PAPER_T_REF: f64 = 0.010_706;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum GraphError {
-    #[error("line {line}: expected `source destination`, found '{text}'")]
+    #[error("line {line}: expected `source destination [bytes [start]]`, found '{text}'")]
     Line { line: usize, text: String },
     #[error("byte {at} of the DOT graph: {expected} expected, found {found}")]
     Dot { at: usize, expected: &'static str, found: String },
+    #[error("{place}: {detail}")]
+    Message { place: String, detail: String },
     #[error("an undirected DOT graph has no senders: write `digraph` and `->`")]
     Undirected,
     #[error("'{0}' sends to itself: messages inside a node use no port")]

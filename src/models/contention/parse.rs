@@ -1,12 +1,14 @@
 //! Graphs from text: an edge list, or the part of DOT that says who sends to whom.
 //!
-//! DOT: `digraph` with node statements, chains (`a -> b -> c`), attribute lists and comments. Attributes are skipped;
-//! subgraphs and ports are not understood and said to be an error rather than misread.
+//! DOT: `digraph` with node statements, chains (`a -> b -> c`), attribute lists and comments. Of the attributes of edges,
+//! `bytes` and `start` say what a message is; others are skipped. Subgraphs and ports are not understood and said to be an
+//! error rather than misread.
 
 use std::iter::Peekable;
 use std::str::{CharIndices, FromStr};
 
-use super::{Graph, GraphError};
+use super::{Graph, GraphError, Message};
+use crate::plan::units;
 
 impl FromStr for Graph {
     type Err = GraphError;
@@ -26,19 +28,33 @@ fn is_keyword(word: &str) -> bool {
 }
 
 fn edge_list(text: &str) -> Result<Graph, GraphError> {
-    let mut pairs = Vec::new();
+    let (mut pairs, mut messages) = (Vec::new(), Vec::new());
     for (at, line) in text.lines().enumerate() {
         let content = line.split('#').next().unwrap_or_default();
         let words: Vec<&str> = content.split_whitespace().collect();
         match words[..] {
             [] => {}
-            [source, destination] if [source, destination].iter().all(|name| is_plain(name)) => {
+            [source, destination, ref rest @ ..] if rest.len() < 3 && is_plain(source) && is_plain(destination) => {
                 pairs.push((source, destination));
+                let place = format!("line {}", at + 1);
+                messages.push(message(rest.first().copied(), rest.get(1).copied(), &place)?);
             }
             _ => return Err(GraphError::Line { line: at + 1, text: line.trim().to_owned() }),
         }
     }
-    Graph::new(&pairs)
+    Ok(Graph::new(&pairs)?.with_messages(messages))
+}
+
+/// A message from how its size and its start are written.
+fn message(bytes: Option<&str>, start: Option<&str>, place: &str) -> Result<Message, GraphError> {
+    let wrong = |detail: String| GraphError::Message { place: place.to_owned(), detail };
+    let bytes = bytes.map(units::message).transpose().map_err(wrong)?;
+    let start = start.map(units::duration).transpose().map_err(wrong)?;
+    let start_ns = start.map_or(Ok(0), |start| u64::try_from(start.as_nanos()));
+    Ok(Message {
+        bytes: bytes.map(|bytes| bytes as u64),
+        start_ns: start_ns.map_err(|_| wrong("a start that far away is no start".to_owned()))?,
+    })
 }
 
 /// Whether a word is a node's name, and not a piece of another format.
@@ -62,17 +78,29 @@ fn dot(text: &str) -> Result<Graph, GraphError> {
     if token.1 != Token::Mark('{') {
         return Err(token.unexpected("`{`"));
     }
-    let mut pairs = Vec::new();
+    let (mut pairs, mut messages) = (Vec::new(), Vec::new());
     loop {
         match tokens.next()? {
             (_, Token::Mark('}')) => break,
             (_, Token::Mark(';' | ',')) => {}
-            (_, Token::Mark('[')) => tokens.skip_attributes()?,
-            (_, Token::Word(name)) => statement(name, &mut tokens, &mut pairs)?,
+            // Of a node, or after the attributes of an edge, which may come in several lists.
+            (_, Token::Mark('[')) => drop(tokens.attributes()?),
+            (_, Token::Word(name)) => {
+                statement(name, &mut tokens, &mut pairs)?;
+                let first = messages.len();
+                messages.resize(pairs.len(), Message::default());
+                if messages.len() > first && tokens.peek()? == Token::Mark('[') {
+                    let (at, _) = tokens.next()?;
+                    let [bytes, start] = tokens.attributes()?;
+                    let place = format!("byte {at} of the DOT graph");
+                    let of_all = message(bytes.as_deref(), start.as_deref(), &place)?;
+                    messages[first..].fill(of_all);
+                }
+            }
             other => return Err(other.unexpected("a node")),
         }
     }
-    Graph::new(&pairs)
+    Ok(Graph::new(&pairs)?.with_messages(messages))
 }
 
 /// What follows a name: nothing, `= value` (an attribute of the graph), or a chain of arrows.
@@ -145,12 +173,25 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn skip_attributes(&mut self) -> Result<(), GraphError> {
+    /// The values of `bytes` and `start` in a list of attributes whose bracket was just read, where they are there.
+    fn attributes(&mut self) -> Result<[Option<String>; 2], GraphError> {
+        let mut found = [None, None];
         loop {
-            match self.next()? {
-                (_, Token::Mark(']')) => return Ok(()),
+            let name = match self.next()? {
+                (_, Token::Mark(']')) => return Ok(found),
                 (at, Token::End) => return Err((at, Token::End).unexpected("`]`")),
-                _ => {}
+                (_, Token::Word(name)) => name,
+                _ => continue,
+            };
+            if self.peek()? != Token::Mark('=') {
+                continue;
+            }
+            self.next()?;
+            // Values may be of a kind that is not read, such as HTML: they are skipped with what belongs to them.
+            if let (Token::Word(value), Some(at)) =
+                (self.peek()?, ["bytes", "start"].iter().position(|known| *known == name))
+            {
+                found[at] = Some(value);
             }
         }
     }
@@ -222,8 +263,9 @@ mod tests {
     #[test]
     fn an_edge_list_is_read() {
         assert_eq!(labels("# two senders\na b\n\nc b # the rival\n").unwrap(), "a>b c>b");
-        let error = labels("a b\na b c\n").unwrap_err();
-        assert_eq!(error, GraphError::Line { line: 2, text: "a b c".into() });
+        let error = labels("a b\na\n").unwrap_err();
+        assert_eq!(error, GraphError::Line { line: 2, text: "a".into() });
+        assert!(matches!(labels("a b 1 2s 3"), Err(GraphError::Line { line: 1, .. })));
         assert_eq!(labels("# nothing\n"), Err(GraphError::Empty));
     }
 
@@ -232,6 +274,22 @@ mod tests {
         let text = "strict digraph \"my graph\" { rankdir=LR; node [shape=box, label=\"x ] y\"]\n\
                     a; a -> b -> c [label=\"3\"]; /* back */ c -> \"node 1\" // last\n a -> b }";
         assert_eq!(labels(text).unwrap(), "a>b b>c c>node 1 a>b");
+    }
+
+    #[test]
+    fn messages_have_sizes_and_starts() {
+        let messages = |text: &str| text.parse::<Graph>().map(|graph| graph.messages().to_vec());
+        let like = |bytes, start_ns| Message { bytes, start_ns };
+        let expected = vec![like(None, 0), like(Some(2048), 0), like(Some(5), 3_000_000)];
+        assert_eq!(messages("a b\na c 2KiB\nb c 5 3ms").unwrap(), expected);
+        let text = "digraph { a -> b; a -> c [label=\"x\", bytes=\"2KiB\"]; b -> c [bytes=5][color=red] }";
+        assert_eq!(messages(text).unwrap(), [like(None, 0), like(Some(2048), 0), like(Some(5), 0)]);
+        let text = "digraph { a -> b -> c [start=\"3ms\" bytes=7]; a [bytes=9] }";
+        assert_eq!(messages(text).unwrap(), [like(Some(7), 3_000_000); 2]);
+        for (text, place) in [("a b\na c x", "line 2: "), ("digraph { a -> b [start=soon] }", "byte 17 of the DOT graph: ")] {
+            let said = messages(text).unwrap_err().to_string();
+            assert!(said.starts_with(place), "{said}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! How long each message takes: penalties hold until a message arrives, then those of the smaller graph do.
+//! How long each message takes: penalties hold until a message arrives or another starts, then those of the new graph do.
 
-use super::{Graph, Model, penalties};
+use super::{Graph, Message, Model, penalties};
 
 /// Remaining parts of a message below this are rounding, not data.
 const ROUNDING: f64 = 1e-9;
@@ -10,48 +10,83 @@ const ROUNDING: f64 = 1e-9;
 pub struct Step {
     /// When it ends, in multiples of the contention-free time.
     pub end: f64,
-    /// Every edge's penalty; none for those that have arrived.
+    /// Every edge's penalty; none for those that have not started, or have arrived.
     pub penalties: Vec<Option<f64>>,
 }
 
 /// A graph from start to end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
-    /// Every edge's time, in multiples of the contention-free time.
+    /// Every edge's time from its own start, in multiples of the contention-free time.
     pub times: Vec<f64>,
-    /// The steps, in order; at most one for each edge.
+    /// The steps, in order; at most one for each start and each arrival.
     pub steps: Vec<Step>,
 }
 
 impl Prediction {
     /// The penalties of an edge, step by step.
     pub fn penalties_of(&self, edge: usize) -> Vec<f64> {
-        self.steps.iter().map_while(|step| step.penalties[edge]).collect()
+        self.steps.iter().filter_map(|step| step.penalties[edge]).collect()
     }
 }
 
-/// Follows the messages of `graph` until the last arrives.
+/// What one message without rivals is: all times are in multiples of its own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Alone {
+    /// Its size.
+    pub bytes: u64,
+    /// Its time in seconds; that of another size is in proportion.
+    pub seconds: f64,
+}
+
+/// Follows the messages of `graph`, as if all were alike, until the last arrives.
 pub fn predict(graph: &Graph, model: Model) -> Prediction {
     let count = graph.edges().len();
-    let (mut left, mut live) = (vec![1.0; count], vec![true; count]);
+    follow(graph, model, vec![1.0; count], &vec![0.0; count])
+}
+
+/// The same with the sizes and starts that its messages have.
+pub fn predict_messages(graph: &Graph, model: Model, alone: Alone) -> Prediction {
+    let bytes = |message: &Message| message.bytes.unwrap_or(alone.bytes) as f64;
+    let sizes = graph.messages().iter().map(|message| bytes(message) / alone.bytes as f64).collect();
+    let starts: Vec<f64> =
+        graph.messages().iter().map(|message| message.start_ns as f64 * 1e-9 / alone.seconds).collect();
+    follow(graph, model, sizes, &starts)
+}
+
+/// An event queue of starts and arrivals. `left` is what every message has to bring, `starts` when it begins.
+fn follow(graph: &Graph, model: Model, mut left: Vec<f64>, starts: &[f64]) -> Prediction {
+    let count = graph.edges().len();
+    // What is rounding of a large message would be all of a small one.
+    let nothing: Vec<f64> = left.iter().map(|size| size * ROUNDING).collect();
+    let mut arrived = vec![false; count];
     let (mut times, mut steps) = (vec![0.0; count], Vec::new());
-    let mut now = 0.0;
-    while live.contains(&true) {
+    let mut now = starts.iter().copied().fold(f64::INFINITY, f64::min);
+    while arrived.contains(&false) {
+        let live: Vec<bool> = (0..count).map(|edge| !arrived[edge] && starts[edge] <= now).collect();
+        let next = starts.iter().copied().filter(|start| *start > now).fold(f64::INFINITY, f64::min);
+        if !live.contains(&true) {
+            now = next;
+            continue;
+        }
         let mut step: Vec<Option<f64>> = vec![None; count];
         let places = (0..count).filter(|&edge| live[edge]);
         for (edge, penalty) in places.zip(penalties(&graph.live(&live), model)) {
             step[edge] = Some(penalty);
         }
         let ends = step.iter().zip(&left).filter_map(|(penalty, left)| Some((*penalty)? * left));
-        let length = ends.fold(f64::INFINITY, f64::min);
-        now += length;
+        let first = ends.fold(f64::INFINITY, f64::min);
+        // To the very start of the next one, which a sum might miss. What is left is counted by the step's length: late in a
+        // long run, a difference of times would round a small message away, or never let it arrive.
+        let (length, end) = if next - now < first { (next - now, next) } else { (first, now + first) };
         for edge in 0..count {
             let Some(penalty) = step[edge] else { continue };
             left[edge] -= length / penalty;
-            if left[edge] < ROUNDING {
-                (live[edge], times[edge]) = (false, now);
+            if left[edge] <= nothing[edge] {
+                (arrived[edge], times[edge]) = (true, end - starts[edge]);
             }
         }
+        now = end;
         steps.push(Step { end: now, penalties: step });
     }
     Prediction { times, steps }
@@ -103,6 +138,44 @@ mod tests {
         for (shape, model, expected) in cases {
             let found = seconds(shape, model);
             assert!(found.iter().zip(&expected).all(|(a, b)| (a / b - 1.0).abs() < 1e-3), "{shape}: {found:?}");
+        }
+    }
+
+    fn timed(text: &str) -> Prediction {
+        let graph: Graph = text.parse().unwrap();
+        predict_messages(&graph, Model::Text, Alone { bytes: 1000, seconds: 0.001 })
+    }
+
+    #[test]
+    fn a_message_that_starts_later_finds_what_is_left() {
+        // Alone for half of it, then two share the port: half at penalty 2 takes 1, and the other then goes on alone.
+        let found = timed("a b\na c 1000 500us");
+        assert!((found.times[0] - 1.5).abs() < 1e-9 && (found.times[1] - 1.5).abs() < 1e-9, "{found:?}");
+        let ends = found.steps.iter().map(|step| step.end);
+        assert!(ends.zip([0.5, 1.5, 2.0]).all(|(end, expected)| (end - expected).abs() < 1e-9), "{found:?}");
+        assert_eq!(found.penalties_of(1), [2.0, 1.0]);
+        // One that comes after all others have arrived meets nobody.
+        let found = timed("a b\na c 1000 9ms");
+        assert!((found.times[1] - 1.0).abs() < 1e-9, "{found:?}");
+        assert_eq!(found.steps.len(), 2);
+    }
+
+    #[test]
+    fn a_smaller_message_leaves_the_port_to_the_other() {
+        let found = timed("a b 1000\na c 250");
+        assert!((found.times[1] - 0.5).abs() < 1e-9 && (found.times[0] - 1.25).abs() < 1e-9, "{found:?}");
+        let late = timed("a b\na c 1 1000h\nb c 1GiB");
+        assert!(late.times.iter().all(|time| time.is_finite()), "{late:?}");
+        let tiny = timed("a b 1\na c 1GiB");
+        assert!((tiny.times[0] - 0.002).abs() < 1e-9, "{tiny:?}");
+    }
+
+    #[test]
+    fn messages_that_are_alike_are_predicted_alike() {
+        for shape in ["fig3", "graph-a", "in-4"] {
+            let graph = shape.parse::<Shape>().unwrap().graph();
+            let alone = Alone { bytes: 7, seconds: 3.0 };
+            assert_eq!(predict_messages(&graph, Model::Text, alone), predict(&graph, Model::Text), "{shape}");
         }
     }
 
