@@ -88,6 +88,9 @@ fn commands_that_need_no_cluster_do_what_they_say() {
     make(&format!("{sim} --seed 1 --congestors a2a --out a2a-only.json"));
     make(&format!("{sim} --seed 1 --congestors incast --out incast-only.json"));
     make(&format!("{sim} --seed 1 --protocol eager,put,get --out result.json"));
+    for day in ["monday", "tuesday", "friday"] {
+        make(&format!("{sim} --seed 1 --congestors none --label wild --out wild-{day}.json"));
+    }
     let log = make("show before.json --format gpcnet");
     std::fs::write(folder.path().join("gpcnet.log"), log).unwrap();
     make(&format!("{sim} --seed 1 --out after.json"));
