@@ -68,7 +68,8 @@ impl ContentionStudy {
     /// The predictions, without a network.
     pub fn predicted(&self, reference_s: f64) -> ContentionResult {
         let graphs = self.graphs();
-        let graphs = graphs.iter().map(|(name, graph)| predicted(name, graph, self.model, self.alone(reference_s))).collect();
+        let graphs =
+            graphs.iter().map(|(name, graph)| predicted(name, graph, self.model, self.alone(reference_s))).collect();
         ContentionResult { bytes: self.bytes, model: self.model, graphs }
     }
 }
@@ -189,12 +190,7 @@ fn fitted(settings: &maxrate::Settings, observations: Vec<maxrate::Observation>,
     MaxRateResult { settings: settings.clone(), observations, took: Some(took), regimes }
 }
 
-fn predicted(
-    name: &str,
-    graph: &contention::Graph,
-    model: contention::Model,
-    alone: contention::Alone,
-) -> GraphResult {
+fn predicted(name: &str, graph: &contention::Graph, model: contention::Model, alone: contention::Alone) -> GraphResult {
     let prediction = contention::predict_messages(graph, model, alone);
     let edge = |(at, edge): (usize, &contention::Edge)| EdgeResult {
         source: graph.node(edge.source).to_owned(),

@@ -70,7 +70,10 @@ mod tests {
         let text = shown(&"fig3".parse::<Shape>().unwrap().graph());
         let rows: Vec<&str> = text.lines().skip(2).collect();
         // The last message of the figure arrives first, at 1.5; 57% of the first is left then.
-        assert!(rows[0].contains("1.500000") && rows[0].contains("571 (3.500)") && rows[0].contains("0 (1.500)"), "{text}");
+        assert!(
+            rows[0].contains("1.500000") && rows[0].contains("571 (3.500)") && rows[0].contains("0 (1.500)"),
+            "{text}"
+        );
         assert!(rows[1].contains("arrived"), "{text}");
     }
 

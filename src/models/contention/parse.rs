@@ -286,7 +286,9 @@ mod tests {
         assert_eq!(messages(text).unwrap(), [like(None, 0), like(Some(2048), 0), like(Some(5), 0)]);
         let text = "digraph { a -> b -> c [start=\"3ms\" bytes=7]; a [bytes=9] }";
         assert_eq!(messages(text).unwrap(), [like(Some(7), 3_000_000); 2]);
-        for (text, place) in [("a b\na c x", "line 2: "), ("digraph { a -> b [start=soon] }", "byte 17 of the DOT graph: ")] {
+        for (text, place) in
+            [("a b\na c x", "line 2: "), ("digraph { a -> b [start=soon] }", "byte 17 of the DOT graph: ")]
+        {
             let said = messages(text).unwrap_err().to_string();
             assert!(said.starts_with(place), "{said}");
         }
