@@ -47,6 +47,9 @@ impl Graph {
         let mut edges = Vec::with_capacity(pairs.len());
         for (source, destination) in pairs {
             let (source, destination) = (source.as_ref(), destination.as_ref());
+            if let Some(name) = [source, destination].into_iter().find(|name| name.contains(char::is_control)) {
+                return Err(GraphError::Name(name.escape_debug().to_string()));
+            }
             if source == destination {
                 return Err(GraphError::SelfLoop(source.to_owned()));
             }

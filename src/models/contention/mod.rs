@@ -44,6 +44,8 @@ pub enum GraphError {
     Undirected,
     #[error("'{0}' sends to itself: messages inside a node use no port")]
     SelfLoop(String),
+    #[error("'{0}' is no name for a node: tables have it on one line")]
+    Name(String),
     #[error("the graph has no edge")]
     Empty,
     #[error(

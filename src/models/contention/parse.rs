@@ -47,7 +47,8 @@ fn edge_list(text: &str) -> Result<Graph, GraphError> {
 
 /// A message from how its size and its start are written.
 fn message(bytes: Option<&str>, start: Option<&str>, place: &str) -> Result<Message, GraphError> {
-    let wrong = |detail: String| GraphError::Message { place: place.to_owned(), detail };
+    let wrong =
+        |detail: String| GraphError::Message { place: place.to_owned(), detail: detail.replace(char::is_control, " ") };
     let bytes = bytes.map(units::message).transpose().map_err(wrong)?;
     let start = start.map(units::duration).transpose().map_err(wrong)?;
     let start_ns = start.map_or(Ok(0), |start| u64::try_from(start.as_nanos()));
@@ -141,10 +142,11 @@ trait Unexpected {
 impl Unexpected for (usize, Token) {
     fn unexpected(self, expected: &'static str) -> GraphError {
         let found = match self.1 {
-            Token::Word(word) => format!("'{word}'"),
+            // A quoted word may span lines; the message does not.
+            Token::Word(word) => format!("'{}'", word.escape_debug()),
             Token::Arrow => "`->`".into(),
             Token::Line => "`--`".into(),
-            Token::Mark(mark) => format!("`{mark}`"),
+            Token::Mark(mark) => format!("`{}`", mark.escape_debug()),
             Token::End => "the end".into(),
         };
         GraphError::Dot { at: self.0, expected, found }
@@ -301,6 +303,10 @@ mod tests {
         assert!(matches!(labels("digraph { a -> { b c } }"), Err(GraphError::Dot { .. })));
         assert!(matches!(labels("digraph { a -> b"), Err(GraphError::Dot { found, .. }) if found == "the end"));
         assert!(matches!(labels("digraph { \"a -> b }"), Err(GraphError::Dot { .. })));
+        for text in ["digraph g\" x\n y\" b", "digraph { a -> \"b\nc\" }", "digraph { a -> b [bytes=\"1\n2\"] }"] {
+            let said = labels(text).unwrap_err().to_string();
+            assert!(!said.contains('\n'), "{said}");
+        }
     }
 
     proptest! {
