@@ -67,7 +67,7 @@ fn type_in(folder: &Path, line: &str) {
     let outcome = Job::start(command).end();
     // A threshold may well fail: that is a result.
     assert!(matches!(outcome.code(), Some(0 | 1)), "{line}\n{}{}", outcome.stdout, outcome.stderr);
-    assert!(outcome.errors().is_empty() && !outcome.stdout.is_empty(), "{line}: {outcome:?}");
+    assert!(outcome.errors().is_empty(), "{line}: {outcome:?}");
 }
 
 #[test]
@@ -105,4 +105,7 @@ fn commands_that_need_no_cluster_do_what_they_say() {
         .collect();
     assert!(typed.len() >= 8, "{typed:?}");
     typed.iter().for_each(|line| type_in(folder.path(), line));
+    for made in ["report.html", "plots", "gpcnet.json"] {
+        assert!(folder.path().join(made).exists(), "{made}");
+    }
 }
