@@ -19,7 +19,7 @@ use crate::backend::{Networks, Settings, Visitor, Work, give_up};
 use crate::layout::Nodes;
 use crate::models::{Control, contention};
 use crate::output;
-use crate::plan::Preset;
+use crate::plan::Plan;
 use crate::result::{self, Build, HostFacts, MachineRecord, ResultFile, Run, System, TransportFacts};
 use crate::stats::Rule;
 use crate::text::printable;
@@ -189,20 +189,8 @@ impl StudyRequest {
             eprintln!("tailback: {}: there is nothing to show", note.unwrap_or_default());
             return Ok(2);
         };
-        let run = Run {
-            transport: TransportFacts::of(transport.describe(), threshold),
-            congestors_over: None,
-            beside: None,
-            tests: Vec::new(),
-            congestors: Vec::new(),
-            impacts: Vec::new(),
-            placements: Vec::new(),
-        };
-        let mut plan = Preset::Quick.plan();
-        // Nothing of a plan is run by a study.
-        plan.canaries.clear();
-        plan.congestors.clear();
-        plan.ranks_per_node = decision.ranks_per_node;
+        let run = Run::bare(TransportFacts::of(transport.describe(), threshold));
+        let plan = Plan { ranks_per_node: decision.ranks_per_node, ..Plan::of_a_study() };
         let mut file = ResultFile {
             schema_version: result::SCHEMA_VERSION,
             build: Build::this(),

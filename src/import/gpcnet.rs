@@ -5,11 +5,11 @@
 //! and logs add them. Congestor figures and GPCNeT's own impact factors are not taken: the first say nothing about bytes
 //! delivered, the second come from rounded values and are computed anew.
 
-use super::unknown::system;
+use super::unknown;
 use crate::engine::Phase;
 use crate::kernel::Canary;
 use crate::plan::{CanaryTest, Counts, Plan, Preset};
-use crate::result::{Build, Command, Printed, ResultFile, Run, SCHEMA_VERSION, Test, TransportFacts};
+use crate::result::{Command, Printed, ResultFile, Run, Test};
 
 /// GPCNeT never prints more ranks or nodes than a machine has; a damaged number must not take the memory.
 const MOST_RANKS: usize = 100_000_000;
@@ -53,33 +53,10 @@ pub fn gpcnet(text: &str) -> Result<ResultFile, ImportError> {
         notes.push("the log ends before the tests under load: there are no impacts".to_owned());
     }
     let version = header.rsplit(" v").next().unwrap_or_default().trim();
-    let run = Run {
-        transport: TransportFacts { backend: "mpi".into(), ..TransportFacts::default() },
-        congestors: Vec::new(),
-        impacts: Vec::new(),
-        placements: Vec::new(),
-        congestors_over: None,
-        beside: None,
-        tests,
-    };
-    Ok(ResultFile {
-        schema_version: SCHEMA_VERSION,
-        build: Build::this(),
-        command: if load_test { Command::Run } else { Command::Network },
-        label: None,
-        started: "unknown".into(),
-        duration_s: 0.0,
-        seed: 0,
-        plan: plan(&run),
-        system: system(ranks, nodes),
-        runs: vec![run],
-        lab: None,
-        machine: None,
-        models: None,
-        notes,
-        interrupted: cut,
-        imported: Some(format!("GPCNeT {version}")),
-    })
+    let run = Run { tests, ..unknown::run() };
+    let command = if load_test { Command::Run } else { Command::Network };
+    let file = unknown::file(command, format!("GPCNeT {version}"), unknown::system(ranks, nodes), plan(&run), run);
+    Ok(ResultFile { notes, interrupted: cut, ..file })
 }
 
 fn header(line: &str) -> Option<&str> {

@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use super::unknown::system;
+use super::unknown;
 use crate::models::hpcc::Hpcc;
-use crate::plan::Preset;
-use crate::result::{Build, Command, ModelResults, ResultFile, Run, SCHEMA_VERSION, TransportFacts};
+use crate::plan::Plan;
+use crate::result::{Command, ModelResults, ResultFile};
 
 const BEGIN: &str = "Begin of Summary section";
 const END: &str = "End of Summary section";
@@ -77,42 +77,19 @@ fn positions(text: &str, what: &str) -> Vec<usize> {
 }
 
 fn file(found: Hpcc, ranks: usize, from: String, success: Option<bool>) -> ResultFile {
-    let run = Run {
-        transport: TransportFacts { backend: "mpi".into(), ..TransportFacts::default() },
-        congestors: Vec::new(),
-        impacts: Vec::new(),
-        placements: Vec::new(),
-        congestors_over: None,
-        beside: None,
-        tests: Vec::new(),
-    };
-    let mut plan = Preset::Quick.plan();
-    plan.canaries.clear();
-    plan.congestors.clear();
     let verdict = match success {
         Some(true) => "HPC Challenge says that all its checks passed",
         Some(false) => "HPC Challenge says that a check of its own FAILED: these figures are not to be trusted",
         None => "HPC Challenge does not say whether its checks passed",
     };
     let unknown = "HPC Challenge prints no nodes, network or seed: none of them is known";
+    // Compared by ranks: how they were spread over nodes is not known.
+    let system = unknown::system(ranks, 0);
+    let file = unknown::file(Command::Hpcc, from, system, Plan::of_a_study(), unknown::run());
     ResultFile {
-        schema_version: SCHEMA_VERSION,
-        build: Build::this(),
-        command: Command::Hpcc,
-        label: None,
-        started: "unknown".into(),
-        duration_s: 0.0,
-        seed: 0,
-        plan,
-        // Compared by ranks: how they were spread over nodes is not known.
-        system: system(ranks, 0),
-        runs: vec![run],
-        lab: None,
-        machine: None,
         models: Some(ModelResults { hpcc: Some(found), ..ModelResults::default() }),
         notes: vec![verdict.into(), unknown.into()],
-        interrupted: false,
-        imported: Some(from),
+        ..file
     }
 }
 

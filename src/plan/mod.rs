@@ -157,6 +157,11 @@ fn ten_minutes() -> f64 {
 }
 
 impl Plan {
+    /// Of a study, which runs nothing of a plan.
+    pub fn of_a_study() -> Self {
+        Plan { canaries: Vec::new(), congestors: Vec::new(), ..Preset::Quick.plan() }
+    }
+
     /// Wall time of one block: one canary in one state, once.
     pub fn block_s(&self) -> f64 {
         self.budget_s / f64::from(self.placements) / f64::from(self.blocks)

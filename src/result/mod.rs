@@ -181,6 +181,21 @@ pub struct Run {
     pub placements: Vec<PlacementRecord>,
 }
 
+impl Run {
+    /// A run over this network of which nothing is known yet: what studies have, and what imports begin with.
+    pub fn bare(transport: TransportFacts) -> Self {
+        Run {
+            transport,
+            congestors_over: None,
+            beside: None,
+            tests: Vec::new(),
+            congestors: Vec::new(),
+            impacts: Vec::new(),
+            placements: Vec::new(),
+        }
+    }
+}
+
 /// What a transport says about itself.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct TransportFacts {

@@ -105,28 +105,21 @@ impl LabBench<'_> {
                 return Ok(code);
             }
         };
-        let (mut record, mut failed) = (None, None);
-        if let Some(kind) = control.filter(|_| !file.interrupted) {
-            match self.control(kind, &mut file)? {
-                Ok(control) => record = control,
-                Err(code) => failed = Some(code),
-            }
-        }
+        let (control, code) = match control.filter(|_| !file.interrupted) {
+            Some(kind) => self.control(kind, &mut file)?,
+            None => (None, 0),
+        };
         let lab = self.lab.lock().unwrap_or_else(PoisonError::into_inner);
         file.notes.extend(lab.notes().iter().cloned());
-        file.lab = Some(LabRecord { control: record, ..LabRecord::of(&lab, phases) });
+        file.lab = Some(LabRecord { control, ..LabRecord::of(&lab, phases) });
         drop(lab);
         // The run stands, and is shown; but not all was done that was asked for.
-        Ok(show(self.request, &file).max(failed.unwrap_or(0)))
+        Ok(show(self.request, &file).max(code))
     }
 
-    /// Measures some of the placements again. What keeps it from that is noted, and its exit code given: the result of the
-    /// run stands.
-    fn control(
-        &mut self,
-        mut kind: ControlKind,
-        file: &mut ResultFile,
-    ) -> Result<Result<Option<ControlRecord>, u8>, String> {
+    /// Measures some of the placements again; with the exit code. What keeps it from that is noted: the result of the run
+    /// stands.
+    fn control(&mut self, mut kind: ControlKind, file: &mut ResultFile) -> Result<(Option<ControlRecord>, u8), String> {
         let shape = |to: Shaping| self.lab.lock().unwrap_or_else(PoisonError::into_inner).set_shaping(to);
         let mut note = |text: String| {
             self.request.say(&text);
@@ -148,11 +141,11 @@ impl LabBench<'_> {
         match self.once(Some(kind))? {
             Ran::Result(again, phases) => {
                 file.interrupted |= again.interrupted;
-                Ok(Ok(ControlRecord::of(kind, &file.runs, again.runs, phases)))
+                Ok((ControlRecord::of(kind, &file.runs, again.runs, phases), 0))
             }
             Ran::Code(code) => {
                 note(format!("the control ended with exit code {code}: what the impact comes from is not known"));
-                Ok(Err(code))
+                Ok((None, code))
             }
         }
     }

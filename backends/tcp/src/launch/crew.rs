@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use socket2::{Domain, Socket, Type};
 use tailback_transport::{Error, Rank, Result};
 
-use super::options::{LaunchOptions, Output};
+use super::options::{Ground, LaunchOptions, Output};
 use super::output::Stream;
 use super::signals::Signals;
 use crate::bootstrap::{EXIT_CODE, Lifeline, hostname, poll_until, say, variables};
@@ -28,8 +28,9 @@ const NOTICE: Duration = Duration::from_millis(1500);
 const DRAIN: Duration = Duration::from_secs(1);
 /// How long they then have to end when they are told to: the job has failed, and there is nothing left to bring home.
 const FAILED_GRACE: Duration = Duration::from_secs(2);
-/// How often the ground under the ranks is looked at.
+/// How often the ground under the ranks is looked at, where there is any to lose.
 const LOOK: Duration = Duration::from_millis(500);
+const IDLE: Duration = Duration::from_secs(3600);
 
 #[derive(Debug)]
 struct Member {
@@ -145,16 +146,14 @@ impl Crew {
     }
 
     /// Waits for the end of all ranks and gives the job's exit code. An error of `ground` ends them.
-    pub(super) fn supervise(
-        &mut self,
-        signals: &Signals,
-        ground: &dyn Fn() -> std::result::Result<(), String>,
-    ) -> Result<i32> {
+    pub(super) fn supervise(&mut self, signals: &Signals, ground: Option<&Ground>) -> Result<i32> {
+        let look = if ground.is_some() { LOOK } else { IDLE };
+        let ground = || ground.map_or(Ok(()), |holds| holds());
         let mut drained = None;
         loop {
             let next = match self.pressure {
                 Pressure::Terminate(at) | Pressure::Kill(at) => at,
-                Pressure::None | Pressure::Killed => Instant::now() + LOOK,
+                Pressure::None | Pressure::Killed => Instant::now() + look,
             };
             self.wait(signals, drained.unwrap_or(next))?;
             for signal in signals.arrived() {

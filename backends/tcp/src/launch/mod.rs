@@ -25,7 +25,7 @@ pub fn run(options: &LaunchOptions) -> Result<i32> {
         return Err(Error::Setup("interrupted before the ranks were started".into()));
     }
     let mut crew = Crew::start(options)?;
-    let code = crew.supervise(&signals, &options.ground);
+    let code = crew.supervise(&signals, options.ground.as_ref());
     signals.uninstall();
     code
 }

@@ -27,6 +27,9 @@ pub struct RankSetup {
     pub env: Vec<(OsString, OsString)>,
 }
 
+/// Says whether what ranks stand on is still there.
+pub type Ground = Box<dyn Fn() -> Result<(), String>>;
+
 /// What to start.
 pub struct LaunchOptions {
     /// How many ranks.
@@ -48,8 +51,9 @@ pub struct LaunchOptions {
     pub setup: Box<dyn Fn(Rank) -> RankSetup>,
     /// How long ranks have to end after a signal before they are killed.
     pub grace: Duration,
-    /// Asked twice a second: a reason for which the job cannot go on, which the ranks may be slow to notice or to name.
-    pub ground: Box<dyn Fn() -> Result<(), String>>,
+    /// Where ranks stand on something that may be lost: asked twice a second for a reason why the job cannot go on, which
+    /// the ranks may be slow to notice or to name.
+    pub ground: Option<Ground>,
 }
 
 impl LaunchOptions {
@@ -66,7 +70,7 @@ impl LaunchOptions {
             env: Vec::new(),
             setup: Box::new(|_| RankSetup::default()),
             grace: Duration::from_secs(3),
-            ground: Box::new(|| Ok(())),
+            ground: None,
         }
     }
 }
