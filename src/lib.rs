@@ -18,6 +18,7 @@ pub mod output;
 pub mod plan;
 pub mod report;
 pub mod result;
-pub mod stats;
 pub mod text;
 pub mod threshold;
+
+pub use tailback_stats as stats;

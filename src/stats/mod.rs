@@ -12,6 +12,8 @@
 //! are what is independent in a run. Everything that decides is here as a pure function, and `tests/coverage` puts
 //! processes of known truth through it.
 
+#![forbid(unsafe_code)]
+
 mod batches;
 mod drift;
 mod gate;
