@@ -149,6 +149,14 @@ impl Comm {
         Ok((comm, Rank(rank.unsigned_abs()), size.unsigned_abs() as usize))
     }
 
+    /// How many members it has.
+    pub(crate) fn size(self) -> Result<usize> {
+        let mut size = 0;
+        // SAFETY: *Live*; the out-pointer is a local.
+        unsafe { mpi!(MPI_Comm_size(self.raw, &mut size)) }?;
+        Ok(size.unsigned_abs() as usize)
+    }
+
     /// The same communicator, waiting in this way. Collectives of two ways do not meet: all members change together.
     pub(crate) fn waiting(self, waiting: Waiting) -> Comm {
         Comm { waiting, ..self }

@@ -10,6 +10,7 @@ mod bootstrap;
 mod ffi;
 mod group;
 mod launcher;
+mod neighbour;
 mod session;
 mod transport;
 mod watch;

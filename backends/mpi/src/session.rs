@@ -21,6 +21,7 @@ use tailback_transport::{Error, Monitor, Rank, Result, WaitMode};
 
 use crate::ffi::{self, Comm, Model, Port, Remains, Waiting};
 use crate::launcher::{self, Launcher};
+use crate::neighbour::{Farewell, Neighbour};
 use crate::watch::{Identity, Watch};
 
 /// A group's state as told to its members when they ask whether it can be freed. The smallest one counts.
@@ -95,9 +96,14 @@ impl Session {
             return Err(Error::Setup(said));
         }
         let host = environment::processor_name().unwrap_or_else(|_| "unknown".into());
-        let identity = Identity { rank: rank.0, host: host.clone(), monitor };
-        let watch = stall.map(|limit| Watch::start(identity.clone(), limit)).transpose()?;
-        let node = format!("{host}/{}", lowest_on_node(world, rank)?);
+        let farewell = Arc::new(Farewell::new());
+        let identity = Identity { rank: rank.0, host: host.clone(), monitor, farewell };
+        let watch = Watch::start(identity.clone(), stall)?;
+        let (lowest, neighbour) = on_node(world, rank, &identity.farewell)?;
+        if let Some(neighbour) = neighbour {
+            watch.look_after(neighbour);
+        }
+        let node = format!("{host}/{lowest}");
         let largest_tag = world.largest_tag()?;
         let windows = probe_windows(world, size)?;
         let groups = RefCell::default();
@@ -116,7 +122,7 @@ impl Session {
             wait: (WaitMode::Spin, "MPI is being set up".into()),
             groups,
             universe,
-            watch,
+            watch: Some(watch),
         })
     }
 
@@ -177,6 +183,8 @@ impl Session {
     fn finish(&self) -> Result<()> {
         self.identity.monitor.enter("finalize");
         self.reap()?;
+        // Before the barrier, after which the neighbour's process may end.
+        self.identity.farewell.say();
         self.world.barrier()?;
         self.world.free()
     }
@@ -209,13 +217,14 @@ fn avoid_known_faults(library: &str) {
     }
 }
 
-/// The job's lowest rank on this rank's node.
-fn lowest_on_node(world: Comm, rank: Rank) -> Result<u64> {
+/// The job's lowest rank on this rank's node, and the next one there.
+fn on_node(world: Comm, rank: Rank, farewell: &Farewell) -> Result<(u64, Option<Neighbour>)> {
     let node = world.shared_memory(rank)?;
     let mut lowest = [u64::from(rank.0)];
     node.minimum(&mut lowest)?;
+    let neighbour = Neighbour::meet(node, rank, farewell)?;
     node.free()?;
-    Ok(lowest[0])
+    Ok((lowest[0], neighbour))
 }
 
 /// Makes a window over the whole job and frees it: some networks and settings have none, and it is better to know
