@@ -10,6 +10,7 @@ use crate::models::contention::{Graph, Model, PAPER_BYTES, PAPER_T_REF, Shape};
 use crate::models::{beff, hpcc, maxrate};
 use crate::output;
 use crate::plan::units;
+use crate::result;
 
 /// What all studies take.
 #[derive(Clone, Debug, Args)]
@@ -50,12 +51,31 @@ impl StudyOptions {
 pub struct MaxRateOptions {
     #[command(flatten)]
     settings: maxrate::Settings,
+
+    /// Measure nothing: what --halo takes by the models in this result file of maxrate
+    #[arg(long, value_name = "FILE", requires = "halo", help_heading = "Prediction")]
+    predict: Option<PathBuf>,
+
+    /// With --predict: exchanges with neighbours as MESSAGESxBYTES or MESSAGESxBYTESxRANKS, such as 6x16KiBx8: so many
+    /// messages of each of so many ranks of a node [default of ranks: the most pairs measured]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "predict", help_heading = "Prediction")]
+    halo: Vec<maxrate::Halo>,
+
     #[command(flatten)]
     study: StudyOptions,
 }
 
 impl MaxRateOptions {
     pub(super) fn execute(self) -> Result<u8, String> {
+        if let Some(path) = &self.predict {
+            if self.study.out.is_some() {
+                return Err("--out keeps measurements, and --predict makes none: keep what it prints".into());
+            }
+            let file = result::read(path).map_err(|error| error.to_string())?;
+            let found = file.models.and_then(|models| models.maxrate);
+            let found = found.ok_or_else(|| format!("{} is no result of tailback maxrate", path.display()))?;
+            return output::print(&output::halos(&found, &self.halo)?);
+        }
         self.study.start(Study::MaxRate(self.settings), None)
     }
 }

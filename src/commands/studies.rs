@@ -5,9 +5,7 @@ use tailback_transport::{Bootstrap, Result, Transport};
 
 use crate::layout::{Nodes, order};
 use crate::models::{Control, beff, contention, hpcc, maxrate};
-use crate::result::{
-    Command, ContentionResult, EdgeResult, FitResult, GraphResult, MaxRateResult, ModelResults, RegimeResult,
-};
+use crate::result::{Command, ContentionResult, EdgeResult, GraphResult, MaxRateResult, ModelResults, RegimeResult};
 use crate::stats::Took;
 
 /// What is studied.
@@ -179,14 +177,11 @@ impl ContentionStudy {
 fn fitted(settings: &maxrate::Settings, observations: Vec<maxrate::Observation>, took: Took) -> MaxRateResult {
     // A lost packet's timeout is no property of a rate: medians keep it out of the fits.
     let medians = maxrate::medians(&observations);
-    let regime = |sizes: Vec<usize>| {
-        let within = |seen: &&maxrate::Observation| sizes.binary_search(&seen.bytes).is_ok();
-        let seen: Vec<maxrate::Observation> = medians.iter().filter(within).copied().collect();
-        let fits = maxrate::Model::ALL.iter().filter_map(|&model| maxrate::fit(model, settings.weighting, &seen));
-        let fits: Vec<FitResult> = fits.map(|fit| FitResult::from(&fit)).collect();
-        Some(RegimeResult { smallest_bytes: *sizes.first()?, largest_bytes: *sizes.last()?, fits })
+    let sizes = match &settings.thresholds[..] {
+        [] => maxrate::regimes(&medians),
+        given => maxrate::given_regimes(&medians, given),
     };
-    let regimes = maxrate::regimes(&medians).into_iter().filter_map(regime).collect();
+    let regimes = sizes.iter().filter_map(|sizes| RegimeResult::fitted(&medians, sizes, settings.weighting)).collect();
     MaxRateResult { settings: settings.clone(), observations, took: Some(took), regimes }
 }
 

@@ -121,6 +121,7 @@ fn study(first: &Side<'_>, other: &Side<'_>, tell: &mut impl FnMut(bool, String)
         let (a, b) = (&a.settings, &b.settings);
         unlike(true, "one-way messages", a.one_way.to_string(), b.one_way.to_string());
         unlike(true, "largest message", a.largest.to_string(), b.largest.to_string());
+        unlike(false, "thresholds", format!("{:?}", a.thresholds), format!("{:?}", b.thresholds));
         unlike(false, "weighting", format!("{:?}", a.weighting), format!("{:?}", b.weighting));
         let counts = |of: &maxrate::Settings| format!("{} repetitions, {} iterations", of.repetitions, of.iterations);
         unlike(false, "counts", counts(a), counts(b));

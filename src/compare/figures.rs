@@ -146,7 +146,7 @@ fn hpcc(result: &Hpcc) -> Vec<Figure> {
 /// The fit of the largest messages, where rates are what limits, and what was measured there.
 fn maxrate(result: &MaxRateResult) -> Vec<Figure> {
     let mut all = Vec::new();
-    let large = result.regimes.last().and_then(|regime| regime.fits.iter().find(|fit| fit.model == Model::MaxRate));
+    let large = result.regimes.last().and_then(|regime| regime.fit(Model::MaxRate));
     if let Some(FitResult { latency_s, pair_bytes_per_s, node_bytes_per_s, saturating_pairs, .. }) = large {
         let group = "Max-rate model, large messages";
         let mut parameter = |name: &str, unit, of: &Estimate, scale: f64, good| {
@@ -256,6 +256,7 @@ mod tests {
             iterations: 1,
             one_way: false,
             weighting: Weighting::InverseSize,
+            thresholds: Vec::new(),
         };
         maxrate(&MaxRateResult { settings, observations: observations.collect(), took: None, regimes: Vec::new() })
     }

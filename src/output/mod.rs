@@ -4,6 +4,7 @@
 
 mod csv;
 mod gpcnet;
+mod halo;
 mod hpcc;
 mod impacts;
 mod maxrate;
@@ -17,6 +18,7 @@ mod summary;
 
 use crate::result::ResultFile;
 
+pub use halo::halos;
 pub(crate) use hpcc::number;
 pub(crate) use maxrate::{answer, estimate};
 pub use models::{contention, draw, study};

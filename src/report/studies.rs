@@ -106,7 +106,8 @@ pub(super) fn tables(name: &str, file: &ResultFile) -> Vec<HtmlTable> {
     let Some(models) = &file.models else { return Vec::new() };
     let mut all = Vec::new();
     if let Some(maxrate) = &models.maxrate {
-        all.extend(maxrate.regimes.iter().map(|regime| fits(name, regime)));
+        let most = maxrate.pairs().last().copied().unwrap_or(0);
+        all.extend(maxrate.regimes.iter().map(|regime| fits(name, regime, most)));
         all.push(cells(name, maxrate));
     }
     all.extend(models.contention.iter().flat_map(|of| edges(name, of)));
@@ -124,28 +125,30 @@ pub(super) fn tables(name: &str, file: &ResultFile) -> Vec<HtmlTable> {
     all
 }
 
-fn fits(name: &str, regime: &RegimeResult) -> HtmlTable {
+fn fits(name: &str, regime: &RegimeResult, most: usize) -> HtmlTable {
     let (smallest, largest) = (Bytes(regime.smallest_bytes as u64), Bytes(regime.largest_bytes as u64));
-    let header = ["model", "latency us", "R_C or R_Cb MB/s", "R_Ci MB/s", "R_N MB/s", "error sum", "k that fills"];
+    let header =
+        ["model", "latency us", "R_C or R_Cb MB/s", "R_Ci MB/s", "R_N MB/s", "error sum", "BIC", "k that fills"];
     let mut table =
         HtmlTable::new(&format!("{name}: messages from {smallest} to {largest}, with 95% intervals"), header);
-    for model in Model::ALL {
-        let Some(fit) = regime.fits.iter().find(|fit| fit.model == model) else {
-            table.row([model.name(), "not identifiable from these data", "–", "–", "–", "–", "–"]);
+    for (of, fit) in regime.shown(most) {
+        let Some(fit) = fit else {
+            table.row([of.as_str(), "not identifiable from these data", "–", "–", "–", "–", "–", "–"]);
             continue;
         };
-        let node = match (model, &fit.node_bytes_per_s) {
+        let node = match (fit.model, &fit.node_bytes_per_s) {
             (Model::Postal, _) => "–".into(),
             (_, Some(node)) => estimate(node, 1e-6),
             (_, None) => "infinite".into(),
         };
         table.row([
-            model.name().to_owned(),
+            of,
             estimate(&fit.latency_s, 1e6),
             estimate(&fit.pair_bytes_per_s, 1e-6),
             fit.further_pair_bytes_per_s.map_or_else(|| "–".into(), |rate| estimate(&rate, 1e-6)),
             node,
             figure(fit.error_sum),
+            fit.criterion.map_or_else(|| "–".into(), figure),
             fit.saturating_pairs.map_or_else(|| "–".into(), figure),
         ]);
     }
@@ -154,12 +157,12 @@ fn fits(name: &str, regime: &RegimeResult) -> HtmlTable {
 
 /// Medians of every size and number of pairs, with every model's error.
 fn cells(name: &str, result: &MaxRateResult) -> HtmlTable {
-    let header = ["size and pairs", "time us", "aggregate MB/s", "postal", "max-rate", "extended max-rate"];
+    let header = ["size and pairs", "time us", "aggregate MB/s"].into_iter().chain(Model::ALL.map(Model::name));
     let mut table = HtmlTable::new(&format!("{name}: medians measured, and errors of the modelled time in %"), header);
     for seen in medians(&result.observations) {
         let regime = result.regime(seen.bytes);
         let error = |model: Model| {
-            let fit = regime.and_then(|regime| regime.fits.iter().find(|fit| fit.model == model));
+            let fit = regime.and_then(|regime| regime.fit(model));
             fit.map_or_else(|| "–".into(), |fit| percent(fit.error(&seen)))
         };
         let rate = seen.rate() * 1e-6;

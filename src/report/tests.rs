@@ -7,8 +7,8 @@ use crate::models::contention;
 use crate::models::hpcc::{Check, Hpcc};
 use crate::models::maxrate::{self, Observation, Values};
 use crate::result::{
-    Command, ContentionResult, EdgeResult, FitResult, GraphResult, LabRecord, MaxRateResult, ModelResults,
-    PhaseCounters, RegimeResult, ResultFile, synthetic,
+    Command, ContentionResult, EdgeResult, GraphResult, LabRecord, MaxRateResult, ModelResults, PhaseCounters,
+    RegimeResult, ResultFile, synthetic,
 };
 use crate::stats::Interval;
 
@@ -142,8 +142,8 @@ fn study() -> ResultFile {
     let observations: Vec<Observation> =
         cells.map(|(pairs, bytes)| Observation { pairs, bytes, seconds: truth.seconds(model, pairs, bytes) }).collect();
     let weighting = maxrate::Weighting::InverseSize;
-    let fits = maxrate::Model::ALL.iter().filter_map(|&model| maxrate::fit(model, weighting, &observations));
-    let fits = fits.map(|fit| FitResult::from(&fit)).collect();
+    let sizes: Vec<usize> = (8..20).map(|power| 1 << power).collect();
+    let regimes = vec![RegimeResult::fitted(&observations, &sizes, weighting).unwrap()];
     let settings = maxrate::Settings {
         largest: 1 << 19,
         most_pairs: None,
@@ -151,6 +151,7 @@ fn study() -> ResultFile {
         iterations: 1,
         one_way: true,
         weighting,
+        thresholds: Vec::new(),
     };
     let edge = |source: &str| EdgeResult {
         source: source.into(),
@@ -172,12 +173,7 @@ fn study() -> ResultFile {
     file.runs[0].tests.clear();
     file.runs[0].impacts.clear();
     file.models = Some(ModelResults {
-        maxrate: Some(MaxRateResult {
-            settings,
-            observations,
-            took: None,
-            regimes: vec![RegimeResult { smallest_bytes: 1 << 8, largest_bytes: 1 << 19, fits }],
-        }),
+        maxrate: Some(MaxRateResult { settings, observations, took: None, regimes }),
         contention: Some(ContentionResult {
             bytes: 1000,
             model: contention::Model::Text,
@@ -245,8 +241,8 @@ fn studies_are_plotted_and_told() {
     ] {
         assert!(html.contains(text), "{text}");
     }
-    // For each file: rates, three maps, two graphs with their times, errors by size, two of HPCC's; of both, the last two.
-    assert_eq!(report.studies().len(), 2 * (1 + 3 + 4 + 1 + 2) + 2);
+    // For each file: rates, six maps, two graphs with their times, errors by size, two of HPCC's; of both, the last two.
+    assert_eq!(report.studies().len(), 2 * (1 + 6 + 4 + 1 + 2) + 2);
     assert!(report.plots().iter().all(|plot| !plot.standalone().contains("NaN")));
 }
 
