@@ -5,10 +5,10 @@
 
 use serde::Serialize;
 
-use super::{Cell, Verdict};
+use super::{Cell, Side, Verdict};
 use crate::models::hpcc::{self, Hpcc, NAMES};
 use crate::models::maxrate::Model;
-use crate::result::{ContentionResult, Estimate, FitResult, MaxRateResult, ResultFile};
+use crate::result::{ContentionResult, Estimate, FitResult, MaxRateResult};
 use crate::stats::{Factor, Interval, Spread, holm, t95, two_sided_p};
 
 /// Said where verdicts on such figures are shown.
@@ -107,9 +107,9 @@ fn cell(base: &Figure, other: Option<&Figure>) -> Cell {
     Cell { ratio, p_value, verdict, ..Cell::base(Some(other.value)) }
 }
 
-/// Everything a study's file has to compare.
-pub(super) fn of_study(file: &ResultFile) -> Vec<Figure> {
-    let Some(models) = &file.models else { return Vec::new() };
+/// Everything a study has to compare over one network.
+pub(super) fn of_study(side: &Side<'_>) -> Vec<Figure> {
+    let Some(models) = side.file.study_over(side.run) else { return Vec::new() };
     let mut all = models.maxrate.as_ref().map(maxrate).unwrap_or_default();
     all.extend(models.contention.iter().flat_map(contention));
     for of in models.beff.iter().flat_map(crate::models::beff::Beff::figures) {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use tailback_transport::Bytes;
 
-use crate::models::maxrate::{Model, choose, medians};
+use crate::models::maxrate::{ALIKE, Model, medians};
 use crate::result::{Estimate, FitResult, MaxRateResult, RegimeResult};
 use crate::text::{Table, figure, percent};
 
@@ -52,10 +52,9 @@ pub(crate) fn chosen(regime: &RegimeResult) -> String {
     let name = best.name();
     match next {
         None => String::new(),
-        Some((next, criterion))
-            if choose(&[(best, own), (next, criterion)]) == Some(best) && criterion <= own + 2.0 =>
-        {
-            format!("  The data do not tell {} from {name}, which is simpler or the paper's advice.\n", next.name())
+        Some((next, criterion)) if criterion <= own + ALIKE => {
+            let why = if next == Model::HiddenLatency { "which the paper advises" } else { "which is simpler" };
+            format!("  The data do not tell {} from {name}, {why}.\n", next.name())
         }
         Some((next, criterion)) => {
             let ahead = figure(criterion - own);

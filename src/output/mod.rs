@@ -45,7 +45,7 @@ impl Format {
     /// The text of `result` in this format.
     pub fn render(self, result: &ResultFile, verbose: bool) -> String {
         match self {
-            Format::Table if result.models.is_some() => study(result),
+            Format::Table if !result.studies().is_empty() => study(result),
             Format::Table => summary::render(result, verbose),
             Format::Gpcnet => gpcnet::render(result, verbose),
             Format::Csv => csv::render(result),

@@ -2,22 +2,35 @@
 
 use tailback_transport::Bytes;
 
+use super::beside;
 use super::html::HtmlTable;
 use super::plot::{self, Plot};
 use crate::models::beff::Beff;
 use crate::models::hpcc::{Good, Hpcc, NAMES, ratios};
 use crate::models::maxrate::{Model, medians};
 use crate::output::{answer, estimate, number};
-use crate::result::{ContentionResult, EdgeResult, MaxRateResult, RegimeResult, ResultFile};
+use crate::result::{ContentionResult, EdgeResult, MaxRateResult, ModelResults, RegimeResult, ResultFile, Run};
 use crate::text::{figure, percent, within};
 
 /// Graphs that are drawn; a sweep over hundreds of random ones is for the tables.
 const MOST_GRAPHS: usize = 12;
+/// What a study found over each of its networks, which are named where they are several.
+pub(super) fn named<'a>(name: &str, file: &'a ResultFile) -> Vec<(String, &'a ModelResults)> {
+    let studies = file.studies();
+    let several = studies.len() > 1;
+    let label = |run: &Run| if several { format!("{name} ({})", run.label()) } else { name.to_owned() };
+    studies.into_iter().map(|(run, models)| (label(run), models)).collect()
+}
+
 /// Every plot of a study.
 pub(super) fn plots(name: &str, file: &ResultFile) -> Vec<Plot> {
-    let Some(models) = &file.models else { return Vec::new() };
+    named(name, file).iter().flat_map(|(name, models)| plots_of(name, models)).collect()
+}
+
+fn plots_of(name: &str, models: &ModelResults) -> Vec<Plot> {
     let mut all = Vec::new();
     if let Some(maxrate) = &models.maxrate {
+        all.extend(plot::sizes(name, maxrate));
         all.extend(plot::maxrate::rates(name, maxrate));
         all.extend(plot::maxrate::errors(name, maxrate));
     }
@@ -26,6 +39,7 @@ pub(super) fn plots(name: &str, file: &ResultFile) -> Vec<Plot> {
             all.extend(plot::contention::graph(name, at + 1, graph));
             all.extend(plot::contention::times(name, at + 1, graph));
         }
+        all.extend(plot::scatter(name, contention));
         all.extend(plot::contention::errors(name, contention));
     }
     if let Some(beff) = &models.beff {
@@ -36,7 +50,16 @@ pub(super) fn plots(name: &str, file: &ResultFile) -> Vec<Plot> {
 
 /// The finding of a study in a sentence, where it has one.
 pub(super) fn finding(file: &ResultFile) -> Option<String> {
-    let models = file.models.as_ref()?;
+    let studies = file.studies();
+    let told = |(run, models): &(&Run, &ModelResults)| {
+        let finding = finding_of(models, file.system.ranks)?;
+        Some(if studies.len() > 1 { format!("{}: {finding}", run.label()) } else { finding })
+    };
+    let findings: Vec<String> = studies.iter().filter_map(told).collect();
+    (!findings.is_empty()).then(|| findings.join(" "))
+}
+
+fn finding_of(models: &ModelResults, ranks: usize) -> Option<String> {
     let graphs = |result: &ContentionResult| {
         let errors =
             result.graphs.iter().flat_map(|graph| graph.edges.iter().map(|edge| edge.error(graph.reference_s)));
@@ -58,7 +81,7 @@ pub(super) fn finding(file: &ResultFile) -> Option<String> {
     };
     let answers = models.maxrate.as_ref().map(|of| answer(of).trim().to_owned());
     let answers = answers.or_else(|| graphs(models.contention.as_ref()?)).or_else(|| models.beff.as_ref().map(worst));
-    answers.or_else(|| models.hpcc.as_ref().map(|found| balanced(found, file.system.ranks)))
+    answers.or_else(|| models.hpcc.as_ref().map(|found| balanced(found, ranks)))
 }
 
 /// What HPC Challenge says in a sentence; first of all whether it is to be believed.
@@ -102,8 +125,19 @@ fn hpcc(name: &str, found: &Hpcc, ranks: usize) -> Vec<HtmlTable> {
 }
 
 /// Every number of a study.
-pub(super) fn tables(name: &str, file: &ResultFile) -> Vec<HtmlTable> {
-    let Some(models) = &file.models else { return Vec::new() };
+pub(super) fn tables(name: &str, file: &ResultFile, published: bool) -> Vec<HtmlTable> {
+    let mut all = Vec::new();
+    for (name, models) in named(name, file) {
+        all.extend(tables_of(&name, models, file.system.ranks));
+        if published {
+            all.extend(models.maxrate.as_ref().map(|found| beside::fits(&name, found)));
+            all.extend(models.contention.as_ref().and_then(|found| beside::times(&name, found)));
+        }
+    }
+    all
+}
+
+fn tables_of(name: &str, models: &ModelResults, ranks: usize) -> Vec<HtmlTable> {
     let mut all = Vec::new();
     if let Some(maxrate) = &models.maxrate {
         let most = maxrate.pairs().last().copied().unwrap_or(0);
@@ -121,7 +155,7 @@ pub(super) fn tables(name: &str, file: &ResultFile) -> Vec<HtmlTable> {
         beff.ratios().iter().for_each(|(of, value)| shares.row([*of, &figure(*value)]));
         all.extend([table, shares]);
     }
-    all.extend(models.hpcc.iter().flat_map(|found| hpcc(name, found, file.system.ranks)));
+    all.extend(models.hpcc.iter().flat_map(|found| hpcc(name, found, ranks)));
     all
 }
 
@@ -191,8 +225,12 @@ fn edges(name: &str, result: &ContentionResult) -> Vec<HtmlTable> {
             let with =
                 |value: Option<f64>, interval| value.map_or_else(|| "–".into(), |value| within(value, interval, three));
             let steps: Vec<String> = penalties.iter().map(|penalty| format!("{penalty:.3}")).collect();
+            let of_its_own = |message: crate::models::contention::Message| {
+                let (bytes, start_s) = (Bytes(message.bytes.unwrap_or(result.bytes)), message.start_ns as f64 * 1e-9);
+                format!(", {bytes} from {start_s:.6} s")
+            };
             table.row([
-                format!("{source}>{destination}"),
+                format!("{source}>{destination}{}", edge.message.map(of_its_own).unwrap_or_default()),
                 steps.join(" "),
                 format!("{:.6}", predicted * graph.reference_s),
                 format!("{predicted:.3}"),

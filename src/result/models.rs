@@ -96,7 +96,11 @@ impl RegimeResult {
         let mut all: Vec<(String, Option<&FitResult>)> = Vec::new();
         all.extend(self.postal_of_one_pair.iter().map(|fit| ("postal, 1 pair".to_owned(), Some(fit))));
         all.extend(self.postal_of_most_pairs.iter().map(|fit| (format!("postal, {most} pairs"), Some(fit))));
-        all.extend(maxrate::Model::ALL.map(|model| (model.name().to_owned(), self.fit(model))));
+        // Files that know no criterion know nothing of formula (5) either.
+        let knows =
+            |model: &maxrate::Model| *model != maxrate::Model::HiddenLatency || self.postal_of_one_pair.is_some();
+        let models = maxrate::Model::ALL.into_iter().filter(|model| knows(model) || self.fit(*model).is_some());
+        all.extend(models.map(|model| (model.name().to_owned(), self.fit(model))));
         all
     }
 }
@@ -210,6 +214,9 @@ pub struct ContentionResult {
     pub bytes: u64,
     /// Which reading of the penalty rules made the predictions.
     pub model: contention::Model,
+    /// Where measured penalties came from that went before the rules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learned_from: Option<String>,
     /// The graphs, in the order asked for; the seed decided in which they were measured.
     pub graphs: Vec<GraphResult>,
 }
@@ -229,6 +236,9 @@ pub struct GraphResult {
     pub took: Option<Took>,
     /// Its messages.
     pub edges: Vec<EdgeResult>,
+    /// Which part of the penalties in its steps was looked up in earlier measurements; the rest is by rules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub looked_up: Option<f64>,
 }
 
 /// One message of a graph.
@@ -238,6 +248,9 @@ pub struct EdgeResult {
     pub source: String,
     /// The receiving node.
     pub destination: String,
+    /// Its size and start, in a graph whose messages are not alike.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<contention::Message>,
     /// Predicted penalties, step by step until it arrives.
     pub penalties: Vec<f64>,
     /// Predicted time in multiples of the contention-free time.
@@ -253,6 +266,18 @@ pub struct EdgeResult {
     /// Its 95% interval, likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub penalty_interval: Option<Interval>,
+}
+
+impl ContentionResult {
+    /// Graphs whose messages' penalties were all measured, with these: what can be learned from it.
+    pub fn measured_penalties(&self) -> Vec<(contention::Graph, Vec<f64>)> {
+        let measured = |graph: &GraphResult| {
+            let pairs: Vec<(&str, &str)> = graph.edges.iter().map(|edge| (&*edge.source, &*edge.destination)).collect();
+            let penalties: Option<Vec<f64>> = graph.edges.iter().map(|edge| edge.measured_penalty).collect();
+            Some((contention::Graph::new(&pairs).ok()?, penalties?))
+        };
+        self.graphs.iter().filter_map(measured).collect()
+    }
 }
 
 impl EdgeResult {

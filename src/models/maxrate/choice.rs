@@ -3,7 +3,7 @@
 use super::Model;
 
 /// Criteria closer than this are alike: the evidence is "not worth more than a bare mention" (R. E. Kass, A. E. Raftery, 1995).
-const ALIKE: f64 = 2.0;
+pub const ALIKE: f64 = 2.0;
 
 /// Of models with their information criteria, the one to take: the simplest of those that the best is not clearly ahead of.
 pub fn choose(criteria: &[(Model, f64)]) -> Option<Model> {

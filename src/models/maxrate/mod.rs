@@ -18,6 +18,8 @@ mod halo;
 mod hidden;
 mod linear;
 mod measure;
+#[cfg(test)]
+mod paper;
 mod regime;
 #[cfg(test)]
 mod synthetic;
@@ -25,7 +27,7 @@ mod synthetic;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use choice::choose;
+pub use choice::{ALIKE, choose};
 pub use fit::{Fit, Parameter, fit, fit_subset};
 pub use halo::Halo;
 pub use measure::{Settings, measure, medians, most_pairs};
