@@ -63,3 +63,27 @@ fn three_messages_through_one_port_have_a_penalty_of_three() {
         });
     }
 }
+
+/// Three messages into one port that start apart and have different sizes: each is predicted within 15%.
+#[test]
+fn messages_with_starts_are_predicted() {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = folder.path().join("graph.txt");
+    std::fs::write(&graph, "b a 16MB\nc a 12MB 150ms\nd a 10MB 300ms\n").unwrap();
+    let line = format!("contention --graph {} --bytes 6000000 --repetitions 3", graph.display());
+    let mut runs: Vec<Vec<f64>> = Vec::new();
+    let errors = |runs: &[Vec<f64>]| -> Vec<f64> {
+        (0..3).map(|edge| median(runs.iter().map(|run| run[edge]).collect())).collect()
+    };
+    let near = |runs: &[Vec<f64>]| errors(runs).iter().all(|error| error.abs() < 0.15);
+    while runs.len() < 3 || (runs.len() < 5 && !near(&runs)) {
+        let file = study(&line);
+        let found = &file["models"]["contention"]["graphs"][0];
+        let reference = found["reference_s"].as_f64().unwrap();
+        let error =
+            |edge: &Value| edge["predicted"].as_f64().unwrap() * reference / edge["measured_s"].as_f64().unwrap() - 1.0;
+        runs.push(found["edges"].as_array().unwrap().iter().map(error).collect());
+    }
+    eprintln!("errors of the predicted times: {:.3?}, medians {:.3?}", runs, errors(&runs));
+    assert!(near(&runs), "{runs:?}");
+}

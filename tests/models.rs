@@ -53,6 +53,14 @@ fn mistakes_are_one_line() {
         ("contention --predict-only --shape star", "'star' is no shape"),
         ("contention --predict-only --graph /nowhere/graph", "cannot read /nowhere/graph"),
         ("contention --no-lab --shape out-3 --ranks-per-node 1 -q", "start 3 ranks per node"),
+        ("contention --predict-only --shape in-2 --model gossip", "neither a result file nor one of text, figure3"),
+        ("contention --predict-only --shape in-2 --model Cargo.toml", "Cargo.toml"),
+        ("contention --graph tests/data/late.graph -q", "starts after 90 s is not measured"),
+        ("maxrate --predict /nowhere/file --halo 6x1KiB", "/nowhere/file"),
+        ("maxrate --predict Cargo.toml", "--halo <LIST>"),
+        ("maxrate --halo 6x1KiB", "--predict <FILE>"),
+        ("maxrate --predict Cargo.toml --halo 6", "'6' is no halo"),
+        ("maxrate --thresholds 0 -q", "a message has at least 1 byte"),
         ("beff --no-lab -n 1 -q", "at least 2 ranks"),
         ("maxrate --no-lab -n 2 --ranks-per-node 2 -q", "needs two nodes"),
     ] {
@@ -99,4 +107,48 @@ fn maxrate_answers_its_question() {
     let took = &file["models"]["maxrate"]["took"];
     assert!(took["measurements"] == 2 * 16 * 2 && took["fewest"].as_u64().unwrap() > 5, "{took}");
     assert!(shown.contains("How many ranks per node should talk at once"), "{shown}");
+}
+
+#[test]
+fn halo_exchanges_are_predicted_from_a_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("maxrate.json");
+    let line = "maxrate --transport sim --machine small --most-pairs 4 --repetitions 1 -q";
+    succeed(&format!("{line} --out {}", path.display()));
+    let shown = succeed(&format!("maxrate --predict {} --halo 6x64KiB,4x4MiBx16", path.display())).stdout;
+    for expected in [
+        "6 messages of 64 KiB from each of 4 ranks of a node",
+        "4 messages of 4 MiB from each of 16 ranks",
+        "beyond what was measured, up to 4 ranks",
+        "over postal, 1 pair",
+    ] {
+        assert!(shown.contains(expected), "{expected} in {shown}");
+    }
+    let outcome = run(&format!("maxrate --predict {0} --halo 6x1KiB --out {0}", path.display()));
+    assert!(outcome.refusal().contains("--predict makes none"), "{}", outcome.stderr);
+}
+
+#[test]
+fn messages_of_their_own_are_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace.txt");
+    std::fs::write(&trace, "# a trace\na b 300000\nc b 100000 2ms\na d 200000 1ms\n").unwrap();
+    let (file, shown) = study(&format!("contention --graph {} --bytes 200000 --repetitions 3", trace.display()));
+    let edges = file["models"]["contention"]["graphs"][0]["edges"].as_array().unwrap();
+    assert_eq!((&edges[1]["message"]["bytes"], &edges[1]["message"]["start_ns"]), (&100_000.into(), &2_000_000.into()));
+    assert!(edges.iter().all(|edge| edge["measured_s"].as_f64().unwrap() > 0.0 && edge["measured_penalty"].is_null()));
+    assert!(shown.contains("0.002000") && shown.contains("measured s"), "{shown}");
+}
+
+#[test]
+fn penalties_are_learned_from_a_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let learned = folder.path().join("learned.json");
+    let measured = "contention --transport sim --machine small --shape in-2,out-2 --bytes 200000 --repetitions 3 -q";
+    succeed(&format!("{measured} --out {}", learned.display()));
+    let predict = format!("contention --predict-only --model {} --shape", learned.display());
+    let shown = succeed(&format!("{predict} in-2")).stdout;
+    assert!(shown.contains("100% of its steps' penalties are measured ones from"), "{shown}");
+    let shown = succeed(&format!("{predict} in-3")).stdout;
+    assert!(shown.contains("  0% of its steps' penalties") && shown.contains("3.000"), "{shown}");
 }

@@ -132,6 +132,51 @@ fn every_command_that_measures_runs() {
     }
 }
 
+/// Pairs of a simulated node wait for each other at its port, and their latencies pass meanwhile: the paper's formula (5).
+#[test]
+fn a_full_port_hides_latency_and_the_data_say_so() {
+    let line = "maxrate --transport sim --machine small --one-way --most-pairs 6 --repetitions 1 --thresholds 64KiB";
+    let (file, shown) = result(line);
+    let regimes = file["models"]["maxrate"]["regimes"].as_array().unwrap();
+    let ends = regimes.iter().map(|regime| regime["largest_bytes"].as_u64().unwrap());
+    assert_eq!(ends.collect::<Vec<_>>(), [1 << 16, 1 << 20], "as given");
+    assert!(shown.contains("The data speak for hidden latency"), "{shown}");
+    let fit = |model: &str, of: &str| {
+        let fits = regimes[0]["fits"].as_array().unwrap();
+        fits.iter().find(|fit| fit["model"] == model).unwrap()[of].as_f64().unwrap()
+    };
+    assert!(fit("hidden-latency", "error_sum") < fit("max-rate", "error_sum"));
+    assert!(fit("hidden-latency", "criterion") < fit("max-rate", "criterion") - 10.0);
+}
+
+#[test]
+fn a_study_over_several_networks_is_one_result_with_the_networks_side_by_side() {
+    const SMALL: &str = "--transport sim --machine small --protocol eager,put";
+    for (line, section, figure) in [
+        (format!("maxrate {SMALL} --most-pairs 2 --largest 16384 --repetitions 3"), "maxrate", "Max-rate model"),
+        (format!("contention {SMALL} --shape in-2 --bytes 200000 --repetitions 3"), "contention", "1>0, measured"),
+    ] {
+        let (file, shown) = result(&line);
+        let runs = file["runs"].as_array().unwrap();
+        assert!(runs.len() == 2 && file["models"].is_null(), "{line}");
+        assert!(runs.iter().all(|run| run["models"][section].is_object()), "{line}");
+        for expected in ["over simulated, eager and simulated, put", "Over simulated, put", "Networks side by side"] {
+            assert!(shown.contains(expected), "{line}: {expected} in {shown}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let (path, html) = (folder.path().join("both.json"), folder.path().join("report.html"));
+        std::fs::write(&path, file.to_string()).unwrap();
+        let compared = succeed(&format!("compare {} --by protocol", path.display())).stdout;
+        assert!(compared.contains("Compared with simulated, eager") && compared.contains(figure), "{compared}");
+        let csv = succeed(&format!("show {} --format csv", path.display())).stdout;
+        assert!(csv.starts_with("network,") && csv.matches("network,").count() == 1, "{csv}");
+        assert!(csv.contains("simulated, put") && csv.contains("simulated, eager"), "{csv}");
+        succeed(&format!("report {} --out {}", path.display(), html.display()));
+        let page = std::fs::read_to_string(html).unwrap();
+        assert!(page.contains("both (simulated) (simulated, put)"), "{line}");
+    }
+}
+
 #[test]
 fn ranks_come_from_the_machine() {
     let shown = succeed("run --transport sim --machine small --dry-run").stdout;
@@ -158,7 +203,6 @@ fn what_makes_no_sense_is_refused_by_name() {
         ("run --preset sim", "--preset sim is for --transport sim"),
         ("congest --transport sim --machine small", "needs --duration"),
         ("lab run --transport sim --machine small", "the emulated cluster has no simulated network"),
-        ("maxrate --transport sim --machine small --protocol eager,put", "one transport with one protocol"),
         ("beff --transport sim --machine small -n 1 -q", "at least 2 ranks"),
     ] {
         let outcome = run(line);

@@ -17,8 +17,8 @@ pub struct CompareOptions {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Compare the runs of one file with each other, or its congestors; files that differ in their congestors with
-    /// --by congestor
+    /// What the comparison is about: the runs of one file by transport or protocol, its congestors, or files that differ in
+    /// their congestors or in their number of ranks. A difference that is asked for is no obstacle
     #[arg(long, value_enum)]
     by: Option<By>,
 
@@ -48,9 +48,8 @@ impl CompareOptions {
         let sides = sides::chosen(&files, self.by)?;
         let statistics: &[Statistic] = if self.verbose { &Statistic::ALL } else { &compare::SHOWN };
         let mut comparison = compare::compare(&sides, statistics);
-        if self.by == Some(By::Congestor) {
-            // What is asked for is no obstacle.
-            comparison.differences.iter_mut().filter(|of| of.is_of_congestors()).for_each(|of| of.fatal = false);
+        if let Some(by) = self.by {
+            comparison.differences.iter_mut().filter(|of| of.is_asked_for(by)).for_each(|of| of.fatal = false);
         }
         let fatal: Vec<String> =
             comparison.differences.iter().filter(|d| d.fatal).map(|d| format!("{}: {}", d.side, d.what)).collect();

@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::transport::TransportOptions;
 use crate::commands::{self, ContentionStudy, Study, StudyRequest};
-use crate::models::contention::{Graph, Model, PAPER_BYTES, PAPER_T_REF, Shape};
+use crate::models::contention::{Graph, Learned, Model, PAPER_BYTES, PAPER_T_REF, Shape};
 use crate::models::{beff, hpcc, maxrate};
 use crate::output;
 use crate::plan::units;
+use crate::result;
 
 /// What all studies take.
 #[derive(Clone, Debug, Args)]
@@ -50,12 +51,41 @@ impl StudyOptions {
 pub struct MaxRateOptions {
     #[command(flatten)]
     settings: maxrate::Settings,
+
+    /// Measure nothing: what --halo takes by the models in this result file of maxrate
+    #[arg(long, value_name = "FILE", requires = "halo", help_heading = "Prediction")]
+    predict: Option<PathBuf>,
+
+    /// With --predict: exchanges with neighbours as MESSAGESxBYTES or MESSAGESxBYTESxRANKS, such as 6x16KiBx8: so many
+    /// messages of each of so many ranks of a node [default of ranks: the most pairs measured]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "predict", help_heading = "Prediction")]
+    halo: Vec<maxrate::Halo>,
+
     #[command(flatten)]
     study: StudyOptions,
 }
 
 impl MaxRateOptions {
     pub(super) fn execute(self) -> Result<u8, String> {
+        if let Some(path) = &self.predict {
+            if self.study.out.is_some() {
+                return Err("--out keeps measurements, and --predict makes none: keep what it prints".into());
+            }
+            let file = result::read(path).map_err(|error| error.to_string())?;
+            let studies = file.studies();
+            let found = || studies.iter().filter_map(|(run, models)| Some((run, models.maxrate.as_ref()?)));
+            if found().next().is_none() {
+                return Err(format!("{} is no result of tailback maxrate", path.display()));
+            }
+            let mut text = String::new();
+            for (run, found) in found() {
+                if studies.len() > 1 {
+                    text += &format!("Over {}\n\n", run.label());
+                }
+                text += &output::halos(found, &self.halo)?;
+            }
+            return output::print(&text);
+        }
         self.study.start(Study::MaxRate(self.settings), None)
     }
 }
@@ -94,12 +124,12 @@ impl HpccOptions {
 #[derive(Clone, Debug, Args)]
 #[command(group(clap::ArgGroup::new("source").required(true).args(["graph", "shape", "random"])))]
 pub struct ContentionOptions {
-    /// A graph file: `source destination [bytes [start]]` a line, such as `a b 1MiB 5ms`, or DOT with `bytes` and `start` as
-    /// attributes of edges; sizes and starts of their own are predicted, not measured
+    /// A graph file, or a trace of messages: `source destination [bytes [start]]` a line, such as `a b 1MiB 5ms`, or DOT with
+    /// `bytes` and `start` as attributes of edges
     #[arg(long, value_name = "FILE")]
     graph: Option<PathBuf>,
 
-    /// Named graphs: out-N, in-N, ring-N, pairs-N, fig2.1, fig2.2, fig2.3, fig2.4, fig3, graph-a, graph-b
+    /// Named graphs: out-N, in-N, ring-N, pairs-N, incast-N, alltoall-N, halo-RxC (a grid's neighbours), fig2.1, fig2.2, fig2.3, fig2.4, fig3, graph-a, graph-b
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     shape: Vec<Shape>,
 
@@ -115,9 +145,12 @@ pub struct ContentionOptions {
     #[arg(long, value_name = "N", default_value_t = 4)]
     nodes: usize,
 
-    /// Which reading of the penalty rules predicts
-    #[arg(long, value_enum, default_value_t)]
-    model: Model,
+    /// What predicts: the penalty rules as the paper's text and figure 2 have them (text), as its figure 3 computes, a lone
+    /// source with one rival by rule (c) (figure3), the text's with no port receiving more than its rate (port-limited) or
+    /// with messages that pace themselves left out of rule (c) (paced-apart); or a result FILE of this command, whose measured
+    /// penalties are looked up by the shape of a graph, with that file's rules for what it has not
+    #[arg(long, value_name = "RULES|FILE", default_value = "text")]
+    model: String,
 
     /// Message size in bytes
     #[arg(long, value_name = "BYTES", value_parser = units::message, default_value_t = PAPER_BYTES as usize)]
@@ -152,9 +185,7 @@ impl ContentionOptions {
     pub(super) fn execute(self) -> Result<u8, String> {
         let study = self.contention()?;
         if !self.predict_only {
-            if !study.is_uniform() {
-                return Err("messages with sizes or starts of their own are not measured: add --predict-only".into());
-            }
+            study.check_measurable()?;
             return self.study.start(Study::Contention(study), self.draw);
         }
         if self.study.out.is_some() {
@@ -201,8 +232,40 @@ impl ContentionOptions {
         let messages = graphs.iter().map(of_its_own).collect();
         let graphs = graphs.into_iter().map(|(name, graph)| (name, pairs(&graph))).collect();
         let (bytes, repetitions) = (self.bytes as u64, self.repetitions);
-        Ok(ContentionStudy { graphs, messages, model: self.model, bytes, repetitions })
+        let learned = self.learned()?;
+        let model =
+            learned.as_ref().map_or_else(|| Model::from_str(&self.model, true).unwrap_or_default(), |of| of.rules);
+        Ok(ContentionStudy { graphs, messages, model, learned, bytes, repetitions })
     }
+
+    /// What an earlier result knows, if --model names one.
+    fn learned(&self) -> Result<Option<Learned>, String> {
+        if Model::from_str(&self.model, true).is_ok() {
+            return Ok(None);
+        }
+        let path = Path::new(&self.model);
+        if !path.exists() {
+            let rules: Vec<String> = Model::value_variants().iter().filter_map(named).collect();
+            return Err(format!("--model: '{}' is neither a result file nor one of {}", self.model, rules.join(", ")));
+        }
+        let file = result::read(path).map_err(|error| error.to_string())?;
+        let studies = file.studies();
+        let mut found = studies.iter().filter_map(|(_, models)| models.contention.as_ref());
+        let (first, others) = (found.next(), found.count());
+        let first = first.ok_or_else(|| format!("--model: {} is no result of tailback contention", self.model))?;
+        if others > 0 {
+            return Err(format!("--model: {} has studies over {} networks: give one of one", self.model, others + 1));
+        }
+        let learned = Learned::new(self.model.clone(), first.model, &first.measured_penalties());
+        if learned.is_empty() {
+            return Err(format!("--model: {} has no graph with all its penalties measured", self.model));
+        }
+        Ok(Some(learned))
+    }
+}
+
+fn named(model: &Model) -> Option<String> {
+    Some(model.to_possible_value()?.get_name().to_owned())
 }
 
 fn read(path: &Path) -> Result<Graph, String> {

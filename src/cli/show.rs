@@ -26,7 +26,7 @@ impl ShowOptions {
     pub(super) fn execute(self) -> Result<u8, String> {
         let files = super::compare::read(&self.files)?;
         if self.format == Format::Gpcnet
-            && let Some((path, _)) = files.iter().find(|(_, file)| file.models.is_some())
+            && let Some((path, _)) = files.iter().find(|(_, file)| !file.studies().is_empty())
         {
             return Err(format!("{} is a study, which GPCNeT has no table for", path.display()));
         }

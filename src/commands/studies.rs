@@ -5,9 +5,7 @@ use tailback_transport::{Bootstrap, Result, Transport};
 
 use crate::layout::{Nodes, order};
 use crate::models::{Control, beff, contention, hpcc, maxrate};
-use crate::result::{
-    Command, ContentionResult, EdgeResult, FitResult, GraphResult, MaxRateResult, ModelResults, RegimeResult,
-};
+use crate::result::{Command, ContentionResult, EdgeResult, GraphResult, MaxRateResult, ModelResults, RegimeResult};
 use crate::stats::Took;
 
 /// What is studied.
@@ -23,6 +21,9 @@ pub enum Study {
     Hpcc(hpcc::Settings),
 }
 
+/// The latest start that is measured: ranks that only wait would pass for stalled.
+const LATEST_S: f64 = 60.0;
+
 /// Graphs to measure and to predict.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
@@ -32,6 +33,8 @@ pub struct ContentionStudy {
     /// For each graph, the sizes and starts of its messages; empty where all are alike.
     pub messages: Vec<Vec<contention::Message>>,
     pub model: contention::Model,
+    /// Penalties that were measured before, which go before the model's.
+    pub learned: Option<contention::Learned>,
     pub bytes: u64,
     pub repetitions: usize,
 }
@@ -46,19 +49,39 @@ impl ContentionStudy {
         graphs.map(|((name, pairs), messages)| (name.as_str(), graph((pairs, messages)))).collect()
     }
 
-    /// Whether all messages of every graph start together and have one size, as measurements have it.
-    pub fn is_uniform(&self) -> bool {
-        self.messages.iter().all(Vec::is_empty)
+    /// Says which starts are too late to be measured.
+    pub fn check_measurable(&self) -> std::result::Result<(), String> {
+        let starts = self.messages.iter().flatten().map(|message| message.start_ns);
+        let latest_s = starts.max().unwrap_or(0) as f64 * 1e-9;
+        if latest_s <= LATEST_S {
+            return Ok(());
+        }
+        Err(format!(
+            "a message that starts after {latest_s} s is not measured, {LATEST_S} s are the most: add --predict-only"
+        ))
+    }
+
+    /// The longest message of all graphs.
+    fn longest(&self) -> u64 {
+        self.messages.iter().flatten().filter_map(|message| message.bytes).fold(self.bytes, u64::max)
     }
 
     /// Every graph's prediction with its steps, without a network.
     pub fn steps(&self, reference_s: f64) -> Vec<(String, contention::Graph, contention::Prediction)> {
         let alone = self.alone(reference_s);
         let followed = |(name, graph): (&str, contention::Graph)| {
-            let prediction = contention::predict_messages(&graph, self.model, alone);
+            let prediction = contention::predict_messages(&graph, |live| self.penalties(live).0, alone);
             (name.to_owned(), graph, prediction)
         };
         self.graphs().into_iter().map(followed).collect()
+    }
+
+    /// The penalties of messages under way, and how many of them were measured before.
+    fn penalties(&self, graph: &contention::Graph) -> (Vec<f64>, usize) {
+        match &self.learned {
+            Some(learned) => learned.penalties(graph),
+            None => (contention::penalties(graph, self.model), 0),
+        }
     }
 
     fn alone(&self, reference_s: f64) -> contention::Alone {
@@ -68,9 +91,38 @@ impl ContentionStudy {
     /// The predictions, without a network.
     pub fn predicted(&self, reference_s: f64) -> ContentionResult {
         let graphs = self.graphs();
-        let graphs =
-            graphs.iter().map(|(name, graph)| predicted(name, graph, self.model, self.alone(reference_s))).collect();
-        ContentionResult { bytes: self.bytes, model: self.model, graphs }
+        let graphs = graphs.iter().map(|(name, graph)| self.predict(name, graph, self.alone(reference_s))).collect();
+        self.result(graphs)
+    }
+
+    fn result(&self, graphs: Vec<GraphResult>) -> ContentionResult {
+        let learned_from = self.learned.as_ref().map(|learned| learned.source.clone());
+        ContentionResult { bytes: self.bytes, model: self.model, learned_from, graphs }
+    }
+
+    fn predict(&self, name: &str, graph: &contention::Graph, alone: contention::Alone) -> GraphResult {
+        let (mut looked_up, mut all) = (0, 0);
+        let of = |live: &contention::Graph| {
+            let (penalties, known) = self.penalties(live);
+            (looked_up, all) = (looked_up + known, all + penalties.len());
+            penalties
+        };
+        let prediction = contention::predict_messages(graph, of, alone);
+        let edge = |(at, edge): (usize, &contention::Edge)| EdgeResult {
+            source: graph.node(edge.source).to_owned(),
+            destination: graph.node(edge.destination).to_owned(),
+            message: (!graph.is_uniform()).then(|| graph.messages()[at]),
+            penalties: prediction.penalties_of(at),
+            predicted: prediction.times[at],
+            measured_s: None,
+            multiple_interval: None,
+            measured_penalty: None,
+            penalty_interval: None,
+        };
+        let edges = graph.edges().iter().enumerate().map(edge).collect();
+        let looked_up = self.learned.as_ref().map(|_| looked_up as f64 / f64::max(all as f64, 1.0));
+        let (name, reference_s) = (name.to_owned(), alone.seconds);
+        GraphResult { name, reference_s, reference_interval: None, took: None, edges, looked_up }
     }
 }
 
@@ -125,11 +177,11 @@ impl Study {
                 ("repetition", seen.complete, settings.repetitions())
             }
             Study::Contention(study) => {
-                let counts = (study.bytes as usize, study.repetitions, study.model);
+                let counts = (study.bytes as usize, study.longest() as usize, study.repetitions, study.model);
                 let mut bench = contention::Bench::new(bootstrap, transport, nodes, counts, seed, control)?;
                 let graphs = study.measured(seed, |graph, number| bench.graph(graph, number))?;
                 let complete = graphs.len();
-                models.contention = Some(ContentionResult { bytes: study.bytes, model: study.model, graphs });
+                models.contention = Some(study.result(graphs));
                 ("graph", complete, study.graphs.len())
             }
             Study::Beff(settings) => {
@@ -161,7 +213,7 @@ impl ContentionStudy {
         for at in order(seed, 0, graphs.len()) {
             let (name, graph) = &graphs[at];
             let Some(found) = measure(graph, at + 1)? else { break };
-            let mut result = predicted(name, graph, self.model, self.alone(found.reference));
+            let mut result = self.predict(name, graph, self.alone(found.reference));
             result.reference_interval = found.reference_interval;
             result.took = Some(found.took);
             for (edge, own) in result.edges.iter_mut().zip(&found.edges) {
@@ -179,31 +231,12 @@ impl ContentionStudy {
 fn fitted(settings: &maxrate::Settings, observations: Vec<maxrate::Observation>, took: Took) -> MaxRateResult {
     // A lost packet's timeout is no property of a rate: medians keep it out of the fits.
     let medians = maxrate::medians(&observations);
-    let regime = |sizes: Vec<usize>| {
-        let within = |seen: &&maxrate::Observation| sizes.binary_search(&seen.bytes).is_ok();
-        let seen: Vec<maxrate::Observation> = medians.iter().filter(within).copied().collect();
-        let fits = maxrate::Model::ALL.iter().filter_map(|&model| maxrate::fit(model, settings.weighting, &seen));
-        let fits: Vec<FitResult> = fits.map(|fit| FitResult::from(&fit)).collect();
-        Some(RegimeResult { smallest_bytes: *sizes.first()?, largest_bytes: *sizes.last()?, fits })
+    let sizes = match &settings.thresholds[..] {
+        [] => maxrate::regimes(&medians),
+        given => maxrate::given_regimes(&medians, given),
     };
-    let regimes = maxrate::regimes(&medians).into_iter().filter_map(regime).collect();
+    let regimes = sizes.iter().filter_map(|sizes| RegimeResult::fitted(&medians, sizes, settings.weighting)).collect();
     MaxRateResult { settings: settings.clone(), observations, took: Some(took), regimes }
-}
-
-fn predicted(name: &str, graph: &contention::Graph, model: contention::Model, alone: contention::Alone) -> GraphResult {
-    let prediction = contention::predict_messages(graph, model, alone);
-    let edge = |(at, edge): (usize, &contention::Edge)| EdgeResult {
-        source: graph.node(edge.source).to_owned(),
-        destination: graph.node(edge.destination).to_owned(),
-        penalties: prediction.penalties_of(at),
-        predicted: prediction.times[at],
-        measured_s: None,
-        multiple_interval: None,
-        measured_penalty: None,
-        penalty_interval: None,
-    };
-    let edges = graph.edges().iter().enumerate().map(edge).collect();
-    GraphResult { name: name.to_owned(), reference_s: alone.seconds, reference_interval: None, took: None, edges }
 }
 
 #[cfg(test)]
@@ -214,7 +247,14 @@ mod tests {
         let graph = |name: &&str| ((*name).to_owned(), vec![("a".to_owned(), "b".to_owned())]);
         let graphs = names.iter().map(graph).collect();
         let messages = vec![Vec::new(); names.len()];
-        ContentionStudy { graphs, messages, model: contention::Model::default(), bytes: 1, repetitions: 1 }
+        ContentionStudy {
+            graphs,
+            messages,
+            model: contention::Model::default(),
+            learned: None,
+            bytes: 1,
+            repetitions: 1,
+        }
     }
 
     fn found() -> contention::Measured {

@@ -20,7 +20,7 @@ use crate::layout::Nodes;
 use crate::models::{Control, contention};
 use crate::output;
 use crate::plan::Plan;
-use crate::result::{self, Build, HostFacts, MachineRecord, ResultFile, Run, System, TransportFacts};
+use crate::result::{self, Build, HostFacts, MachineRecord, ModelResults, ResultFile, Run, System, TransportFacts};
 use crate::stats::Rule;
 use crate::text::printable;
 
@@ -69,20 +69,7 @@ impl Work for StudyRequest {
     fn run<N: Networks>(&self, networks: &mut N, monitor: &Arc<Monitor>) -> u8 {
         interrupt::flag();
         let root = networks.bootstrap().rank() == Rank(0);
-        let outcome = match networks.variants() {
-            &[variant] => {
-                let threshold = variant.network.eager_threshold();
-                match networks.open(variant.network, Measure { request: self, threshold, monitor }) {
-                    Ok(outcome) => outcome,
-                    Err(error) => give_up(networks.bootstrap(), &error),
-                }
-            }
-            several => {
-                let count = several.len();
-                Err(Error::Setup(format!("a study runs over one transport with one protocol; {count} were named")))
-            }
-        };
-        match outcome {
+        match self.measure_all(networks, monitor, root) {
             Ok(code) => code,
             // Every rank finds the same mistake in the set-up: one tells the user and all end alike.
             Err(Error::Setup(message)) => {
@@ -104,8 +91,17 @@ struct Measure<'a> {
     monitor: &'a Arc<Monitor>,
 }
 
+/// What a study found over one network, and where it was.
+struct Part {
+    studied: Studied,
+    transport: TransportFacts,
+    system: System,
+    ranks_per_node: Option<usize>,
+    seed: u64,
+}
+
 impl Visitor for Measure<'_> {
-    type Output = tailback_transport::Result<u8>;
+    type Output = tailback_transport::Result<Part>;
 
     fn visit<B: Bootstrap, T: Transport>(self, bootstrap: &mut B, transport: &mut T) -> Self::Output {
         self.request.measure(bootstrap, transport, self.threshold, self.monitor)
@@ -153,15 +149,92 @@ impl StudyRequest {
         }
     }
 
+    /// Measures over every network in turn, until one is interrupted, and shows what was found.
+    fn measure_all<N: Networks>(
+        &self,
+        networks: &mut N,
+        monitor: &Arc<Monitor>,
+        root: bool,
+    ) -> tailback_transport::Result<u8> {
+        let (started, clock) = (result::now_rfc3339(), Instant::now());
+        let around = Around::find(root);
+        around.begin(self.study.command().word());
+        let variants = networks.variants().to_vec();
+        let mut parts: Vec<Part> = Vec::new();
+        for variant in &variants {
+            let threshold = variant.network.eager_threshold();
+            let part = match networks.open(variant.network, Measure { request: self, threshold, monitor }) {
+                Ok(part) => part?,
+                Err(error) => give_up(networks.bootstrap(), &error),
+            };
+            let interrupted = part.studied.note().is_some();
+            parts.push(part);
+            if interrupted {
+                break;
+            }
+        }
+        if !root {
+            return Ok(0);
+        }
+        let several = variants.len() > 1;
+        let note = |part: &Part| {
+            let note = part.studied.note()?;
+            Some(if several { format!("{}: {note}", part.transport.label()) } else { note })
+        };
+        let mut notes: Vec<String> = parts.iter().filter_map(note).collect();
+        if several && parts.len() < variants.len() {
+            notes.push(format!("{} of {} networks were not measured", variants.len() - parts.len(), variants.len()));
+        }
+        let Some(mut file) = self.file(parts, several) else {
+            // The user knows why; what there is to know is that no file was written.
+            eprintln!("tailback: {}: there is nothing to show", notes.join("; "));
+            return Ok(2);
+        };
+        (file.started, file.duration_s) = (started, clock.elapsed().as_secs_f64());
+        (file.interrupted, file.notes) = (!notes.is_empty(), notes);
+        around.complete(&mut file);
+        file.notes.iter().for_each(|note| self.say(note));
+        Ok(self.show(&file))
+    }
+
+    /// The result of what is complete; nothing when nothing is. Over one network it stands with the file, over several with
+    /// each run.
+    fn file(&self, parts: Vec<Part>, several: bool) -> Option<ResultFile> {
+        let mut file: Option<ResultFile> = None;
+        for Part { studied, transport, system, ranks_per_node, seed } in parts {
+            let Some(models) = studied.models else { continue };
+            let file = file.get_or_insert_with(|| ResultFile {
+                schema_version: result::SCHEMA_VERSION,
+                build: Build::this(),
+                command: self.study.command(),
+                label: None,
+                started: String::new(),
+                duration_s: 0.0,
+                seed,
+                plan: Plan { ranks_per_node, ..Plan::of_a_study() },
+                system,
+                runs: Vec::new(),
+                lab: None,
+                machine: self.settings.machine.as_deref().map(MachineRecord::of),
+                models: None,
+                interrupted: false,
+                notes: Vec::new(),
+                imported: None,
+            });
+            let mut run = Run::bare(transport);
+            *(if several { &mut run.models } else { &mut file.models }) = Some(models);
+            file.runs.push(run);
+        }
+        file
+    }
+
     fn measure<B: Bootstrap, T: Transport>(
         &self,
         bootstrap: &mut B,
         transport: &mut T,
         threshold: Option<Bytes>,
         monitor: &Arc<Monitor>,
-    ) -> tailback_transport::Result<u8> {
-        let root = bootstrap.rank() == Rank(0);
-        let (started, clock) = (result::now_rfc3339(), Instant::now());
+    ) -> tailback_transport::Result<Part> {
         let decision = self.decide(bootstrap)?;
         let hosts = bootstrap.allgather(bootstrap.host().to_owned().as_bytes())?;
         let nodes = match decision.ranks_per_node {
@@ -171,53 +244,21 @@ impl StudyRequest {
         if let Support::No(reason) = transport.capabilities().of(Operation::TwoSided) {
             return Err(Error::Setup(format!("studies need messages, which are not supported here: {reason}")));
         }
-        let command = decision.study.command();
-        let around = Around::find(root);
-        around.begin(command.word());
         let interrupt = interrupt::flag();
         let rule = if self.settings.machine.is_some() { Rule::on_virtual_time() } else { Rule::default() };
         let control = Control { monitor, interrupt: &interrupt, rule };
         let studied = decision.study.measure(bootstrap, transport, &nodes, decision.seed, control)?;
         // Nobody leaves while another may still need an answer.
         bootstrap.barrier()?;
-        if !root {
-            return Ok(0);
-        }
-        let note = studied.note();
-        let Studied { models: Some(models), .. } = studied else {
-            // The user knows why; what there is to know is that no file was written.
-            eprintln!("tailback: {}: there is nothing to show", note.unwrap_or_default());
-            return Ok(2);
+        let system = System {
+            ranks: bootstrap.size(),
+            launcher: bootstrap.launcher(),
+            nodes: result::plain_placement(&nodes),
+            host: HostFacts::this(),
+            environment: result::environment(),
         };
-        let run = Run::bare(TransportFacts::of(transport.describe(), threshold));
-        let plan = Plan { ranks_per_node: decision.ranks_per_node, ..Plan::of_a_study() };
-        let mut file = ResultFile {
-            schema_version: result::SCHEMA_VERSION,
-            build: Build::this(),
-            command,
-            label: None,
-            started,
-            duration_s: clock.elapsed().as_secs_f64(),
-            seed: decision.seed,
-            plan,
-            system: System {
-                ranks: bootstrap.size(),
-                launcher: bootstrap.launcher(),
-                nodes: result::plain_placement(&nodes),
-                host: HostFacts::this(),
-                environment: result::environment(),
-            },
-            runs: vec![run],
-            lab: None,
-            machine: self.settings.machine.as_deref().map(MachineRecord::of),
-            models: Some(models),
-            interrupted: note.is_some(),
-            notes: note.into_iter().collect(),
-            imported: None,
-        };
-        around.complete(&mut file);
-        file.notes.iter().for_each(|note| self.say(note));
-        Ok(self.show(&file))
+        let transport = TransportFacts::of(transport.describe(), threshold);
+        Ok(Part { studied, transport, system, ranks_per_node: decision.ranks_per_node, seed: decision.seed })
     }
 
     fn decide<B: Bootstrap>(&self, bootstrap: &mut B) -> tailback_transport::Result<Decision> {
@@ -230,7 +271,8 @@ impl StudyRequest {
     fn first_graph<'f>(&self, file: &'f ResultFile) -> Option<&'f result::GraphResult> {
         let Study::Contention(study) = &self.study else { return None };
         let (name, _) = *study.graphs().first()?;
-        file.models.as_ref()?.contention.as_ref()?.graphs.iter().find(|graph| graph.name == name)
+        let mut graphs = file.studies().into_iter().filter_map(|(_, models)| models.contention.as_ref());
+        graphs.find_map(|study| study.graphs.iter().find(|graph| graph.name == name))
     }
 
     /// Prints the results, then keeps them. A rank that was started by this program hands them over instead.
@@ -261,10 +303,10 @@ impl StudyRequest {
 
 /// What a result that is kept and shown means for the exit code.
 fn code(file: &ResultFile) -> u8 {
-    let hpcc = file.models.as_ref().and_then(|models| models.hpcc.as_ref());
-    match hpcc {
+    let failed = |models: &ModelResults| models.hpcc.as_ref().is_some_and(|hpcc| hpcc.failed().next().is_some());
+    match file.studies().iter().any(|(_, models)| failed(models)) {
         _ if file.interrupted => 2,
-        Some(hpcc) if hpcc.failed().next().is_some() => 1,
-        _ => 0,
+        true => 1,
+        false => 0,
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Side;
+use super::{By, Side};
 use crate::engine::Phase;
 use crate::lab::LabSpec;
 use crate::models::beff::Beff;
@@ -22,19 +22,26 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Whether it is in the congestors, which `--by congestor` asks for.
-    pub fn is_of_congestors(&self) -> bool {
-        self.what.starts_with(CONGESTORS)
+    /// Whether it is what the user wants to compare by, and so no obstacle.
+    pub fn is_asked_for(&self, by: By) -> bool {
+        let about = |what: &str| self.what.starts_with(&format!("{what}:"));
+        match by {
+            By::Congestor => about(CONGESTORS),
+            By::Ranks => about(RANKS) || about(NODES),
+            By::Transport | By::Protocol => false,
+        }
     }
 }
 
 const CONGESTORS: &str = "congestors";
+const RANKS: &str = "ranks";
+const NODES: &str = "nodes";
 
 /// Load that differs by more than this makes impacts hard to compare.
 const LOAD_RATIO: f64 = 2.0;
 
 /// What differs between `first` and `other`. The transport may: that is what one compares.
-pub fn differences(first: &Side<'_>, other: &Side<'_>) -> Vec<Difference> {
+pub fn differences<'a>(first: &Side<'a>, other: &Side<'a>) -> Vec<Difference> {
     let mut found = Vec::new();
     let mut tell = |fatal: bool, what: String| {
         found.push(Difference { side: other.label.clone(), fatal, what });
@@ -49,10 +56,10 @@ pub fn differences(first: &Side<'_>, other: &Side<'_>) -> Vec<Difference> {
     unlike(true, "command", a.command.word().into(), b.command.word().into());
     let network = |file: &ResultFile| file.machine.as_ref().map_or_else(|| "measured".into(), MachineRecord::title);
     unlike(false, "network", network(a), network(b));
-    unlike(true, "ranks", a.system.ranks.to_string(), b.system.ranks.to_string());
+    unlike(true, RANKS, a.system.ranks.to_string(), b.system.ranks.to_string());
     // Results of programs that do not name their nodes have none.
     if !a.system.nodes.is_empty() && !b.system.nodes.is_empty() {
-        unlike(true, "nodes", a.system.nodes.len().to_string(), b.system.nodes.len().to_string());
+        unlike(true, NODES, a.system.nodes.len().to_string(), b.system.nodes.len().to_string());
     }
     unlike(true, "canary fraction", mine.canary_fraction.to_string(), theirs.canary_fraction.to_string());
     unlike(true, "split", format!("{:?}", mine.split), format!("{:?}", theirs.split));
@@ -110,8 +117,9 @@ fn mix(side: &Side<'_>) -> String {
 }
 
 /// Studies: sizes and directions change what is measured, counts how well.
-fn study(first: &Side<'_>, other: &Side<'_>, tell: &mut impl FnMut(bool, String)) {
-    let (Some(a), Some(b)) = (&first.file.models, &other.file.models) else { return };
+fn study<'a>(first: &Side<'a>, other: &Side<'a>, tell: &mut impl FnMut(bool, String)) {
+    let of = |side: &Side<'a>| side.file.study_over(side.run);
+    let (Some(a), Some(b)) = (of(first), of(other)) else { return };
     let mut unlike = |fatal: bool, what: &str, left: String, right: String| {
         if left != right {
             tell(fatal, format!("{what}: {left} on the first side, {right} on this one"));
@@ -121,6 +129,7 @@ fn study(first: &Side<'_>, other: &Side<'_>, tell: &mut impl FnMut(bool, String)
         let (a, b) = (&a.settings, &b.settings);
         unlike(true, "one-way messages", a.one_way.to_string(), b.one_way.to_string());
         unlike(true, "largest message", a.largest.to_string(), b.largest.to_string());
+        unlike(false, "thresholds", format!("{:?}", a.thresholds), format!("{:?}", b.thresholds));
         unlike(false, "weighting", format!("{:?}", a.weighting), format!("{:?}", b.weighting));
         let counts = |of: &maxrate::Settings| format!("{} repetitions, {} iterations", of.repetitions, of.iterations);
         unlike(false, "counts", counts(a), counts(b));

@@ -5,10 +5,10 @@
 
 use serde::Serialize;
 
-use super::{Cell, Verdict};
+use super::{Cell, Side, Verdict};
 use crate::models::hpcc::{self, Hpcc, NAMES};
 use crate::models::maxrate::Model;
-use crate::result::{ContentionResult, Estimate, FitResult, MaxRateResult, ResultFile};
+use crate::result::{ContentionResult, Estimate, FitResult, MaxRateResult};
 use crate::stats::{Factor, Interval, Spread, holm, t95, two_sided_p};
 
 /// Said where verdicts on such figures are shown.
@@ -107,9 +107,9 @@ fn cell(base: &Figure, other: Option<&Figure>) -> Cell {
     Cell { ratio, p_value, verdict, ..Cell::base(Some(other.value)) }
 }
 
-/// Everything a study's file has to compare.
-pub(super) fn of_study(file: &ResultFile) -> Vec<Figure> {
-    let Some(models) = &file.models else { return Vec::new() };
+/// Everything a study has to compare over one network.
+pub(super) fn of_study(side: &Side<'_>) -> Vec<Figure> {
+    let Some(models) = side.file.study_over(side.run) else { return Vec::new() };
     let mut all = models.maxrate.as_ref().map(maxrate).unwrap_or_default();
     all.extend(models.contention.iter().flat_map(contention));
     for of in models.beff.iter().flat_map(crate::models::beff::Beff::figures) {
@@ -146,7 +146,7 @@ fn hpcc(result: &Hpcc) -> Vec<Figure> {
 /// The fit of the largest messages, where rates are what limits, and what was measured there.
 fn maxrate(result: &MaxRateResult) -> Vec<Figure> {
     let mut all = Vec::new();
-    let large = result.regimes.last().and_then(|regime| regime.fits.iter().find(|fit| fit.model == Model::MaxRate));
+    let large = result.regimes.last().and_then(|regime| regime.fit(Model::MaxRate));
     if let Some(FitResult { latency_s, pair_bytes_per_s, node_bytes_per_s, saturating_pairs, .. }) = large {
         let group = "Max-rate model, large messages";
         let mut parameter = |name: &str, unit, of: &Estimate, scale: f64, good| {
@@ -256,6 +256,7 @@ mod tests {
             iterations: 1,
             one_way: false,
             weighting: Weighting::InverseSize,
+            thresholds: Vec::new(),
         };
         maxrate(&MaxRateResult { settings, observations: observations.collect(), took: None, regimes: Vec::new() })
     }

@@ -92,7 +92,7 @@ pub fn compare(sides: &[Side<'_>], statistics: &[Statistic]) -> Comparison {
     let attribution = alike.then(|| attribute(sides)).flatten();
     let protocols = if alike { protocols::findings(sides) } else { Vec::new() };
     let names = sides.iter().map(|side| side.label.clone()).collect();
-    let figures: Vec<_> = sides.iter().map(|side| figures::of_study(side.file)).collect();
+    let figures: Vec<_> = sides.iter().map(figures::of_study).collect();
     Comparison {
         sides: names,
         simulated: sides.iter().filter_map(|side| simulated(&side.label, side.file)).collect(),

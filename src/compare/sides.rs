@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::kernel::Canary;
-use crate::result::{ResultFile, Run};
+use crate::result::{ResultFile, Run, System};
 
 /// What tells the runs of one file apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -14,6 +14,8 @@ pub enum By {
     Protocol,
     /// The congestors: those of one file with each other, or files that differ in them
     Congestor,
+    /// The number of ranks: files that differ in it, and in the number of nodes
+    Ranks,
 }
 
 impl By {
@@ -22,6 +24,7 @@ impl By {
             By::Transport => "transport",
             By::Protocol => "protocol",
             By::Congestor => "mix of congestors",
+            By::Ranks => "number of ranks",
         }
     }
 
@@ -34,7 +37,13 @@ impl By {
                 let keys: Vec<&str> = side.file.plan.congestors.iter().map(|test| test.kernel.info().key).collect();
                 keys.join("+")
             }
+            By::Ranks => side.file.system.ranks.to_string(),
         }
+    }
+
+    /// Whether it sets files beside each other, rather than the runs of one.
+    fn is_of_files(self) -> bool {
+        matches!(self, By::Congestor | By::Ranks)
     }
 }
 
@@ -123,7 +132,7 @@ pub fn of_file(file: &ResultFile) -> Vec<Side<'_>> {
 pub fn chosen(files: &[(PathBuf, ResultFile)], by: Option<By>) -> Result<Vec<Side<'_>>, String> {
     let mut sides = sides(files);
     if let Some(by) = by {
-        if files.len() != 1 && by != By::Congestor {
+        if files.len() != 1 && !by.is_of_files() {
             return Err(format!("--by {} compares the runs of one file; {} were given", by.word(), files.len()));
         }
         let first = sides.first().map(|side| by.key(side));
@@ -144,6 +153,13 @@ pub fn chosen(files: &[(PathBuf, ResultFile)], by: Option<By>) -> Result<Vec<Sid
     if by == Some(By::Congestor) {
         let names = distinct(sides.iter().map(|side| By::Congestor.key(side)).collect());
         sides.iter_mut().zip(names).for_each(|(side, name)| side.label = name);
+    }
+    if by == Some(By::Ranks) {
+        for side in &mut sides {
+            let System { ranks, nodes, .. } = &side.file.system;
+            let on = if nodes.is_empty() { String::new() } else { format!(" on {} nodes", nodes.len()) };
+            side.label = format!("{}, {ranks} ranks{on}", side.label);
+        }
     }
     Ok(sides)
 }

@@ -102,3 +102,23 @@ fn files_of_different_congestors_are_compared_by_them() {
     assert_eq!(labels, ["a2a+incast+put-incast+get-bcast", "a2a"]);
     assert!(chosen(&named(vec![files[0].1.clone(), files[0].1.clone()]), Some(By::Congestor)).is_err());
 }
+
+#[test]
+fn files_of_different_ranks_are_compared_when_that_is_the_question() {
+    let mut other = synthetic::file("tcp", None, 6.0);
+    other.system.ranks = 20;
+    other.system.nodes.truncate(2);
+    other.plan.canaries[0].counts.bytes = 64;
+    let files = named(vec![synthetic::file("tcp", None, 2.0), other]);
+    let sides = chosen(&files, Some(By::Ranks)).unwrap();
+    assert!(sides[0].label.starts_with("a, 10 ranks on ") && sides[1].label == "b, 20 ranks on 2 nodes", "{sides:?}");
+    let found = differences(&sides[0], &sides[1]);
+    let asked: Vec<&str> = found.iter().filter(|of| of.is_asked_for(By::Ranks)).map(|of| of.what.as_str()).collect();
+    assert!(asked.len() == 2 && asked[0].starts_with("ranks: 10") && asked[1].starts_with("nodes: "), "{asked:?}");
+    // Anything else is the obstacle that it was.
+    let bytes = found.iter().find(|of| of.what.starts_with("lat bytes")).unwrap();
+    assert!(bytes.fatal && !bytes.is_asked_for(By::Ranks));
+    assert!(!found.iter().any(|of| of.is_asked_for(By::Transport)));
+    let same = named(vec![files[0].1.clone(), files[0].1.clone()]);
+    assert!(chosen(&same, Some(By::Ranks)).unwrap_err().contains("only one number of ranks"));
+}

@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tailback_transport::{Bootstrap, Group, Monitor, Nanos, Rank, Result, Transport};
 
 use super::application::{SharedStarter, asleep};
-use super::pace::{self, SharedClock};
 use crate::backend::Pair;
-use crate::kernel::{CanaryVisitor, CongestorVisitor, Kernel, Ring, Shape};
+use crate::kernel::{CLOCK_SEGMENT, CanaryVisitor, CongestorVisitor, Kernel, Ring, Shape, SharedClock};
 use crate::layout::{Layout, Neighbours, Role, natural_ring, random_rings};
 use crate::plan::{CanaryTest, Plan};
 use crate::stats::Samples;
@@ -126,7 +125,7 @@ impl<'a, B: Bootstrap, P: Pair> Job<'a, B, P> {
             networks.canary().group(&everyone, 0)?
         };
         let mut canaries = match role {
-            Role::Canary => Some(networks.canary().group(&layout.canaries(), pace::SEGMENT)?),
+            Role::Canary => Some(networks.canary().group(&layout.canaries(), CLOCK_SEGMENT)?),
             _ => None,
         };
         let clock = match &mut canaries {

@@ -4,75 +4,11 @@
 //! distances, as the world outside does, and counts from when it should have begun: what it could not send in time
 //! because an earlier message was still under way waited too.
 //!
-//! All canaries begin an iteration together, so they need one clock: before anything is measured, the first of them asks
-//! each of the others for the time and believes the quickest answer.
+//! All canaries begin an iteration together, so they need one clock, which [`SharedClock`] is.
 
-use tailback_transport::{Group, Nanos, Rank, Result, Span, Tag};
+use tailback_transport::{Group, Nanos, Result};
 
-/// What the clocks' comparison needs of a group's segment: a time sent, and one received.
-pub(super) const SEGMENT: usize = 16;
-const SENT: Span = Span { offset: 0, len: 8 };
-const RECEIVED: Span = Span { offset: 8, len: 8 };
-/// Each clock is asked so often.
-const QUESTIONS: u32 = 12;
-
-/// The first member's clock, as this one knows it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct SharedClock {
-    /// Added to this member's time it gives the first one's.
-    ahead: i64,
-}
-
-impl SharedClock {
-    /// Compares the clocks of a group. Collective; the network should be quiet.
-    pub(super) fn compare<G: Group>(group: &mut G) -> Result<Self> {
-        let (me, first) = (group.rank(), Rank(0));
-        if me != first {
-            for _ in 0..QUESTIONS {
-                receive(group, first)?;
-                let now = group.now();
-                send(group, first, now.0)?;
-            }
-            let ahead = receive(group, first)?;
-            return Ok(SharedClock { ahead: ahead.cast_signed() });
-        }
-        for peer in (1..group.size()).map(Rank::from) {
-            let mut quickest = (u64::MAX, 0);
-            for _ in 0..QUESTIONS {
-                let asked = group.now().0;
-                send(group, peer, 0)?;
-                let theirs = receive(group, peer)?;
-                let answered = group.now().0;
-                let middle = asked + (answered - asked) / 2;
-                quickest = quickest.min((answered - asked, middle.wrapping_sub(theirs)));
-            }
-            send(group, peer, quickest.1)?;
-        }
-        Ok(SharedClock::default())
-    }
-
-    fn shared(self, own: Nanos) -> u64 {
-        own.0.saturating_add_signed(self.ahead)
-    }
-
-    fn own(self, shared: u64) -> Nanos {
-        Nanos(shared.saturating_add_signed(-self.ahead))
-    }
-}
-
-fn send<G: Group>(group: &mut G, to: Rank, word: u64) -> Result<()> {
-    group.write(SENT.offset, &word.to_le_bytes());
-    group.post_send(to, Tag(0), SENT)?;
-    group.wait_all()
-}
-
-fn receive<G: Group>(group: &mut G, from: Rank) -> Result<u64> {
-    group.post_recv(from, Tag(0), RECEIVED)?;
-    group.wait_all()?;
-    let mut word = [0; 8];
-    group.read(RECEIVED.offset, &mut word);
-    Ok(u64::from_le_bytes(word))
-}
+use crate::kernel::SharedClock;
 
 /// How a schedule was kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -151,7 +87,7 @@ impl Schedule {
 mod tests {
     use std::time::Duration;
 
-    use tailback_transport::{Collective, Error, Transport, loopback};
+    use tailback_transport::{Collective, Error, Rank, Transport, loopback};
 
     use super::*;
 
@@ -161,7 +97,7 @@ mod tests {
         let begun = loopback::run(3, |_, raw| {
             let mut transport = Collective::new(raw);
             let members: Vec<Rank> = (0..3usize).map(Rank::from).collect();
-            let mut group = transport.group(&members, SEGMENT)?;
+            let mut group = transport.group(&members, crate::kernel::CLOCK_SEGMENT)?;
             let clock = SharedClock::compare(&mut group)?;
             let mut schedule = Schedule::new(clock, PACE);
             let mut begun = Vec::new();

@@ -9,6 +9,7 @@ mod alltoall;
 mod application;
 mod at_once;
 mod broadcast;
+mod clock;
 mod incast;
 pub mod registry;
 mod repeat;
@@ -19,6 +20,7 @@ use tailback_transport::{Error, Group, Rank, Result};
 
 use crate::layout::Neighbours;
 
+pub(crate) use clock::{CLOCK_SEGMENT, SharedClock};
 pub use registry::{Canary, CanaryVisitor, Congestor, CongestorVisitor, Info, Ring};
 pub(crate) use repeat::until_steady;
 

@@ -13,8 +13,10 @@ impact_time_p50,impact_time_p75,impact_time_p75_low,impact_time_p75_high,impact_
 congestor_transport,congestor_protocol,beside";
 
 pub(super) fn render(result: &ResultFile) -> String {
-    if let Some(models) = &result.models {
-        return study(models);
+    match &result.studies()[..] {
+        [] => {}
+        [(_, models)] => return study(models),
+        several => return networks(several),
     }
     let mut out = format!("{HEADER}\n");
     for run in &result.runs {
@@ -99,6 +101,18 @@ fn figures(summary: &Summary, wall_s: Option<f64>) -> String {
     let Summary { samples, passes, avg, mean, best, p50, p90, p99, p999, worst, .. } = summary;
     let wall = wall_s.map(|seconds| seconds.to_string()).unwrap_or_default();
     format!("{samples},{passes},{wall},{avg},{mean},{best},{p50},{p90},{p99},{p999},{worst}")
+}
+
+/// A study over several networks: the lines of each, with its network before them, under one header.
+fn networks(studies: &[(&Run, &ModelResults)]) -> String {
+    let mut out = String::new();
+    for (at, (run, models)) in studies.iter().enumerate() {
+        for (line, text) in study(models).lines().enumerate().skip(usize::from(at > 0)) {
+            let start = if line == 0 { "network".to_owned() } else { quoted(&run.label()) };
+            let _ = writeln!(out, "{start},{text}");
+        }
+    }
+    out
 }
 
 /// A study: every measurement of its own kind, a line each.

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use tailback_transport::Bytes;
 
-use crate::models::maxrate::{Model, medians};
-use crate::result::{Estimate, FitResult, MaxRateResult};
+use crate::models::maxrate::{ALIKE, Model, medians};
+use crate::result::{Estimate, FitResult, MaxRateResult, RegimeResult};
 use crate::text::{Table, figure, percent};
 
 /// A terminal is not wider than so many numbers of pairs.
@@ -13,6 +13,7 @@ const MOST_COLUMNS: usize = 12;
 
 pub(super) fn maxrate(result: &MaxRateResult) -> String {
     let mut out = String::new();
+    let most = result.pairs().last().copied().unwrap_or(0);
     for regime in &result.regimes {
         let (smallest, largest) = (Bytes(regime.smallest_bytes as u64), Bytes(regime.largest_bytes as u64));
         let _ = writeln!(out, "Messages from {smallest} to {largest} (95% intervals)");
@@ -25,22 +26,61 @@ pub(super) fn maxrate(result: &MaxRateResult) -> String {
             "error sum",
             "k that fills",
         ]);
-        for model in Model::ALL {
-            match regime.fits.iter().find(|fit| fit.model == model) {
-                Some(fit) => table.row(row(fit)),
-                None => table.row([model.name(), "not identifiable from these data"]),
+        for (name, fit) in regime.shown(most) {
+            match fit {
+                Some(fit) => table.row(row(name, fit)),
+                None => table.row([name.as_str(), "not identifiable from these data"]),
             }
         }
         out += &table.render();
+        out += &chosen(regime);
         out.push('\n');
     }
     if let Some(took) = &result.took {
         let _ = writeln!(out, "{}\n", took.describe("round trips"));
     }
-    out + &errors(result) + &answer(result)
+    out + &errors(result) + &answer(result) + &ratio(result, most)
 }
 
-/// The error of the modelled time at every size and number of pairs, by the model that is nearest in each regime.
+/// Which model the data speak for, and how clearly.
+pub(crate) fn chosen(regime: &RegimeResult) -> String {
+    let Some((best, own)) = regime.best_fit().and_then(|fit| Some((fit.model, fit.criterion?))) else {
+        return String::new();
+    };
+    let others = regime.fits.iter().filter(|fit| fit.model != best);
+    let next = others.filter_map(|fit| Some((fit.model, fit.criterion?))).min_by(|(_, a), (_, b)| a.total_cmp(b));
+    let name = best.name();
+    match next {
+        None => String::new(),
+        Some((next, criterion)) if criterion <= own + ALIKE => {
+            let why = if next == Model::HiddenLatency { "which the paper advises" } else { "which is simpler" };
+            format!("  The data do not tell {} from {name}, {why}.\n", next.name())
+        }
+        Some((next, criterion)) => {
+            let ahead = figure(criterion - own);
+            format!(
+                "  The data speak for {name}: its information criterion is {ahead} below that of {}.\n",
+                next.name()
+            )
+        }
+    }
+}
+
+/// What a ping-pong test would have promised (the paper's ratio 6).
+pub(crate) fn ratio(result: &MaxRateResult, most: usize) -> String {
+    let Some(ratio) = result.postal_over_max_rate(most) else { return String::new() };
+    let largest =
+        medians(&result.observations).into_iter().filter(|seen| seen.pairs == most).max_by_key(|seen| seen.bytes);
+    let postal = result.regimes.last().and_then(|regime| regime.postal_of_one_pair.as_ref());
+    let measured = postal.zip(largest).map(|(postal, seen)| 1.0 + postal.error(&seen));
+    let measured = measured.map_or_else(String::new, |part| format!("; measured {}", figure(part)));
+    format!(
+        "With {most} pairs, a ping-pong's postal model tells {} of a long message's time (R_N / (k R_C){measured}).\n",
+        figure(ratio)
+    )
+}
+
+/// The error of the modelled time at every size and number of pairs, by the model that the data speak for in each regime.
 fn errors(result: &MaxRateResult) -> String {
     let all = result.pairs();
     let shown: Vec<usize> = all.iter().copied().step_by(all.len().div_ceil(MOST_COLUMNS).max(1)).collect();
@@ -48,7 +88,7 @@ fn errors(result: &MaxRateResult) -> String {
     let mut table = Table::new(header);
     let medians = medians(&result.observations);
     for bytes in result.sizes() {
-        let Some(fit) = result.regime(bytes).and_then(MaxRateResult::best_fit) else { continue };
+        let Some(fit) = result.regime(bytes).and_then(RegimeResult::best_fit) else { continue };
         let error = |pairs: &usize| {
             let seen = medians.iter().find(|seen| (seen.pairs, seen.bytes) == (*pairs, bytes));
             seen.map_or_else(|| "-".into(), |seen| percent(fit.error(seen)))
@@ -63,14 +103,14 @@ fn errors(result: &MaxRateResult) -> String {
     format!("Error of the modelled time in %, by message size and number of pairs k{some}\n{}\n", table.render())
 }
 
-fn row(fit: &FitResult) -> Vec<String> {
+fn row(name: String, fit: &FitResult) -> Vec<String> {
     let node = match (fit.model, &fit.node_bytes_per_s) {
         (Model::Postal, _) => "-".into(),
         (_, Some(node)) => estimate(node, 1e-6),
         (_, None) => "infinite".into(),
     };
     vec![
-        fit.model.name().into(),
+        name,
         estimate(&fit.latency_s, 1e6),
         estimate(&fit.pair_bytes_per_s, 1e-6),
         fit.further_pair_bytes_per_s.map_or_else(|| "-".into(), |rate| estimate(&rate, 1e-6)),

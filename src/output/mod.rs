@@ -4,6 +4,7 @@
 
 mod csv;
 mod gpcnet;
+mod halo;
 mod hpcc;
 mod impacts;
 mod maxrate;
@@ -17,6 +18,7 @@ mod summary;
 
 use crate::result::ResultFile;
 
+pub use halo::halos;
 pub(crate) use hpcc::number;
 pub(crate) use maxrate::{answer, estimate};
 pub use models::{contention, draw, study};
@@ -43,7 +45,7 @@ impl Format {
     /// The text of `result` in this format.
     pub fn render(self, result: &ResultFile, verbose: bool) -> String {
         match self {
-            Format::Table if result.models.is_some() => study(result),
+            Format::Table if !result.studies().is_empty() => study(result),
             Format::Table => summary::render(result, verbose),
             Format::Gpcnet => gpcnet::render(result, verbose),
             Format::Csv => csv::render(result),

@@ -9,20 +9,26 @@ use tailback_transport::Bytes;
 use super::hpcc::hpcc;
 use super::maxrate::maxrate;
 use super::simulated::banner;
+use crate::compare;
 use crate::models::beff::Beff;
 use crate::models::contention;
 use crate::result::{self, ContentionResult, GraphResult, ResultFile};
 use crate::stats::Took;
 use crate::text::{Table, figure, percent, within};
 
-/// The tables of a study.
+/// The tables of a study: over every network, and the networks side by side.
 pub fn study(file: &ResultFile) -> String {
     let mut out = String::new();
-    let system = &file.system;
-    let backend = file.runs.first().map_or("-", |run| run.transport.network());
+    let (system, studies) = (&file.system, file.studies());
+    let labels: Vec<String> = studies.iter().map(|(run, _)| run.label()).collect();
+    let over = match &studies[..] {
+        [(run, _)] => run.transport.network().to_owned(),
+        [] => "-".to_owned(),
+        _ => labels.join(" and "),
+    };
     let _ = writeln!(
         out,
-        "Tailback {} {} over {backend}: {} ranks on {} nodes, seed {}\n",
+        "Tailback {} {} over {over}: {} ranks on {} nodes, seed {}\n",
         file.build.version,
         file.command.word(),
         system.ranks,
@@ -30,11 +36,22 @@ pub fn study(file: &ResultFile) -> String {
         file.seed
     );
     out += &banner(file);
-    let Some(models) = &file.models else { return out };
-    out += &models.maxrate.as_ref().map(maxrate).unwrap_or_default();
-    out += &models.contention.as_ref().map(contention).unwrap_or_default();
-    out += &models.beff.as_ref().map(beff).unwrap_or_default();
-    out += &models.hpcc.as_ref().map(|found| hpcc(found, system.ranks)).unwrap_or_default();
+    for ((_, models), label) in studies.iter().zip(&labels) {
+        if studies.len() > 1 {
+            let _ = writeln!(out, "Over {label}\n");
+        }
+        out += &models.maxrate.as_ref().map(maxrate).unwrap_or_default();
+        out += &models.contention.as_ref().map(contention).unwrap_or_default();
+        out += &models.beff.as_ref().map(beff).unwrap_or_default();
+        out += &models.hpcc.as_ref().map(|found| hpcc(found, system.ranks)).unwrap_or_default();
+        if studies.len() > 1 {
+            out.push('\n');
+        }
+    }
+    if studies.len() > 1 {
+        let comparison = compare::compare(&compare::sides::of_file(file), &compare::SHOWN);
+        let _ = writeln!(out, "Networks side by side\n\n{}", compare::render(&comparison));
+    }
     if file.interrupted {
         out += "\nInterrupted: what was not complete is left out.\n";
     }
@@ -55,7 +72,11 @@ pub fn contention(result: &ContentionResult) -> String {
             if graph.reference_interval.is_some() { " (95% intervals)" } else { "" }
         );
         let measured = graph.edges.iter().any(|edge| edge.measured_s.is_some());
+        let own = graph.edges.iter().any(|edge| edge.message.is_some());
         let mut header = vec!["edge", "penalty by step", "predicted s", "in T_ref"];
+        if own {
+            header.splice(1..1, ["bytes", "start s"]);
+        }
         if measured {
             header.extend(["measured s", "in T_ref", "measured penalty", "error %"]);
         }
@@ -68,6 +89,10 @@ pub fn contention(result: &ContentionResult) -> String {
                 format!("{:.6}", edge.predicted * graph.reference_s),
                 format!("{:.3}", edge.predicted),
             ];
+            if let Some(message) = edge.message {
+                let bytes = Bytes(message.bytes.unwrap_or(result.bytes)).to_string();
+                cells.splice(1..1, [bytes, format!("{:.6}", message.start_ns as f64 * 1e-9)]);
+            }
             if let (Some(seconds), Some(error)) = (edge.measured_s, edge.error(graph.reference_s)) {
                 let penalty = |value| within(value, edge.penalty_interval, |value| format!("{value:.3}"));
                 let multiple = format!("{:.3}", seconds / graph.reference_s);
@@ -81,6 +106,11 @@ pub fn contention(result: &ContentionResult) -> String {
         if let Some(took) = &graph.took {
             let _ = writeln!(out, "  {}", took.describe("messages of an edge"));
         }
+        if let (Some(part), Some(from)) = (graph.looked_up, &result.learned_from) {
+            let part = format!("{:.0}%", 100.0 * part);
+            let _ =
+                writeln!(out, "  {part} of its steps' penalties are measured ones from {from}, the rest is by rules.");
+        }
         overfull(&mut out, graph);
         out.push('\n');
     }
@@ -89,6 +119,10 @@ pub fn contention(result: &ContentionResult) -> String {
 
 /// The rules of the paper may give a port more than it carries: said, not hidden.
 fn overfull(out: &mut String, graph: &GraphResult) {
+    // First steps of messages that start apart are not the same step.
+    if graph.edges.iter().any(|edge| edge.message.is_some()) {
+        return;
+    }
     let mut received: BTreeMap<&str, f64> = BTreeMap::new();
     for edge in &graph.edges {
         *received.entry(&edge.destination).or_default() += edge.penalties.first().map_or(0.0, |penalty| 1.0 / penalty);

@@ -58,10 +58,11 @@ pub fn steps(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::contention::{Alone, Model, Shape, predict_messages};
+    use crate::models::contention::{Alone, Model, Shape, penalties, predict_messages};
 
     fn shown(graph: &Graph) -> String {
-        let prediction = predict_messages(graph, Model::Figure3, Alone { bytes: 1000, seconds: 1.0 });
+        let prediction =
+            predict_messages(graph, |live| penalties(live, Model::Figure3), Alone { bytes: 1000, seconds: 1.0 });
         steps("x", graph, &prediction, (1000, 1.0)).unwrap()
     }
 
@@ -88,7 +89,8 @@ mod tests {
     #[test]
     fn more_than_anyone_reads_is_refused() {
         let graph = "in-20".parse::<Shape>().unwrap().graph();
-        let prediction = predict_messages(&graph, Model::Text, Alone { bytes: 1, seconds: 1.0 });
+        let prediction =
+            predict_messages(&graph, |live| penalties(live, Model::Text), Alone { bytes: 1, seconds: 1.0 });
         assert!(steps("in-20", &graph, &prediction, (1, 1.0)).unwrap_err().contains("up to 12 messages"));
     }
 }

@@ -108,7 +108,10 @@ impl<'a> Report<'a> {
         let mut all: Vec<Plot> = self.named().flat_map(|(name, file)| studies::plots(&name, file)).collect();
         let systems: Vec<plot::hpcc::System<'_>> = self
             .named()
-            .filter_map(|(name, file)| Some((name, file.models.as_ref()?.hpcc.as_ref()?, file.system.ranks)))
+            .flat_map(|(name, file)| {
+                let named = studies::named(&name, file).into_iter();
+                named.filter_map(|(name, models)| Some((name, models.hpcc.as_ref()?, file.system.ranks)))
+            })
             .collect();
         let published = if self.published { published::balances() } else { Vec::new() };
         all.extend(plot::hpcc::kiviat(&systems));

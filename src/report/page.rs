@@ -281,7 +281,7 @@ fn numbers(report: &Report<'_>) -> Content {
         fold(&side.label, &[tables::tests(side), tables::impacts(side), tables::loads(side)]);
     }
     for (name, file) in report.named() {
-        fold(&format!("{name}: study"), &studies::tables(&name, file));
+        fold(&format!("{name}: study"), &studies::tables(&name, file, report.published));
         let most = report.each(1000, 40, 400);
         if let Some(lab) = &file.lab {
             fold(&format!("{name}: ports"), &[ports::emulated(&name, lab, most)]);

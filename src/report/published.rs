@@ -3,6 +3,7 @@
 //! (Luszczek et al., 2005), for the balance.
 
 use crate::kernel::Canary;
+use crate::models::maxrate::Values;
 use crate::stats::Statistic;
 
 const TABLE: &str = include_str!("../../data/gpcnet-table2.csv");
@@ -142,6 +143,67 @@ pub fn balances() -> Vec<Balanced> {
     BALANCES.lines().skip(1).filter_map(row).collect()
 }
 
+const PARAMETERS: &str = include_str!("../../data/maxrate-table1.csv");
+const ERROR_SUMS: &str = include_str!("../../data/maxrate-table2.csv");
+const TIMES: &str = include_str!("../../data/contention-figure4.csv");
+
+/// One row of the max-rate paper's tables 1 and 2 (Gropp, Olson and Samfass, 2016).
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Fitted {
+    pub system: String,
+    pub phase: String,
+    /// The largest message of the phase; none for the last.
+    pub largest_bytes: Option<u64>,
+    pub values: Values,
+    /// The sum of relative errors of the extended model.
+    pub error_sum: f64,
+}
+
+/// Every row of those tables.
+pub fn fits() -> Vec<Fitted> {
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.split(',').collect();
+        let [system, phase, largest, latency, node, first, further] = cells[..] else { return None };
+        let sums = ERROR_SUMS.lines().find(|line| line.split(',').next() == Some(phase))?;
+        let node: f64 = node.parse().ok()?;
+        Some(Fitted {
+            system: system.to_owned(),
+            phase: phase.to_owned(),
+            largest_bytes: largest.parse().ok(),
+            values: Values {
+                latency: latency.parse().ok()?,
+                first: first.parse().ok()?,
+                further: further.parse().ok()?,
+                node: node.is_finite().then_some(node),
+            },
+            error_sum: sums.split(',').nth(1)?.parse().ok()?,
+        })
+    };
+    PARAMETERS.lines().skip(1).filter_map(row).collect()
+}
+
+/// A message of the contention paper's figure 4 (Martinasso and Méhaut, 2011).
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Timed {
+    pub graph: String,
+    pub message: String,
+    pub predicted_s: f64,
+    pub measured_s: f64,
+}
+
+/// Every message of that figure.
+pub fn times() -> Vec<Timed> {
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.split(',').collect();
+        let [graph, message, predicted, measured, _] = cells[..] else { return None };
+        let (predicted_s, measured_s) = (predicted.parse().ok()?, measured.parse().ok()?);
+        Some(Timed { graph: graph.to_owned(), message: message.to_owned(), predicted_s, measured_s })
+    };
+    TIMES.lines().skip(1).filter_map(row).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,6 +217,13 @@ mod tests {
             // Columns are printed with two or three digits.
             assert!((own / system.byte_per_kflop - 1.0).abs() < 0.02, "{}: {own}", system.label());
         }
+    }
+
+    #[test]
+    fn every_row_of_the_models_is_read() {
+        assert_eq!((fits().len(), times().len()), (PARAMETERS.lines().count() - 1, TIMES.lines().count() - 1));
+        let last = &fits()[2];
+        assert_eq!((last.values.node, last.largest_bytes, last.error_sum), (Some(5.5e9), None, 7.60));
     }
 
     #[test]

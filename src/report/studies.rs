@@ -2,22 +2,35 @@
 
 use tailback_transport::Bytes;
 
+use super::beside;
 use super::html::HtmlTable;
 use super::plot::{self, Plot};
 use crate::models::beff::Beff;
 use crate::models::hpcc::{Good, Hpcc, NAMES, ratios};
 use crate::models::maxrate::{Model, medians};
 use crate::output::{answer, estimate, number};
-use crate::result::{ContentionResult, EdgeResult, MaxRateResult, RegimeResult, ResultFile};
+use crate::result::{ContentionResult, EdgeResult, MaxRateResult, ModelResults, RegimeResult, ResultFile, Run};
 use crate::text::{figure, percent, within};
 
 /// Graphs that are drawn; a sweep over hundreds of random ones is for the tables.
 const MOST_GRAPHS: usize = 12;
+/// What a study found over each of its networks, which are named where they are several.
+pub(super) fn named<'a>(name: &str, file: &'a ResultFile) -> Vec<(String, &'a ModelResults)> {
+    let studies = file.studies();
+    let several = studies.len() > 1;
+    let label = |run: &Run| if several { format!("{name} ({})", run.label()) } else { name.to_owned() };
+    studies.into_iter().map(|(run, models)| (label(run), models)).collect()
+}
+
 /// Every plot of a study.
 pub(super) fn plots(name: &str, file: &ResultFile) -> Vec<Plot> {
-    let Some(models) = &file.models else { return Vec::new() };
+    named(name, file).iter().flat_map(|(name, models)| plots_of(name, models)).collect()
+}
+
+fn plots_of(name: &str, models: &ModelResults) -> Vec<Plot> {
     let mut all = Vec::new();
     if let Some(maxrate) = &models.maxrate {
+        all.extend(plot::sizes(name, maxrate));
         all.extend(plot::maxrate::rates(name, maxrate));
         all.extend(plot::maxrate::errors(name, maxrate));
     }
@@ -26,6 +39,7 @@ pub(super) fn plots(name: &str, file: &ResultFile) -> Vec<Plot> {
             all.extend(plot::contention::graph(name, at + 1, graph));
             all.extend(plot::contention::times(name, at + 1, graph));
         }
+        all.extend(plot::scatter(name, contention));
         all.extend(plot::contention::errors(name, contention));
     }
     if let Some(beff) = &models.beff {
@@ -36,7 +50,16 @@ pub(super) fn plots(name: &str, file: &ResultFile) -> Vec<Plot> {
 
 /// The finding of a study in a sentence, where it has one.
 pub(super) fn finding(file: &ResultFile) -> Option<String> {
-    let models = file.models.as_ref()?;
+    let studies = file.studies();
+    let told = |(run, models): &(&Run, &ModelResults)| {
+        let finding = finding_of(models, file.system.ranks)?;
+        Some(if studies.len() > 1 { format!("{}: {finding}", run.label()) } else { finding })
+    };
+    let findings: Vec<String> = studies.iter().filter_map(told).collect();
+    (!findings.is_empty()).then(|| findings.join(" "))
+}
+
+fn finding_of(models: &ModelResults, ranks: usize) -> Option<String> {
     let graphs = |result: &ContentionResult| {
         let errors =
             result.graphs.iter().flat_map(|graph| graph.edges.iter().map(|edge| edge.error(graph.reference_s)));
@@ -58,7 +81,7 @@ pub(super) fn finding(file: &ResultFile) -> Option<String> {
     };
     let answers = models.maxrate.as_ref().map(|of| answer(of).trim().to_owned());
     let answers = answers.or_else(|| graphs(models.contention.as_ref()?)).or_else(|| models.beff.as_ref().map(worst));
-    answers.or_else(|| models.hpcc.as_ref().map(|found| balanced(found, file.system.ranks)))
+    answers.or_else(|| models.hpcc.as_ref().map(|found| balanced(found, ranks)))
 }
 
 /// What HPC Challenge says in a sentence; first of all whether it is to be believed.
@@ -102,11 +125,23 @@ fn hpcc(name: &str, found: &Hpcc, ranks: usize) -> Vec<HtmlTable> {
 }
 
 /// Every number of a study.
-pub(super) fn tables(name: &str, file: &ResultFile) -> Vec<HtmlTable> {
-    let Some(models) = &file.models else { return Vec::new() };
+pub(super) fn tables(name: &str, file: &ResultFile, published: bool) -> Vec<HtmlTable> {
+    let mut all = Vec::new();
+    for (name, models) in named(name, file) {
+        all.extend(tables_of(&name, models, file.system.ranks));
+        if published {
+            all.extend(models.maxrate.as_ref().map(|found| beside::fits(&name, found)));
+            all.extend(models.contention.as_ref().and_then(|found| beside::times(&name, found)));
+        }
+    }
+    all
+}
+
+fn tables_of(name: &str, models: &ModelResults, ranks: usize) -> Vec<HtmlTable> {
     let mut all = Vec::new();
     if let Some(maxrate) = &models.maxrate {
-        all.extend(maxrate.regimes.iter().map(|regime| fits(name, regime)));
+        let most = maxrate.pairs().last().copied().unwrap_or(0);
+        all.extend(maxrate.regimes.iter().map(|regime| fits(name, regime, most)));
         all.push(cells(name, maxrate));
     }
     all.extend(models.contention.iter().flat_map(|of| edges(name, of)));
@@ -120,32 +155,34 @@ pub(super) fn tables(name: &str, file: &ResultFile) -> Vec<HtmlTable> {
         beff.ratios().iter().for_each(|(of, value)| shares.row([*of, &figure(*value)]));
         all.extend([table, shares]);
     }
-    all.extend(models.hpcc.iter().flat_map(|found| hpcc(name, found, file.system.ranks)));
+    all.extend(models.hpcc.iter().flat_map(|found| hpcc(name, found, ranks)));
     all
 }
 
-fn fits(name: &str, regime: &RegimeResult) -> HtmlTable {
+fn fits(name: &str, regime: &RegimeResult, most: usize) -> HtmlTable {
     let (smallest, largest) = (Bytes(regime.smallest_bytes as u64), Bytes(regime.largest_bytes as u64));
-    let header = ["model", "latency us", "R_C or R_Cb MB/s", "R_Ci MB/s", "R_N MB/s", "error sum", "k that fills"];
+    let header =
+        ["model", "latency us", "R_C or R_Cb MB/s", "R_Ci MB/s", "R_N MB/s", "error sum", "BIC", "k that fills"];
     let mut table =
         HtmlTable::new(&format!("{name}: messages from {smallest} to {largest}, with 95% intervals"), header);
-    for model in Model::ALL {
-        let Some(fit) = regime.fits.iter().find(|fit| fit.model == model) else {
-            table.row([model.name(), "not identifiable from these data", "–", "–", "–", "–", "–"]);
+    for (of, fit) in regime.shown(most) {
+        let Some(fit) = fit else {
+            table.row([of.as_str(), "not identifiable from these data", "–", "–", "–", "–", "–", "–"]);
             continue;
         };
-        let node = match (model, &fit.node_bytes_per_s) {
+        let node = match (fit.model, &fit.node_bytes_per_s) {
             (Model::Postal, _) => "–".into(),
             (_, Some(node)) => estimate(node, 1e-6),
             (_, None) => "infinite".into(),
         };
         table.row([
-            model.name().to_owned(),
+            of,
             estimate(&fit.latency_s, 1e6),
             estimate(&fit.pair_bytes_per_s, 1e-6),
             fit.further_pair_bytes_per_s.map_or_else(|| "–".into(), |rate| estimate(&rate, 1e-6)),
             node,
             figure(fit.error_sum),
+            fit.criterion.map_or_else(|| "–".into(), figure),
             fit.saturating_pairs.map_or_else(|| "–".into(), figure),
         ]);
     }
@@ -154,12 +191,12 @@ fn fits(name: &str, regime: &RegimeResult) -> HtmlTable {
 
 /// Medians of every size and number of pairs, with every model's error.
 fn cells(name: &str, result: &MaxRateResult) -> HtmlTable {
-    let header = ["size and pairs", "time us", "aggregate MB/s", "postal", "max-rate", "extended max-rate"];
+    let header = ["size and pairs", "time us", "aggregate MB/s"].into_iter().chain(Model::ALL.map(Model::name));
     let mut table = HtmlTable::new(&format!("{name}: medians measured, and errors of the modelled time in %"), header);
     for seen in medians(&result.observations) {
         let regime = result.regime(seen.bytes);
         let error = |model: Model| {
-            let fit = regime.and_then(|regime| regime.fits.iter().find(|fit| fit.model == model));
+            let fit = regime.and_then(|regime| regime.fit(model));
             fit.map_or_else(|| "–".into(), |fit| percent(fit.error(&seen)))
         };
         let rate = seen.rate() * 1e-6;
@@ -188,8 +225,12 @@ fn edges(name: &str, result: &ContentionResult) -> Vec<HtmlTable> {
             let with =
                 |value: Option<f64>, interval| value.map_or_else(|| "–".into(), |value| within(value, interval, three));
             let steps: Vec<String> = penalties.iter().map(|penalty| format!("{penalty:.3}")).collect();
+            let of_its_own = |message: crate::models::contention::Message| {
+                let (bytes, start_s) = (Bytes(message.bytes.unwrap_or(result.bytes)), message.start_ns as f64 * 1e-9);
+                format!(", {bytes} from {start_s:.6} s")
+            };
             table.row([
-                format!("{source}>{destination}"),
+                format!("{source}>{destination}{}", edge.message.map(of_its_own).unwrap_or_default()),
                 steps.join(" "),
                 format!("{:.6}", predicted * graph.reference_s),
                 format!("{predicted:.3}"),

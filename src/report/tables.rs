@@ -80,7 +80,7 @@ pub(super) fn facts(side: &Side<'_>) -> [HtmlTable; 2] {
         why.seen.into_iter().for_each(|line| fact("why", line));
         why.to_try.into_iter().for_each(|line| fact("what may show more", line));
     }
-    match file.models {
+    match file.study_over(side.run) {
         Some(_) => fact("study", format!("{}, seed {}", file.command.word(), file.seed)),
         None => fact("plan", format!("{}, {} s per test, seed {}", file.plan.preset, file.plan.budget_s, file.seed)),
     }

@@ -7,8 +7,8 @@ use crate::models::contention;
 use crate::models::hpcc::{Check, Hpcc};
 use crate::models::maxrate::{self, Observation, Values};
 use crate::result::{
-    Command, ContentionResult, EdgeResult, FitResult, GraphResult, LabRecord, MaxRateResult, ModelResults,
-    PhaseCounters, RegimeResult, ResultFile, synthetic,
+    Command, ContentionResult, EdgeResult, GraphResult, LabRecord, MaxRateResult, ModelResults, PhaseCounters,
+    RegimeResult, ResultFile, synthetic,
 };
 use crate::stats::Interval;
 
@@ -142,8 +142,8 @@ fn study() -> ResultFile {
     let observations: Vec<Observation> =
         cells.map(|(pairs, bytes)| Observation { pairs, bytes, seconds: truth.seconds(model, pairs, bytes) }).collect();
     let weighting = maxrate::Weighting::InverseSize;
-    let fits = maxrate::Model::ALL.iter().filter_map(|&model| maxrate::fit(model, weighting, &observations));
-    let fits = fits.map(|fit| FitResult::from(&fit)).collect();
+    let sizes: Vec<usize> = (8..20).map(|power| 1 << power).collect();
+    let regimes = vec![RegimeResult::fitted(&observations, &sizes, weighting).unwrap()];
     let settings = maxrate::Settings {
         largest: 1 << 19,
         most_pairs: None,
@@ -151,10 +151,12 @@ fn study() -> ResultFile {
         iterations: 1,
         one_way: true,
         weighting,
+        thresholds: Vec::new(),
     };
     let edge = |source: &str| EdgeResult {
         source: source.into(),
         destination: "d".into(),
+        message: None,
         penalties: vec![2.0],
         predicted: 2.0,
         measured_s: Some(0.021),
@@ -163,7 +165,14 @@ fn study() -> ResultFile {
         penalty_interval: Some(Interval { low: 1.9, high: 2.4 }),
     };
     let reference_interval = Some(Interval { low: 0.009, high: 0.011 });
-    let graph = |edges| GraphResult { name: "in".into(), reference_s: 0.01, reference_interval, took: None, edges };
+    let graph = |edges| GraphResult {
+        name: "in".into(),
+        reference_s: 0.01,
+        reference_interval,
+        took: None,
+        edges,
+        looked_up: None,
+    };
     let spread = Spread { min: 1.0, avg: 2.0, max: 3.0 };
     let (latency_bytes, bandwidth_bytes, rings, pairs, latency_iterations, bandwidth_iterations) =
         (8, 2000, 1, 1, 1, 1);
@@ -172,15 +181,11 @@ fn study() -> ResultFile {
     file.runs[0].tests.clear();
     file.runs[0].impacts.clear();
     file.models = Some(ModelResults {
-        maxrate: Some(MaxRateResult {
-            settings,
-            observations,
-            took: None,
-            regimes: vec![RegimeResult { smallest_bytes: 1 << 8, largest_bytes: 1 << 19, fits }],
-        }),
+        maxrate: Some(MaxRateResult { settings, observations, took: None, regimes }),
         contention: Some(ContentionResult {
             bytes: 1000,
             model: contention::Model::Text,
+            learned_from: None,
             graphs: vec![graph(vec![edge("a"), edge("b")]), graph(vec![edge("a<"), edge("b"), edge("b")])],
         }),
         beff: Some(Beff {
@@ -245,9 +250,24 @@ fn studies_are_plotted_and_told() {
     ] {
         assert!(html.contains(text), "{text}");
     }
-    // For each file: rates, three maps, two graphs with their times, errors by size, two of HPCC's; of both, the last two.
-    assert_eq!(report.studies().len(), 2 * (1 + 3 + 4 + 1 + 2) + 2);
+    // For each file: rates by size and by pairs, six maps, two graphs with their times, a scatter, errors by size, two of HPCC's; of both, the last two.
+    assert_eq!(report.studies().len(), 2 * (2 + 6 + 4 + 1 + 1 + 2) + 2);
     assert!(report.plots().iter().all(|plot| !plot.standalone().contains("NaN")));
+}
+
+#[test]
+fn studies_stand_beside_what_the_papers_print() {
+    let mut file = study();
+    let contention = file.models.as_mut().unwrap().contention.as_mut().unwrap();
+    contention.graphs[0].name = "graph-a".into();
+    (contention.graphs[0].edges[0].source, contention.graphs[0].edges[0].destination) = ("0".into(), "1".into());
+    let files = vec![(PathBuf::from("s.json"), file)];
+    let html = Report::new(&files, true).html();
+    check_nesting(&html);
+    for text in ["Blue Waters (Cray XE6) (published)", "5500", "graph-a, 0&gt;1", "-0.5"] {
+        assert!(html.contains(text), "{text}");
+    }
+    assert!(!Report::new(&files, false).html().contains("Blue Waters"));
 }
 
 #[test]

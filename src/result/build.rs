@@ -172,6 +172,7 @@ impl<'a> RunBuilder<'a> {
             congestors: self.loads(&self.alone.1, self.alone.0),
             impacts,
             placements: self.placements.clone(),
+            models: None,
         }
     }
 

@@ -179,6 +179,9 @@ pub struct Run {
     /// What each placement gave, in the order they were measured. Comparisons pair them.
     #[serde(default)]
     pub placements: Vec<PlacementRecord>,
+    /// What a study found over this network, where it went over several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub models: Option<ModelResults>,
 }
 
 impl Run {
@@ -192,6 +195,7 @@ impl Run {
             congestors: Vec::new(),
             impacts: Vec::new(),
             placements: Vec::new(),
+            models: None,
         }
     }
 }

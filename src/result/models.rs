@@ -42,6 +42,67 @@ pub struct RegimeResult {
     pub largest_bytes: usize,
     /// One for each model that the data determine.
     pub fits: Vec<FitResult>,
+    /// The postal model of one pair, which is what a ping-pong test gives; its errors are those on all data. Absent in files
+    /// of version 0.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub postal_of_one_pair: Option<FitResult>,
+    /// The postal model of the most pairs, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub postal_of_most_pairs: Option<FitResult>,
+}
+
+impl RegimeResult {
+    /// Every model fitted to the medians of these sizes, which ascend.
+    pub fn fitted(
+        medians: &[maxrate::Observation],
+        sizes: &[usize],
+        weighting: maxrate::Weighting,
+    ) -> Option<RegimeResult> {
+        let within = |seen: &&maxrate::Observation| sizes.binary_search(&seen.bytes).is_ok();
+        let seen: Vec<maxrate::Observation> = medians.iter().filter(within).copied().collect();
+        let result = |fit: maxrate::Fit| FitResult::from(&fit);
+        let fits = maxrate::Model::ALL.iter().filter_map(|&model| maxrate::fit(model, weighting, &seen));
+        let postal_of = |pairs: usize| {
+            let some: Vec<maxrate::Observation> = seen.iter().filter(|of| of.pairs == pairs).copied().collect();
+            maxrate::fit_subset(maxrate::Model::Postal, weighting, &some, &seen).map(result)
+        };
+        let most = seen.iter().map(|of| of.pairs).max()?;
+        Some(RegimeResult {
+            smallest_bytes: *sizes.first()?,
+            largest_bytes: *sizes.last()?,
+            fits: fits.map(result).collect(),
+            postal_of_one_pair: postal_of(1),
+            postal_of_most_pairs: if most > 1 { postal_of(most) } else { None },
+        })
+    }
+
+    /// The fit of a model, if the data determine it.
+    pub fn fit(&self, model: maxrate::Model) -> Option<&FitResult> {
+        self.fits.iter().find(|fit| fit.model == model)
+    }
+
+    /// The fit that the data speak for: by the information criterion, or the smallest sum of errors in files that have none.
+    pub fn best_fit(&self) -> Option<&FitResult> {
+        let criteria: Option<Vec<_>> = self.fits.iter().map(|fit| Some((fit.model, fit.criterion?))).collect();
+        match criteria.as_deref().and_then(maxrate::choose) {
+            Some(model) => self.fit(model),
+            None => self.fits.iter().min_by(|a, b| a.error_sum.total_cmp(&b.error_sum)),
+        }
+    }
+
+    /// Every fit that tables show, with its name: postal models of one and of the most pairs (`most`) are not among the
+    /// candidates.
+    pub fn shown(&self, most: usize) -> Vec<(String, Option<&FitResult>)> {
+        let mut all: Vec<(String, Option<&FitResult>)> = Vec::new();
+        all.extend(self.postal_of_one_pair.iter().map(|fit| ("postal, 1 pair".to_owned(), Some(fit))));
+        all.extend(self.postal_of_most_pairs.iter().map(|fit| (format!("postal, {most} pairs"), Some(fit))));
+        // Files that know no criterion know nothing of formula (5) either.
+        let knows =
+            |model: &maxrate::Model| *model != maxrate::Model::HiddenLatency || self.postal_of_one_pair.is_some();
+        let models = maxrate::Model::ALL.into_iter().filter(|model| knows(model) || self.fit(*model).is_some());
+        all.extend(models.map(|model| (model.name().to_owned(), self.fit(model))));
+        all
+    }
 }
 
 /// A fitted model. Intervals are 95%.
@@ -61,6 +122,10 @@ pub struct FitResult {
     pub saturating_pairs: Option<f64>,
     /// Sum of relative errors over all (k, n).
     pub error_sum: f64,
+    /// Bayesian information criterion of these errors: the smaller, the more the data speak for the model. Absent in files of
+    /// version 0.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub criterion: Option<f64>,
 }
 
 impl FitResult {
@@ -86,9 +151,14 @@ impl MaxRateResult {
         self.regimes.iter().find(|regime| (regime.smallest_bytes..=regime.largest_bytes).contains(&bytes))
     }
 
-    /// The model that leaves the smallest sum of errors in a regime, the simpler one when they are alike.
-    pub fn best_fit(regime: &RegimeResult) -> Option<&FitResult> {
-        regime.fits.iter().min_by(|a, b| a.error_sum.total_cmp(&b.error_sum))
+    /// How much of the max-rate model's time a ping-pong's postal model tells for long messages of so many pairs: the paper's
+    /// ratio (6), β / (k / R_N). None when that many pairs do not fill the node.
+    pub fn postal_over_max_rate(&self, pairs: usize) -> Option<f64> {
+        let regime = self.regimes.last()?;
+        let (postal, node) =
+            (regime.postal_of_one_pair.as_ref()?, regime.fit(maxrate::Model::MaxRate)?.node_bytes_per_s?);
+        let ratio = node.value / (pairs as f64 * postal.pair_bytes_per_s.value);
+        (ratio < 1.0).then_some(ratio)
     }
 
     /// Message sizes, ascending.
@@ -132,6 +202,7 @@ impl From<&maxrate::Fit> for FitResult {
             node_bytes_per_s: fit.node.map(Into::into),
             saturating_pairs: fit.values.saturating_pairs(),
             error_sum: fit.error_sum,
+            criterion: Some(fit.criterion),
         }
     }
 }
@@ -143,6 +214,9 @@ pub struct ContentionResult {
     pub bytes: u64,
     /// Which reading of the penalty rules made the predictions.
     pub model: contention::Model,
+    /// Where measured penalties came from that went before the rules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learned_from: Option<String>,
     /// The graphs, in the order asked for; the seed decided in which they were measured.
     pub graphs: Vec<GraphResult>,
 }
@@ -162,6 +236,9 @@ pub struct GraphResult {
     pub took: Option<Took>,
     /// Its messages.
     pub edges: Vec<EdgeResult>,
+    /// Which part of the penalties in its steps was looked up in earlier measurements; the rest is by rules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub looked_up: Option<f64>,
 }
 
 /// One message of a graph.
@@ -171,6 +248,9 @@ pub struct EdgeResult {
     pub source: String,
     /// The receiving node.
     pub destination: String,
+    /// Its size and start, in a graph whose messages are not alike.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<contention::Message>,
     /// Predicted penalties, step by step until it arrives.
     pub penalties: Vec<f64>,
     /// Predicted time in multiples of the contention-free time.
@@ -186,6 +266,18 @@ pub struct EdgeResult {
     /// Its 95% interval, likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub penalty_interval: Option<Interval>,
+}
+
+impl ContentionResult {
+    /// Graphs whose messages' penalties were all measured, with these: what can be learned from it.
+    pub fn measured_penalties(&self) -> Vec<(contention::Graph, Vec<f64>)> {
+        let measured = |graph: &GraphResult| {
+            let pairs: Vec<(&str, &str)> = graph.edges.iter().map(|edge| (&*edge.source, &*edge.destination)).collect();
+            let penalties: Option<Vec<f64>> = graph.edges.iter().map(|edge| edge.measured_penalty).collect();
+            Some((contention::Graph::new(&pairs).ok()?, penalties?))
+        };
+        self.graphs.iter().filter_map(measured).collect()
+    }
 }
 
 impl EdgeResult {

@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use tailback_transport::{Bytes, Description};
 
-use super::{Headline, PlacementRecord, ResultFile, Run, Test, TransportFacts};
+use super::{Headline, ModelResults, PlacementRecord, ResultFile, Run, Test, TransportFacts};
 use crate::engine::Phase;
 use crate::kernel::Canary;
 use crate::stats::{Factor, Statistic};
@@ -18,6 +18,18 @@ impl ResultFile {
             }
         }
         kernels
+    }
+}
+
+impl ResultFile {
+    /// What a study found over each of its networks; nothing in files of other commands.
+    pub fn studies(&self) -> Vec<(&Run, &ModelResults)> {
+        self.runs.iter().filter_map(|run| Some((run, self.study_over(run)?))).collect()
+    }
+
+    /// What a study found over one of its networks.
+    pub fn study_over<'a>(&'a self, run: &'a Run) -> Option<&'a ModelResults> {
+        run.models.as_ref().or(self.models.as_ref())
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::GraphError;
@@ -20,7 +21,7 @@ pub struct Edge {
 }
 
 /// What a message is where it is not like the others: how large, and when it starts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
     /// Its bytes; those of all others where nothing is said.
     pub bytes: Option<u64>,
@@ -80,7 +81,7 @@ impl Graph {
         &self.messages
     }
 
-    /// Whether all messages start together and have one size, as measurements have it.
+    /// Whether all messages start together and have one size.
     pub fn is_uniform(&self) -> bool {
         self.messages.iter().all(|message| *message == Message::default())
     }

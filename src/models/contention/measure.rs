@@ -6,11 +6,15 @@
 //!
 //! A repetition measures every edge alone and all of them together, in an order that the seed decides anew each time, so
 //! that what changes with time falls on both alike. Each of these is repeated until the slowest edge's rate is steady.
+//!
+//! Messages with starts of their own begin by one clock, which the first rank compares with the others' before: every sender
+//! waits until its message is due, and times it from then.
 
 use tailback_transport::{Bootstrap, Error, Group, Nanos, Rank, Result, Span, Tag, Transport};
 
 use super::repeated::{Measured, Repetitions, Times};
-use super::{Graph, Model};
+use super::{Graph, Message, Model};
+use crate::kernel::{CLOCK_SEGMENT, SharedClock, fill_pattern};
 use crate::layout::{Nodes, order};
 use crate::models::measure::{Control, check, everyone, forget, median, share};
 use crate::stats::{Rule, Took};
@@ -19,6 +23,8 @@ const DATA: Tag = Tag(3);
 const ANSWER: Tag = Tag(4);
 /// Before each timed message an untimed one of at most so many bytes: other edges were measured since the last.
 const WARM_UP_BYTES: usize = 1 << 16;
+/// Messages with starts begin so long after all ranks have agreed on it: some may have been asleep.
+const HEAD_START: Nanos = Nanos(500_000);
 
 /// How many ranks each node of a graph needs: one for every end of an edge.
 pub fn ranks_needed(graph: &Graph) -> Vec<usize> {
@@ -36,23 +42,27 @@ pub struct Bench<'a, B: Bootstrap, T: Transport> {
     model: Model,
     seed: u64,
     control: Control<'a>,
+    /// Where what was received lies: after the longest message that is sent.
+    received: usize,
+    clock: SharedClock,
     /// How many messages the graph's measurements took so far.
     took: Took,
 }
 
 impl<'a, B: Bootstrap, T: Transport> Bench<'a, B, T> {
-    /// Makes the group. Collective.
+    /// Makes the group, for messages of up to `longest` bytes. Collective.
     pub fn new(
         bootstrap: &'a mut B,
         transport: &mut T,
         nodes: &'a Nodes,
-        (bytes, repetitions, model): (usize, usize, Model),
+        (bytes, longest, repetitions, model): (usize, usize, usize, Model),
         seed: u64,
         control: Control<'a>,
     ) -> Result<Self> {
-        let group = everyone(bootstrap, transport, bytes, 1)?;
-        let (repetitions, took) = (repetitions.max(1), Took::default());
-        Ok(Bench { bootstrap, group, nodes, bytes, repetitions, model, seed, control, took })
+        let received = longest.max(bytes).max(CLOCK_SEGMENT);
+        let group = everyone(bootstrap, transport, received, 1)?;
+        let (repetitions, took, clock) = (repetitions.max(1), Took::default(), SharedClock::default());
+        Ok(Bench { bootstrap, group, nodes, bytes, repetitions, model, seed, control, received, clock, took })
     }
 
     /// The times of all edges together and alone, and the penalties they imply. Smaller graphs, needed for the latter,
@@ -60,26 +70,45 @@ impl<'a, B: Bootstrap, T: Transport> Bench<'a, B, T> {
     /// apart, for orders of their own.
     pub fn graph(&mut self, graph: &Graph, number: usize) -> Result<Option<Measured>> {
         self.control.monitor.enter("contention graph");
-        let ends = self.ends(graph)?;
+        let traffic = self.traffic(graph)?;
         self.took = Took::default();
-        let count = ends.len();
+        let count = traffic.ends.len();
         let only = |edge: usize| (0..count).map(|other| other == edge).collect::<Vec<bool>>();
         let together = vec![true; count];
         let states: Vec<Vec<bool>> = (0..count).map(only).chain([together.clone()]).collect();
-        let Some(mut times) = self.times(&ends, &states, number)? else { return Ok(None) };
+        if traffic.timed {
+            self.clock = SharedClock::compare(&mut self.group)?;
+            // The comparison wrote where messages are sent from.
+            fill_pattern(&mut self.group, 0, CLOCK_SEGMENT);
+        }
+        let Some(mut times) = self.times(&traffic, &states, number)? else { return Ok(None) };
         let whole = times.pop().unwrap_or_default();
         // The edges alone are one time each: by repetition, then by edge, as together.
         let repetition = |at: usize| times.iter().map(|edge| edge[at][0]).collect();
         let alone = (0..whole.len()).map(repetition).collect();
         let mut all = Repetitions { alone, stages: vec![(together, whole)] };
+        if traffic.timed {
+            let sizes: Vec<f64> = traffic.bytes.iter().map(|bytes| *bytes as f64 / self.bytes as f64).collect();
+            return Ok(Some(all.measured_messages(&sizes, self.took)));
+        }
         loop {
             let live = all.left();
             if !live.contains(&true) {
                 return Ok(Some(all.measured(graph, self.model, self.took)));
             }
-            let Some(mut times) = self.times(&ends, std::slice::from_ref(&live), number)? else { return Ok(None) };
+            let Some(mut times) = self.times(&traffic, std::slice::from_ref(&live), number)? else { return Ok(None) };
             all.stages.push((live, times.pop().unwrap_or_default()));
         }
+    }
+
+    fn traffic(&self, graph: &Graph) -> Result<Traffic> {
+        let bytes = |message: &Message| message.bytes.map_or(self.bytes, |bytes| bytes as usize);
+        Ok(Traffic {
+            ends: self.ends(graph)?,
+            bytes: graph.messages().iter().map(bytes).collect(),
+            starts: graph.messages().iter().map(|message| Nanos(message.start_ns)).collect(),
+            timed: !graph.is_uniform(),
+        })
     }
 
     /// The sending and the receiving rank of every edge.
@@ -106,13 +135,13 @@ impl<'a, B: Bootstrap, T: Transport> Bench<'a, B, T> {
 
     /// For each state (which edges are under way), the times of its edges in every repetition, on every rank; nothing
     /// when interrupted.
-    fn times(&mut self, ends: &[(Rank, Rank)], states: &[Vec<bool>], number: usize) -> Result<Option<Vec<Times>>> {
+    fn times(&mut self, traffic: &Traffic, states: &[Vec<bool>], number: usize) -> Result<Option<Vec<Times>>> {
         let mut mine: Vec<(usize, usize, usize, f64)> = Vec::new();
         for repetition in 0..self.repetitions {
             // A number of its own for every draw of the study.
             let draw = ((number as u64) << 32) | repetition as u64;
             for at in order(self.seed, draw, states.len()) {
-                let Some(timed) = self.steady(ends, &states[at])? else { return Ok(None) };
+                let Some(timed) = self.steady(traffic, &states[at])? else { return Ok(None) };
                 mine.extend(timed.into_iter().map(|(edge, seconds)| (at, repetition, edge, seconds)));
             }
         }
@@ -126,24 +155,33 @@ impl<'a, B: Bootstrap, T: Transport> Bench<'a, B, T> {
 
     /// Repeats a state until the slowest of its edges is steady: this rank's own edge and its time, if it sends. Nothing
     /// when interrupted.
-    fn steady(&mut self, ends: &[(Rank, Rank)], live: &[bool]) -> Result<Option<Vec<(usize, f64)>>> {
-        let (me, bytes, control) = (self.group.rank(), self.bytes, self.control);
+    fn steady(&mut self, traffic: &Traffic, live: &[bool]) -> Result<Option<Vec<(usize, f64)>>> {
+        let (me, control, ends) = (self.group.rank(), self.control, &traffic.ends);
         let sends = (0..ends.len()).find(|&edge| live[edge] && ends[edge].0 == me);
         let receives = (0..ends.len()).find(|&edge| live[edge] && ends[edge].1 == me);
-        let place =
-            Place { to: sends.map(|edge| ends[edge].1), from: receives.map(|edge| ends[edge].0), received: bytes };
-        place.once(&mut self.group, bytes.min(WARM_UP_BYTES))?;
+        // An edge alone begins when it can.
+        let timed = traffic.timed && live.iter().filter(|live| **live).count() > 1;
+        let mut place = Place {
+            to: sends.map(|edge| (ends[edge].1, traffic.bytes[edge])),
+            from: receives.map(|edge| (ends[edge].0, traffic.bytes[edge])),
+            received: self.received,
+            start: sends.filter(|_| timed).map_or(Nanos(0), |edge| traffic.starts[edge]),
+            clock: timed.then_some(self.clock),
+            agreed_in: Nanos(1),
+        };
+        place.once(&mut self.group, WARM_UP_BYTES)?;
         let mut batches: Vec<f64> = Vec::new();
         let rule = Rule { warm: true, ..control.rule };
         let rested = control.until_steady(&mut self.group, rule, |group, iterations| {
-            let mut own = 0;
+            let (mut own, mut waited) = (0, 0);
             for _ in 0..iterations {
-                own += place.once(group, bytes)?.0;
+                own += place.once(group, usize::MAX)?.0;
+                waited += place.start.0;
                 // One message may take long, and a batch is many.
                 control.monitor.tick();
             }
             batches.push(own as f64 * 1e-9 / iterations as f64);
-            Ok(Nanos(own))
+            Ok(Nanos(if own == 0 { 0 } else { own + waited }))
         })?;
         let Some(rested) = rested else { return Ok(None) };
         self.took.add(&rested);
@@ -154,29 +192,57 @@ impl<'a, B: Bootstrap, T: Transport> Bench<'a, B, T> {
     }
 }
 
-/// A rank's part in a state: whom it sends to, whom it receives from, and where that goes.
+/// The messages of a graph.
+struct Traffic {
+    /// The sending and the receiving rank of each.
+    ends: Vec<(Rank, Rank)>,
+    bytes: Vec<usize>,
+    starts: Vec<Nanos>,
+    /// Whether they have sizes or starts of their own.
+    timed: bool,
+}
+
+/// A rank's part in a state: whom it sends to and whom it receives from, how much, and where that goes.
 #[derive(Clone, Copy)]
 struct Place {
-    to: Option<Rank>,
-    from: Option<Rank>,
+    to: Option<(Rank, usize)>,
+    from: Option<(Rank, usize)>,
     received: usize,
+    /// How long after the first its message starts.
+    start: Nanos,
+    /// The clock that starts are by; none when all start from a barrier.
+    clock: Option<SharedClock>,
+    /// How long agreeing on a start took last time.
+    agreed_in: Nanos,
 }
 
 impl Place {
-    /// Sends every live edge's message once; this rank's time, 0 if it does not send.
-    fn once<G: Group>(self, group: &mut G, bytes: usize) -> Result<Nanos> {
-        match self.from {
-            Some(from) => self.receive(group, from, bytes)?,
-            None => group.barrier()?,
+    /// Sends every live edge's message once, or `most` bytes of it; this rank's time, 0 if it does not send.
+    fn once<G: Group>(&mut self, group: &mut G, most: usize) -> Result<Nanos> {
+        if let Some((from, bytes)) = self.from {
+            return self.receive(group, from, bytes.min(most)).map(|()| Nanos(0));
         }
-        self.to.map_or(Ok(Nanos(0)), |to| self.send(group, to, bytes))
+        let due = self.together(group)?;
+        self.to.map_or(Ok(Nanos(0)), |(to, bytes)| self.send(group, to, bytes.min(most), due))
+    }
+
+    /// Waits for all ranks; when this one's message is due, by its own clock, where messages have starts.
+    fn together<G: Group>(&mut self, group: &mut G) -> Result<Option<Nanos>> {
+        let Some(clock) = self.clock else { return group.barrier().map(|()| None) };
+        let begin = group.now();
+        group.start_agreement([clock.shared(begin), self.agreed_in.0, 0, 0])?;
+        let [latest, slowest, ..] = group.wait_agreement()?;
+        self.agreed_in = group.now().since(begin);
+        // Still to come when the last rank hears of it: agreeing takes as long as it took, or a little more.
+        let first = latest + 2 * slowest + HEAD_START.0;
+        Ok(Some(clock.own(first + self.start.0)))
     }
 
     /// The receive is posted before the barrier, so that no message finds its receiver unready.
-    fn receive<G: Group>(self, group: &mut G, from: Rank, bytes: usize) -> Result<()> {
+    fn receive<G: Group>(&mut self, group: &mut G, from: Rank, bytes: usize) -> Result<()> {
         forget(group, self.received, bytes);
         group.post_recv(from, DATA, Span::new(self.received, bytes))?;
-        group.barrier()?;
+        self.together(group)?;
         group.wait_all()?;
         group.post_send(from, ANSWER, Span::new(0, 1))?;
         group.wait_all()?;
@@ -184,9 +250,13 @@ impl Place {
     }
 
     /// The time until the answer is here. A sender receives nothing else: the answer may lie where data would.
-    fn send<G: Group>(self, group: &mut G, to: Rank, bytes: usize) -> Result<Nanos> {
-        let begin = group.now();
+    fn send<G: Group>(&self, group: &mut G, to: Rank, bytes: usize, due: Option<Nanos>) -> Result<Nanos> {
         group.post_recv(to, ANSWER, Span::new(self.received, 1))?;
+        let begin = match due {
+            // Counted from when it should have begun, however late it was.
+            Some(due) => group.wait_until(due).map(|()| due)?,
+            None => group.now(),
+        };
         group.post_send(to, DATA, Span::new(0, bytes))?;
         group.wait_all()?;
         Ok(group.now().since(begin))
@@ -214,13 +284,14 @@ mod tests {
         shape: &str,
         by: Option<Rank>,
     ) -> Result<Vec<Option<Measured>>> {
-        let graph = shape.parse::<Shape>().unwrap().graph();
+        let graph = shape.parse::<Shape>().map_or_else(|_| shape.parse().unwrap(), |shape| shape.graph());
         let nodes = Nodes::virtual_nodes(ranks, per_node);
         job.run(|mut bootstrap, raw| {
             let interrupt = AtomicBool::new(by == Some(bootstrap.rank()));
             let control = Control { monitor: &Monitor::new(), interrupt: &interrupt, rule: Rule::default() };
             let mut transport = Collective::new(raw);
-            Bench::new(&mut bootstrap, &mut transport, &nodes, (10_000, 3, Model::Text), 5, control)?.graph(&graph, 0)
+            Bench::new(&mut bootstrap, &mut transport, &nodes, (10_000, 20_000, 3, Model::Text), 5, control)?
+                .graph(&graph, 0)
         })
     }
 
@@ -233,6 +304,16 @@ mod tests {
         // Alone and together, three times; stages of later arrivals come on top.
         assert!(found[0].took.measurements >= 12 && found[0].took.fewest >= 1, "{:?}", found[0].took);
         assert!(found[0].edges.iter().all(|edge| edge.seconds > 0.0 && edge.multiple_interval.is_some()));
+    }
+
+    #[test]
+    fn messages_of_their_own_are_timed_from_their_starts() {
+        let found = measure(Job::new(6), 6, 2, "0 1 20000\n0 2 5000 30ms\n1 2 1 60ms").unwrap();
+        assert!(found.windows(2).all(|pair| pair[0] == pair[1]));
+        assert!(found[0].reference > 0.0 && found[0].edges.len() == 3);
+        // A wait for the start is no part of the time, and no step is solved back.
+        assert!(found[0].edges.iter().all(|edge| edge.seconds > 0.0 && edge.seconds < 0.03), "{found:?}");
+        assert!(found[0].edges.iter().all(|edge| edge.penalty.is_none()));
     }
 
     #[test]

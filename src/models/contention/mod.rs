@@ -1,13 +1,17 @@
 //! Contention graphs: messages that compete for the ports of nodes, what a model says of them, and how to draw them.
 //!
-//! A [`Graph`] is a set of messages that start together with the same size. [`penalties`] gives the factor by which the
-//! model slows each of them while all are under way; [`predict`] follows them step by step until the last has arrived;
+//! A [`Graph`] is a set of messages that start together with the same size, or have sizes and starts of their own.
+//! [`penalties`] gives the factor by which the model slows each of them while all are under way, [`Learned`] what a network
+//! was measured to do; [`predict`] follows them step by step until the last has arrived;
 //! [`first_step`] goes the other way, from measured times to penalties. After M. Martinasso and J.-F. Méhaut, "A
 //! Contention-Aware Performance Model for HPC-Based Networks: A Case Study of the InfiniBand Network", Euro-Par 2011.
 
 mod draw;
 mod graph;
+mod learned;
 mod measure;
+#[cfg(test)]
+mod paper;
 mod parse;
 mod penalty;
 mod predict;
@@ -17,6 +21,7 @@ mod solve;
 
 pub use draw::{dot, svg};
 pub use graph::{Edge, Graph, MOST_EDGES, Message};
+pub use learned::Learned;
 pub use measure::{Bench, ranks_needed};
 pub use penalty::{Model, penalties, port_shares};
 pub use predict::{Alone, Prediction, Step, predict, predict_messages};

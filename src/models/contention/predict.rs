@@ -42,20 +42,20 @@ pub struct Alone {
 /// Follows the messages of `graph`, as if all were alike, until the last arrives.
 pub fn predict(graph: &Graph, model: Model) -> Prediction {
     let count = graph.edges().len();
-    follow(graph, model, vec![1.0; count], &vec![0.0; count])
+    follow(graph, |live| penalties(live, model), vec![1.0; count], &vec![0.0; count])
 }
 
-/// The same with the sizes and starts that its messages have.
-pub fn predict_messages(graph: &Graph, model: Model, alone: Alone) -> Prediction {
+/// The same with the sizes and starts that its messages have, by the penalties that `of` gives of those under way.
+pub fn predict_messages(graph: &Graph, of: impl FnMut(&Graph) -> Vec<f64>, alone: Alone) -> Prediction {
     let bytes = |message: &Message| message.bytes.unwrap_or(alone.bytes) as f64;
     let sizes = graph.messages().iter().map(|message| bytes(message) / alone.bytes as f64).collect();
     let starts: Vec<f64> =
         graph.messages().iter().map(|message| message.start_ns as f64 * 1e-9 / alone.seconds).collect();
-    follow(graph, model, sizes, &starts)
+    follow(graph, of, sizes, &starts)
 }
 
 /// An event queue of starts and arrivals. `left` is what every message has to bring, `starts` when it begins.
-fn follow(graph: &Graph, model: Model, mut left: Vec<f64>, starts: &[f64]) -> Prediction {
+fn follow(graph: &Graph, mut of: impl FnMut(&Graph) -> Vec<f64>, mut left: Vec<f64>, starts: &[f64]) -> Prediction {
     let count = graph.edges().len();
     // What is rounding of a large message would be all of a small one.
     let nothing: Vec<f64> = left.iter().map(|size| size * ROUNDING).collect();
@@ -71,7 +71,7 @@ fn follow(graph: &Graph, model: Model, mut left: Vec<f64>, starts: &[f64]) -> Pr
         }
         let mut step: Vec<Option<f64>> = vec![None; count];
         let places = (0..count).filter(|&edge| live[edge]);
-        for (edge, penalty) in places.zip(penalties(&graph.live(&live), model)) {
+        for (edge, penalty) in places.zip(of(&graph.live(&live))) {
             step[edge] = Some(penalty);
         }
         let ends = step.iter().zip(&left).filter_map(|(penalty, left)| Some((*penalty)? * left));
@@ -143,7 +143,7 @@ mod tests {
 
     fn timed(text: &str) -> Prediction {
         let graph: Graph = text.parse().unwrap();
-        predict_messages(&graph, Model::Text, Alone { bytes: 1000, seconds: 0.001 })
+        predict_messages(&graph, |live| penalties(live, Model::Text), Alone { bytes: 1000, seconds: 0.001 })
     }
 
     #[test]
@@ -175,7 +175,11 @@ mod tests {
         for shape in ["fig3", "graph-a", "in-4"] {
             let graph = shape.parse::<Shape>().unwrap().graph();
             let alone = Alone { bytes: 7, seconds: 3.0 };
-            assert_eq!(predict_messages(&graph, Model::Text, alone), predict(&graph, Model::Text), "{shape}");
+            assert_eq!(
+                predict_messages(&graph, |live| penalties(live, Model::Text), alone),
+                predict(&graph, Model::Text),
+                "{shape}"
+            );
         }
     }
 

@@ -83,6 +83,25 @@ impl Repetitions {
         }
     }
 
+    /// The times of messages with sizes (in multiples of the reference's) and starts of their own. No penalties: what they
+    /// would be solved back from is graphs whose messages start together.
+    pub(super) fn measured_messages(&self, sizes: &[f64], took: Took) -> Measured {
+        let one = |edges: &Vec<f64>| geometric_mean(edges.iter().zip(sizes).map(|(seconds, size)| seconds / size));
+        let references: Vec<f64> = self.alone.iter().map(one).collect();
+        let interval = |values: &[f64]| Spread::of(values).and_then(|spread| spread.interval);
+        let together = &self.stages[0].1;
+        let edge = |(at, seconds): (usize, f64)| {
+            let multiples: Vec<f64> = together.iter().zip(&references).map(|(edges, one)| edges[at] / one).collect();
+            MeasuredEdge { seconds, multiple_interval: interval(&multiples), penalty: None, penalty_interval: None }
+        };
+        Measured {
+            reference: geometric_mean(references.iter().copied()),
+            reference_interval: interval(&references),
+            edges: means(together, None).into_iter().enumerate().map(edge).collect(),
+            took,
+        }
+    }
+
     /// Penalties of the first step, from all repetitions or all but one.
     fn penalties(&self, graph: &Graph, model: Model, skipped: Option<usize>) -> Vec<Option<f64>> {
         let reference = geometric_mean(means(&self.alone, skipped).into_iter());

@@ -1,19 +1,18 @@
-//! Weighted least squares for the three models.
+//! Weighted least squares for the models.
 //!
 //! The models have a min() in them, on which iterative solvers stop at kinks. They are linear, though, in the latency
 //! and the inverse rates once it is known for how many pairs the node binds and, for the extended model, the ratio
 //! q = R_Ci / R_Cb. So every number of pairs at which the node may begin to bind is tried, q is searched on a line, and
 //! each trial is an exact linear solution from per-k sums: the global minimum, in a time that does not depend on the
-//! number of observations. Intervals come from a sandwich covariance, which holds for noise of any size by cell: HC2,
-//! which undoes each observation's own pull on the fit, and Student's t with Satterthwaite's degrees of freedom (G. W.
-//! Imbens and M. Kolesár, 2016). HC3 with n - p degrees of freedom holds 89 to 95% of what it should at the size of a
-//! lab run, because the weights let a few long messages decide the rates.
+//! number of observations. Intervals come from [`super::covariance`]. Formula (5) binds by size too,
+//! and is searched in [`super::hidden`].
 //!
 //! Parameters stay within what they can be: no latency and no further pair's rate below zero. One that the data say
 //! nothing about, such as the rate of a pair that a full node never let be seen, has no interval.
 
-use super::linear::{invert, solve};
-use super::{Model, Observation, Values, Weighting};
+use super::covariance::{Seen, covariance, quadratic, used};
+use super::linear::solve;
+use super::{Model, Observation, Values, Weighting, hidden};
 use crate::stats::t95;
 
 /// A parameter with its 95% interval; none when the data cannot tell.
@@ -42,116 +41,177 @@ pub struct Fit {
     pub node: Option<Parameter>,
     /// Sum over the cells (k, n) of the relative error of the modelled time.
     pub error_sum: f64,
+    /// Bayesian information criterion of those errors: the smaller, the more the data speak for the model.
+    pub criterion: f64,
 }
 
 /// How many standard errors the node's limit must be below what the pairs could do, to count as binding.
 const BINDING_SIGMAS: f64 = 4.0;
 /// When all further pairs add less than this part of the first one's rate, the node is full.
 const LITTLE: f64 = 0.1;
-/// An observation that pulls the fit this close to itself leaves no residual to judge by.
-const ALL_OF_IT: f64 = 1.0 - 1e-9;
+/// The square of a relative error that nothing measures.
+const EXACT: f64 = 1e-18;
 
 /// Fits `model`; none when the observations do not determine it (too few sizes or numbers of pairs).
 pub fn fit(model: Model, weighting: Weighting, observations: &[Observation]) -> Option<Fit> {
-    let cells = Cells::new(weighting, observations);
-    let unlimited = search(model, &cells, None);
-    let kinds: Vec<usize> = cells.rows.iter().map(|row| row.pairs).collect();
-    if model == Model::Postal || kinds.len() < 2 {
-        return Some(finish(model, unlimited?, &cells, observations));
-    }
-    let best_from = |kinds: &[usize]| {
-        let limited = kinds.iter().filter_map(|&from| search(model, &cells, Some(from)));
-        limited.min_by(|a, b| cells.cost(model, a).total_cmp(&cells.cost(model, b)))
-    };
-    if let Some(limited) = best_from(&kinds)
-        && binds(model, &limited, unlimited.as_ref(), &cells, observations)
-    {
-        return Some(finish(model, limited, &cells, observations));
-    }
-    let free = finish(model, unlimited?, &cells, observations);
-    // Further pairs that add nothing to be told from zero, or next to nothing all together, mean a node that is full.
-    let most = kinds[kinds.len() - 1];
-    let little = free.values.rate(model, most) < (1.0 + LITTLE) * free.values.first;
-    let stands_still = free.further.is_some_and(|further| little || further.low.is_none_or(|low| low <= 0.0));
-    let full = best_from(&kinds[..2]).filter(|values| stands_still && is_known(model, values, &cells, observations));
-    Some(full.map_or(free, |values| finish(model, values, &cells, observations)))
+    fit_subset(model, weighting, observations, observations)
 }
 
-/// Whether the node's rate is surely below what the largest number of pairs could do without it.
-fn binds(
+/// Fits `model` to some observations and judges it by its errors on all of them, as the paper's table 2 does with postal
+/// models of one pair and of the most pairs.
+pub fn fit_subset(model: Model, weighting: Weighting, some: &[Observation], all: &[Observation]) -> Option<Fit> {
+    let first = Data::new(model, some, some.iter().map(|seen| weighting.of(seen)).collect());
+    let values = first.best()?;
+    if weighting == Weighting::InverseSize {
+        return Some(finish(&first, values, all));
+    }
+    // A time that chance made short would count for more than one that it made long: the modelled times weigh alike.
+    let modelled = |seen: &Observation| values.seconds(model, seen.pairs, seen.bytes).powi(-2);
+    let again = Data::new(model, some, some.iter().map(modelled).collect());
+    Some(again.best().map_or_else(|| finish(&first, values, all), |values| finish(&again, values, all)))
+}
+
+/// What a model is fitted to.
+struct Data<'a> {
     model: Model,
-    values: &Values,
-    unlimited: Option<&Values>,
-    cells: &Cells,
-    observations: &[Observation],
-) -> bool {
-    let (Some(node), Some(most)) = (values.node, cells.rows.last().map(|row| row.pairs)) else { return false };
-    let seen = Seen::of(model, values, cells);
-    if !seen.first || (model == Model::Extended && !seen.further) {
-        // What the pairs could do without it was never seen: as many parameters as without a limit, so the misfit tells.
-        let worse = unlimited.is_none_or(|free| cells.cost(model, free) > cells.cost(model, values));
-        return worse && is_known(model, values, cells, observations);
+    observations: &'a [Observation],
+    weights: Vec<f64>,
+    cells: Cells,
+}
+
+impl<'a> Data<'a> {
+    fn new(model: Model, observations: &'a [Observation], weights: Vec<f64>) -> Self {
+        let cells = Cells::new(observations, &weights);
+        Data { model, observations, weights, cells }
     }
-    let free = Values { node: None, ..*values }.rate(model, most);
-    let Some(covariance) = covariance(model, values, cells, observations) else { return false };
-    // In relative parameters: ln(free) - ln(node), with the gradient of ln(free).
-    let share = values.first / free;
-    let gradient = match model {
-        Model::Extended => [0.0, share, 1.0 - share, -1.0],
-        _ => [0.0, 1.0, 0.0, -1.0],
-    };
-    let variance = quadratic(&covariance.matrix, &gradient);
-    (free / node).ln() > BINDING_SIGMAS * variance.max(0.0).sqrt() && node < free
-}
 
-/// Whether the node's rate itself is told from nothing.
-fn is_known(model: Model, values: &Values, cells: &Cells, observations: &[Observation]) -> bool {
-    covariance(model, values, cells, observations)
-        .is_some_and(|of| values.node.is_some() && BINDING_SIGMAS * of.matrix[3][3].max(0.0).sqrt() < 1.0)
-}
-
-/// Which rates the node let be seen.
-struct Seen {
-    first: bool,
-    further: bool,
-}
-
-impl Seen {
-    fn of(model: Model, values: &Values, cells: &Cells) -> Self {
-        let free = |row: &&Row| Some(values.rate(model, row.pairs)) != values.node;
-        Seen {
-            first: cells.rows.iter().any(|row| free(&row)),
-            further: model == Model::Extended && cells.rows.iter().any(|row| row.pairs > 1 && free(&row)),
+    fn best(&self) -> Option<Values> {
+        let model = self.model;
+        let unlimited = search(model, &self.cells, None);
+        let kinds: Vec<usize> = self.cells.rows.iter().map(|row| row.pairs).collect();
+        if model == Model::Postal || kinds.len() < 2 {
+            return unlimited;
         }
+        let best_from = |kinds: &[usize]| {
+            let limited = kinds.iter().filter_map(|&from| search(model, &self.cells, Some(from)));
+            limited.min_by(|a, b| self.cost(a).total_cmp(&self.cost(b)))
+        };
+        let limited = match model {
+            Model::HiddenLatency => hidden::search(self.observations, &self.weights),
+            _ => best_from(&kinds),
+        };
+        if let Some(limited) = limited.filter(|limited| self.binds(limited, unlimited.as_ref())) {
+            return Some(limited);
+        }
+        let free = unlimited?;
+        if model != Model::Extended {
+            return Some(free);
+        }
+        // Further pairs that add nothing to be told from zero, or next to nothing all together, mean a node that is full.
+        let most = kinds[kinds.len() - 1];
+        let little = free.rate(model, most) < (1.0 + LITTLE) * free.first;
+        let further = parameters(self, &free)[2];
+        let stands_still = little || further.low.is_none_or(|low| low <= 0.0);
+        let full = best_from(&kinds[..2]).filter(|values| stands_still && self.is_known(values));
+        Some(full.unwrap_or(free))
+    }
+
+    /// The weighted sum of squares that `values` leave.
+    fn cost(&self, values: &Values) -> f64 {
+        hidden::cost(self.model, values, self.observations, &self.weights)
+    }
+
+    /// Whether the node's rate is surely below what the largest number of pairs could do without it.
+    fn binds(&self, values: &Values, unlimited: Option<&Values>) -> bool {
+        let model = self.model;
+        let (Some(node), Some(most)) = (values.node, self.cells.rows.last().map(|row| row.pairs)) else { return false };
+        let seen = Seen::of(model, values, self.observations);
+        if !seen.first || (model == Model::Extended && !seen.further) {
+            // What the pairs could do without it was never seen: no more parameters than without a limit, so the misfit tells.
+            let worse = unlimited.is_none_or(|free| self.cost(free) > self.cost(values));
+            return worse && self.is_known(values);
+        }
+        let Some(covariance) = covariance(model, values, self.observations, &self.weights) else { return false };
+        let largest = self.observations.iter().map(|seen| seen.bytes).max().unwrap_or(0);
+        let free = Values { node: None, ..*values };
+        let (free_s, full_s) = match model {
+            Model::HiddenLatency => (free.seconds(model, most, largest), (most * largest) as f64 / node),
+            _ => (1.0 / free.rate(model, most), 1.0 / node),
+        };
+        // In relative parameters: ln(full) - ln(free), with its gradient.
+        let gradient = match model {
+            Model::Extended => {
+                let share = values.first / free.rate(model, most);
+                [0.0, share, 1.0 - share, -1.0]
+            }
+            Model::HiddenLatency => {
+                let share = values.latency / free_s;
+                [-share, 1.0 - share, 0.0, -1.0]
+            }
+            Model::Postal | Model::MaxRate => [0.0, 1.0, 0.0, -1.0],
+        };
+        let variance = quadratic(&covariance.matrix, &gradient);
+        (full_s / free_s).ln() > BINDING_SIGMAS * variance.max(0.0).sqrt() && full_s > free_s
+    }
+
+    /// Whether the node's rate itself is told from nothing.
+    fn is_known(&self, values: &Values) -> bool {
+        covariance(self.model, values, self.observations, &self.weights)
+            .is_some_and(|of| values.node.is_some() && BINDING_SIGMAS * of.matrix[3][3].max(0.0).sqrt() < 1.0)
     }
 }
 
-fn finish(model: Model, values: Values, cells: &Cells, observations: &[Observation]) -> Fit {
-    let covariance = covariance(model, &values, cells, observations);
-    let used = used(model, &values, cells);
-    let parameter = |at: usize, value: f64| {
+/// Latency, first, further and node with their intervals; a node that never binds is infinite.
+fn parameters(data: &Data<'_>, values: &Values) -> [Parameter; 4] {
+    let covariance = covariance(data.model, values, data.observations, &data.weights);
+    let used = used(data.model, values, data.observations);
+    let of = [values.latency, values.first, values.further, values.node.unwrap_or(f64::INFINITY)];
+    let mut found = std::array::from_fn(|at| {
         let known = covariance.as_ref().filter(|of| used[at] && of.freedom[at] > 0.0);
+        let value = of[at];
         let spread = known.map(|of| t95(of.freedom[at]) * of.matrix[at][at].max(0.0).sqrt() * value.abs());
         Parameter { value, low: spread.map(|spread| value - spread), high: spread.map(|spread| value + spread) }
-    };
-    let error = |observation: &Observation| {
-        (values.seconds(model, observation.pairs, observation.bytes) / observation.seconds - 1.0).abs()
-    };
-    let repeats = cells.repeats.max(1) as f64;
-    let mut first = parameter(1, values.first);
+    });
     if !used[1] {
         // Never seen below the node's rate: that is what it has at least.
-        first.low = values.node;
+        found[1].low = values.node;
     }
+    found
+}
+
+fn finish(data: &Data<'_>, values: Values, judged: &[Observation]) -> Fit {
+    let model = data.model;
+    let [latency, first, further, node] = parameters(data, &values);
+    let error = |seen: &Observation| values.seconds(model, seen.pairs, seen.bytes) / seen.seconds - 1.0;
     Fit {
         model,
         values,
-        latency: parameter(0, values.latency),
+        latency,
         first,
-        further: (model == Model::Extended).then(|| parameter(2, values.further)),
-        node: values.node.map(|node| parameter(3, node)),
-        error_sum: observations.iter().map(error).sum::<f64>() / repeats,
+        further: (model == Model::Extended).then_some(further),
+        node: values.node.map(|_| node),
+        error_sum: judged.iter().map(|seen| error(seen).abs()).sum::<f64>() / repeats(judged),
+        criterion: criterion(&values, model, judged.iter().map(error)),
     }
+}
+
+/// The Bayesian information criterion of relative errors, which are what the paper judges models by.
+fn criterion(values: &Values, model: Model, errors: impl Iterator<Item = f64>) -> f64 {
+    let (squares, count) = errors.fold((0.0, 0.0), |(squares, count), error| (squares + error * error, count + 1.0));
+    let parameters = match model {
+        Model::Extended => 3.0,
+        Model::Postal | Model::MaxRate | Model::HiddenLatency => 2.0,
+    } + f64::from(u8::from(values.node.is_some()));
+    // A misfit below any clock's precision is none.
+    count * (squares / f64::max(count, 1.0)).max(EXACT).ln() + parameters * f64::max(count, 1.0).ln()
+}
+
+/// Observations per (k, n), on average.
+fn repeats(observations: &[Observation]) -> f64 {
+    let mut sizes: Vec<(usize, usize)> = observations.iter().map(|seen| (seen.pairs, seen.bytes)).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    (observations.len() / sizes.len().max(1)).max(1) as f64
 }
 
 /// What the observations of one number of pairs add to the normal equations.
@@ -168,24 +228,18 @@ struct Row {
 
 /// The observations, as sums by number of pairs.
 struct Cells {
-    weighting: Weighting,
     rows: Vec<Row>,
-    /// Observations per (k, n), on average.
-    repeats: usize,
 }
 
 impl Cells {
-    fn new(weighting: Weighting, observations: &[Observation]) -> Self {
+    fn new(observations: &[Observation], weights: &[f64]) -> Self {
         let mut rows: Vec<Row> = Vec::new();
-        let mut sizes: Vec<(usize, usize)> = observations.iter().map(|seen| (seen.pairs, seen.bytes)).collect();
-        sizes.sort_unstable();
-        sizes.dedup();
-        for seen in observations {
+        for (seen, &weight) in observations.iter().zip(weights) {
             let at = rows.binary_search_by_key(&seen.pairs, |row| row.pairs).unwrap_or_else(|at| {
                 rows.insert(at, Row { pairs: seen.pairs, ..Row::default() });
                 at
             });
-            let (weight, n, y) = (weight(weighting, seen), seen.bytes as f64, seen.seconds);
+            let (n, y) = (seen.bytes as f64, seen.seconds);
             let row = &mut rows[at];
             row.w += weight;
             row.wn += weight * n;
@@ -194,24 +248,7 @@ impl Cells {
             row.wny += weight * n * y;
             row.wyy += weight * y * y;
         }
-        Cells { weighting, rows, repeats: observations.len() / sizes.len().max(1) }
-    }
-
-    /// The weighted sum of squares that `values` leave.
-    fn cost(&self, model: Model, values: &Values) -> f64 {
-        let cost = |row: &Row| {
-            let (a, slope) = (values.latency, row.pairs as f64 / values.rate(model, row.pairs));
-            row.wyy + a * a * row.w + slope * slope * row.wnn - 2.0 * a * row.wy - 2.0 * slope * row.wny
-                + 2.0 * a * slope * row.wn
-        };
-        self.rows.iter().map(cost).sum()
-    }
-}
-
-fn weight(weighting: Weighting, seen: &Observation) -> f64 {
-    match weighting {
-        Weighting::InverseSize => 1.0 / seen.bytes.max(1) as f64,
-        Weighting::Relative => 1.0 / (seen.seconds * seen.seconds),
+        Cells { rows }
     }
 }
 
@@ -308,86 +345,4 @@ fn reduced(matrix: &[[f64; 3]; 3], right: &[f64; 3], columns: &[usize]) -> Optio
         }
     }
     solve(small, known)
-}
-
-/// Which of latency, first, further and node the observations say something about.
-fn used(model: Model, values: &Values, cells: &Cells) -> [bool; 4] {
-    let seen = Seen::of(model, values, cells);
-    [values.latency > 0.0, seen.first, seen.further && values.further > 0.0, values.node.is_some()]
-}
-
-/// How certain the parameters (latency, first, further, node) are, each relative to its value.
-struct Covariance {
-    matrix: [[f64; 4]; 4],
-    /// Degrees of freedom of each one's variance. A few long messages may decide a rate, however many short ones there
-    /// are: so many as if noise were a part of the time, after Satterthwaite, and no more than observations to spare.
-    freedom: [f64; 4],
-}
-
-/// Parameters that the model does not have, and a node that never binds, have none; nor has anything when one
-/// observation alone decides something.
-fn covariance(model: Model, values: &Values, cells: &Cells, observations: &[Observation]) -> Option<Covariance> {
-    let mut bread = [[0.0; 4]; 4];
-    for seen in observations {
-        add(&mut bread, weight(cells.weighting, seen), &gradient(model, values, seen));
-    }
-    let used = used(model, values, cells);
-    for at in (0..4).filter(|&at| !used[at]) {
-        bread[at][at] = 1.0;
-    }
-    let inverse = invert(bread)?;
-    let mut meat = [[0.0; 4]; 4];
-    let mut moments = [(0.0, 0.0); 4];
-    for seen in observations {
-        let gradient = gradient(model, values, seen);
-        let weight = weight(cells.weighting, seen);
-        let pull = weight * quadratic(&inverse, &gradient);
-        if pull >= ALL_OF_IT {
-            return None;
-        }
-        let modelled = values.seconds(model, seen.pairs, seen.bytes);
-        add(&mut meat, (weight * (seen.seconds - modelled)).powi(2) / (1.0 - pull), &gradient);
-        for (at, moments) in moments.iter_mut().enumerate() {
-            let influence = (0..4).map(|column| inverse[at][column] * gradient[column]).sum::<f64>();
-            let square = (weight * influence * modelled).powi(2) / (1.0 - pull);
-            *moments = (moments.0 + square, moments.1 + square * square);
-        }
-    }
-    let spare = observations.len().saturating_sub(used.iter().filter(|used| **used).count()) as f64;
-    let freedom = moments.map(|(sum, squares)| if squares > 0.0 { (sum * sum / squares).min(spare) } else { 0.0 });
-    let times = |a: &[[f64; 4]; 4], b: &[[f64; 4]; 4]| -> [[f64; 4]; 4] {
-        std::array::from_fn(|row| std::array::from_fn(|column| (0..4).map(|at| a[row][at] * b[at][column]).sum()))
-    };
-    Some(Covariance { matrix: times(&times(&inverse, &meat), &inverse), freedom })
-}
-
-/// Adds `scale` times the product of `vector` with itself.
-fn add(matrix: &mut [[f64; 4]; 4], scale: f64, vector: &[f64; 4]) {
-    for row in 0..4 {
-        for column in 0..4 {
-            matrix[row][column] += scale * vector[row] * vector[column];
-        }
-    }
-}
-
-/// What `matrix` makes of `vector` from both sides.
-fn quadratic(matrix: &[[f64; 4]; 4], vector: &[f64; 4]) -> f64 {
-    let row = |row: usize| (0..4).map(|column| matrix[row][column] * vector[column]).sum::<f64>();
-    (0..4).map(|at| vector[at] * row(at)).sum()
-}
-
-/// Change of the modelled time per relative change of each parameter.
-fn gradient(model: Model, values: &Values, seen: &Observation) -> [f64; 4] {
-    let k = seen.pairs as f64;
-    let rate = values.rate(model, seen.pairs);
-    let transfer = k * seen.bytes as f64 / rate;
-    if values.node == Some(rate) {
-        return [values.latency, 0.0, 0.0, -transfer];
-    }
-    match model {
-        Model::Extended => {
-            [values.latency, -transfer * values.first / rate, -transfer * (k - 1.0) * values.further / rate, 0.0]
-        }
-        Model::Postal | Model::MaxRate => [values.latency, -transfer, 0.0, 0.0],
-    }
 }

@@ -40,6 +40,10 @@ pub struct Settings {
     /// How much each measurement counts in the fits
     #[arg(long, value_enum, default_value_t)]
     pub weighting: super::Weighting,
+    /// The largest size of each protocol regime but the last, such as 32,1KiB [default: found from the data]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = units::message)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thresholds: Vec<usize>,
 }
 
 impl Settings {
@@ -170,6 +174,7 @@ mod tests {
         iterations: 2,
         one_way: false,
         weighting: super::super::Weighting::InverseSize,
+        thresholds: Vec::new(),
     };
 
     fn run(job: Job, per_node: usize, one_way: bool) -> Result<Vec<Vec<Observation>>> {

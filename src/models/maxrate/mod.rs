@@ -1,17 +1,25 @@
 //! The max-rate model: how fast k ranks of a node talk to k ranks of another, and how many should.
 //!
-//! Three models of the time T of a message of n bytes while k pairs talk (a in seconds, rates in bytes per second):
+//! Four models of the time T of a message of n bytes while k pairs talk (a in seconds, rates in bytes per second):
 //! - postal: T = a + n / R_C
 //! - max-rate: T = a + k n / min(R_N, k R_C)
+//! - hidden latency: T = max(a + n / R_C, k n / R_N), the paper's formula (5)
 //! - extended max-rate: T = a + k n / min(R_N, R_Cb + (k - 1) R_Ci)
 //!
-//! Fitted apart in each protocol regime; [`regimes`] finds the thresholds from the data. After W. Gropp, L. N. Olson and
+//! Fitted apart in each protocol regime; [`regimes`] finds the thresholds from the data. [`choose`] says which model the data
+//! speak for, and [`Halo`] what an exchange with neighbours takes by each. After W. Gropp, L. N. Olson and
 //! P. Samfass, "Modeling MPI Communication Performance on SMP Nodes: Is it Time to Retire the Ping Pong Test",
 //! EuroMPI 2016.
 
+mod choice;
+mod covariance;
 mod fit;
+mod halo;
+mod hidden;
 mod linear;
 mod measure;
+#[cfg(test)]
+mod paper;
 mod regime;
 #[cfg(test)]
 mod synthetic;
@@ -19,9 +27,11 @@ mod synthetic;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use fit::{Fit, Parameter, fit};
+pub use choice::{ALIKE, choose};
+pub use fit::{Fit, Parameter, fit, fit_subset};
+pub use halo::Halo;
 pub use measure::{Settings, measure, medians, most_pairs};
-pub use regime::regimes;
+pub use regime::{given_regimes, regimes};
 
 /// One measurement: the slowest pair's one-way time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -49,19 +59,22 @@ pub enum Model {
     Postal,
     /// A rate per pair, limited by the node's
     MaxRate,
+    /// The same, but a full node hides the latency of its messages (the paper's formula 5)
+    HiddenLatency,
     /// A rate for the first pair, another for each further one, limited by the node's
     Extended,
 }
 
 impl Model {
     /// All of them, from the simplest.
-    pub const ALL: [Model; 3] = [Model::Postal, Model::MaxRate, Model::Extended];
+    pub const ALL: [Model; 4] = [Model::Postal, Model::MaxRate, Model::HiddenLatency, Model::Extended];
 
     /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Model::Postal => "postal",
             Model::MaxRate => "max-rate",
+            Model::HiddenLatency => "hidden latency",
             Model::Extended => "extended max-rate",
         }
     }
@@ -78,6 +91,16 @@ pub enum Weighting {
     Relative,
 }
 
+impl Weighting {
+    /// The weight of an observation.
+    fn of(self, seen: &Observation) -> f64 {
+        match self {
+            Weighting::InverseSize => 1.0 / seen.bytes.max(1) as f64,
+            Weighting::Relative => 1.0 / (seen.seconds * seen.seconds),
+        }
+    }
+}
+
 /// What a model says once its parameters are known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Values {
@@ -92,19 +115,35 @@ pub struct Values {
 }
 
 impl Values {
-    /// The rate of `pairs` pairs together by `model`.
+    /// The rate of `pairs` pairs together by `model`, for messages of any length but for the latency.
     pub fn rate(&self, model: Model, pairs: usize) -> f64 {
         let (pairs, node) = (pairs as f64, self.node.unwrap_or(f64::INFINITY));
         match model {
             Model::Postal => pairs * self.first,
-            Model::MaxRate => node.min(pairs * self.first),
+            Model::MaxRate | Model::HiddenLatency => node.min(pairs * self.first),
             Model::Extended => node.min(self.first + (pairs - 1.0) * self.further),
         }
     }
 
     /// The time of a message by `model`.
     pub fn seconds(&self, model: Model, pairs: usize, bytes: usize) -> f64 {
-        self.latency + pairs as f64 * bytes as f64 / self.rate(model, pairs)
+        let all = pairs as f64 * bytes as f64;
+        match model {
+            Model::HiddenLatency => {
+                (self.latency + bytes as f64 / self.first).max(self.node.map_or(0.0, |node| all / node))
+            }
+            Model::Postal | Model::MaxRate | Model::Extended => self.latency + all / self.rate(model, pairs),
+        }
+    }
+
+    /// Whether the node's rate is what decides the time of such messages.
+    fn is_full(&self, model: Model, pairs: usize, bytes: usize) -> bool {
+        let Some(node) = self.node else { return false };
+        match model {
+            Model::Postal => false,
+            Model::MaxRate | Model::Extended => self.rate(model, pairs) == node,
+            Model::HiddenLatency => pairs as f64 * bytes as f64 / node >= self.latency + bytes as f64 / self.first,
+        }
     }
 
     /// How many pairs fill the node: more only share what there is. None when the node's rate never binds.

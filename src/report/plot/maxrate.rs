@@ -4,8 +4,8 @@ use tailback_transport::Bytes;
 
 use super::axis::{LogAxis, label};
 use super::{Plot, WIDTH, escape, line, text};
-use crate::models::maxrate::{Model, Observation, medians};
-use crate::result::{FitResult, MaxRateResult};
+use crate::models::maxrate::{Observation, medians};
+use crate::result::{FitResult, MaxRateResult, RegimeResult};
 use crate::text::figure;
 
 const LEFT: f64 = 46.0;
@@ -37,7 +37,7 @@ pub fn rates(name: &str, result: &MaxRateResult) -> Option<Plot> {
     let (mut told, mut labels) = (Vec::new(), Vec::new());
     for (at, &bytes) in sizes.iter().enumerate() {
         let size = Bytes(bytes as u64).to_string();
-        let fit = result.regime(bytes).and_then(MaxRateResult::best_fit);
+        let fit = result.regime(bytes).and_then(RegimeResult::best_fit);
         if let Some(fit) = fit {
             body += &curve(fit, bytes, &pairs, &axis, x, at);
         }
@@ -119,12 +119,16 @@ fn curve(
     format!("<polyline points=\"{}\" class=\"curve line{at}\"/>", points.join(" "))
 }
 
-/// Where each model errs: a cell for every size and number of pairs.
+/// Where each model errs: a cell for every size and number of pairs. Postal models of one and of the most pairs are the
+/// paper's figures 2c and 2d.
 pub fn errors(name: &str, result: &MaxRateResult) -> Vec<Plot> {
-    Model::ALL.into_iter().filter_map(|model| error_map(name, result, model)).collect()
+    let most = result.pairs().last().copied().unwrap_or(0);
+    let Some(regime) = result.regimes.last() else { return Vec::new() };
+    let shown = regime.shown(most).into_iter().map(|(model, _)| model);
+    shown.filter_map(|model| error_map(name, result, &model, most)).collect()
 }
 
-fn error_map(name: &str, result: &MaxRateResult, model: Model) -> Option<Plot> {
+fn error_map(name: &str, result: &MaxRateResult, model: &str, most: usize) -> Option<Plot> {
     let all = result.pairs();
     let columns: Vec<usize> = all.iter().copied().step_by(all.len().div_ceil(MOST_COLUMNS).max(1)).collect();
     let sizes = result.sizes();
@@ -138,10 +142,11 @@ fn error_map(name: &str, result: &MaxRateResult, model: Model) -> Option<Plot> {
     for (line, &bytes) in sizes.iter().enumerate() {
         let y = top + line as f64 * row;
         body += &text(left - 6.0, y + 11.5, "end", "tick", &Bytes(bytes as u64).to_string());
-        let Some(fit) = result.regime(bytes).and_then(|regime| regime.fits.iter().find(|fit| fit.model == model))
-        else {
-            continue;
+        let named = |regime: &RegimeResult| {
+            let shown = regime.shown(most).into_iter();
+            shown.filter(|(of, _)| of == model).find_map(|(_, fit)| fit.cloned())
         };
+        let Some(fit) = result.regime(bytes).and_then(named) else { continue };
         for (at, &k) in columns.iter().enumerate() {
             let Some(of) = seen.iter().find(|of| (of.pairs, of.bytes) == (k, bytes)) else { continue };
             let error = fit.error(of);
@@ -163,8 +168,8 @@ fn error_map(name: &str, result: &MaxRateResult, model: Model) -> Option<Plot> {
     let worst = errors.iter().copied().fold(0.0, f64::max);
     let mean = errors.iter().sum::<f64>() / errors.len().max(1) as f64;
     let told = format!("mean error {:.1}%, largest {:.1}%", 100.0 * mean, 100.0 * worst);
-    let title = format!("Relative error of the {} model: {told}, {name}", model.name());
-    (!errors.is_empty()).then(|| Plot::new(&["maxrate", "error", model.name(), name], title, told, bottom + 24.0, body))
+    let title = format!("Relative error of the {model} model: {told}, {name}");
+    (!errors.is_empty()).then(|| Plot::new(&["maxrate", "error", model, name], title, told, bottom + 24.0, body))
 }
 
 fn cell(x: f64, y: f64, width: f64, height: f64, error: f64, (k, bytes): (usize, usize)) -> String {

@@ -12,6 +12,8 @@ pub mod maxrate;
 mod nodes;
 mod percentiles;
 mod repetitions;
+mod scatter;
+mod sizes;
 mod violin;
 
 use crate::text::escape;
@@ -24,6 +26,8 @@ pub use load::load;
 pub use nodes::nodes;
 pub use percentiles::percentiles;
 pub use repetitions::repetitions;
+pub use scatter::scatter;
+pub use sizes::sizes;
 pub use violin::counters;
 
 /// Width of every plot.
