@@ -6,9 +6,11 @@ use tailback_transport::{Bootstrap, Capabilities, Rank, Result as TransportResul
 
 use super::Request;
 use super::application::{Repetitions, Victims};
+use super::counting::Counting;
 use super::mixes::Mix;
 use super::request::Decision;
 use crate::backend::{Networks, Pair, PairVisitor, Place, RoleSettings};
+use crate::counters::Device;
 use crate::engine::SharedStarter;
 use crate::kernel::Info;
 use crate::layout::{Layout, LayoutError, Nodes, Placement};
@@ -25,6 +27,8 @@ pub(super) struct Session {
     hosts: Vec<String>,
     /// The loads that take turns.
     pub mixes: Vec<Mix>,
+    /// This rank's part in reading counters.
+    pub counting: Counting,
 }
 
 pub(super) enum Prepared {
@@ -48,7 +52,7 @@ impl Session {
             let nodes = grouped(nodes(per_node, &places), &decision, &places)?;
             let hosts = places.iter().map(|place| place.host.clone()).collect();
             let (seed, mixes) = (decision.seed.unwrap_or_else(|| nodes.seed()), Mix::all_of(&decision.plan));
-            let session = Session { seed, decision, nodes, hosts, mixes };
+            let session = Session { seed, decision, nodes, hosts, mixes, counting: Counting::nothing() };
             session.layout(0, &session.decision.plan).map_err(|error| error.to_string())?;
             Ok(session)
         });
@@ -64,25 +68,37 @@ impl Session {
             Err(message) => return refused(&message),
         };
         let variants = networks.variants().to_vec();
+        let mut devices: Option<Vec<Device>> = Some(Vec::new());
         for &variant in &variants {
-            let [canary, congestor] = networks.open_pair(variant, &RoleSettings::default(), AskCapabilities)?;
+            let ([canary, congestor], of_pair) = networks.open_pair(variant, &RoleSettings::default(), Ask)?;
+            devices =
+                devices.zip(of_pair.into_iter().collect()).map(|(known, more): (_, Vec<_>)| [known, more].concat());
             if let Err(message) = check_operations(&session.decision, &canary, &congestor) {
                 return refused(&if variants.len() > 1 { format!("{}: {message}", variant.label()) } else { message });
             }
         }
-        Ok(Prepared::Ready(Box::new(session)))
+        // A simulated network counts by itself, and a dry run runs nothing.
+        if request.counters.none || request.settings.machine.is_some() || session.decision.dry_run {
+            return Ok(Prepared::Ready(Box::new(session)));
+        }
+        let mine = devices.unwrap_or_default();
+        match Counting::prepare(networks.bootstrap(), &request.counters, &places, &mine)? {
+            Ok(counting) => Ok(Prepared::Ready(Box::new(Session { counting, ..session }))),
+            Err(message) => refused(&message),
+        }
     }
 }
 
-/// Asks the canaries' network and the congestors' what they can do.
+/// Asks the canaries' network and the congestors' what they can do, and which devices they use.
 #[derive(Clone)]
-struct AskCapabilities;
+struct Ask;
 
-impl PairVisitor for AskCapabilities {
-    type Output = [Capabilities; 2];
+impl PairVisitor for Ask {
+    type Output = ([Capabilities; 2], [Option<Device>; 2]);
 
-    fn visit<B: Bootstrap, P: Pair>(self, _: &mut B, networks: &mut P) -> [Capabilities; 2] {
-        [networks.canary().capabilities(), networks.congestor().capabilities()]
+    fn visit<B: Bootstrap, P: Pair>(self, _: &mut B, networks: &mut P) -> Self::Output {
+        let can = [networks.canary().capabilities(), networks.congestor().capabilities()];
+        (can, [networks.canary().describe(), networks.congestor().describe()].map(|of| Device::of(&of)))
     }
 }
 

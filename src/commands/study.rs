@@ -210,6 +210,7 @@ impl StudyRequest {
             runs: vec![run],
             lab: None,
             machine: self.settings.machine.as_deref().map(MachineRecord::of),
+            counters: None,
             models: Some(models),
             interrupted: note.is_some(),
             notes: note.into_iter().collect(),

@@ -25,6 +25,7 @@ pub(super) fn file(command: Command, from: String, system: System, plan: Plan, r
         runs: vec![run],
         lab: None,
         machine: None,
+        counters: None,
         models: None,
         notes: Vec::new(),
         interrupted: false,

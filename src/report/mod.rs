@@ -4,6 +4,7 @@
 //! light and dark follow the reader's system, and every number in a plot is in a table as well.
 
 mod contents;
+mod counters;
 mod html;
 mod page;
 pub mod plot;

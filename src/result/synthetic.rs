@@ -73,6 +73,7 @@ pub fn file_of(backend: &str, protocol: Option<&str>, impact: impl Fn(Canary) ->
         runs: vec![run],
         lab: None,
         machine: None,
+        counters: None,
         models: None,
         notes: vec!["a note with <angle> & ampersand".into()],
         interrupted: false,

@@ -3,12 +3,14 @@
 //! Only what was counted is said. Where a network shows no counters, that is said too.
 
 use super::lab::WORTH_EXPLAINING;
-use super::{LabRecord, NodeRole, PhaseCounters, ResultFile, Run};
+use super::{CounterRow, LabRecord, NodeRole, PhaseCounters, ResultFile, Run};
 use crate::engine::Phase;
 use crate::lab::PortCounters;
 
 /// A port carries messages of canaries where it sent at least this part of what the busiest port sent while they were alone.
 const CARRIES: f64 = 1e-3;
+/// A counter that rose by less says nothing.
+const ROSE: f64 = 2.0;
 /// With fewer nodes than this all may be behind one switch.
 const FEW_NODES: usize = 64;
 
@@ -32,6 +34,7 @@ impl ResultFile {
         let mut why = Why::default();
         self.runs.iter().for_each(|run| self.load(run, &mut why));
         let ports = self.ports(&mut why);
+        self.counted(&mut why);
         let classes = ["canary class", "congestor class"].map(|name| self.detail(name));
         if classes[0] != classes[1] {
             let [canary, congestor] = classes.map(|class| class.unwrap_or("none of their own"));
@@ -110,6 +113,31 @@ impl ResultFile {
         if crossed == 0 { Ports::Apart } else { Ports::Crossed }
     }
 
+    /// Which of the nodes' own counters rose.
+    fn counted(&self, why: &mut Why) {
+        const SHOWN: usize = 3;
+        let Some(counters) = &self.counters else { return };
+        let mut rows: Vec<CounterRow> = counters.rows().into_iter().filter(CounterRow::is_telling).collect();
+        rows.retain(|row| row.rise() >= ROSE);
+        rows.sort_by(|a, b| b.rise().total_cmp(&a.rise()));
+        let mut seen = Vec::new();
+        rows.retain(|row| {
+            let name = format!("{} {}", row.source, row.counter);
+            let new = !seen.contains(&name);
+            seen.push(name);
+            new
+        });
+        let of = |row: &CounterRow| {
+            let [before, under] = [row.isolated_per_s, row.loaded_per_s].map(Option::unwrap_or_default);
+            format!("{} {} from {before:.0} to {under:.0} a second", row.source, row.counter)
+        };
+        let told: Vec<String> = rows.iter().take(SHOWN).map(of).collect();
+        match told.is_empty() {
+            true => why.seen.push("No counter of the nodes that tells of congestion rose under load.".into()),
+            false => why.seen.push(format!("Counters of the nodes rose under load: {}.", told.join("; "))),
+        }
+    }
+
     /// What may show more.
     fn advise(&self, ports: Ports, why: &mut Why) {
         const MORE_LOAD: &str = "More load: larger messages (--set congestor.a2a.bytes=64KiB), more ranks on a node, \
@@ -125,10 +153,13 @@ impl ResultFile {
                  (--canary-fraction).",
             ),
             Ports::Unknown => {
-                try_this(
-                    "The counters of the network's switches and cards tell whether any port ran full; Tailback saw none \
-                     here.",
-                );
+                try_this(match self.counters {
+                    Some(_) => "The switches' counters tell whether any port ran full: --counters-cmd reads them.",
+                    None => {
+                        "The counters of the network's switches and cards tell whether any port ran full; Tailback saw none \
+                         here."
+                    }
+                });
                 try_this(MORE_LOAD);
             }
         }
