@@ -329,6 +329,7 @@ impl<'a> Runs<'a> {
             nodes: result::placement(layout, &self.session.decision.plan),
             host: HostFacts::this(),
             environment: result::environment(),
+            ends: self.session.ends.clone(),
         }
     }
 }

@@ -206,6 +206,7 @@ impl StudyRequest {
                 nodes: result::plain_placement(&nodes),
                 host: HostFacts::this(),
                 environment: result::environment(),
+                ends: Vec::new(),
             },
             runs: vec![run],
             lab: None,

@@ -42,5 +42,6 @@ pub(super) fn system(ranks: usize, nodes: usize) -> System {
         nodes: (0..nodes).map(node).collect(),
         host: HostFacts { name: "unknown".into(), ..HostFacts::default() },
         environment: BTreeMap::new(),
+        ends: Vec::new(),
     }
 }

@@ -6,6 +6,7 @@
 
 mod build;
 mod counters;
+mod ends;
 mod facts;
 mod file;
 mod histogram;
@@ -29,6 +30,7 @@ use crate::stats::{Direction, Impact, Summary};
 
 pub use build::{RunBuilder, placement, plain_placement};
 pub use counters::{CountedPhase, CounterRow, CountersRecord, DeviceCounters};
+pub use ends::{NetworkEnd, RankEnds};
 pub use facts::{Build, HostFacts, environment, now_rfc3339};
 pub use file::{
     ResultError, check_distinct, check_writable, is_stdout, schema, write, write_bytes, write_draft, write_text,
@@ -141,6 +143,9 @@ pub struct System {
     pub host: HostFacts,
     /// Environment variables that change how transports behave.
     pub environment: std::collections::BTreeMap<String, String>,
+    /// Where each rank's data leaves, in rank order; empty where nothing was asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ends: Vec<RankEnds>,
 }
 
 /// One node.
