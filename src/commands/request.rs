@@ -138,6 +138,9 @@ impl Request {
         if plan.application.is_some() && self.settings.machine.is_some() {
             return Err("a program cannot run over a simulated network: app is for real and emulated ones".into());
         }
+        if self.counters.command.is_some() && self.settings.machine.is_some() {
+            return Err("--counters-cmd reads counters of real networks: a simulated one counts by itself".into());
+        }
         if plan.preset == Preset::Sim && self.settings.machine.is_none() {
             return Err("--preset sim is for --transport sim: real networks need real time".into());
         }

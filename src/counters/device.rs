@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use tailback_transport::Description;
 
-use super::Roots;
 use super::files::{names, numbers, word};
+use super::roots::Roots;
 
 /// A device of this host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
