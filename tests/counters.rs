@@ -51,7 +51,11 @@ fn what_a_reader_of_tables_sees() {
     start.args(["--counters-cmd", "echo switch drops $(date +%s)", "--counters-cmd-on", "every"]);
     let outcome = Job::start(start).end();
     assert_eq!(outcome.code(), Some(0), "{outcome:?}");
-    assert!(outcome.stdout.contains("Counters of the nodes that rose most under load\n"), "{}", outcome.stdout);
+    assert!(
+        outcome.stdout.contains("Counters of the nodes that tell of congestion, those that rose most first\n"),
+        "{}",
+        outcome.stdout
+    );
     assert!(outcome.stdout.contains("command switch drops"), "{}", outcome.stdout);
     let page = folder.path().join("page.html");
     common::succeed(&format!("report {} --out {}", file.display(), page.display()));

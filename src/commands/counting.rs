@@ -2,6 +2,7 @@
 //!
 //! Every rank has one of these; most read nothing. After each placement rank 0 is told what all have read.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
@@ -37,7 +38,10 @@ struct State {
 #[derive(Debug, Serialize, Deserialize)]
 enum Told {
     Counted(String, DeviceCounters),
-    Problem(String),
+    /// A counter fell.
+    Fell(String),
+    /// The user's command does not work any more.
+    Failed(String),
 }
 
 impl Counting {
@@ -101,11 +105,7 @@ impl Counting {
                 let counted = DeviceCounters { node, source, device, seconds: difference.seconds, counters };
                 state.told.push(Told::Counted(phase.clone(), counted));
             }
-            for name in difference.fell {
-                let node = &state.node;
-                let problem = format!("counter {name} fell on {node} and is left out there: it was reset, or is none");
-                state.told.push(Told::Problem(problem));
-            }
+            state.told.extend(difference.fell.into_iter().map(Told::Fell));
         });
     }
 
@@ -126,7 +126,8 @@ impl Counting {
             mine.extend(theirs);
             Ok(())
         })?;
-        let mut problems = Vec::new();
+        // What many nodes have in common is said once.
+        let (mut fell, mut failed) = (BTreeSet::new(), Vec::new());
         for line in all.unwrap_or_default().split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let damaged = |error: serde_json::Error| Error::Protocol {
                 operation: "collecting counters",
@@ -135,10 +136,16 @@ impl Counting {
             };
             match serde_json::from_slice(line).map_err(damaged)? {
                 Told::Counted(phase, counted) => record.add(&phase, counted),
-                Told::Problem(problem) => problems.push(problem),
+                Told::Fell(name) => _ = fell.insert(name),
+                Told::Failed(problem) => failed.push(problem),
             }
         }
-        Ok(problems)
+        let others = failed.len().saturating_sub(1);
+        let more =
+            if others > 0 { format!("; the same or another problem on {others} other nodes") } else { String::new() };
+        let fell =
+            fell.iter().map(|name| format!("counter {name} fell and is left out there: it was reset, or is none"));
+        Ok(failed.into_iter().take(1).map(|problem| problem + &more).chain(fell).collect())
     }
 
     fn with(&self, act: impl FnOnce(&mut State)) {
@@ -157,7 +164,7 @@ impl State {
                 Err(why) => {
                     self.failed = true;
                     let node = &self.node;
-                    self.told.push(Told::Problem(format!(
+                    self.told.push(Told::Failed(format!(
                         "--counters-cmd on {node}, in '{phase}': {why}; it is not run there again"
                     )));
                 }

@@ -53,7 +53,8 @@ impl CountersCommand {
             };
             let said = String::from_utf8_lossy(&said);
             let last = said.lines().rev().find(|line| !line.trim().is_empty());
-            return Err(format!("it ended with {how}{}", last.map(|line| format!(": {line}")).unwrap_or_default()));
+            let last = last.map(|line| format!(": {}", shortened(line).replace(char::is_control, " ")));
+            return Err(format!("it ended with {how}{}", last.unwrap_or_default()));
         }
         if printed.len() as u64 > MOST_BYTES {
             return Err(format!("it prints more than {MOST_BYTES} bytes"));
@@ -128,7 +129,7 @@ fn lines(text: &str) -> Result<BTreeMap<String, f64>, String> {
 }
 
 fn shortened(line: &str) -> String {
-    const MOST: usize = 60;
+    const MOST: usize = 100;
     if line.chars().count() <= MOST { line.to_owned() } else { line.chars().take(MOST).chain("...".chars()).collect() }
 }
 

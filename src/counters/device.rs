@@ -18,10 +18,10 @@ pub enum Device {
         /// From 1.
         port: u8,
     },
-    /// A network interface.
-    Net(String),
     /// A card of Slingshot.
     Cxi(String),
+    /// A network interface.
+    Net(String),
 }
 
 impl Device {

@@ -36,7 +36,11 @@ pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
         section(&mut out, "Ports of the simulated network that were held up most, under load", &held_up_most(machine));
     }
     if let Some(counters) = &result.counters {
-        section(&mut out, "Counters of the nodes that rose most under load", &risen(counters));
+        section(
+            &mut out,
+            "Counters of the nodes that tell of congestion, those that rose most first",
+            &risen(counters),
+        );
     }
     if let Some(why) = result.why() {
         out += "Why\n";

@@ -212,7 +212,7 @@ fn sums(phases: &[PhaseCounters], state: Phase) -> Vec<PortCounters> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::synthetic;
+    use super::super::{CountersRecord, DeviceCounters, synthetic};
     use super::*;
     use crate::lab::{LabSpec, QueueCounters};
 
@@ -267,6 +267,26 @@ mod tests {
             "{why:?}"
         );
         assert_eq!(why.to_try, [""; 0]);
+    }
+
+    #[test]
+    fn counters_that_rose_are_named_and_others_are_not() {
+        let mut file = synthetic::file("tcp", None, 1.1);
+        let mut counters = CountersRecord::default();
+        for (phase, marks) in [("isolated lat", 2.0), ("loaded lat", 900.0)] {
+            let counted = [("np_ecn_marked", marks), ("out_of_sequence", 5.0), ("port_xmit_data", 1e6 * marks)];
+            let counters_of = counted.map(|(name, value)| (name.to_owned(), value)).into();
+            let (node, source, device) = ("n0".to_owned(), "infiniband".to_owned(), "mlx5_0 port 1".to_owned());
+            counters.add(phase, DeviceCounters { node, source, device, seconds: 1.0, counters: counters_of });
+        }
+        file.counters = Some(counters);
+        let why = file.why().expect("an explanation");
+        let told = "Counters of the nodes rose under load: infiniband np_ecn_marked from 2 to 900 a second.";
+        assert!(why.seen.iter().any(|line| line == told), "{why:?}");
+        assert!(why.to_try[0].contains("--counters-cmd"), "{why:?}");
+        file.counters = Some(CountersRecord::default());
+        let why = file.why().expect("an explanation");
+        assert!(why.seen.iter().any(|line| line.starts_with("No counter of the nodes")), "{why:?}");
     }
 
     #[test]
