@@ -118,6 +118,6 @@ fn counters_can_be_left_alone() {
     assert_eq!(result.get("counters"), None);
     let outcome = common::run("run --no-counters --counters-cmd true");
     assert!(outcome.refusal().contains("cannot be used with"), "{outcome:?}");
-    let outcome = common::run("run --transport sim --counters-cmd true");
+    let outcome = common::run("run --transport sim --machine small --counters-cmd true");
     assert!(outcome.refusal().contains("a simulated one counts by itself"), "{outcome:?}");
 }
