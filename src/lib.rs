@@ -8,6 +8,7 @@ pub mod backend;
 pub mod cli;
 pub mod commands;
 pub mod compare;
+pub mod counters;
 pub mod engine;
 pub mod import;
 pub mod kernel;

@@ -49,6 +49,9 @@ fn what_would_measure_nothing_or_do_nothing() {
 
 #[test]
 fn numbers_out_of_range() {
+    refused("run --path-mtu 1500", "'1500' is no size of packets: write 256, 512");
+    refused("run --rc-retries 8", "8 is not in 0..8");
+    refused("run --device mlx5_0,auto", "auto and round-robin stand alone");
     refused("run --canary-fraction 120%", "canary fraction 1.2 is not between 0 and 1");
     refused("run --canary-fraction 1.5", "canary fraction 1.5 is not between 0 and 1");
     refused("run --canary-fraction 0", "canary fraction 0 is not between 0 and 1");

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tailback_sim::machine::Machine;
 use tailback_tcp::WaitMode;
 use tailback_transport::Protocol;
+use tailback_transport::near::DeviceWish;
 
 use super::{Backend, ThreadLevel};
 
@@ -113,8 +114,8 @@ impl Settings {
 pub struct FabricSettings {
     /// The provider.
     pub provider: Option<String>,
-    /// The provider's domain, a device or interface.
-    pub domain: Option<String>,
+    /// The provider's domains, devices or interfaces, of which each rank takes one.
+    pub domain: Option<DeviceWish>,
     /// The library to load; the system's if none is given.
     pub library: Option<PathBuf>,
 }
@@ -129,19 +130,29 @@ impl FabricSettings {
 /// Which of the RDMA devices, and how.
 #[derive(Clone, Debug, Default)]
 pub struct VerbsSettings {
-    /// The device.
-    pub device: Option<String>,
+    /// Which devices; each rank takes one of them.
+    pub device: Option<DeviceWish>,
     /// Its port, from 1.
     pub port: Option<u8>,
     /// Which of the port's addresses.
     pub gid_index: Option<u8>,
     /// The service level, on RoCE the priority.
     pub service_level: Option<u8>,
+    /// How long a device waits for an answer.
+    pub rc_timeout: Option<Duration>,
+    /// How often it then sends again.
+    pub rc_retries: Option<u8>,
+    /// How often it asks again a peer without a buffer.
+    pub rnr_retries: Option<u8>,
+    /// The longest packet, in bytes.
+    pub path_mtu: Option<u32>,
 }
 
 impl VerbsSettings {
     /// Whether something was chosen that only verbs have; the device may come from an environment that is everyone's.
     pub(super) fn is_given(&self) -> bool {
-        self.port.is_some() || self.gid_index.is_some() || self.service_level.is_some()
+        let tries = self.rc_timeout.is_some() || self.rc_retries.is_some() || self.rnr_retries.is_some();
+        let path = self.gid_index.is_some() || self.service_level.is_some() || self.path_mtu.is_some();
+        self.port.is_some() || tries || path
     }
 }

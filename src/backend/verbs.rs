@@ -1,7 +1,7 @@
 //! Queue pairs of InfiniBand or RoCE, under any bootstrap.
 
 use tailback_transport::{Bootstrap, Result as TransportResult, traffic_class};
-use tailback_verbs::{VerbsConfig, VerbsTransport};
+use tailback_verbs::{Tries, VerbsConfig, VerbsTransport};
 
 use super::{Network, Settings, Visitor};
 
@@ -33,11 +33,17 @@ pub(super) fn open<B: Bootstrap, V: Visitor>(
 
 fn config(settings: &Settings) -> Result<VerbsConfig, String> {
     Ok(VerbsConfig {
-        device: settings.verbs.device.clone(),
+        device: settings.verbs.device.clone().unwrap_or_default(),
         port: settings.verbs.port,
         gid_index: settings.verbs.gid_index,
         service_level: settings.verbs.service_level.unwrap_or_default(),
         traffic_class: settings.traffic_class.as_deref().map_or(Ok(0), traffic_class)?,
+        tries: Tries {
+            timeout: settings.verbs.rc_timeout.unwrap_or(Tries::default().timeout),
+            retries: settings.verbs.rc_retries,
+            not_ready_retries: settings.verbs.rnr_retries.unwrap_or(Tries::default().not_ready_retries),
+        },
+        path_mtu: settings.verbs.path_mtu,
         wait: settings.wait,
     })
 }

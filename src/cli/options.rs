@@ -10,7 +10,7 @@ use super::checks::CheckOptions;
 use super::congestors::CongestorOptions;
 use super::transport::{CongestorTransport, TransportOptions, congestor_networks};
 use crate::backend::{RoleSettings, Roles};
-use crate::commands::{Checks, ControlWish, Output, Request};
+use crate::commands::{Checks, ControlWish, CountersWish, Output, Request, RunsOn};
 use crate::kernel::Canary;
 use crate::layout::{Policy, Split};
 use crate::output::Format;
@@ -226,7 +226,28 @@ pub struct CommonOptions {
     #[command(flatten)]
     pub transport: TransportOptions,
     #[command(flatten)]
+    pub counters: CountersOptions,
+    #[command(flatten)]
     pub output: OutputOptions,
+}
+
+/// What is read beside what is measured.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Counters")]
+#[allow(missing_docs)]
+pub struct CountersOptions {
+    /// Do not read the counters of the nodes' adapters, interfaces and TCP at the bounds of every phase
+    #[arg(long, conflicts_with = "counters_cmd")]
+    pub no_counters: bool,
+
+    /// Read counters from this shell command too, at the same moments: it prints a JSON object of numbers, or lines of a
+    /// name and a value, within 10 s
+    #[arg(long, value_name = "CMD")]
+    pub counters_cmd: Option<String>,
+
+    /// Where it runs
+    #[arg(long, value_enum, value_name = "WHERE", default_value_t, requires = "counters_cmd")]
+    pub counters_cmd_on: RunsOn,
 }
 
 /// What is shown and kept.
@@ -335,6 +356,7 @@ impl CongestOptions {
 fn request(command: Command, plan: &PlanOptions, patch: Patch, common: CommonOptions) -> Result<Request, String> {
     let patches = plan.patches(patch)?;
     let (place, settings) = common.transport.settings();
+    let CountersOptions { no_counters, counters_cmd, counters_cmd_on } = common.counters;
     let OutputOptions { format, verbose, out, csv, label, quiet } = common.output;
     Ok(Request {
         command,
@@ -348,6 +370,7 @@ fn request(command: Command, plan: &PlanOptions, patch: Patch, common: CommonOpt
         control: ControlWish::No,
         place,
         settings,
+        counters: CountersWish { none: no_counters, command: counters_cmd, on: counters_cmd_on },
         output: Output { format, verbose, out, csv, quiet, silent: false, label },
         checks: Checks::default(),
     })

@@ -11,6 +11,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use tailback_sim::machine::Machine;
 use tailback_tcp::WaitMode;
 use tailback_transport::Protocol;
+use tailback_transport::near::DeviceWish;
 
 use crate::backend::{Backend, CongestorNetworks, FabricSettings, Roles, Settings, ThreadLevel, VerbsSettings};
 use crate::commands::Place;
@@ -95,10 +96,10 @@ pub struct FabricOptions {
     #[arg(long, value_name = "NAME")]
     pub provider: Option<String>,
 
-    /// With libfabric: the provider's domain, a device or interface [default: the one of the data address, else the
-    /// first]
-    #[arg(long, value_name = "NAME")]
-    pub domain: Option<String>,
+    /// With libfabric: which of the provider's domains (devices or interfaces) ranks take: auto, round-robin, or names, as
+    /// --device [default: the one of the data address, else auto]
+    #[arg(long, value_name = "DOMAINS")]
+    pub domain: Option<DeviceWish>,
 
     /// Class of all packets. With tcp and verbs: dscp:N, or the whole byte; with libfabric: best-effort, low-latency,
     /// dedicated-access, bulk-data, scavenger, network-control or dscp:N [default: the provider's, else 0]
@@ -124,9 +125,10 @@ pub struct LibfabricPath {
 #[command(next_help_heading = "Transport")]
 #[allow(missing_docs)]
 pub struct VerbsOptions {
-    /// With verbs: the device, as `tailback info` names it [default: the first with an active port]
-    #[arg(long, value_name = "NAME", env = "TAILBACK_DEVICE", hide_env_values = true)]
-    pub device: Option<String>,
+    /// With verbs: which devices ranks take: auto (near a rank's cores, equals dealt out over the ranks of a host),
+    /// round-robin (all, dealt out), or names as `tailback info` shows them, with commas [default: auto]
+    #[arg(long, value_name = "DEVICES", env = "TAILBACK_DEVICE", hide_env_values = true)]
+    pub device: Option<DeviceWish>,
 
     /// With verbs: the device's port, from 1 [default: the first that is active]
     #[arg(long, value_name = "N")]
@@ -139,6 +141,24 @@ pub struct VerbsOptions {
     /// With verbs: the service level, on RoCE the priority, of all packets [default: 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..16))]
     pub service_level: Option<u8>,
+
+    /// With verbs: how long the adapter waits for an answer before it sends again; it takes the nearest power of two times
+    /// 4.096 us [default: 1s, as UCX]
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub rc_timeout: Option<Duration>,
+
+    /// With verbs: how often it sends again [default: 7, as UCX; 6 on Soft-RoCE, which takes 7 for ever]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..8))]
+    pub rc_retries: Option<u8>,
+
+    /// With verbs: how often it asks again a peer that has no buffer, 7 for ever; credits keep that from happening
+    /// [default: 6]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..8))]
+    pub rnr_retries: Option<u8>,
+
+    /// With verbs: the longest packet: 256, 512, 1024, 2048 or 4096 [default: the longest that both ports take]
+    #[arg(long, value_name = "BYTES", value_parser = path_mtu)]
+    pub path_mtu: Option<u32>,
 }
 
 impl TransportOptions {
@@ -146,7 +166,8 @@ impl TransportOptions {
     pub fn settings(self) -> (Place, Settings) {
         let place = Place { ranks: self.ranks, no_lab: self.no_lab };
         let FabricOptions { provider, domain, traffic_class, library } = self.fabric;
-        let VerbsOptions { device, port, gid_index, service_level } = self.verbs;
+        let VerbsOptions { device, port, gid_index, service_level, rc_timeout, rc_retries, rnr_retries, path_mtu } =
+            self.verbs;
         let settings = Settings {
             transports: self.transport,
             congestors: CongestorNetworks::Same,
@@ -158,7 +179,16 @@ impl TransportOptions {
             data_interface: self.data_interface,
             data_address: self.data_address,
             fabric: FabricSettings { provider, domain, library: library.libfabric_path },
-            verbs: VerbsSettings { device, port, gid_index, service_level },
+            verbs: VerbsSettings {
+                device,
+                port,
+                gid_index,
+                service_level,
+                rc_timeout,
+                rc_retries,
+                rnr_retries,
+                path_mtu,
+            },
             traffic_class,
             congestion_control: None,
             roles: Roles::default(),
@@ -202,6 +232,17 @@ pub(super) fn congestor_networks(words: &[CongestorTransport]) -> Result<Congest
             words.iter().map(backend).collect::<Result<_, _>>().map(CongestorNetworks::Over)
         }
     }
+}
+
+/// A size that packets can have.
+fn path_mtu(text: &str) -> Result<u32, String> {
+    let known = [256, 512, 1024, 2048, 4096];
+    let wrong = || format!("'{text}' is no size of packets: write 256, 512, 1024, 2048 or 4096");
+    units::bytes(text)
+        .ok()
+        .and_then(|bytes| u32::try_from(bytes).ok())
+        .filter(|of| known.contains(of))
+        .ok_or_else(wrong)
 }
 
 /// A shipped machine, or a file's.

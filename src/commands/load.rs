@@ -35,10 +35,11 @@ impl Work for Request {
     }
 
     fn asks(&self) -> String {
-        let Request { command, preset, seed, groups, budget, patches, duration, dry_run, settings, .. } = self;
+        let Request { command, preset, seed, groups, budget, patches, duration, dry_run, counters, settings, .. } =
+            self;
         let Settings { protocols, copies, eager_threshold, roles, .. } = settings;
         let plan = (command, preset, seed, groups.is_some(), budget, patches, duration, dry_run);
-        format!("{plan:?} {:?}", (protocols, copies, eager_threshold, roles))
+        format!("{plan:?} {counters:?} {:?}", (protocols, copies, eager_threshold, roles))
     }
 
     fn run<N: Networks>(&self, networks: &mut N, monitor: &Arc<Monitor>) -> u8 {

@@ -37,7 +37,6 @@ impl PairVisitor for Measure<'_> {
     type Output = Result<Outcome>;
 
     fn visit<B: Bootstrap, P: Pair>(self, bootstrap: &mut B, networks: &mut P) -> Result<Outcome> {
-        let (description, congestors) = (networks.canary().describe(), networks.congestor().describe());
         let Decision { command, duration_s, .. } = self.decision;
         let mut job = Job::new(bootstrap, networks, self.plan, self.layout, self.seed, self.control)?;
         let (phases, interrupted) = match command {
@@ -47,6 +46,8 @@ impl PairVisitor for Measure<'_> {
             study => return Err(Error::Setup(format!("{study:?} is a study and has no plan"))),
         };
         let trouble = job.finish()?;
+        // At the end: what grew with the need, such as connections, is then known.
+        let (description, congestors) = (networks.canary().describe(), networks.congestor().describe());
         Ok(Outcome { description, congestors, phases, interrupted, trouble })
     }
 

@@ -7,6 +7,7 @@
 mod application;
 mod around;
 mod checks;
+mod counting;
 mod dry_run;
 mod interrupt;
 mod load;
@@ -27,7 +28,7 @@ mod what_if;
 pub use application::{check_pattern, guard};
 pub use checks::Checks;
 pub use local::Place;
-pub use request::{ControlWish, Output, Request};
+pub use request::{ControlWish, CountersWish, Output, Request, RunsOn};
 pub use start::{start, start_in_lab, start_study};
 pub use studies::{ContentionStudy, Study};
 pub use study::StudyRequest;

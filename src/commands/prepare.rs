@@ -2,18 +2,23 @@
 
 use std::sync::Arc;
 
-use tailback_transport::{Bootstrap, Capabilities, Rank, Result as TransportResult, Support, Transport as _};
+use tailback_transport::near::core_list;
+use tailback_transport::{
+    Bootstrap, Capabilities, Description, Error, Rank, Result as TransportResult, Support, Transport as _,
+};
 
 use super::Request;
 use super::application::{Repetitions, Victims};
+use super::counting::Counting;
 use super::mixes::Mix;
 use super::request::Decision;
 use crate::backend::{Networks, Pair, PairVisitor, Place, RoleSettings};
+use crate::counters::Device;
 use crate::engine::SharedStarter;
 use crate::kernel::Info;
 use crate::layout::{Layout, LayoutError, Nodes, Placement};
 use crate::plan::Plan;
-use crate::result::Command;
+use crate::result::{Command, RankEnds};
 
 /// Everything that is known before the first message is measured.
 pub(super) struct Session {
@@ -25,6 +30,10 @@ pub(super) struct Session {
     hosts: Vec<String>,
     /// The loads that take turns.
     pub mixes: Vec<Mix>,
+    /// This rank's part in reading counters.
+    pub counting: Counting,
+    /// Where every rank's data leaves; on rank 0.
+    pub ends: Vec<RankEnds>,
 }
 
 pub(super) enum Prepared {
@@ -48,7 +57,8 @@ impl Session {
             let nodes = grouped(nodes(per_node, &places), &decision, &places)?;
             let hosts = places.iter().map(|place| place.host.clone()).collect();
             let (seed, mixes) = (decision.seed.unwrap_or_else(|| nodes.seed()), Mix::all_of(&decision.plan));
-            let session = Session { seed, decision, nodes, hosts, mixes };
+            let session =
+                Session { seed, decision, nodes, hosts, mixes, counting: Counting::nothing(), ends: Vec::new() };
             session.layout(0, &session.decision.plan).map_err(|error| error.to_string())?;
             Ok(session)
         });
@@ -64,25 +74,61 @@ impl Session {
             Err(message) => return refused(&message),
         };
         let variants = networks.variants().to_vec();
+        let mut descriptions: Vec<Description> = Vec::new();
         for &variant in &variants {
-            let [canary, congestor] = networks.open_pair(variant, &RoleSettings::default(), AskCapabilities)?;
+            let ([canary, congestor], of_pair) = networks.open_pair(variant, &RoleSettings::default(), Ask)?;
+            descriptions.extend(of_pair);
             if let Err(message) = check_operations(&session.decision, &canary, &congestor) {
                 return refused(&if variants.len() > 1 { format!("{}: {message}", variant.label()) } else { message });
             }
         }
-        Ok(Prepared::Ready(Box::new(session)))
+        // A simulated network counts by itself and has no devices; and a dry run runs nothing.
+        if request.settings.machine.is_some() || session.decision.dry_run {
+            return Ok(Prepared::Ready(Box::new(session)));
+        }
+        let ends = gather(networks.bootstrap(), &descriptions)?;
+        let session = Session { ends, ..session };
+        if request.counters.none {
+            return Ok(Prepared::Ready(Box::new(session)));
+        }
+        let mine: Option<Vec<Device>> = descriptions.iter().map(Device::of).collect();
+        match Counting::prepare(networks.bootstrap(), &request.counters, &places, &mine.unwrap_or_default())? {
+            Ok(counting) => Ok(Prepared::Ready(Box::new(Session { counting, ..session }))),
+            Err(message) => refused(&message),
+        }
     }
 }
 
-/// Asks the canaries' network and the congestors' what they can do.
+/// Every rank's ends, on rank 0. Collective over the job.
+fn gather<B: Bootstrap>(bootstrap: &mut B, mine: &[Description]) -> TransportResult<Vec<RankEnds>> {
+    let ends = RankEnds::of(bootstrap.rank().0, core_list(), mine);
+    let line = serde_json::to_string(&ends).expect("plain data") + "\n";
+    let told = bootstrap.reduce(line.into_bytes(), &mut |mine, theirs| {
+        mine.extend(theirs);
+        Ok(())
+    })?;
+    let told = String::from_utf8_lossy(&told.unwrap_or_default()).into_owned();
+    let damaged = |error: serde_json::Error| Error::Protocol {
+        operation: "collecting ranks' ends",
+        peer: None,
+        detail: error.to_string(),
+    };
+    let ends: serde_json::Result<Vec<RankEnds>> = told.lines().map(serde_json::from_str).collect();
+    let mut ends = ends.map_err(damaged)?;
+    ends.sort_by_key(|of| of.rank);
+    Ok(ends)
+}
+
+/// Asks the canaries' network and the congestors' what they can do, and what they are.
 #[derive(Clone)]
-struct AskCapabilities;
+struct Ask;
 
-impl PairVisitor for AskCapabilities {
-    type Output = [Capabilities; 2];
+impl PairVisitor for Ask {
+    type Output = ([Capabilities; 2], [Description; 2]);
 
-    fn visit<B: Bootstrap, P: Pair>(self, _: &mut B, networks: &mut P) -> [Capabilities; 2] {
-        [networks.canary().capabilities(), networks.congestor().capabilities()]
+    fn visit<B: Bootstrap, P: Pair>(self, _: &mut B, networks: &mut P) -> Self::Output {
+        let can = [networks.canary().capabilities(), networks.congestor().capabilities()];
+        (can, [networks.canary().describe(), networks.congestor().describe()])
     }
 }
 

@@ -38,6 +38,8 @@ pub struct Request {
     pub place: Place,
     /// How the network under test is reached.
     pub settings: Settings,
+    /// What of the nodes' own counters is read.
+    pub counters: CountersWish,
     /// What is shown and kept.
     pub output: Output,
     /// What is checked.
@@ -57,6 +59,27 @@ pub enum ControlWish {
     /// None
     #[value(skip)]
     No,
+}
+
+/// Which counters are read at the bounds of every phase.
+#[derive(Clone, Debug, Default)]
+pub struct CountersWish {
+    /// None at all.
+    pub none: bool,
+    /// Beside those of the nodes' devices, what this command prints.
+    pub command: Option<String>,
+    /// Where it runs.
+    pub on: RunsOn,
+}
+
+/// Where the user's command runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum RunsOn {
+    /// On the job's first node: for switches, whose counters are all nodes'
+    #[default]
+    First,
+    /// On every node
+    Every,
 }
 
 /// What is shown and kept.
@@ -114,6 +137,9 @@ impl Request {
         }
         if plan.application.is_some() && self.settings.machine.is_some() {
             return Err("a program cannot run over a simulated network: app is for real and emulated ones".into());
+        }
+        if self.counters.command.is_some() && self.settings.machine.is_some() {
+            return Err("--counters-cmd reads counters of real networks: a simulated one counts by itself".into());
         }
         if plan.preset == Preset::Sim && self.settings.machine.is_none() {
             return Err("--preset sim is for --transport sim: real networks need real time".into());

@@ -10,6 +10,7 @@ use std::time::Instant;
 use tailback_transport::{Bootstrap, Error, Monitor, Result};
 
 use super::around::Around;
+use super::counting::Counting;
 use super::measure::{Measure, Outcome};
 use super::phases::PhaseReporter;
 use super::prepare::Session;
@@ -22,7 +23,8 @@ use crate::layout::{Layout, Role};
 use crate::output::Progress;
 use crate::plan::Plan;
 use crate::result::{
-    self, Build, Headline, HostFacts, MachineRecord, ResultFile, Run, RunBuilder, System, TransportFacts,
+    self, Build, CountersRecord, Headline, HostFacts, MachineRecord, ResultFile, Run, RunBuilder, System,
+    TransportFacts,
 };
 
 /// The runs so far.
@@ -31,6 +33,8 @@ pub(super) struct Runs<'a> {
     request: &'a Request,
     monitor: &'a Arc<Monitor>,
     on_phase: OnPhase,
+    /// What the nodes' devices counted; on rank 0.
+    counters: CountersRecord,
     around: Arc<Around>,
     root: bool,
     started: String,
@@ -52,7 +56,8 @@ impl<'a> Runs<'a> {
             session,
             request,
             monitor,
-            on_phase: phase_observer(request, root, &around),
+            on_phase: phase_observer(request, root, &around, &session.counting),
+            counters: CountersRecord::default(),
             around,
             root,
             started: result::now_rfc3339(),
@@ -128,6 +133,9 @@ impl<'a> Runs<'a> {
             let measure = self.measure(index, turn, layout, over);
             let outcome = networks.open_pair(turn.variant, &role, measure).and_then(|measured| measured)?;
             self.interrupted = outcome.interrupted;
+            for problem in session.counting.collect(networks.bootstrap(), &mut self.counters)? {
+                self.note(problem);
+            }
             if let Some(trouble) = &outcome.trouble {
                 self.tell(trouble);
             }
@@ -196,7 +204,9 @@ impl<'a> Runs<'a> {
         let placement = (of > 1).then_some((index + 1, of));
         let grain = if self.request.settings.machine.is_some() { VIRTUAL_GRAIN } else { REAL_GRAIN };
         let (on_phase, starter) = (Arc::clone(&self.on_phase), self.session.starter(layout));
-        let control = Control { monitor, interrupt, on_phase, over, placement, grain, starter };
+        let counting = self.session.counting.clone();
+        let on_end = Arc::new(move || counting.end());
+        let control = Control { monitor, interrupt, on_phase, on_end, over, placement, grain, starter };
         let seed = self.session.placement(index).own_seed();
         let (decision, plan) = (&self.session.decision, &self.session.mixes[turn.mix].plan);
         Measure { decision, plan, layout, seed, control }
@@ -217,6 +227,9 @@ impl<'a> Runs<'a> {
         let Outcome { description, congestors, phases, .. } = outcome;
         if let Some(wait) = description.details.get("wait") {
             self.note(format!("ranks wait for the network by: {wait}"));
+        }
+        if let Some(unlike) = description.details.get("unlike_devices") {
+            self.note(format!("the hosts do not use the same devices: {unlike}"));
         }
         let known = self.builders.iter().position(|(of, _)| *of == turn);
         // A later run that was interrupted before its first phase was complete has nothing to show.
@@ -298,6 +311,7 @@ impl<'a> Runs<'a> {
             runs: self.builders.iter().map(|(_, builder)| builder.finish()).collect(),
             lab: None,
             machine: self.machine.clone().map(MachineRecord::within_limits),
+            counters: Some(self.counters.clone().within_limits()).filter(|of| !of.phases.is_empty()),
             models: None,
             notes: self.notes.clone(),
             interrupted: self.interrupted,
@@ -315,6 +329,7 @@ impl<'a> Runs<'a> {
             nodes: result::placement(layout, &self.session.decision.plan),
             host: HostFacts::this(),
             environment: result::environment(),
+            ends: self.session.ends.clone(),
         }
     }
 }
@@ -366,17 +381,19 @@ struct Turn {
     mix: usize,
 }
 
-/// Who hears of phases on rank 0: whoever looks at the network around it; and the process that started the ranks, if it wants
-/// to, else the user.
-fn phase_observer(request: &Request, root: bool, around: &Arc<Around>) -> OnPhase {
+/// Who hears of phases: whoever reads this node's counters; and on rank 0, whoever looks at the network around it, and the
+/// process that started the ranks, if it wants to, else the user.
+fn phase_observer(request: &Request, root: bool, around: &Arc<Around>, counting: &Counting) -> OnPhase {
+    let counting = counting.clone();
     if !root {
-        return Arc::new(|_, _| {});
+        return Arc::new(move |name, _| counting.begin(name));
     }
     let around = Arc::clone(around);
     if let Some(listener) = PhaseReporter::from_env() {
         return Arc::new(move |name, budget| {
             around.begin(name);
             listener.tell(name, budget);
+            counting.begin(name);
         });
     }
     let progress = Progress::new(!request.quiet()).of_virtual_time(request.settings.machine.is_some());
@@ -385,5 +402,6 @@ fn phase_observer(request: &Request, root: bool, around: &Arc<Around>) -> OnPhas
         // Where nothing is simulated nobody counts.
         backend::begin_phase(name);
         progress.phase(name, budget);
+        counting.begin(name);
     })
 }

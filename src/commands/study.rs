@@ -216,6 +216,7 @@ impl StudyRequest {
                 runs: Vec::new(),
                 lab: None,
                 machine: self.settings.machine.as_deref().map(MachineRecord::of),
+                counters: None,
                 models: None,
                 interrupted: false,
                 notes: Vec::new(),
@@ -256,6 +257,7 @@ impl StudyRequest {
             nodes: result::plain_placement(&nodes),
             host: HostFacts::this(),
             environment: result::environment(),
+            ends: Vec::new(),
         };
         let transport = TransportFacts::of(transport.describe(), threshold);
         Ok(Part { studied, transport, system, ranks_per_node: decision.ranks_per_node, seed: decision.seed })

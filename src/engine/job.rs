@@ -15,6 +15,9 @@ use crate::stats::Samples;
 /// Hears of a phase's name and budget when it begins.
 pub type OnPhase = Arc<dyn Fn(&str, Nanos) + Send + Sync>;
 
+/// Hears that a phase is over, when nobody measures any more.
+pub type OnEnd = Arc<dyn Fn() + Send + Sync>;
+
 /// How the outside follows and stops a run.
 #[derive(Clone)]
 pub struct Control {
@@ -24,6 +27,8 @@ pub struct Control {
     pub interrupt: Arc<AtomicBool>,
     /// Called on every rank when a phase begins, with its name and its budget.
     pub on_phase: OnPhase,
+    /// Called on every rank when it is over, before what it measured is collected.
+    pub on_end: OnEnd,
     /// What this run goes over, where the job has several: phases are then named with it.
     pub over: Option<String>,
     /// Which placement it is, from 1, and of how many, where there are several.

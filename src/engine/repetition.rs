@@ -49,6 +49,7 @@ mod tests {
             monitor: Arc::new(Monitor::new()),
             interrupt: Arc::new(AtomicBool::new(false)),
             on_phase: Arc::new(|_, _| {}),
+            on_end: Arc::new(|| {}),
             over: None,
             placement: Some((2, 5)),
             grain: REAL_GRAIN,

@@ -166,6 +166,7 @@ impl<'j, 'a, B: Bootstrap, P: Pair> Sequence<'j, 'a, B, P> {
             (Phase::Isolated, _) => self.parts(parts, false)?,
         };
         self.interrupted |= self.job.meet(self.interrupted)?;
+        (self.job.control.on_end)();
         self.collect(stretch, tallies)?;
         if *phase != Phase::Isolated {
             self.after_load.fill(true);

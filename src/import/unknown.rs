@@ -25,6 +25,7 @@ pub(super) fn file(command: Command, from: String, system: System, plan: Plan, r
         runs: vec![run],
         lab: None,
         machine: None,
+        counters: None,
         models: None,
         notes: Vec::new(),
         interrupted: false,
@@ -41,5 +42,6 @@ pub(super) fn system(ranks: usize, nodes: usize) -> System {
         nodes: (0..nodes).map(node).collect(),
         host: HostFacts { name: "unknown".into(), ..HostFacts::default() },
         environment: BTreeMap::new(),
+        ends: Vec::new(),
     }
 }

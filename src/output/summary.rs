@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::counters::risen;
 use super::impacts::{COLUMNS, impacts, section};
 use super::ports::{amount, busiest, held_up_most};
 use super::simulated::banner;
@@ -33,6 +34,13 @@ pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
     }
     if let Some(machine) = &result.machine {
         section(&mut out, "Ports of the simulated network that were held up most, under load", &held_up_most(machine));
+    }
+    if let Some(counters) = &result.counters {
+        section(
+            &mut out,
+            "Counters of the nodes that tell of congestion, those that rose most first",
+            &risen(counters),
+        );
     }
     if let Some(why) = result.why() {
         out += "Why\n";

@@ -5,6 +5,7 @@
 
 mod beside;
 mod contents;
+mod counters;
 mod html;
 mod page;
 pub mod plot;

@@ -2,7 +2,7 @@
 
 use super::html::{gallery, section};
 use super::plot::{Plot, STYLE};
-use super::{Report, ports, studies, tables};
+use super::{Report, counters, ports, studies, tables};
 use crate::compare::{Aggressors, FIGURES_TEST, Side, TEST};
 use crate::result::ResultFile;
 use crate::stats::{Factor, Statistic};
@@ -285,6 +285,10 @@ fn numbers(report: &Report<'_>) -> Content {
         let most = report.each(1000, 40, 400);
         if let Some(lab) = &file.lab {
             fold(&format!("{name}: ports"), &[ports::emulated(&name, lab, most)]);
+        }
+        if let Some(counted) = &file.counters {
+            let tables = [counters::ratios(&name, counted, most), counters::by_node(&name, counted, most)];
+            fold(&format!("{name}: counters"), &tables);
         }
         if let Some(machine) = &file.machine {
             fold(&format!("{name}: ports"), &[ports::simulated(&name, machine, most)]);

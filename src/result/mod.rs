@@ -5,6 +5,8 @@
 //! exist is absent or null, never a sentinel.
 
 mod build;
+mod counters;
+mod ends;
 mod facts;
 mod file;
 mod histogram;
@@ -27,6 +29,8 @@ use crate::plan::Plan;
 use crate::stats::{Direction, Impact, Summary};
 
 pub use build::{RunBuilder, placement, plain_placement};
+pub use counters::{CountedPhase, CounterRow, CountersRecord, DeviceCounters};
+pub use ends::{NetworkEnd, RankEnds};
 pub use facts::{Build, HostFacts, environment, now_rfc3339};
 pub use file::{
     ResultError, check_distinct, check_writable, is_stdout, schema, write, write_bytes, write_draft, write_text,
@@ -75,6 +79,9 @@ pub struct ResultFile {
     /// The simulated machine it ran on; absent where the network was real or emulated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<MachineRecord>,
+    /// What the nodes' own devices counted; absent where nothing was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counters: Option<CountersRecord>,
     /// What a study found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub models: Option<ModelResults>,
@@ -136,6 +143,9 @@ pub struct System {
     pub host: HostFacts,
     /// Environment variables that change how transports behave.
     pub environment: std::collections::BTreeMap<String, String>,
+    /// Where each rank's data leaves, in rank order; empty where nothing was asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ends: Vec<RankEnds>,
 }
 
 /// One node.

@@ -73,6 +73,7 @@ pub fn file_of(backend: &str, protocol: Option<&str>, impact: impl Fn(Canary) ->
         runs: vec![run],
         lab: None,
         machine: None,
+        counters: None,
         models: None,
         notes: vec!["a note with <angle> & ampersand".into()],
         interrupted: false,
@@ -106,5 +107,12 @@ fn system(plan: &Plan) -> System {
     let nodes =
         (0..10).map(|node| Node { name: format!("node{node}"), ranks: vec![node as u32], roles: vec![role(node)] });
     let host = HostFacts { name: "node0".into(), kernel: "Linux".into(), cpu: None, cores: 4, memory_mib: None };
-    System { ranks: 10, launcher: "test".into(), nodes: nodes.collect(), host, environment: BTreeMap::new() }
+    System {
+        ranks: 10,
+        launcher: "test".into(),
+        nodes: nodes.collect(),
+        host,
+        environment: BTreeMap::new(),
+        ends: Vec::new(),
+    }
 }

@@ -3,12 +3,14 @@
 //! Only what was counted is said. Where a network shows no counters, that is said too.
 
 use super::lab::WORTH_EXPLAINING;
-use super::{LabRecord, NodeRole, PhaseCounters, ResultFile, Run};
+use super::{CounterRow, LabRecord, NodeRole, PhaseCounters, ResultFile, Run};
 use crate::engine::Phase;
 use crate::lab::PortCounters;
 
 /// A port carries messages of canaries where it sent at least this part of what the busiest port sent while they were alone.
 const CARRIES: f64 = 1e-3;
+/// A counter that rose by less says nothing.
+const ROSE: f64 = 2.0;
 /// With fewer nodes than this all may be behind one switch.
 const FEW_NODES: usize = 64;
 
@@ -32,6 +34,7 @@ impl ResultFile {
         let mut why = Why::default();
         self.runs.iter().for_each(|run| self.load(run, &mut why));
         let ports = self.ports(&mut why);
+        self.counted(&mut why);
         let classes = ["canary class", "congestor class"].map(|name| self.detail(name));
         if classes[0] != classes[1] {
             let [canary, congestor] = classes.map(|class| class.unwrap_or("none of their own"));
@@ -110,6 +113,31 @@ impl ResultFile {
         if crossed == 0 { Ports::Apart } else { Ports::Crossed }
     }
 
+    /// Which of the nodes' own counters rose.
+    fn counted(&self, why: &mut Why) {
+        const SHOWN: usize = 3;
+        let Some(counters) = &self.counters else { return };
+        let mut rows: Vec<CounterRow> = counters.rows().into_iter().filter(CounterRow::is_telling).collect();
+        rows.retain(|row| row.rise() >= ROSE);
+        rows.sort_by(|a, b| b.rise().total_cmp(&a.rise()));
+        let mut seen = Vec::new();
+        rows.retain(|row| {
+            let name = format!("{} {}", row.source, row.counter);
+            let new = !seen.contains(&name);
+            seen.push(name);
+            new
+        });
+        let of = |row: &CounterRow| {
+            let [before, under] = [row.isolated_per_s, row.loaded_per_s].map(Option::unwrap_or_default);
+            format!("{} {} from {before:.0} to {under:.0} a second", row.source, row.counter)
+        };
+        let told: Vec<String> = rows.iter().take(SHOWN).map(of).collect();
+        match told.is_empty() {
+            true => why.seen.push("No counter of the nodes that tells of congestion rose under load.".into()),
+            false => why.seen.push(format!("Counters of the nodes rose under load: {}.", told.join("; "))),
+        }
+    }
+
     /// What may show more.
     fn advise(&self, ports: Ports, why: &mut Why) {
         const MORE_LOAD: &str = "More load: larger messages (--set congestor.a2a.bytes=64KiB), more ranks on a node, \
@@ -125,10 +153,13 @@ impl ResultFile {
                  (--canary-fraction).",
             ),
             Ports::Unknown => {
-                try_this(
-                    "The counters of the network's switches and cards tell whether any port ran full; Tailback saw none \
-                     here.",
-                );
+                try_this(match self.counters {
+                    Some(_) => "The switches' counters tell whether any port ran full: --counters-cmd reads them.",
+                    None => {
+                        "The counters of the network's switches and cards tell whether any port ran full; Tailback saw none \
+                         here."
+                    }
+                });
                 try_this(MORE_LOAD);
             }
         }
@@ -181,7 +212,7 @@ fn sums(phases: &[PhaseCounters], state: Phase) -> Vec<PortCounters> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::synthetic;
+    use super::super::{CountersRecord, DeviceCounters, synthetic};
     use super::*;
     use crate::lab::{LabSpec, QueueCounters};
 
@@ -236,6 +267,26 @@ mod tests {
             "{why:?}"
         );
         assert_eq!(why.to_try, [""; 0]);
+    }
+
+    #[test]
+    fn counters_that_rose_are_named_and_others_are_not() {
+        let mut file = synthetic::file("tcp", None, 1.1);
+        let mut counters = CountersRecord::default();
+        for (phase, marks) in [("isolated lat", 2.0), ("loaded lat", 900.0)] {
+            let counted = [("np_ecn_marked", marks), ("out_of_sequence", 5.0), ("port_xmit_data", 1e6 * marks)];
+            let counters_of = counted.map(|(name, value)| (name.to_owned(), value)).into();
+            let (node, source, device) = ("n0".to_owned(), "infiniband".to_owned(), "mlx5_0 port 1".to_owned());
+            counters.add(phase, DeviceCounters { node, source, device, seconds: 1.0, counters: counters_of });
+        }
+        file.counters = Some(counters);
+        let why = file.why().expect("an explanation");
+        let told = "Counters of the nodes rose under load: infiniband np_ecn_marked from 2 to 900 a second.";
+        assert!(why.seen.iter().any(|line| line == told), "{why:?}");
+        assert!(why.to_try[0].contains("--counters-cmd"), "{why:?}");
+        file.counters = Some(CountersRecord::default());
+        let why = file.why().expect("an explanation");
+        assert!(why.seen.iter().any(|line| line.starts_with("No counter of the nodes")), "{why:?}");
     }
 
     #[test]

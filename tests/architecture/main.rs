@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use source::Crate;
 
 /// The folders and files at the top of `src`, from the top down. Each uses only what stands below it.
-const LAYERS: [&str; 18] = [
+const LAYERS: [&str; 19] = [
     "cli",
     "commands",
     "report",
@@ -30,6 +30,7 @@ const LAYERS: [&str; 18] = [
     "kernel",
     "layout",
     "stats",
+    "counters",
     "backend",
     "lib",
 ];

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use tailback_transport::ends;
+use tailback_transport::near::Seat;
 use tailback_transport::{
     Bootstrap, Capabilities, Clock, Description, EngineGroup, Error, Operation, Rank, RawTransport, Result, WaitMode,
 };
@@ -34,11 +35,12 @@ impl LibfabricTransport {
     pub fn open(bootstrap: &mut impl Bootstrap, config: &LibfabricConfig) -> Result<LibfabricTransport> {
         let fabric = load(config.path.as_deref())?;
         fabric.make_room(bootstrap.size());
-        let choice = choose(&fabric, &config.wishes)?;
+        let seat = Seat::find(bootstrap)?;
+        let choice = choose(&fabric, &config.wishes, &seat)?;
         let offer = choice.info.offer.clone();
         let end = Domain::of(&offer, bootstrap.host());
         let asked = config.wishes.provider.is_some();
-        let ends = ends::choose(bootstrap, &[end], asked, "name one provider that reaches all with --provider")?;
+        let ends = ends::choose(bootstrap, &[end], &[], asked, "name one provider that reaches all with --provider")?;
         let (wait, wait_reason) = WaitMode::choose(config.wait, bootstrap)?;
 
         let open = OpenConfig {
@@ -67,7 +69,8 @@ impl LibfabricTransport {
             room: engine.room(),
             completions: engine.completions(),
         };
-        let description = facts::describe(&fabric, &choice, config, &waiting, ends.record);
+        let mut description = facts::describe(&fabric, &choice, config, &waiting, ends.record);
+        description.details.extend(ends.unlike.map(|unlike| ("unlike_devices".to_owned(), unlike)));
         let none = format!("libfabric's provider {} has no one-sided operations", offer.provider);
         let capabilities = if offer.has_rma() {
             Capabilities::all()

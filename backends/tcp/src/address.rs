@@ -35,7 +35,7 @@ pub fn choose(bootstrap: &mut impl Bootstrap, interface: Option<&str>, address: 
         (None, None) => by_default(&here),
     };
     let asked = interface.is_some() || address.is_some();
-    let chosen = ends::choose(bootstrap, &candidates, asked, "choose addresses of one family")?;
+    let chosen = ends::choose(bootstrap, &candidates, &[], asked, "choose addresses of one family")?;
     let Candidate { address, interface, .. } = candidates[chosen.index].clone();
     if !asked && chosen.reach <= Reach::Local {
         return Err(Error::Setup(format!("no IPv4 address to reach other hosts with; there are: {}", listing(&here))));

@@ -30,6 +30,7 @@ mod group;
 pub mod loopback;
 pub mod matching;
 mod monitor;
+pub mod near;
 pub mod rendezvous;
 mod traffic_class;
 mod types;

@@ -90,7 +90,7 @@ impl Seat {
 }
 
 /// The numbers in a list such as `0-3,8`.
-fn core_numbers(list: &str) -> impl Iterator<Item = usize> + '_ {
+pub(crate) fn core_numbers(list: &str) -> impl Iterator<Item = usize> + '_ {
     list.split(',').flat_map(|part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         match (first.parse::<usize>(), last.parse::<usize>()) {

@@ -6,10 +6,11 @@ use std::net::Ipv6Addr;
 use std::rc::Rc;
 
 use tailback_transport::ends::{self, End, Reach};
+use tailback_transport::near::{DeviceWish, Seat};
 use tailback_transport::{Bootstrap, Error, Result};
 
 use crate::config::VerbsConfig;
-use crate::ffi::{self, Context, Limits, LinkLayer, Port};
+use crate::ffi::{self, Context, Limits, LinkLayer, Patience, Port};
 
 /// What to do where there is no device.
 const NO_DEVICE: &str = "no RDMA device: load the adapter's driver (packages rdma-core and ibverbs-providers), or make a \
@@ -27,42 +28,65 @@ pub(crate) struct Choice {
     pub(crate) gid_type: String,
     pub(crate) service_level: u8,
     pub(crate) traffic_class: u8,
+    pub(crate) patience: Patience,
     /// Why this device, port and address.
     pub(crate) reason: String,
     /// The device and port of every rank.
     pub(crate) record: String,
+    /// Which rank has another device than its twin on the first host.
+    pub(crate) unlike: Option<String>,
 }
 
 impl Choice {
     /// Chooses among what the user named, or all active ports. Collective over the job.
     pub(crate) fn make(bootstrap: &mut impl Bootstrap, config: &VerbsConfig) -> Result<Choice> {
-        let candidates = Self::candidates(config)?;
+        let seat = Seat::find(bootstrap)?;
+        let (candidates, obstacles) = Self::candidates(config)?;
+        let near = |of: &Choice| config.device == DeviceWish::RoundRobin || seat.is_near(&of.context.folder());
+        let candidates = seat.deal(candidates, |of| of.context.name.clone(), |of| of.kind(&config.device), near);
         let ends: Vec<Place> = candidates.iter().map(Place::of).collect();
-        let asked = config.device.is_some();
-        let chosen = ends::choose(bootstrap, &ends, asked, "choose devices of one kind with --device")?;
+        let asked = matches!(&config.device, DeviceWish::Named(names) if names.len() == 1);
+        let advice = "choose devices of one kind with --device";
+        let chosen = ends::choose(bootstrap, &ends, &obstacles, asked, advice)?;
         let Some(choice) = candidates.into_iter().nth(chosen.index) else {
             return Err(Error::Setup(NO_DEVICE.into()));
         };
-        Ok(Choice { reason: chosen.reason, record: chosen.record, ..choice })
+        let reason = match &config.device {
+            DeviceWish::Named(names) if names.len() == 1 => chosen.reason,
+            wish => format!("{wish}, place {} on its host; {}", seat.index, chosen.reason),
+        };
+        Ok(Choice { reason, record: chosen.record, unlike: chosen.unlike, ..choice })
     }
 
-    /// Opens what the user named, or every device: the addresses that work, best first on each port.
-    fn candidates(config: &VerbsConfig) -> Result<Vec<Choice>> {
+    /// What devices have to have in common to be equals. Ranks on different ones talk to each other, so without a word of the
+    /// user's they are of one network, as far as addresses tell.
+    fn kind(&self, wish: &DeviceWish) -> (bool, Option<u32>, Vec<u8>) {
+        let ethernet = self.port.link_layer == LinkLayer::Ethernet;
+        let network = match wish {
+            DeviceWish::Auto => network(&self.gid),
+            DeviceWish::RoundRobin | DeviceWish::Named(_) => &[],
+        };
+        (ethernet, self.port.rate, network.to_vec())
+    }
+
+    /// Opens what the user named, or every device: the addresses that work, best first on each port; and what is wrong with the
+    /// other ports.
+    fn candidates(config: &VerbsConfig) -> Result<(Vec<Choice>, Vec<String>)> {
         let names = ffi::device_names()?;
         if names.is_empty() {
             return Err(Error::Setup(NO_DEVICE.into()));
         }
-        if let Some(name) = config.device.as_ref().filter(|&name| !names.contains(name)) {
+        if let [name, ..] = &config.device.missing(&names)[..] {
             return Err(Error::Setup(format!("there is no RDMA device {name}: there is {}", names.join(", "))));
         }
         let (mut usable, mut refused) = (Vec::new(), Vec::new());
-        for name in names.iter().filter(|&name| config.device.as_ref().is_none_or(|wanted| wanted == name)) {
+        for name in names.iter().filter(|name| config.device.allows(name)) {
             Self::on_device(config, name, &mut usable, &mut refused)?;
         }
         if usable.is_empty() {
             return Err(Error::Setup(format!("no usable RDMA port: {}", refused.join("; "))));
         }
-        Ok(usable)
+        Ok((usable, refused))
     }
 
     /// The usable ports of a device with their addresses, and what is wrong with the others.
@@ -74,10 +98,17 @@ impl Choice {
             return Ok(());
         }
         for number in (1..=limits.ports).filter(|&number| config.port.is_none_or(|wanted| wanted == number)) {
-            let port = context.port(number)?;
+            let mut port = context.port(number)?;
             if !port.is_active() {
                 refused.push(format!("port {number} of {name} is {}", port.state_text()));
                 continue;
+            }
+            if let Some(mtu) = config.path_mtu {
+                if mtu > port.mtu_bytes() {
+                    refused.push(format!("port {number} of {name} takes no packets above {}", port.mtu_bytes()));
+                    continue;
+                }
+                port.limit_mtu(mtu);
             }
             match addresses(&context, &port, config.gid_index) {
                 Err(reason) => refused.push(reason),
@@ -90,8 +121,14 @@ impl Choice {
                     gid_type: entry.kind,
                     service_level: config.service_level,
                     traffic_class: config.traffic_class,
+                    patience: Patience {
+                        timeout: config.tries.timeout_code(),
+                        retries: config.tries.retries_on(name),
+                        not_ready_retries: config.tries.not_ready_retries,
+                    },
                     reason: String::new(),
                     record: String::new(),
+                    unlike: None,
                 })),
             }
         }
@@ -227,6 +264,11 @@ fn kind(device: &str, port: u8, index: u8) -> String {
     fs::read_to_string(path).unwrap_or_default().trim().to_owned()
 }
 
+/// The part of an address that hosts of one network share: the subnet on InfiniBand, 64 bits of IPv6, 24 of IPv4.
+fn network(gid: &[u8; 16]) -> &[u8] {
+    if is_mapped(gid) { &gid[..15] } else { &gid[..8] }
+}
+
 /// A GID as people write it; an IPv4 address where it holds one.
 pub(crate) fn gid_text(gid: &[u8; 16]) -> String {
     Ipv6Addr::from(*gid).to_string()
@@ -305,6 +347,13 @@ mod tests {
     #[test]
     fn mapped_addresses_are_shown_as_such() {
         assert_eq!(gid_text(&entry(0, "::ffff:10.1.0.1", "").gid), "::ffff:10.1.0.1");
+    }
+
+    #[test]
+    fn addresses_tell_of_networks() {
+        let same = |a: &str, b: &str| network(&entry(0, a, "").gid) == network(&entry(0, b, "").gid);
+        assert!(same("::ffff:10.1.0.1", "::ffff:10.1.0.9") && !same("::ffff:10.1.0.1", "::ffff:10.1.1.1"));
+        assert!(same("fe80::1", "fe80::2") && !same("fe80::1", "fec0::1"));
     }
 
     #[test]

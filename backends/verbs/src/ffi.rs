@@ -23,7 +23,7 @@ use tailback_transport::{Error, Rank, Result};
 pub(crate) use device::{Context, Domain, Event, Limits, LinkLayer, Port, device_names};
 pub use memory::Region;
 pub(crate) use memory::{Access, Memory, Piece, card, memory, piece};
-pub(crate) use pair::{Datagrams, Depths, Handle, Pair, Path, Peer};
+pub(crate) use pair::{Datagrams, Depths, Handle, Pair, Path, Patience, Peer};
 pub(crate) use queue::{Completion, Completions, poll_failed};
 
 /// The loaded library.

@@ -37,7 +37,14 @@ impl VerbsTransport {
         let told = bootstrap.allgather(&endpoint.address().encode())?;
         let addresses = told.iter().enumerate().map(|(rank, bytes)| parse(rank, bytes)).collect::<Result<Vec<_>>>()?;
         let (wait, reason) = WaitMode::choose(config.wait, bootstrap)?;
-        let description = describe(&endpoint.choice, wait, reason);
+        let mut description = describe(&endpoint.choice, wait, reason);
+        let patience = endpoint.choice.patience;
+        let tried = [
+            ("rc_timeout_ms", format!("{:.3}", config.tries.timeout_ms())),
+            ("rc_retries", patience.retries.to_string()),
+            ("rnr_retries", patience.not_ready_retries.to_string()),
+        ];
+        description.details.extend(tried.map(|(key, value)| (key.to_owned(), value)));
         let engine = Core::new(bootstrap.rank(), bootstrap.size(), VerbsWire::new(endpoint, &addresses, wait));
         Ok(VerbsTransport { engine: Rc::new(RefCell::new(engine)), clock: Clock::start(), description })
     }
@@ -51,7 +58,10 @@ impl RawTransport for VerbsTransport {
     }
 
     fn describe(&self) -> Description {
-        self.description.clone()
+        let mut description = self.description.clone();
+        let queue = self.engine.borrow().wire().queue_text();
+        description.details.insert("completion_queue_entries".into(), queue);
+        description
     }
 
     fn group(&mut self, members: &[Rank], segment: usize) -> Result<VerbsGroup> {
@@ -82,7 +92,7 @@ fn describe(choice: &Choice, wait: WaitMode, wait_reason: String) -> Description
             ("port", port.number.to_string()),
             ("firmware", choice.limits.firmware.clone()),
             ("link_layer", layer.to_owned()),
-            ("active_mtu_bytes", port.mtu_bytes().to_string()),
+            ("path_mtu_bytes", port.mtu_bytes().to_string()),
             ("gid", gid_text(&choice.gid)),
             ("gid_index", choice.gid_index.to_string()),
             ("service_level", choice.service_level.to_string()),
@@ -94,6 +104,9 @@ fn describe(choice: &Choice, wait: WaitMode, wait_reason: String) -> Description
     );
     if let Some(rate) = rate_text(port) {
         details.insert("link_rate".into(), rate);
+    }
+    if let Some(unlike) = &choice.unlike {
+        details.insert("unlike_devices".into(), unlike.clone());
     }
     if !choice.gid_type.is_empty() {
         details.insert("gid_type".into(), choice.gid_type.clone());

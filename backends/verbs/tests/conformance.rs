@@ -19,7 +19,7 @@ use tailback_transport::rendezvous::DEFAULT_THRESHOLD;
 use tailback_transport::{
     Bootstrap, Collective, Lane, Monitor, Protocol, Rank, RawGroup, RawTransport, Rendezvous, Span, Tag, conformance,
 };
-use tailback_verbs::{VerbsConfig, VerbsTransport};
+use tailback_verbs::{Tries, VerbsConfig, VerbsTransport};
 
 /// For an emulated machine with more ranks than cores.
 const PATIENCE: Duration = Duration::from_secs(400);
@@ -62,7 +62,10 @@ fn as_rank(mut config: JoinConfig, arguments: &[String]) -> Outcome {
     let mut bootstrap = TcpBootstrap::join(config, Arc::clone(&monitor)).map_err(text)?;
     monitor.enter("conformance");
     let wait = arguments.get(2).map(|mode| mode.parse()).transpose().map_err(text)?;
-    let transport = match VerbsTransport::open(&mut bootstrap, &VerbsConfig { wait, ..VerbsConfig::default() }) {
+    // Who waits for silence has not all day.
+    let timeout = if arguments[0] == "silence" { Duration::from_millis(250) } else { Tries::default().timeout };
+    let tries = Tries { timeout, ..Tries::default() };
+    let transport = match VerbsTransport::open(&mut bootstrap, &VerbsConfig { wait, tries, ..VerbsConfig::default() }) {
         Ok(transport) => transport,
         Err(error) => bootstrap.abort(&error.to_string()),
     };

@@ -62,7 +62,7 @@ fn work<B: Bootstrap>(arguments: &[String], bootstrap: &mut B) -> std::result::R
         path: std::env::var_os("TAILBACK_LIBFABRIC").map(Into::into),
         wishes: Wishes {
             provider: word(1),
-            domain: word(4),
+            domain: word(4).map(|names| names.parse()).transpose()?,
             source: Some(Source {
                 address: IpAddr::V4(Ipv4Addr::LOCALHOST),
                 asked: false,

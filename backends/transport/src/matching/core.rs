@@ -35,6 +35,11 @@ impl<W: Wire> Core<W> {
         &self.ledger
     }
 
+    /// The wire, for reports.
+    pub fn wire(&self) -> &W {
+        &self.wire
+    }
+
     /// The member's rank in the job, if it and the span exist.
     #[inline]
     fn check(&self, slot: Slot, member: Rank, span: Span) -> Result<usize> {

@@ -1,6 +1,7 @@
 //! Devices, their ports and what happens to them.
 
 use std::os::fd::{BorrowedFd, RawFd};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::{io, ptr};
 
@@ -79,6 +80,11 @@ impl Port {
     pub(crate) fn mtu_bytes(&self) -> u32 {
         128 << self.mtu
     }
+
+    /// From now on with packets of at most so many bytes, a power of two from 256 on.
+    pub(crate) fn limit_mtu(&mut self, bytes: u32) {
+        self.mtu = self.mtu.min((bytes / 128).ilog2());
+    }
 }
 
 /// What a device can do.
@@ -110,6 +116,11 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// Where the kernel tells of the device that it is a function of.
+    pub(crate) fn folder(&self) -> PathBuf {
+        Path::new("/sys/class/infiniband").join(&self.name).join("device")
+    }
+
     pub(crate) fn open(name: &str) -> Result<Rc<Context>> {
         let library = library().map_err(|missing| Error::Setup(missing.to_string()))?;
         // SAFETY: the list ends with a null pointer; a device is opened before the list that holds it is freed.

@@ -7,14 +7,16 @@ use tailback_transport::{Rank, Result};
 
 use super::{Completions, Domain, Piece, check, failed_errno, loaded, sys};
 
-/// How long the device waits for an answer: 4.096 us times two to this power, 0.27 s. With six more tries a peer that
-/// is gone is noticed after 2 s; devices may take up to four times that, and still no 10 s. Not seven tries: Soft-RoCE
-/// takes that for "for ever".
-const TIMEOUT: u8 = 16;
-const RETRIES: u8 = 6;
-/// A peer without a buffer is asked again after 0.64 ms (code 12), six times. Credits make that a mistake of ours.
-const NOT_READY_TIMER: u8 = 12;
-const NOT_READY_RETRIES: u8 = 6;
+/// A peer without a buffer is asked again after 0.96 ms (code 13). Credits make that a mistake of ours.
+const NOT_READY_TIMER: u8 = 13;
+
+/// What the device does when a peer does not answer, in its own codes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    pub(crate) timeout: u8,
+    pub(crate) retries: u8,
+    pub(crate) not_ready_retries: u8,
+}
 
 /// How to get to a peer's port.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +59,7 @@ pub(crate) struct Peer {
     /// Reads under way in each direction.
     pub(crate) reads_out: u8,
     pub(crate) reads_in: u8,
+    pub(crate) patience: Patience,
 }
 
 /// How much may be posted at a time.
@@ -222,9 +225,9 @@ impl Pair {
         self.queue.modify(Some(self.rank), attributes, mask)?;
         let attributes = sys::ibv_qp_attr {
             qp_state: sys::IBV_QPS_RTS,
-            timeout: TIMEOUT,
-            retry_cnt: RETRIES,
-            rnr_retry: NOT_READY_RETRIES,
+            timeout: peer.patience.timeout,
+            retry_cnt: peer.patience.retries,
+            rnr_retry: peer.patience.not_ready_retries,
             sq_psn: peer.first_out,
             max_rd_atomic: peer.reads_out,
             ..Default::default()

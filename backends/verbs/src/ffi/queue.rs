@@ -108,6 +108,22 @@ impl Completions {
         Ok(Rc::new(queue))
     }
 
+    /// Makes room for at least `len` completions; what is in the queue stays in it.
+    ///
+    /// # Errors
+    /// If the device cannot, or its driver does not know how.
+    pub(crate) fn grow(&self, len: u32) -> Result<()> {
+        let len = i32::try_from(len).unwrap_or(i32::MAX);
+        // SAFETY: *Open*; the queue belongs to this thread, which does not poll it meanwhile.
+        check("ibv_resize_cq", None, unsafe { (loaded().ibv_resize_cq)(self.raw, len) })
+    }
+
+    /// How many completions it has room for.
+    pub(crate) fn len(&self) -> u32 {
+        // SAFETY: *Open*; the library keeps the number in its object.
+        u32::try_from(unsafe { (*self.raw).cqe }).unwrap_or_default()
+    }
+
     /// Takes completions into `batch`; how many, or less than none if it [failed](poll_failed). A plain number, for this
     /// is what a rank that waits does all the time.
     #[inline]

@@ -6,10 +6,10 @@
 
 use std::time::{Duration, Instant};
 
-use tailback_transport::{Error, Rank, Result};
+use tailback_transport::{Rank, Result};
 
 use super::endpoint::first_packet;
-use super::link::{COMPLETIONS, Link, Route};
+use super::link::{Link, Route};
 use super::state::{Books, VerbsWire};
 use crate::ffi::{Completion, Peer};
 use crate::header::Hello;
@@ -36,19 +36,9 @@ impl VerbsWire {
 
     /// Makes this rank's end.
     fn link(&mut self, peer: usize) -> Result<()> {
-        if self.links >= self.endpoint.links {
-            let detail = format!(
-                "the completion queue of {} has room for {} connections of {COMPLETIONS} completions: use fewer ranks, or \
-                 another device",
-                self.endpoint.place(),
-                self.endpoint.links
-            );
-            return Err(Error::Library {
-                call: "ibv_create_cq",
-                peer: Some(Rank::from(peer)),
-                code: 12,
-                message: detail,
-            });
+        if self.endpoint.make_room(self.links, Rank::from(peer))? {
+            // Whether a queue that has grown still tells of the next completion is the driver's business: asked again, it does.
+            self.armed = false;
         }
         let path = self.endpoint.path(&self.peers[peer].address);
         let rank = Rank::from(peer);
@@ -112,6 +102,7 @@ impl VerbsWire {
             mtu: u32::from(address.mtu.min(mine.mtu)),
             reads_out: self.endpoint.reads_out(address.reads),
             reads_in: mine.reads,
+            patience: self.endpoint.choice.patience,
         })?;
         link.connected = true;
         Ok(())

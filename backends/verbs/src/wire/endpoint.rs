@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::rc::Rc;
 
-use tailback_transport::{Rank, Result};
+use tailback_transport::{Error, Rank, Result};
 
 use super::{ids, link};
 use crate::choose::Choice;
@@ -17,6 +17,8 @@ const RECEIVES: u32 = 256;
 const SENDS: u32 = 64;
 /// Completions that greetings can cause at a time.
 const COMPLETIONS: u32 = RECEIVES + SENDS;
+/// Pairs that the completion queue has room for at first; then for twice as many, and so on.
+const FIRST_LINKS: u32 = 2;
 /// Datagrams arrive behind a global header, or the room for one.
 const GLOBAL_HEADER: usize = 40;
 const SLOT: usize = GLOBAL_HEADER + HELLO;
@@ -30,8 +32,12 @@ pub(crate) struct Endpoint {
     pub(crate) domain: Rc<Domain>,
     pub(crate) completions: Rc<Completions>,
     pub(crate) choice: Choice,
-    /// How many pairs the completion queue has room for.
-    pub(crate) links: u32,
+    /// How many pairs the completion queue has room for now.
+    links: u32,
+    /// And at most, for as many ranks as there are or as the device allows.
+    most_links: u32,
+    /// Whether it grows; some drivers cannot.
+    grows: bool,
     datagrams: Datagrams,
     memory: Memory,
     key: u32,
@@ -41,22 +47,57 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Opens the chosen port for pairs with all other ranks of a job of `size`, or with as many as the device allows.
+    /// Opens the chosen port for pairs with all other ranks of a job of `size`, or with as many as the device allows. The
+    /// completion queue has room for the first few: a rank of a large job talks to few of the others, and a queue for all
+    /// would be memory that every poll has to fetch.
     pub(crate) fn open(choice: Choice, size: usize) -> Result<Endpoint> {
         let peers = u32::try_from(size.saturating_sub(1)).unwrap_or(u32::MAX);
-        let wanted = peers.saturating_mul(link::COMPLETIONS);
+        let most_links = peers.min(links_of(choice.limits.completions));
         let domain = Domain::new(&choice.context)?;
-        let len = wanted.saturating_add(COMPLETIONS).min(choice.limits.completions.max(1));
-        let completions = Completions::new(&choice.context, len)?;
+        let mut links = FIRST_LINKS.min(most_links);
+        let mut completions = Completions::new(&choice.context, completions_of(links))?;
+        // Found out now, and not when a phase is under way.
+        let grows = links == most_links || completions.grow(completions_of(links + 1)).is_ok();
+        if !grows {
+            links = most_links;
+            completions = Completions::new(&choice.context, completions_of(links))?;
+        }
         let key = random() & 0x7fff_ffff; // the upper half belongs to the kernel
         let depths = Depths { sends: SENDS, receives: RECEIVES, inline: 0 };
         let datagrams = Datagrams::new(&domain, &completions, depths, choice.port.number, key)?;
         let memory = ffi::memory(&domain, OUT + SENDS as usize * HELLO, Access::Own)?;
-        let links = len.saturating_sub(COMPLETIONS) / link::COMPLETIONS;
+        let (leaving, next) = (VecDeque::new(), 0);
         let endpoint =
-            Endpoint { domain, completions, choice, links, datagrams, memory, key, leaving: VecDeque::new(), next: 0 };
+            Endpoint { domain, completions, choice, links, most_links, grows, datagrams, memory, key, leaving, next };
         (0..RECEIVES).try_for_each(|buffer| endpoint.repost(buffer))?;
         Ok(endpoint)
+    }
+
+    /// Makes sure that the completion queue has room for one more pair than the `made` there are; whether it had to grow.
+    pub(crate) fn make_room(&mut self, made: u32, peer: Rank) -> Result<bool> {
+        if made < self.links {
+            return Ok(false);
+        }
+        if made >= self.most_links {
+            let detail = format!(
+                "the completion queue of {} has room for {} connections of {} completions: use fewer ranks, or another \
+                 device",
+                self.place(),
+                self.most_links,
+                link::COMPLETIONS
+            );
+            return Err(Error::Library { call: "ibv_create_cq", peer: Some(peer), code: 12, message: detail });
+        }
+        let links = self.links.saturating_mul(2).clamp(made + 1, self.most_links);
+        self.completions.grow(completions_of(links))?;
+        self.links = links;
+        Ok(true)
+    }
+
+    /// The completion queue as it is now, for the result file.
+    pub(crate) fn queue_text(&self, made: u32) -> String {
+        let grows = if self.grows { "grows with them" } else { "the driver cannot let it grow" };
+        format!("{} for {} connections, {made} made; {grows}", self.completions.len(), self.links)
     }
 
     /// What others must know.
@@ -133,6 +174,16 @@ impl Endpoint {
 /// The number of the first packet to `peer`: unlike that of an earlier connection, whose packets may still be around.
 pub(crate) fn first_packet(_peer: Rank) -> u32 {
     random() & 0xff_ffff
+}
+
+/// Completions that so many pairs and greetings can cause at a time.
+fn completions_of(links: u32) -> u32 {
+    links.saturating_mul(link::COMPLETIONS).saturating_add(COMPLETIONS)
+}
+
+/// Pairs that a queue of so many completions has room for.
+fn links_of(completions: u32) -> u32 {
+    completions.saturating_sub(COMPLETIONS) / link::COMPLETIONS
 }
 
 fn random() -> u32 {

@@ -55,6 +55,11 @@ impl VerbsWire {
         }
     }
 
+    /// The completion queue and the connections made so far.
+    pub(crate) fn queue_text(&self) -> String {
+        self.endpoint.queue_text(self.links)
+    }
+
     /// The error for an operation that needs a lost peer.
     pub(super) fn lost(&self, books: &Books, peer: usize) -> Error {
         let detail = match &self.peers[peer].route {
