@@ -4,6 +4,7 @@ use std::path::Path;
 
 use tailback_tcp::JoinConfig;
 use tailback_tcp::bootstrap::variables;
+use tailback_tcp::launch::heed_signals;
 
 use super::{Backend, Settings, Variant, Work, libfabric, mpi, own, sim, tcp, variants, verbs};
 
@@ -44,7 +45,13 @@ pub fn in_job<W: Work>(request: &W, alone: impl FnOnce() -> Result<u8, String>) 
         Ok(variants) if !matches!(job, Job::Mpi(_)) && backends(&variants).any(|backend| backend == Backend::Mpi) => {
             Err(needs_mpi_launcher())
         }
-        Ok(variants) => usable(request.settings(), &variants).map(|()| variants),
+        Ok(variants) => {
+            // Libraries are loaded to see whether they are there, and some take signals for themselves meanwhile.
+            if matches!(job, Job::None) {
+                heed_signals();
+            }
+            usable(request.settings(), &variants).map(|()| variants)
+        }
         mistaken => mistaken,
     };
     let variants = match variants {
