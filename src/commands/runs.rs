@@ -298,6 +298,9 @@ impl<'a> Runs<'a> {
 
     fn file(&self, system: System) -> ResultFile {
         let Decision { command, plan, .. } = &self.session.decision;
+        let runs: Vec<Run> = self.builders.iter().map(|(_, builder)| builder.finish()).collect();
+        let tests = runs.iter().flat_map(|run| &run.tests).map(|test| (test.phase, test.title.as_str()));
+        let counters = self.counters.clone().of_complete(&tests.collect::<Vec<_>>()).within_limits();
         let mut file = ResultFile {
             schema_version: result::SCHEMA_VERSION,
             build: Build::this(),
@@ -308,10 +311,10 @@ impl<'a> Runs<'a> {
             seed: self.session.seed,
             plan: plan.clone(),
             system,
-            runs: self.builders.iter().map(|(_, builder)| builder.finish()).collect(),
+            runs,
             lab: None,
             machine: self.machine.clone().map(MachineRecord::within_limits),
-            counters: Some(self.counters.clone().within_limits()).filter(|of| !of.phases.is_empty()),
+            counters: Some(counters).filter(|of| !of.phases.is_empty()),
             models: None,
             notes: self.notes.clone(),
             interrupted: self.interrupted,

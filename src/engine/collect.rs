@@ -36,6 +36,9 @@ pub enum Phase {
     Congest,
 }
 
+/// What a stretch of time is named after in which canary follows canary.
+pub const ALL_CANARIES: &str = "all canaries";
+
 impl Phase {
     /// As messages name it.
     pub fn word(self) -> &'static str {

@@ -12,7 +12,7 @@ use super::congestor::{CongestorRun, Until};
 use super::order::{Part, Stretch, stretches};
 use super::pace::Schedule;
 use super::repetition::repetition;
-use super::{EncodedTally, Job, Phase, Tally};
+use super::{ALL_CANARIES, EncodedTally, Job, Phase, Tally};
 use crate::backend::Pair;
 use crate::layout::Role;
 use crate::stats::Direction;
@@ -191,7 +191,7 @@ impl<'j, 'a, B: Bootstrap, P: Pair> Sequence<'j, 'a, B, P> {
     fn name(&self, stretch: &Stretch) -> String {
         let first = stretch.parts[0];
         let title = match (first.canary, first.congestor) {
-            (Some(_), _) if stretch.parts.iter().any(|part| part.canary != first.canary) => "all canaries".into(),
+            (Some(_), _) if stretch.parts.iter().any(|part| part.canary != first.canary) => ALL_CANARIES.into(),
             (Some(test), _) => self.title(test),
             (_, Some(kind)) => self.job.plan.congestors[kind].title(),
             _ => "all congestors".into(),

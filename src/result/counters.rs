@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::counters::is_telling;
-use crate::engine::Phase;
+use crate::engine::{ALL_CANARIES, Phase};
 
 /// Devices that are kept of a phase one by one; what the others counted is added up.
 const MOST_DEVICES: usize = 4000;
@@ -101,6 +101,19 @@ impl CountersRecord {
         }
     }
 
+    /// The same without the phases of a single canary that are not among the `tests`, by state and title: they were cut
+    /// short.
+    #[must_use]
+    pub fn of_complete(mut self, tests: &[(Phase, &str)]) -> Self {
+        self.phases.retain(|counted| {
+            let Some((word, during)) = counted.phase.split_once(' ') else { return true };
+            let of_canaries = [Phase::Isolated, Phase::Loaded].map(Phase::word).contains(&word);
+            let is_complete = |(phase, title): &(Phase, &str)| phase.word() == word && during.starts_with(title);
+            !of_canaries || during.starts_with(ALL_CANARIES) || tests.iter().any(is_complete)
+        });
+        self
+    }
+
     /// The same with no more devices than a file should hold.
     #[must_use]
     pub fn within_limits(mut self) -> Self {
@@ -192,6 +205,19 @@ impl CountedPhase {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn phases_that_were_cut_short_are_left_out() {
+        let mut record = CountersRecord::default();
+        let names =
+            ["isolated Lat (8 B)", "loaded Lat (8 B)", "isolated Allreduce", "loaded all canaries", "alone Incast"];
+        for name in names {
+            record.add(name, device("n1", 1.0, &[("drops", 1.0)]));
+        }
+        let record = record.of_complete(&[(Phase::Isolated, "Lat (8 B)")]);
+        let kept: Vec<&str> = record.phases.iter().map(|of| of.phase.as_str()).collect();
+        assert_eq!(kept, [names[0], names[3], names[4]]);
+    }
 
     fn device(node: &str, seconds: f64, counters: &[(&str, f64)]) -> DeviceCounters {
         let counters = counters.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
