@@ -146,8 +146,6 @@ fn nonsense_is_refused_before_anything_runs() {
         assert!(outcome.refusal().contains(expected), "tailback {line}: {}", outcome.stderr);
         assert_eq!((outcome.stdout.as_str(), outcome.stderr.lines().count()), ("", 1), "tailback {line}");
     }
-    let outcome = run("beff -n 2 --protocol eager,put");
-    assert!(outcome.refusal().contains("a study runs over one transport with one protocol; 2 were named"));
 }
 
 /// Bytes that left the senders and the root of an incast for each message that was delivered.

@@ -31,7 +31,7 @@ pub struct TransportOptions {
     #[arg(long, env = "TAILBACK_NO_LAB", hide_env = true, value_parser = clap::builder::FalseyValueParser::new())]
     pub no_lab: bool,
 
-    /// The network under test; several take turns on every placement, into one result
+    /// The network under test; several go into one result, a run in turns on every placement, a study one after the other
     /// [default: mpi under an MPI launcher, else tcp]
     #[arg(long, value_parser = backends(), value_name = "LIST", value_delimiter = ',')]
     pub transport: Vec<Backend>,
