@@ -133,23 +133,3 @@ pub(super) fn geometric_mean(values: impl Iterator<Item = f64>) -> f64 {
     let (sum, count) = values.fold((0.0, 0u32), |(sum, count), value| (sum + value.ln(), count + 1));
     (sum / f64::from(count.max(1))).exp()
 }
-
-/// The middle of the values, of an even number the mean of the middle two; none when there are none.
-pub(super) fn median(values: &mut [f64]) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let (low, high) = (values.get(values.len().saturating_sub(1) / 2)?, values.get(values.len() / 2)?);
-    Some((low + high) / 2.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_median_of_an_even_number_lies_between_the_middle_two() {
-        assert_eq!(median(&mut []), None);
-        assert_eq!(median(&mut [3.0]), Some(3.0));
-        assert_eq!(median(&mut [9.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(&mut [9.0, 1.0, 2.0, 4.0]), Some(3.0));
-    }
-}

@@ -16,8 +16,8 @@ use super::repeated::{Measured, Repetitions, Times};
 use super::{Graph, Message, Model};
 use crate::kernel::{CLOCK_SEGMENT, SharedClock, fill_pattern};
 use crate::layout::{Nodes, order};
-use crate::models::measure::{Control, check, everyone, forget, median, share};
-use crate::stats::{Rule, Took};
+use crate::models::measure::{Control, check, everyone, forget, share};
+use crate::stats::{Rule, Took, median};
 
 const DATA: Tag = Tag(3);
 const ANSWER: Tag = Tag(4);

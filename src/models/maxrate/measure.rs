@@ -4,17 +4,15 @@
 //! falls on all of them alike, and is no property of a size. A repetition is also what is whole when the user interrupts.
 //! Each measurement is repeated until its rate is steady.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailback_transport::{Bootstrap, Error, Group, Nanos, Result, Transport};
 
 use super::Observation;
 use crate::layout::{Nodes, order};
-use crate::models::measure::{Control, Repeated, Side, check, everyone, forget, median, round_trips};
+use crate::models::measure::{Control, Repeated, Side, check, everyone, forget, round_trips};
 use crate::plan::units;
-use crate::stats::{Rule, Took};
+use crate::stats::{Rule, Took, median};
 
 /// What is measured, how often.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::Args)]
@@ -123,20 +121,6 @@ pub fn measure<B: Bootstrap, T: Transport>(
     Ok(Repeated { found: (one_way_times(&cells, &slowest, settings.one_way), took), complete })
 }
 
-/// The median of every (k, n), by ascending k and n.
-pub fn medians(observations: &[Observation]) -> Vec<Observation> {
-    let mut cells: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();
-    for seen in observations {
-        cells.entry((seen.pairs, seen.bytes)).or_default().push(seen.seconds);
-    }
-    let middle = |((pairs, bytes), mut seconds): ((usize, usize), Vec<f64>)| Observation {
-        pairs,
-        bytes,
-        seconds: median(&mut seconds).unwrap_or_default(),
-    };
-    cells.into_iter().map(middle).collect()
-}
-
 /// One-way times from those of round trips: half of them, or the rest after a one-byte answer's part, which is half of
 /// a round trip of one byte with as many pairs.
 fn one_way_times(cells: &[(usize, usize)], nanos: &[u64], answered: bool) -> Vec<Observation> {
@@ -197,7 +181,7 @@ mod tests {
             let found = run(Job::new(5), 2, one_way).unwrap();
             assert!(found.windows(2).all(|pair| pair[0] == pair[1]));
             // 2 numbers of pairs, 7 sizes, 2 repetitions.
-            assert_eq!((found[0].len(), medians(&found[0]).len()), (28, 14));
+            assert_eq!((found[0].len(), crate::models::maxrate::medians(&found[0]).len()), (28, 14));
             assert!(found[0].iter().all(|seen| seen.seconds > 0.0));
             let cells: Vec<(usize, usize)> = found[0].iter().map(|seen| (seen.pairs, seen.bytes)).collect();
             let sorted = |cells: &[(usize, usize)]| {

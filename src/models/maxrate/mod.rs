@@ -11,143 +11,15 @@
 //! P. Samfass, "Modeling MPI Communication Performance on SMP Nodes: Is it Time to Retire the Ping Pong Test",
 //! EuroMPI 2016.
 
-mod choice;
-mod covariance;
-mod fit;
 mod halo;
-mod hidden;
-mod linear;
 mod measure;
 #[cfg(test)]
 mod paper;
-mod regime;
-#[cfg(test)]
-mod synthetic;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+pub use tailback_maxrate::{
+    ALIKE, Fit, Model, Observation, Parameter, Values, Weighting, choose, fit, fit_subset, given_regimes, medians,
+    regimes,
+};
 
-pub use choice::{ALIKE, choose};
-pub use fit::{Fit, Parameter, fit, fit_subset};
 pub use halo::Halo;
-pub use measure::{Settings, measure, medians, most_pairs};
-pub use regime::{given_regimes, regimes};
-
-/// One measurement: the slowest pair's one-way time.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Observation {
-    /// Pairs that talked at once.
-    pub pairs: usize,
-    /// Message size.
-    pub bytes: usize,
-    /// One-way time of the slowest pair.
-    pub seconds: f64,
-}
-
-impl Observation {
-    /// The rate of all pairs together, in bytes per second.
-    pub fn rate(&self) -> f64 {
-        self.pairs as f64 * self.bytes as f64 / self.seconds
-    }
-}
-
-/// Which formula.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum Model {
-    /// Latency and one rate, whatever the number of pairs
-    Postal,
-    /// A rate per pair, limited by the node's
-    MaxRate,
-    /// The same, but a full node hides the latency of its messages (the paper's formula 5)
-    HiddenLatency,
-    /// A rate for the first pair, another for each further one, limited by the node's
-    Extended,
-}
-
-impl Model {
-    /// All of them, from the simplest.
-    pub const ALL: [Model; 4] = [Model::Postal, Model::MaxRate, Model::HiddenLatency, Model::Extended];
-
-    /// Its name in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Model::Postal => "postal",
-            Model::MaxRate => "max-rate",
-            Model::HiddenLatency => "hidden latency",
-            Model::Extended => "extended max-rate",
-        }
-    }
-}
-
-/// How much each observation counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum Weighting {
-    /// By 1/bytes, as the paper does: large messages decide
-    #[default]
-    InverseSize,
-    /// By 1/time²: relative errors count alike, the better choice when noise grows with the time
-    Relative,
-}
-
-impl Weighting {
-    /// The weight of an observation.
-    fn of(self, seen: &Observation) -> f64 {
-        match self {
-            Weighting::InverseSize => 1.0 / seen.bytes.max(1) as f64,
-            Weighting::Relative => 1.0 / (seen.seconds * seen.seconds),
-        }
-    }
-}
-
-/// What a model says once its parameters are known.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Values {
-    /// Latency in seconds.
-    pub latency: f64,
-    /// Rate of the first pair, bytes per second.
-    pub first: f64,
-    /// Rate that each further pair adds, bytes per second; the first's in the plain max-rate model.
-    pub further: f64,
-    /// The node's rate, bytes per second; none when it never binds.
-    pub node: Option<f64>,
-}
-
-impl Values {
-    /// The rate of `pairs` pairs together by `model`, for messages of any length but for the latency.
-    pub fn rate(&self, model: Model, pairs: usize) -> f64 {
-        let (pairs, node) = (pairs as f64, self.node.unwrap_or(f64::INFINITY));
-        match model {
-            Model::Postal => pairs * self.first,
-            Model::MaxRate | Model::HiddenLatency => node.min(pairs * self.first),
-            Model::Extended => node.min(self.first + (pairs - 1.0) * self.further),
-        }
-    }
-
-    /// The time of a message by `model`.
-    pub fn seconds(&self, model: Model, pairs: usize, bytes: usize) -> f64 {
-        let all = pairs as f64 * bytes as f64;
-        match model {
-            Model::HiddenLatency => {
-                (self.latency + bytes as f64 / self.first).max(self.node.map_or(0.0, |node| all / node))
-            }
-            Model::Postal | Model::MaxRate | Model::Extended => self.latency + all / self.rate(model, pairs),
-        }
-    }
-
-    /// Whether the node's rate is what decides the time of such messages.
-    fn is_full(&self, model: Model, pairs: usize, bytes: usize) -> bool {
-        let Some(node) = self.node else { return false };
-        match model {
-            Model::Postal => false,
-            Model::MaxRate | Model::Extended => self.rate(model, pairs) == node,
-            Model::HiddenLatency => pairs as f64 * bytes as f64 / node >= self.latency + bytes as f64 / self.first,
-        }
-    }
-
-    /// How many pairs fill the node: more only share what there is. None when the node's rate never binds.
-    pub fn saturating_pairs(&self) -> Option<f64> {
-        Some((1.0 + (self.node? - self.first) / self.further).max(1.0))
-    }
-}
+pub use measure::{Settings, measure, most_pairs};

@@ -13,7 +13,7 @@
 use super::covariance::{Seen, covariance, quadratic, used};
 use super::linear::solve;
 use super::{Model, Observation, Values, Weighting, hidden};
-use crate::stats::t95;
+use tailback_stats::t95;
 
 /// A parameter with its 95% interval; none when the data cannot tell.
 #[derive(Clone, Copy, Debug, PartialEq)]
