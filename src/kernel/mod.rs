@@ -16,7 +16,7 @@ mod repeat;
 mod ring_bandwidth;
 mod ring_latency;
 
-use tailback_transport::{Error, Group, Rank, Result};
+use tailback_transport::{Error, Group, Rank, Result, payload};
 
 use crate::layout::Neighbours;
 
@@ -58,11 +58,6 @@ pub trait Kernel {
     const PARTS: u64 = 1;
 }
 
-/// The byte that `sender` puts at `index` of everything it sends.
-fn pattern(sender: Rank, index: usize) -> u8 {
-    (sender.0 as usize).wrapping_mul(131).wrapping_add(index.wrapping_mul(7)).wrapping_add(index >> 8) as u8
-}
-
 const STEP: usize = 4096;
 
 /// Writes the pattern of this member over `len` bytes at `offset`.
@@ -71,9 +66,7 @@ pub(crate) fn fill_pattern<G: Group>(group: &mut G, offset: usize, len: usize) {
     let mut block = [0u8; STEP];
     for start in (0..len).step_by(STEP) {
         let block = &mut block[..STEP.min(len - start)];
-        for (at, byte) in block.iter_mut().enumerate() {
-            *byte = pattern(me, start + at);
-        }
+        payload::fill(me, start, block);
         group.write(offset + start, block);
     }
 }
@@ -84,15 +77,14 @@ pub(crate) fn check_pattern<G: Group>(group: &G, sender: Rank, offset: usize, le
     for start in (0..len).step_by(STEP) {
         let block = &mut block[..STEP.min(len - start)];
         group.read(offset + start, block);
-        if let Some(at) = block.iter().enumerate().position(|(at, &byte)| byte != pattern(sender, start + at)) {
+        if let Some((at, sent)) = payload::difference(sender, start, block) {
             return Err(Error::Protocol {
                 operation: "checking received data",
                 peer: None,
                 detail: format!(
-                    "byte {} of {len} from member {sender} of the team is {:#04x}, not {:#04x}: the network or a library corrupted it",
+                    "byte {} of {len} from member {sender} of the team is {:#04x}, not {sent:#04x}: the network or a library corrupted it",
                     start + at,
-                    block[at],
-                    pattern(sender, start + at)
+                    block[at]
                 ),
             });
         }

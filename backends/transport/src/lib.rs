@@ -31,6 +31,7 @@ pub mod loopback;
 pub mod matching;
 mod monitor;
 pub mod near;
+pub mod payload;
 pub mod rendezvous;
 mod traffic_class;
 mod types;
