@@ -73,17 +73,30 @@ pub(super) fn end_all(id: &str, holders: &[ProcessId]) -> Result<()> {
 /// The lab's processes that run now, this one left out.
 pub(super) fn members(id: &str, holders: &[ProcessId]) -> Vec<ProcessId> {
     // The kernel reuses namespace numbers: only those that a live holder vouches for are the lab's.
-    let alive = holders.iter().filter(|holder| holder.is_alive());
-    let namespaces: HashSet<PathBuf> = alive.filter_map(|holder| network_namespace(holder.pid)).collect();
+    let alive: Vec<ProcessId> = holders.iter().copied().filter(|holder| holder.is_alive()).collect();
+    let namespaces: HashSet<PathBuf> = alive.iter().filter_map(|holder| namespace_of_its_own(holder.pid)).collect();
     let mark = format!("{ID_VARIABLE}={id}");
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     pids.filter(|&pid| pid != std::process::id())
         .filter(|&pid| {
-            network_namespace(pid).is_some_and(|namespace| namespaces.contains(&namespace)) || carries(pid, &mark)
+            alive.iter().any(|holder| holder.pid == pid)
+                || network_namespace(pid).is_some_and(|namespace| namespaces.contains(&namespace))
+                || carries(pid, &mark)
         })
         .filter_map(ProcessId::of)
         .collect()
+}
+
+/// The network namespace of a holder that has come so far as to have one. Before, it is still in that of whoever started it,
+/// where everything else on the machine runs too.
+fn namespace_of_its_own(holder: u32) -> Option<PathBuf> {
+    let starter =
+        fs::read_to_string(format!("/proc/{holder}/stat")).ok()?.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse();
+    let others = [Some(std::process::id()), Some(1), starter.ok()];
+    let namespace = network_namespace(holder)?;
+    let is_shared = others.into_iter().flatten().any(|other| network_namespace(other).as_ref() == Some(&namespace));
+    (!is_shared).then_some(namespace)
 }
 
 fn network_namespace(pid: u32) -> Option<PathBuf> {
@@ -109,6 +122,21 @@ mod tests {
         assert!(!earlier.is_alive(), "the same number with another start is another process");
         earlier.kill();
         assert!(own.is_alive(), "and is not ended in its place");
+    }
+
+    /// Ctrl-C in the first milliseconds of a lab: whoever runs beside a holder that has no network yet is not of the lab.
+    #[test]
+    fn a_holder_without_a_namespace_of_its_own_is_ended_alone() {
+        let spawn = || Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().expect("sleep starts");
+        let (mut holder, mut stranger) = (spawn(), spawn());
+        let process = ProcessId::of(holder.id()).expect("it runs");
+        assert_eq!(network_namespace(holder.id()), network_namespace(std::process::id()));
+        assert_eq!(members("none such", &[process]), [process], "before anything is ended");
+        end_all("none such", &[process]).expect("ends");
+        assert!(!holder.wait().expect("waits").success());
+        assert!(stranger.try_wait().expect("waits").is_none(), "the other one still runs");
+        stranger.kill().expect("kills");
+        stranger.wait().expect("waits");
     }
 
     #[test]
