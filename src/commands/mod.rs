@@ -17,6 +17,7 @@ mod mixes;
 mod phases;
 mod ports;
 mod prepare;
+mod remarks;
 mod request;
 mod runs;
 mod show;

@@ -3,7 +3,7 @@
 use tailback_transport::Bytes;
 
 use super::axis::{LogAxis, label};
-use super::{Plot, WIDTH, escape, line, text};
+use super::{Plot, WIDTH, dot, escape, line, stacked, text};
 use crate::models::maxrate::{Observation, medians};
 use crate::result::{FitResult, MaxRateResult, RegimeResult};
 use crate::text::figure;
@@ -48,12 +48,7 @@ pub fn rates(name: &str, result: &MaxRateResult) -> Option<Plot> {
                 format!("; {} model {} MB/s", fit.model.name(), figure(modelled))
             });
             let title = format!("{size}, {} pairs: {} MB/s measured{model}", of.pairs, figure(rate(of)));
-            body += &format!(
-                "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"4\" class=\"dot role{at}\"><title>{}</title></circle>",
-                x(of.pairs),
-                axis.at(rate(of)),
-                escape(&title)
-            );
+            body += &dot((x(of.pairs), axis.at(rate(of))), 4, &format!("role{at}"), &title);
         }
         if let (Some(first), Some(last)) = (of_size.first(), of_size.last()) {
             labels.push((axis.at(rate(last)), format!("value text{at}"), size.clone()));
@@ -66,14 +61,7 @@ pub fn rates(name: &str, result: &MaxRateResult) -> Option<Plot> {
             ));
         }
     }
-    // From the top down, each at least a line below the one before.
-    labels.sort_by(|a: &(f64, String, String), b| a.0.total_cmp(&b.0));
-    let mut free = TOP;
-    for (y, class, size) in labels {
-        let y = y.max(free);
-        body += &text(RIGHT + 8.0, y + 4.0, "start", &class, &size);
-        free = y + 13.0;
-    }
+    body += &stacked(labels, RIGHT + 8.0, TOP);
     body += &text((LEFT + RIGHT) / 2.0, BOTTOM + 31.0, "middle", "axis-title", "pairs at once, k");
     let title = format!("Aggregate rate in MB/s, measured (dots) and modelled (lines), {name}");
     Some(Plot::new(&["maxrate", "rates", name], title, told.join("; "), BOTTOM + 38.0, body))

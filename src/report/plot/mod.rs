@@ -103,6 +103,26 @@ fn text(x: f64, y: f64, anchor: &str, class: &str, content: &str) -> String {
     format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" class=\"{class}\">{}</text>", escape(content))
 }
 
+/// A dot with a value to show on hovering.
+fn dot((x, y): (f64, f64), radius: u32, class: &str, title: &str) -> String {
+    format!(
+        "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" class=\"dot {class}\"><title>{}</title></circle>",
+        escape(title)
+    )
+}
+
+/// Texts (height, class, words) beside the ends of their lines, from `top` down, each at least a line below the one before.
+fn stacked(mut labels: Vec<(f64, String, String)>, x: f64, top: f64) -> String {
+    labels.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (mut out, mut free) = (String::new(), top);
+    for (y, class, words) in labels {
+        let y = y.max(free);
+        out += &text(x, y + 4.0, "start", &class, &words);
+        free = y + 13.0;
+    }
+    out
+}
+
 /// A bar with a value to show on hovering.
 fn bar(x: f64, y: f64, width: f64, height: f64, class: &str, title: &str) -> String {
     format!(

@@ -1,7 +1,7 @@
 //! The contention paper's figure 5: every message's measured time over its predicted one.
 
 use super::axis::label;
-use super::{Plot, WIDTH, escape, line, text};
+use super::{Plot, WIDTH, dot, line, text};
 use crate::result::ContentionResult;
 
 const LEFT: f64 = 46.0;
@@ -50,12 +50,7 @@ pub fn scatter(name: &str, result: &ContentionResult) -> Option<Plot> {
     let outside = dots.iter().filter(off).count();
     for (predicted, measured, who) in dots.iter().step_by(dots.len().div_ceil(MOST_DOTS).max(1)) {
         let title = format!("{who}: predicted {predicted:.2} T_ref, measured {measured:.2}");
-        body += &format!(
-            "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"4\" class=\"dot busy\"><title>{}</title></circle>",
-            x(*predicted),
-            y(*measured),
-            escape(&title)
-        );
+        body += &dot((x(*predicted), y(*measured)), 4, "busy", &title);
     }
     body += &line((LEFT, BOTTOM), (RIGHT, BOTTOM), "axis");
     body += &text((LEFT + RIGHT) / 2.0, BOTTOM + 31.0, "middle", "axis-title", "predicted time in T_ref");

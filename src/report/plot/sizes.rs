@@ -3,7 +3,7 @@
 use tailback_transport::Bytes;
 
 use super::axis::{LogAxis, label};
-use super::{Plot, WIDTH, escape, line, text};
+use super::{Plot, WIDTH, dot, line, stacked, text};
 use crate::models::maxrate::{Observation, medians};
 use crate::result::{MaxRateResult, RegimeResult};
 use crate::text::figure;
@@ -37,26 +37,14 @@ pub fn sizes(name: &str, result: &MaxRateResult) -> Option<Plot> {
         }
         for of in &of_pairs {
             let title = format!("{}, {pairs} pairs: {} MB/s", Bytes(of.bytes as u64), figure(rate(of)));
-            body += &format!(
-                "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\" class=\"dot role{at}\"><title>{}</title></circle>",
-                across.at(of.bytes as f64),
-                up.at(rate(of)),
-                escape(&title)
-            );
+            body += &dot((across.at(of.bytes as f64), up.at(rate(of))), 3, &format!("role{at}"), &title);
         }
         if let Some(last) = of_pairs.last() {
             labels.push((up.at(rate(last)), format!("value text{at}"), format!("k = {pairs}")));
             told.push(format!("k = {pairs}: {} MB/s at {}", figure(rate(last)), Bytes(last.bytes as u64)));
         }
     }
-    // From the top down, each at least a line below the one before.
-    labels.sort_by(|a: &(f64, String, String), b| a.0.total_cmp(&b.0));
-    let mut free = TOP;
-    for (y, class, words) in labels {
-        let y = y.max(free);
-        body += &text(RIGHT + 8.0, y + 4.0, "start", &class, &words);
-        free = y + 13.0;
-    }
+    body += &stacked(labels, RIGHT + 8.0, TOP);
     body += &text((LEFT + RIGHT) / 2.0, BOTTOM + 31.0, "middle", "axis-title", "message size");
     let title = format!("Aggregate rate in MB/s over message size, measured (dots) and modelled (lines), {name}");
     Some(Plot::new(&["maxrate", "sizes", name], title, told.join("; "), BOTTOM + 38.0, body))
