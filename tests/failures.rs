@@ -5,7 +5,7 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use common::{Job, Outcome, cpu_ticks, eventually, is_gone, roles, succeed, tailback, words};
+use common::{Job, Outcome, cpu_ticks, eventually, is_gone, read_json, roles, succeed, tailback, words};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// What the product promises.
@@ -46,6 +46,30 @@ fn wait_until_busy(rank: Pid) {
 /// Rank 0, a canary, a congestor and the last rank, each once.
 fn victims(roles: &BTreeMap<String, Vec<usize>>) -> BTreeSet<usize> {
     BTreeSet::from([0, roles["canary"][0], roles["incast"][0], 9])
+}
+
+#[test]
+fn tests_that_were_finished_before_a_rank_was_lost_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    for victim in [0, 2] {
+        let path = folder.path().join(format!("{victim}.json"));
+        let line = format!("network -n 4 --canaries lat,allreduce --budget 2s --out {}", path.display());
+        let endless = "--set lat.measurements=1000 --set lat.iterations=1000000 --set allreduce.iterations=10000000";
+        let mut job = Job::start(tailback(words(&format!("{line} {endless}"))));
+        let ranks = job.ranks(4);
+        eventually("the first test is kept", || path.exists().then_some(()));
+        std::thread::sleep(BEAT);
+        assert_names(&kill(job, &ranks, victim), victim, "isolated Multiple Allreduce (8 B)\"");
+        let file = read_json(&path);
+        assert_eq!(file["interrupted"], true);
+        let kept: Vec<_> = file["runs"][0]["tests"].as_array().unwrap().iter().map(|test| &test["kernel"]).collect();
+        assert_eq!(kept, ["lat"], "killed {victim}");
+        assert!(
+            file["notes"].to_string().contains("the job ended before these runs were complete: tcp"),
+            "{}",
+            file["notes"]
+        );
+    }
 }
 
 #[test]

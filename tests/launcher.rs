@@ -126,7 +126,10 @@ fn one_host_is_one_node() {
     let program = Path::new(env!("CARGO_BIN_EXE_tailback")).display();
     let outcome = run(&format!("launch -n 4 -- {program} network"));
     let said = outcome.refusal();
-    assert!(said.contains("1 node(s): at least 2 are needed") && said.contains("--ranks-per-node 1"), "{said}");
+    assert!(
+        said.contains("at least 2 nodes are needed, and there is 1") && said.contains("--ranks-per-node 1"),
+        "{said}"
+    );
 }
 
 /// The binary under a limit on open files, as `ulimit` takes it.

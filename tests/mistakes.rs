@@ -75,11 +75,11 @@ fn numbers_out_of_range() {
 #[test]
 fn too_few_ranks_and_unknown_interfaces() {
     for (line, expected) in [
-        ("run -n 1", "1 node(s): at least 2 are needed"),
-        ("network -n 1", "1 node(s): at least 2 are needed"),
-        ("network -n 4 --ranks-per-node 4", "1 node(s): at least 2 are needed"),
-        ("run -n 2", "2 nodes with 1 rank(s) each cannot hold canaries and congestors"),
-        ("run -n 3", "3 nodes with 1 rank(s) each cannot hold canaries and congestors"),
+        ("run -n 1", "at least 2 nodes are needed, and there is 1"),
+        ("network -n 1", "at least 2 nodes are needed, and there is 1"),
+        ("network -n 4 --ranks-per-node 4", "at least 2 nodes are needed, and there is 1"),
+        ("run -n 2", "2 nodes, one of them with a single rank, cannot hold canaries and congestors"),
+        ("run -n 3", "3 nodes, one of them with a single rank, cannot hold canaries and congestors"),
         ("run -n 4 --split slice", "--split slice needs at least 2 ranks on every node"),
         ("run -n 6 --ranks-per-node 2 --split node", "--split node needs at least 4 nodes"),
         ("run -n 4 --data-interface nosuch0", "no interface \"nosuch0\""),

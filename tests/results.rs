@@ -2,16 +2,10 @@
 
 mod common;
 
-use std::path::Path;
-
-use common::{Job, run, succeed, tailback, words};
+use common::{Job, read_json, run, succeed, tailback, words};
 use serde_json::Value;
 
 const QUICK: &str = "run --budget 150ms";
-
-fn read_json(path: &Path) -> Value {
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
-}
 
 #[test]
 fn a_run_without_a_launcher_prints_its_tables() {

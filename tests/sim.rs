@@ -4,16 +4,12 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::{Job, run, succeed, tailback, words};
+use common::{Job, read_json, run, succeed, tailback, words};
 use rustix::process::Signal;
 use serde_json::Value;
 
 /// A load test of a few milliseconds of virtual time.
 const QUICK: &str = "--transport sim --machine small -n 16 --budget 600us --placements 3";
-
-fn read_json(path: &Path) -> Value {
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
-}
 
 /// Runs `line` and gives its result file, which must fit the schema and our own reader.
 fn result(line: &str) -> (Value, String) {
@@ -197,7 +193,7 @@ fn what_makes_no_sense_is_refused_by_name() {
         ("run --machine small", "--machine is for --transport sim"),
         ("run --transport sim,tcp --machine small", "cannot be run beside tcp"),
         ("run --transport sim --machine small -n 65", "the machine small has room for 1 to 64"),
-        ("run --transport sim --machine small -n 1", "1 node(s): at least 2 are needed"),
+        ("run --transport sim --machine small -n 1", "at least 2 nodes are needed, and there is 1"),
         ("run --transport sim --machine small --stall-limit 5s", "--stall-limit is for ranks in real time"),
         ("run --transport sim --machine small --budget 1us", "is not between 0.01 ms and one day"),
         ("run --preset sim", "--preset sim is for --transport sim"),

@@ -115,10 +115,11 @@ fn application(out: &mut String, of: &Application, plan: &Plan, runs: usize) {
 
 fn counts(out: &mut String, title: &str, counts: &Counts) {
     let Counts { iterations, warmup, rings, measurements, window, .. } = counts;
+    let of = if *rings == 1 { "ring" } else { "rings" };
     let windowed = if *window > 1 { format!(", window {window}") } else { String::new() };
     let _ = writeln!(
         out,
-        "  {title:<32} {iterations} iterations (+{warmup} warm-up) x {rings} ring(s) x up to {measurements}{windowed}"
+        "  {title:<32} {iterations} iterations (+{warmup} warm-up) x {rings} {of} x up to {measurements}{windowed}"
     );
 }
 

@@ -9,6 +9,9 @@ use crate::layout::Layout;
 use crate::plan::Plan;
 use crate::result::Command;
 
+/// Hears on rank 0 of the canaries' network, the congestors', and all that was measured so far.
+pub(super) type KeepRun<'a> = &'a dyn Fn(&Description, &Description, &[Measured]);
+
 /// The plan over one network.
 #[derive(Clone)]
 pub(super) struct Measure<'a> {
@@ -18,6 +21,8 @@ pub(super) struct Measure<'a> {
     pub layout: &'a Layout,
     pub seed: u64,
     pub control: Control,
+    /// Who keeps what is measured, should the job not come to its end.
+    pub keep: Option<KeepRun<'a>>,
 }
 
 /// What a run left.
@@ -38,7 +43,14 @@ impl PairVisitor for Measure<'_> {
 
     fn visit<B: Bootstrap, P: Pair>(self, bootstrap: &mut B, networks: &mut P) -> Result<Outcome> {
         let Decision { command, duration_s, .. } = self.decision;
-        let mut job = Job::new(bootstrap, networks, self.plan, self.layout, self.seed, self.control)?;
+        let early = (networks.canary().describe(), networks.congestor().describe());
+        let keep = |measured: &[Measured]| {
+            if let Some(keep) = self.keep {
+                keep(&early.0, &early.1, measured);
+            }
+        };
+        let job = Job::new(bootstrap, networks, self.plan, self.layout, self.seed, self.control)?;
+        let mut job = job.kept_by(&keep);
         let (phases, interrupted) = match command {
             Command::Run | Command::App => engine::load_test(&mut job)?,
             Command::Network => engine::network_test(&mut job)?,

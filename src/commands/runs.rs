@@ -2,16 +2,17 @@
 //!
 //! Networks take turns on every placement, so that what changes with time is no difference between them. Every network
 //! was opened once before the first placement, so what cannot be run is known by then. Should a later one fail all the
-//! same, the placements before it are kept: rank 0 writes the result file after each of them.
+//! same, what was measured before is kept: rank 0 writes the result file after each of them, and between phases.
 
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Instant;
 
-use tailback_transport::{Bootstrap, Error, Monitor, Result};
+use tailback_transport::{Bootstrap, Description, Error, Monitor, Result};
 
 use super::around::Around;
 use super::counting::Counting;
-use super::measure::{Measure, Outcome};
+use super::measure::{KeepRun, Measure, Outcome};
 use super::phases::PhaseReporter;
 use super::prepare::Session;
 use super::remarks::remarks;
@@ -19,7 +20,7 @@ use super::request::Decision;
 use super::show::{handed_over, show};
 use super::{Request, interrupt};
 use crate::backend::{self, Network, Networks, RoleSettings, Variant, give_up};
-use crate::engine::{Control, OnPhase, REAL_GRAIN, VIRTUAL_GRAIN};
+use crate::engine::{Control, Measured, OnPhase, REAL_GRAIN, VIRTUAL_GRAIN};
 use crate::layout::{Layout, Role};
 use crate::output::Progress;
 use crate::plan::Plan;
@@ -45,6 +46,10 @@ pub(super) struct Runs<'a> {
     turns: Vec<Turn>,
     /// One for each turn that has measured anything, in their order; on rank 0.
     builders: Vec<(Turn, RunBuilder<'a>)>,
+    /// The builder of the turn under way, with what it has of a placement that is not complete; on rank 0.
+    partial: RefCell<Option<(Turn, RunBuilder<'a>)>>,
+    /// When the result file may be written again.
+    next_draft: Cell<Instant>,
     /// The machine that is simulated, if one is.
     machine: Option<MachineRecord>,
     interrupted: bool,
@@ -66,6 +71,8 @@ impl<'a> Runs<'a> {
             notes: Vec::new(),
             turns: Vec::new(),
             builders: Vec::new(),
+            partial: RefCell::new(None),
+            next_draft: Cell::new(Instant::now()),
             machine: None,
             interrupted: false,
         }
@@ -131,7 +138,16 @@ impl<'a> Runs<'a> {
             let session = self.session;
             let layout = &self.layout(index, &session.mixes[turn.mix].plan);
             let role = self.role(layout.role(networks.bootstrap().rank()));
-            let measure = self.measure(index, turn, layout, over);
+            let keep = |canaries: &Description, congestors: &Description, measured: &[Measured]| {
+                let builder = self.with_placement(turn, (canaries, congestors), index, layout, measured);
+                self.partial.replace(Some((turn, builder)));
+                if let Some(system) = system.filter(|_| Instant::now() >= self.next_draft.get()) {
+                    self.keep(system);
+                }
+            };
+            // Simulated ranks have small stacks, and nothing to lose that could not be had again.
+            let keeps = system.is_some() && self.request.settings.machine.is_none();
+            let measure = self.measure(index, turn, layout, over, keeps.then_some(&keep));
             let outcome = networks.open_pair(turn.variant, &role, measure).and_then(|measured| measured)?;
             self.interrupted = outcome.interrupted;
             for problem in session.counting.collect(networks.bootstrap(), &mut self.counters)? {
@@ -196,7 +212,14 @@ impl<'a> Runs<'a> {
         Ok(told.first() == Some(&1))
     }
 
-    fn measure<'m>(&self, index: u32, turn: Turn, layout: &'m Layout, over: Option<String>) -> Measure<'m>
+    fn measure<'m>(
+        &self,
+        index: u32,
+        turn: Turn,
+        layout: &'m Layout,
+        over: Option<String>,
+        keep: Option<KeepRun<'m>>,
+    ) -> Measure<'m>
     where
         'a: 'm,
     {
@@ -210,7 +233,7 @@ impl<'a> Runs<'a> {
         let control = Control { monitor, interrupt, on_phase, on_end, over, placement, grain, starter };
         let seed = self.session.placement(index).own_seed();
         let (decision, plan) = (&self.session.decision, &self.session.mixes[turn.mix].plan);
-        Measure { decision, plan, layout, seed, control }
+        Measure { decision, plan, layout, seed, control, keep }
     }
 
     /// Tells the user something once, now and in the file.
@@ -224,7 +247,6 @@ impl<'a> Runs<'a> {
     }
 
     fn add(&mut self, turn: Turn, index: u32, layout: &Layout, outcome: Outcome) {
-        let variant = turn.variant;
         let Outcome { description, congestors, phases, .. } = outcome;
         if let Some(wait) = description.details.get("wait") {
             self.note(format!("ranks wait for the network by: {wait}"));
@@ -232,46 +254,72 @@ impl<'a> Runs<'a> {
         if let Some(unlike) = description.details.get("unlike_devices") {
             self.note(format!("the hosts do not use the same devices: {unlike}"));
         }
+        self.partial.replace(None);
         let known = self.builders.iter().position(|(of, _)| *of == turn);
         // A later run that was interrupted before its first phase was complete has nothing to show.
         if phases.is_empty() && (known.is_some() || !self.builders.is_empty()) {
             return;
         }
-        let at = known.unwrap_or_else(|| {
-            let (mut description, mut congestors) = (description, congestors);
-            for of in [&mut description, &mut congestors] {
-                // Every rank has that of its role; rank 0's says nothing about the others'.
-                let given = self.request.settings.roles.details();
-                of.details.extend(given.map(|(name, value)| (name.to_owned(), value.clone())));
-            }
-            if let Some(protocol) = description.details.get_mut("protocol") {
-                protocol.push_str(&variant.copy_mark());
-            }
-            let transport = TransportFacts::of(description, variant.network.eager_threshold());
-            let under = |network: Network| TransportFacts::of(congestors, network.eager_threshold());
-            let congestors_over = variant.congestors.map(under);
-            let mix = &self.session.mixes[turn.mix];
-            let builder = RunBuilder::new(&mix.plan, transport, congestors_over).beside(mix.name.clone());
-            self.builders.push((turn, builder));
-            self.builders.len() - 1
-        });
         // Decoding takes its time, while the others wait for this rank.
         self.monitor.tick();
-        self.builders[at].1.add(self.session.placement(index).own_seed(), layout, &phases);
+        let builder = self.with_placement(turn, (&description, &congestors), index, layout, &phases);
         self.monitor.tick();
+        match known {
+            Some(at) => self.builders[at].1 = builder,
+            None => self.builders.push((turn, builder)),
+        }
     }
 
-    /// Keeps the placements so far, in case a later one fails.
+    /// The builder of a turn with one placement more.
+    fn with_placement(
+        &self,
+        turn: Turn,
+        networks: (&Description, &Description),
+        index: u32,
+        layout: &Layout,
+        phases: &[Measured],
+    ) -> RunBuilder<'a> {
+        let known = self.builders.iter().find(|(of, _)| *of == turn);
+        let mut builder = known.map_or_else(|| self.builder(turn, networks), |(_, builder)| builder.clone());
+        builder.add(self.session.placement(index).own_seed(), layout, phases);
+        builder
+    }
+
+    /// The builder of a turn, without a placement.
+    fn builder(&self, turn: Turn, (canaries, congestors): (&Description, &Description)) -> RunBuilder<'a> {
+        let (mut canaries, mut congestors) = (canaries.clone(), congestors.clone());
+        for of in [&mut canaries, &mut congestors] {
+            // Every rank has that of its role; rank 0's says nothing about the others'.
+            let given = self.request.settings.roles.details();
+            of.details.extend(given.map(|(name, value)| (name.to_owned(), value.clone())));
+        }
+        if let Some(protocol) = canaries.details.get_mut("protocol") {
+            protocol.push_str(&turn.variant.copy_mark());
+        }
+        let transport = TransportFacts::of(canaries, turn.variant.network.eager_threshold());
+        let under = |network: Network| TransportFacts::of(congestors, network.eager_threshold());
+        let congestors_over = turn.variant.congestors.map(under);
+        let mix = &self.session.mixes[turn.mix];
+        RunBuilder::new(&mix.plan, transport, congestors_over).beside(mix.name.clone())
+    }
+
+    /// Keeps what there is so far, in case what is to come fails. Others wait for this rank meanwhile: nineteen times as
+    /// long nothing is kept again but whole placements.
     fn keep(&self, system: &System) {
         let path = handed_over().or_else(|| self.request.output.out.clone());
         let Some(path) = path else { return };
+        let begun = Instant::now();
+        self.monitor.tick();
         // The complete result is written to the same place, and a problem with it is then the user's to know.
         let _ = result::write_draft(&path, &self.unfinished(system.clone()));
+        self.monitor.tick();
+        self.next_draft.set(Instant::now() + 19 * begun.elapsed());
     }
 
     /// Ends the job because of an error on this rank; on rank 0, after it has shown what there is.
     fn fail<B: Bootstrap>(&self, bootstrap: &B, system: Option<System>, error: &Error) -> ! {
-        if let Some(system) = system.filter(|_| !self.builders.is_empty()) {
+        let measured = !self.builders.is_empty() || self.partial.borrow().is_some();
+        if let Some(system) = system.filter(|_| measured) {
             show(self.request, &self.unfinished(system));
         }
         give_up(bootstrap, error)
@@ -297,9 +345,16 @@ impl<'a> Runs<'a> {
         file
     }
 
+    /// Every run as far as it came, the one under way with what it has of its placement.
+    fn runs(&self) -> Vec<Run> {
+        let partial = self.partial.borrow();
+        let found = |turn| partial.iter().chain(&self.builders).find(|(of, _)| of == turn);
+        self.turns.iter().filter_map(found).map(|(_, builder)| builder.finish()).collect()
+    }
+
     fn file(&self, system: System) -> ResultFile {
         let Decision { command, plan, .. } = &self.session.decision;
-        let runs: Vec<Run> = self.builders.iter().map(|(_, builder)| builder.finish()).collect();
+        let runs = self.runs();
         let tests = runs.iter().flat_map(|run| &run.tests).map(|test| (test.phase, test.title.as_str()));
         let counters = self.counters.clone().of_complete(&tests.collect::<Vec<_>>()).within_limits();
         let mut file = ResultFile {

@@ -77,6 +77,21 @@ pub struct EncodedTally {
     kinds: usize,
 }
 
+/// One phase's results on rank 0.
+#[derive(Debug)]
+pub struct Measured {
+    /// In what state.
+    pub phase: Phase,
+    /// The canary test of the plan, by index.
+    pub canary: Option<usize>,
+    /// The congestor of the plan that ran alone, by index.
+    pub congestor: Option<usize>,
+    /// When, in the order of this canary's phases on this placement.
+    pub block: usize,
+    /// What was measured.
+    pub tally: EncodedTally,
+}
+
 impl From<Tally> for EncodedTally {
     fn from(tally: Tally) -> Self {
         (&tally).into()

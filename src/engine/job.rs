@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tailback_transport::{Bootstrap, Group, Monitor, Nanos, Rank, Result, Transport};
 
 use super::application::{SharedStarter, asleep};
+use super::collect::Measured;
 use crate::backend::Pair;
 use crate::kernel::{CLOCK_SEGMENT, CanaryVisitor, CongestorVisitor, Kernel, Ring, Shape, SharedClock};
 use crate::layout::{Layout, Neighbours, Role, natural_ring, random_rings};
@@ -43,6 +44,9 @@ pub struct Control {
 pub const REAL_GRAIN: Nanos = Nanos(20_000_000);
 /// The same on virtual time, where nothing but the network takes any.
 pub const VIRTUAL_GRAIN: Nanos = Nanos(1_000);
+
+/// Hears on rank 0, between phases, of all that was measured so far.
+pub type Keep<'a> = &'a dyn Fn(&[Measured]);
 
 /// Stands in a phase's name before the number of its placement.
 pub const PLACEMENT: &str = ", placement ";
@@ -107,6 +111,8 @@ pub struct Job<'a, B: Bootstrap, P: Pair> {
     pub(super) present: Vec<bool>,
     /// Why the application gave no figure, on the rank that started it.
     pub(super) trouble: Option<String>,
+    /// Who keeps what is measured, should the job not come to its end.
+    pub(super) keep: Option<Keep<'a>>,
     seed: u64,
     slice: usize,
 }
@@ -161,9 +167,16 @@ impl<'a, B: Bootstrap, P: Pair> Job<'a, B, P> {
             congestor_team,
             present,
             trouble: None,
+            keep: None,
             seed,
             slice,
         })
+    }
+
+    /// The same, and from now on `keep` hears of what was measured.
+    #[must_use]
+    pub fn kept_by(self, keep: Keep<'a>) -> Self {
+        Job { keep: Some(keep), ..self }
     }
 
     /// This rank's neighbours in every ring of a test.

@@ -16,8 +16,8 @@ mod sequence;
 mod slices;
 
 pub use application::{Ended, SharedStarter, Starter};
-pub use collect::{ALL_CANARIES, EncodedTally, Load, Phase, Tally};
-pub use job::{Control, Job, OnEnd, OnPhase, PLACEMENT, REAL_GRAIN, VIRTUAL_GRAIN};
+pub use collect::{ALL_CANARIES, EncodedTally, Load, Measured, Phase, Tally};
+pub use job::{Control, Job, Keep, OnEnd, OnPhase, PLACEMENT, REAL_GRAIN, VIRTUAL_GRAIN};
 pub use pace::Kept;
-pub use sequence::{Measured, congest, load_test, network_test};
+pub use sequence::{congest, load_test, network_test};
 pub use slices::Slices;

@@ -12,25 +12,10 @@ use super::congestor::{CongestorRun, Until};
 use super::order::{Part, Stretch, stretches};
 use super::pace::Schedule;
 use super::repetition::repetition;
-use super::{ALL_CANARIES, EncodedTally, Job, Phase, Tally};
+use super::{ALL_CANARIES, EncodedTally, Job, Measured, Phase, Tally};
 use crate::backend::Pair;
 use crate::layout::Role;
 use crate::stats::Direction;
-
-/// One phase's results on rank 0.
-#[derive(Debug)]
-pub struct Measured {
-    /// In what state.
-    pub phase: Phase,
-    /// The canary test of the plan, by index.
-    pub canary: Option<usize>,
-    /// The congestor of the plan that ran alone, by index.
-    pub congestor: Option<usize>,
-    /// When, in the order of this canary's phases on this placement.
-    pub block: usize,
-    /// What was measured.
-    pub tally: EncodedTally,
-}
 
 /// What a sequence gives on rank 0: the phases that were completed, and whether the user cut it short.
 type Outcome = Result<(Vec<Measured>, bool)>;
@@ -184,6 +169,9 @@ impl<'j, 'a, B: Bootstrap, P: Pair> Sequence<'j, 'a, B, P> {
                 let Part { canary, congestor, block } = *part;
                 self.measured.push(Measured { phase: stretch.phase, canary, congestor, block, tally });
             }
+        }
+        if let Some(keep) = self.job.keep.filter(|_| !self.measured.is_empty()) {
+            keep(&self.measured);
         }
         Ok(())
     }

@@ -37,7 +37,7 @@ pub struct LabSpec {
     #[arg(long, value_name = "N", default_value_t = 16)]
     pub hosts: usize,
     /// Number of leaf switches the hosts are spread over
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(long, value_name = "N", default_value_t = 2, default_value_if("hosts", "1", "1"))]
     pub leaves: usize,
     /// Rate of each host's link, in each direction
     #[arg(long, value_name = "RATE", default_value = "200mbit")]
@@ -125,7 +125,10 @@ impl LabSpec {
             return wrong(format!("--hosts {}: a lab has 1 to {MAX_HOSTS} hosts", self.hosts));
         }
         if !(1..=self.hosts).contains(&self.leaves) {
-            return wrong(format!("--leaves {}: {} hosts take 1 to {} leaves", self.leaves, self.hosts, self.hosts));
+            return wrong(format!(
+                "--leaves {}: a lab has at least one leaf and at most one for each host",
+                self.leaves
+            ));
         }
         for (option, rate) in [("--link-rate", self.link_rate), ("--spine-rate", self.spine_rate())] {
             if !(MIN_RATE..=MAX_RATE).contains(&rate) {

@@ -30,8 +30,7 @@ fn deal_kinds(count: usize, weights: &[(&str, f64)], notes: &mut Vec<String>) ->
         let mut names: Vec<&str> = dropped.iter().map(|&kind| weights[kind].0).collect();
         names.sort_unstable();
         notes.push(format!(
-            "{count} congestor nodes hold {} kind(s) of 2 nodes or more: left out {}",
-            kept.len(),
+            "a kind of congestor takes 2 nodes or more, and {count} nodes congest: left out {}",
             names.join(", ")
         ));
     }

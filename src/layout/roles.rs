@@ -38,13 +38,13 @@ pub enum Split {
 #[allow(missing_docs)]
 pub enum LayoutError {
     #[error(
-        "{nodes} node(s): at least 2 are needed, since a slice never talks on-node (on one host, --ranks-per-node 1 makes every rank a node of its own)"
+        "at least 2 nodes are needed, and there is {nodes}: a slice never talks on-node (on one host, --ranks-per-node 1 makes every rank a node of its own)"
     )]
     TooFewNodes { nodes: usize },
     #[error(
-        "{nodes} nodes with {ranks} rank(s) each cannot hold canaries and congestors: use at least 4 nodes, or 2 ranks per node, or `tailback network` to measure without load"
+        "{nodes} nodes, one of them with a single rank, cannot hold canaries and congestors: use at least 4 nodes, or 2 ranks per node, or `tailback network` to measure without load"
     )]
-    NoRoomForLoad { nodes: usize, ranks: usize },
+    NoRoomForLoad { nodes: usize },
     #[error("--split slice needs at least 2 ranks on every node; the smallest node has {ranks}")]
     NoSlicesToSplit { ranks: usize },
     #[error("--split node needs at least 4 nodes, 2 for canaries and 2 for congestors; there are {nodes}")]
@@ -109,7 +109,7 @@ impl Layout {
             Split::Node if count < 4 => return Err(LayoutError::NoNodesToSplit { nodes: count }),
             Split::Slice if fewest < 2 => return Err(LayoutError::NoSlicesToSplit { ranks: fewest }),
             Split::Auto if count < 4 && fewest < 2 => {
-                return Err(LayoutError::NoRoomForLoad { nodes: count, ranks: fewest });
+                return Err(LayoutError::NoRoomForLoad { nodes: count });
             }
             Split::Auto if count < 4 => {
                 notes
@@ -132,7 +132,7 @@ impl Layout {
         let congestors = wanted.clamp(2, count - 2);
         if congestors != wanted {
             notes.push(format!(
-                "{} canary and {congestors} congestor nodes: each role needs at least 2",
+                "{} nodes measure and {congestors} congest: other shares than the plan's, for each role takes 2 or more",
                 count - congestors
             ));
         }
@@ -156,7 +156,9 @@ impl Layout {
         let alone = |((role, _), size): &(&(Role, usize), &u32)| **size < 2 && *role != Role::Idle;
         let idle = layout.team_sizes.iter().filter(alone).count();
         if idle > 0 {
-            layout.notes.push(format!("{idle} rank(s) sit idle: their slice has no second node of their role"));
+            layout
+                .notes
+                .push(format!("ranks that sit idle, because their slice has no second node of their role: {idle}"));
         }
         layout
     }
@@ -303,7 +305,7 @@ mod tests {
         assert_eq!(layout.nodes_with(Role::Congestor(0)), 2);
         assert_eq!(
             Layout::load_test(hosts(&[1, 1]), Placement::random(1), 0.2, &FOUR, Split::Auto).unwrap_err(),
-            LayoutError::NoRoomForLoad { nodes: 2, ranks: 1 }
+            LayoutError::NoRoomForLoad { nodes: 2 }
         );
     }
 

@@ -146,11 +146,23 @@ pub fn placement_lines(nodes: &[Node], command: Command) -> Vec<String> {
 }
 
 fn tests(run: &Run, phase: Phase, verbose: bool) -> Table {
-    let mut header =
-        vec!["test", "time-p50", "time-p75", "time-p90", "avg", "p50", "p90", "p99", "p99.9", "worst", "unit"];
+    let mut header = vec![
+        "test",
+        "time-p50",
+        "time-p75",
+        "time-p90",
+        "avg",
+        "p50",
+        "p90",
+        "p99",
+        "p99.9",
+        "worst",
+        "unit",
+        "iterations",
+    ];
     if verbose {
         header.splice(1..1, ["best"]);
-        header.extend(["worst batch", "samples", "iterations", "passes", "wall s"]);
+        header.extend(["worst batch", "samples", "passes", "wall s"]);
     }
     let mut table = Table::new(header);
     for test in run.tests.iter().filter(|test| test.phase == phase) {
@@ -172,11 +184,10 @@ fn row(test: &Test, verbose: bool) -> Vec<String> {
     cells.extend(COLUMNS.map(carried));
     cells.push(figure(summary.worst));
     cells.push(test.unit.clone());
+    cells.push(summary.iterations.map_or_else(|| "-".into(), |count| count.to_string()));
     if verbose {
         cells.push(figure(summary.worst_batch_avg));
-        let iterations = summary.iterations.map_or_else(|| "-".into(), |count| count.to_string());
-        cells.extend([summary.samples.to_string(), iterations, summary.passes.to_string()]);
-        cells.push(format!("{:.2}", test.wall_s));
+        cells.extend([summary.samples.to_string(), summary.passes.to_string(), format!("{:.2}", test.wall_s)]);
     }
     cells
 }

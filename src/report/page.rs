@@ -101,7 +101,16 @@ fn simulated(report: &Report<'_>) -> String {
 fn title(report: &Report<'_>) -> String {
     match &report.sides[..] {
         [only] => format!("Congestion report: {}", escape(&only.label)),
-        sides => format!("Congestion report: {} runs", sides.len()),
+        sides => {
+            let studies = sides.iter().filter(|side| side.file.study_over(side.run).is_some()).count();
+            let count = |count: usize, one: &str, many: &str| match count {
+                0 => None,
+                1 => Some(format!("1 {one}")),
+                _ => Some(format!("{count} {many}")),
+            };
+            let kinds = [count(sides.len() - studies, "run", "runs"), count(studies, "study", "studies")];
+            format!("Congestion report: {}", kinds.into_iter().flatten().collect::<Vec<_>>().join(", "))
+        }
     }
 }
 
@@ -143,7 +152,8 @@ fn key_results(report: &Report<'_>) -> Content {
             ))
         })
     });
-    let worst = impacts.max_by(|a, b| a.2.factor.total_cmp(&b.2.factor));
+    // What is certain comes first: a wide interval makes the largest factors.
+    let worst = impacts.max_by(|a, b| is_certain(a.2).cmp(&is_certain(b.2)).then(a.2.factor.total_cmp(&b.2.factor)));
     let answer = worst.map_or_else(String::new, |(side, kernel, of)| {
         let small = of.factor < SMALL;
         let class = if small { "answer good" } else { "answer" };
@@ -164,11 +174,26 @@ fn key_results(report: &Report<'_>) -> Content {
     (String::new(), format!("{answer}{found}{warning}{}", tables::key_results(&report.sides, &kernels).render()))
 }
 
+/// Whether all of the interval says that load makes it worse.
+fn is_certain(of: Factor) -> bool {
+    of.interval.is_some_and(|interval| interval.low > 1.0)
+}
+
 fn sentence(title: &str, place: &str, of: Factor) -> String {
-    let interval = of.interval.map_or_else(String::new, |_| format!(", 95% interval {}", escape(&bounds(of))));
     let times = factor(of.factor);
-    let times = times.trim_end_matches('x');
-    format!("The hardest hit is {}{place}: {times} times worse under load{interval}.", escape(title))
+    let (times, title, bounds) = (times.trim_end_matches('x'), escape(title), escape(&bounds(of)));
+    match of.interval {
+        Some(_) if is_certain(of) => {
+            format!("The hardest hit is {title}{place}: {times} times worse under load, 95% interval {bounds}.")
+        }
+        Some(_) => format!(
+            "No impact is certain. The largest is on {title}{place}, {times} times worse under load, but the 95% interval goes \
+             from {bounds}, and 1 is no impact."
+        ),
+        None => format!(
+            "The hardest hit is {title}{place}: {times} times worse under load. How certain that is, this run cannot tell."
+        ),
+    }
 }
 
 fn bounds(of: Factor) -> String {
@@ -295,4 +320,26 @@ fn numbers(report: &Report<'_>) -> Content {
         }
     }
     (String::new(), out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Interval;
+
+    #[test]
+    fn a_headline_claims_no_more_than_its_interval() {
+        let of = |bounds: Option<(f64, f64)>| {
+            let interval = bounds.map(|(low, high)| Interval { low, high });
+            sentence("Lat", " in a", Factor { factor: 13.5, interval })
+        };
+        assert_eq!(
+            of(Some((2.0, 90.0))),
+            "The hardest hit is Lat in a: 13.5 times worse under load, 95% interval 2.00 to 90.0."
+        );
+        let wide = of(Some((0.2, 920.0)));
+        assert!(wide.starts_with("No impact is certain. The largest is on Lat in a, 13.5 times worse"), "{wide}");
+        assert!(wide.ends_with("from 0.20 to 920, and 1 is no impact."), "{wide}");
+        assert!(of(None).ends_with("How certain that is, this run cannot tell."));
+    }
 }

@@ -35,9 +35,13 @@ pub(super) fn key_results(sides: &[Side<'_>], kernels: &[Canary]) -> HtmlTable {
 pub(super) fn facts(side: &Side<'_>) -> [HtmlTable; 2] {
     let (file, transport) = (side.file, &side.run.transport);
     let mut main = HtmlTable::new(&side.label, ["what", "value"]);
+    let mut last = String::new();
     let mut fact = |name: &str, value: String| {
         if !value.is_empty() {
-            main.row([name.to_owned(), value]);
+            // Several of a kind are named once.
+            let shown = if name == last { String::new() } else { name.to_owned() };
+            name.clone_into(&mut last);
+            main.row([shown, value]);
         }
     };
     fact("imported from", file.imported.clone().unwrap_or_default());

@@ -12,6 +12,7 @@ use crate::stats::{
 };
 
 /// Puts together one transport's run, placement by placement.
+#[derive(Clone)]
 pub struct RunBuilder<'a> {
     plan: &'a Plan,
     transport: TransportFacts,
@@ -25,6 +26,7 @@ pub struct RunBuilder<'a> {
 }
 
 /// One canary in one state, over the placements so far.
+#[derive(Clone)]
 struct Gathered {
     canary: usize,
     phase: Phase,

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -33,6 +34,11 @@ pub fn tailback<S: AsRef<str>>(arguments: impl IntoIterator<Item = S>) -> Comman
     }
     command.args(arguments.into_iter().map(|argument| argument.as_ref().to_owned())).stdin(Stdio::null());
     command
+}
+
+/// A file of JSON.
+pub fn read_json(path: &Path) -> serde_json::Value {
+    serde_json::from_str(&std::fs::read_to_string(path).expect("the file is there")).expect("it is JSON")
 }
 
 /// Words of a command line without quotes.
@@ -181,7 +187,7 @@ pub fn free_address() -> SocketAddr {
 
 /// Held while a job runs; the kernel lets go of it whatever becomes of the test.
 pub fn turn() -> File {
-    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("turn.lock");
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("turn.lock");
     let file = File::create(path).expect("a lock file");
     let is_ordered = std::env::var_os("NEXTEST").is_some();
     flock(&file, if is_ordered { FlockOperation::LockShared } else { FlockOperation::LockExclusive }).expect("a lock");

@@ -5,6 +5,7 @@
 mod application;
 mod bench;
 mod control;
+mod ends;
 mod inside;
 
 use std::fs;

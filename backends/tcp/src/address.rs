@@ -4,13 +4,14 @@
 //! order, for the choice of local ends that all backends have ([`tailback_transport::ends`]). An address that another
 //! host has too, as bridges of containers do, leads nowhere. The choice and its reason go into the description.
 
-use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 
 use if_addrs::{IfAddr, IfOperStatus, Interface};
 
 use tailback_transport::ends::{self, End, Reach};
 use tailback_transport::{Bootstrap, Error, Result};
+
+use crate::bootstrap::machine;
 
 /// An address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,8 +38,14 @@ pub fn choose(bootstrap: &mut impl Bootstrap, interface: Option<&str>, address: 
     let asked = interface.is_some() || address.is_some();
     let chosen = ends::choose(bootstrap, &candidates, &[], asked, "choose addresses of one family")?;
     let Candidate { address, interface, .. } = candidates[chosen.index].clone();
-    if !asked && chosen.reach <= Reach::Local {
-        return Err(Error::Setup(format!("no IPv4 address to reach other hosts with; there are: {}", listing(&here))));
+    if chosen.reach <= Reach::Local {
+        let there = listing(&here);
+        return Err(Error::Setup(match asked {
+            true => format!(
+                "{address} on {interface} leads to no other host: it is loopback's, or another host has it too; there are: {there}"
+            ),
+            false => format!("no address to reach other hosts with; there are: {there}"),
+        }));
     }
     Ok(Choice { address, interface, reason: chosen.reason, record: chosen.record })
 }
@@ -52,6 +59,26 @@ struct Candidate {
     prefix: u8,
     /// The machine and its network namespace, in which one address is one address, whatever hosts are called.
     machine: String,
+}
+
+impl Candidate {
+    fn bits(&self) -> u32 {
+        u32::from(self.prefix)
+    }
+
+    /// The part of an address that a network has in common.
+    fn network(&self, address: IpAddr) -> u128 {
+        let bits = match address {
+            IpAddr::V4(address) => u128::from(address.to_bits()),
+            IpAddr::V6(address) => address.to_bits(),
+        };
+        bits.checked_shr(width(address).saturating_sub(self.bits())).unwrap_or(0)
+    }
+}
+
+/// How many bits an address of this family has.
+fn width(address: IpAddr) -> u32 {
+    if address.is_ipv4() { 32 } else { 128 }
 }
 
 impl End for Candidate {
@@ -76,10 +103,8 @@ impl End for Candidate {
             (mine, theirs) if mine.is_ipv4() != theirs.is_ipv4() => Reach::Never,
             _ if self.machine == other.machine => Reach::Near,
             (mine, theirs) if mine.is_loopback() || theirs.is_loopback() || mine == theirs => Reach::Local,
-            (IpAddr::V4(mine), IpAddr::V4(theirs)) if self.prefix < 32 => {
-                let mask = u32::MAX.checked_shl(32 - u32::from(self.prefix)).unwrap_or(0);
-                if mine.to_bits() & mask == theirs.to_bits() & mask { Reach::Near } else { Reach::Routed }
-            }
+            // The address of a point-to-point link or of a loopback device is a network of its own.
+            (mine, theirs) if self.bits() < width(mine) && self.network(mine) == self.network(theirs) => Reach::Near,
             _ => Reach::Routed,
         }
     }
@@ -91,13 +116,6 @@ impl End for Candidate {
     fn describe(&self) -> String {
         format!("{} on {}", self.address, self.interface)
     }
-}
-
-/// The number of this boot and of this process's network namespace.
-fn machine() -> String {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let space = fs::read_link("/proc/self/ns/net").unwrap_or_default();
-    format!("{}-{}", boot.trim(), space.display())
 }
 
 fn by_name(here: &[Interface], name: &str) -> Result<Candidate> {
@@ -124,12 +142,15 @@ fn by_address(here: &[Interface], address: IpAddr, name: Option<&str>) -> Result
     }
 }
 
-/// Loopback, which ranks of one host use, then every IPv4 address of an interface that is up.
+/// Loopback, which ranks of one host use, then every IPv4 address of an interface that is up, then every IPv6 address of
+/// one.
 fn by_default(here: &[Interface]) -> Vec<Candidate> {
     let loopback =
         Candidate { interface: "lo".into(), address: IpAddr::V4(Ipv4Addr::LOCALHOST), prefix: 8, machine: machine() };
-    let up = |i: &&Interface| !i.is_loopback() && i.ip().is_ipv4() && i.oper_status != IfOperStatus::Down;
-    std::iter::once(loopback).chain(here.iter().filter(up).map(candidate)).collect()
+    // What is not up is of unknown status to the library: the kernel says only which ones run.
+    let up = |i: &&Interface| !i.is_loopback() && usable(i) && i.oper_status == IfOperStatus::Up;
+    let of = |is_v4: bool| here.iter().filter(up).filter(move |i| i.ip().is_ipv4() == is_v4).map(candidate);
+    std::iter::once(loopback).chain(of(true)).chain(of(false)).collect()
 }
 
 fn candidate(i: &Interface) -> Candidate {
@@ -149,14 +170,21 @@ fn usable(i: &Interface) -> bool {
 }
 
 fn listing(here: &[Interface]) -> String {
-    let mut all: Vec<String> = here.iter().filter(|i| usable(i)).map(|i| format!("{} ({})", i.name, i.ip())).collect();
-    all.dedup();
-    all.join(", ")
+    let mut all: Vec<(&str, Vec<String>)> = Vec::new();
+    for i in here.iter().filter(|i| usable(i)) {
+        match all.iter_mut().find(|(name, _)| *name == i.name) {
+            Some((_, addresses)) => addresses.push(i.ip().to_string()),
+            None => all.push((&i.name, vec![i.ip().to_string()])),
+        }
+    }
+    all.iter().map(|(name, addresses)| format!("{name} ({})", addresses.join(", "))).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
 mod tests {
-    use if_addrs::{IfOperStatus, Ifv4Addr};
+    use std::net::Ipv6Addr;
+
+    use if_addrs::{IfOperStatus, Ifv4Addr, Ifv6Addr};
 
     use super::*;
 
@@ -192,9 +220,21 @@ mod tests {
     #[test]
     fn loopback_and_interfaces_that_are_up_are_candidates() {
         let mut here = host();
-        here[1].oper_status = IfOperStatus::Down;
+        here[1].oper_status = IfOperStatus::Unknown;
         let names: Vec<String> = by_default(&here).iter().map(End::name).collect();
-        assert_eq!(names, ["lo", "d0"]);
+        assert_eq!(names, ["lo", "d0"], "as the library has what is down");
+        let v6 = |text: &str| {
+            let addr = IfAddr::V6(Ifv6Addr {
+                ip: text.parse().unwrap(),
+                netmask: Ipv6Addr::UNSPECIFIED,
+                prefixlen: 64,
+                broadcast: None,
+            });
+            Interface { addr, ..interface("d1", [0; 4], 8) }
+        };
+        here.splice(0..0, [v6("fd77::1"), v6("fe80::1")]);
+        let addresses: Vec<String> = by_default(&here).iter().map(|of| of.address.to_string()).collect();
+        assert_eq!(addresses, ["127.0.0.1", "10.0.0.1", "fd77::1"], "link-local ones need a scope");
     }
 
     #[test]
@@ -211,6 +251,9 @@ mod tests {
         assert_eq!(reach("172.17.0.1/16 on docker0", "172.17.0.1/16 on docker0"), Reach::Local);
         assert_eq!(reach("127.0.0.1/8 on lo", "10.0.0.1/16 on d0"), Reach::Local);
         assert_eq!(reach("10.0.0.1/32 on d0", "10.0.0.2/32 on d0"), Reach::Routed);
+        assert_eq!(reach("2001:db8::1/64 on d0", "2001:db8::7/64 on d0"), Reach::Near);
+        assert_eq!(reach("2001:db8::1/64 on d0", "2001:db8:1::7/64 on d0"), Reach::Routed);
+        assert_eq!(reach("fd77::1/0 on d0", "fd78::1/0 on d0"), Reach::Near);
         assert_eq!(reach("2001:db8::1/64 on d0", "10.0.0.1/16 on d0"), Reach::Never);
     }
 }

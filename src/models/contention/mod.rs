@@ -41,8 +41,8 @@ pub const PAPER_T_REF: f64 = 0.010_706;
 pub enum GraphError {
     #[error("line {line}: expected `source destination [bytes [start]]`, found '{text}'")]
     Line { line: usize, text: String },
-    #[error("byte {at} of the DOT graph: {expected} expected, found {found}")]
-    Dot { at: usize, expected: &'static str, found: String },
+    #[error("{place}: {expected} expected, found {found}")]
+    Dot { place: String, expected: &'static str, found: String },
     #[error("{place}: {detail}")]
     Message { place: String, detail: String },
     #[error("an undirected DOT graph has no senders: write `digraph` and `->`")]

@@ -77,13 +77,26 @@ fn dot(text: &str) -> Result<Graph, GraphError> {
         token = tokens.next()?;
     }
     if token.1 != Token::Mark('{') {
-        return Err(token.unexpected("`{`"));
+        return Err(tokens.unexpected(token, "`{`"));
     }
     let (mut pairs, mut messages) = (Vec::new(), Vec::new());
-    loop {
+    // Subgraphs group what is drawn together: their statements are the graph's.
+    let mut depth = 1;
+    while depth > 0 {
         match tokens.next()? {
-            (_, Token::Mark('}')) => break,
+            (_, Token::Mark('}')) => depth -= 1,
+            (_, Token::Mark('{')) => depth += 1,
             (_, Token::Mark(';' | ',')) => {}
+            (_, Token::Word(word)) if word == "subgraph" => {
+                if let Token::Word(_) = tokens.peek()? {
+                    tokens.next()?;
+                }
+                let (at, token) = tokens.next()?;
+                if token != Token::Mark('{') {
+                    return Err(tokens.unexpected((at, token), "`{` of a subgraph"));
+                }
+                depth += 1;
+            }
             // Of a node, or after the attributes of an edge, which may come in several lists.
             (_, Token::Mark('[')) => drop(tokens.attributes()?),
             (_, Token::Word(name)) => {
@@ -93,12 +106,12 @@ fn dot(text: &str) -> Result<Graph, GraphError> {
                 if messages.len() > first && tokens.peek()? == Token::Mark('[') {
                     let (at, _) = tokens.next()?;
                     let [bytes, start] = tokens.attributes()?;
-                    let place = format!("byte {at} of the DOT graph");
+                    let place = tokens.place(at);
                     let of_all = message(bytes.as_deref(), start.as_deref(), &place)?;
                     messages[first..].fill(of_all);
                 }
             }
-            other => return Err(other.unexpected("a node")),
+            other => return Err(tokens.unexpected(other, "a node")),
         }
     }
     Ok(Graph::new(&pairs)?.with_messages(messages))
@@ -120,7 +133,10 @@ fn statement(first: String, tokens: &mut Lexer<'_>, pairs: &mut Vec<(String, Str
                 tokens.next()?;
                 return tokens.word("a value after `=`").map(drop);
             }
-            Token::Mark('{' | ':') => return Err(tokens.next()?.unexpected("no subgraph and no port")),
+            Token::Mark(':') => {
+                let port = tokens.next()?;
+                return Err(tokens.unexpected(port, "a node without a port"));
+            }
             _ => return Ok(()),
         }
     }
@@ -135,24 +151,6 @@ enum Token {
     End,
 }
 
-trait Unexpected {
-    fn unexpected(self, expected: &'static str) -> GraphError;
-}
-
-impl Unexpected for (usize, Token) {
-    fn unexpected(self, expected: &'static str) -> GraphError {
-        let found = match self.1 {
-            // A quoted word may span lines; the message does not.
-            Token::Word(word) => format!("'{}'", word.escape_debug()),
-            Token::Arrow => "`->`".into(),
-            Token::Line => "`--`".into(),
-            Token::Mark(mark) => format!("`{}`", mark.escape_debug()),
-            Token::End => "the end".into(),
-        };
-        GraphError::Dot { at: self.0, expected, found }
-    }
-}
-
 #[derive(Clone)]
 struct Lexer<'a> {
     text: &'a str,
@@ -164,6 +162,26 @@ impl<'a> Lexer<'a> {
         Lexer { text, chars: text.char_indices().peekable() }
     }
 
+    /// Where a byte is, for who looks for it in an editor.
+    fn place(&self, at: usize) -> String {
+        let before = &self.text[..at];
+        let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+        let (line, column) = (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1);
+        format!("line {line}, column {column} of the DOT graph")
+    }
+
+    fn unexpected(&self, (at, token): (usize, Token), expected: &'static str) -> GraphError {
+        let found = match token {
+            // A quoted word may span lines; the message does not.
+            Token::Word(word) => format!("'{}'", word.escape_debug()),
+            Token::Arrow => "`->`".into(),
+            Token::Line => "`--`".into(),
+            Token::Mark(mark) => format!("`{}`", mark.escape_debug()),
+            Token::End => "the end".into(),
+        };
+        GraphError::Dot { place: self.place(at), expected, found }
+    }
+
     fn peek(&self) -> Result<Token, GraphError> {
         self.clone().next().map(|(_, token)| token)
     }
@@ -171,7 +189,7 @@ impl<'a> Lexer<'a> {
     fn word(&mut self, expected: &'static str) -> Result<String, GraphError> {
         match self.next()? {
             (_, Token::Word(word)) => Ok(word),
-            other => Err(other.unexpected(expected)),
+            other => Err(self.unexpected(other, expected)),
         }
     }
 
@@ -181,7 +199,7 @@ impl<'a> Lexer<'a> {
         loop {
             let name = match self.next()? {
                 (_, Token::Mark(']')) => return Ok(found),
-                (at, Token::End) => return Err((at, Token::End).unexpected("`]`")),
+                (at, Token::End) => return Err(self.unexpected((at, Token::End), "`]`")),
                 (_, Token::Word(name)) => name,
                 _ => continue,
             };
@@ -226,7 +244,7 @@ impl<'a> Lexer<'a> {
                 other => word.push(other),
             }
         }
-        Err((start, Token::End).unexpected("a closing quote"))
+        Err(self.unexpected((start, Token::End), "a closing quote"))
     }
 
     /// White space, `// ...`, `# ...` and `/* ... */`.
@@ -276,6 +294,8 @@ mod tests {
         let text = "strict digraph \"my graph\" { rankdir=LR; node [shape=box, label=\"x ] y\"]\n\
                     a; a -> b -> c [label=\"3\"]; /* back */ c -> \"node 1\" // last\n a -> b }";
         assert_eq!(labels(text).unwrap(), "a>b b>c c>node 1 a>b");
+        let grouped = "digraph { subgraph rack_0 { label=\"rack 0\"; a -> b } { b -> c } subgraph { c -> a } a -> c }";
+        assert_eq!(labels(grouped).unwrap(), "a>b b>c c>a a>c");
     }
 
     #[test]
@@ -289,7 +309,7 @@ mod tests {
         let text = "digraph { a -> b -> c [start=\"3ms\" bytes=7]; a [bytes=9] }";
         assert_eq!(messages(text).unwrap(), [like(Some(7), 3_000_000); 2]);
         for (text, place) in
-            [("a b\na c x", "line 2: "), ("digraph { a -> b [start=soon] }", "byte 17 of the DOT graph: ")]
+            [("a b\na c x", "line 2: "), ("digraph { a -> b [start=soon] }", "line 1, column 18 of the DOT graph: ")]
         {
             let said = messages(text).unwrap_err().to_string();
             assert!(said.starts_with(place), "{said}");
@@ -300,7 +320,16 @@ mod tests {
     fn what_dot_we_do_not_read_is_refused() {
         assert_eq!(labels("graph { a -- b }"), Err(GraphError::Undirected));
         assert_eq!(labels("digraph { a -- b }"), Err(GraphError::Undirected));
-        assert!(matches!(labels("digraph { a -> { b c } }"), Err(GraphError::Dot { .. })));
+        let refused = |text| labels(text).unwrap_err().to_string();
+        assert_eq!(
+            refused("digraph {\n  a -> { b c } }"),
+            "line 2, column 8 of the DOT graph: a node after `->` expected, found `{`"
+        );
+        assert!(
+            refused("digraph { a:n -> b }").starts_with("line 1, column 12 of the DOT graph: a node without a port")
+        );
+        assert!(refused("digraph { subgraph a b }").contains("`{` of a subgraph expected, found 'b'"));
+        assert!(refused("digraph { subgraph { a -> b }").ends_with("found the end"));
         assert!(matches!(labels("digraph { a -> b"), Err(GraphError::Dot { found, .. }) if found == "the end"));
         assert!(matches!(labels("digraph { \"a -> b }"), Err(GraphError::Dot { .. })));
         for text in ["digraph g\" x\n y\" b", "digraph { a -> \"b\nc\" }", "digraph { a -> b [bytes=\"1\n2\"] }"] {

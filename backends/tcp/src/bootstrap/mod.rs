@@ -10,6 +10,7 @@ mod env;
 mod failure;
 mod gate;
 mod handshake;
+mod hosts;
 mod interrupt;
 mod join;
 mod judge;
@@ -48,7 +49,7 @@ use self::setback::Setback;
 use self::shared::{Command, Shared};
 use self::tree::Tree;
 use self::watch::Watcher;
-pub(crate) use self::{config::hostname, failure::say, polling::poll_until};
+pub(crate) use self::{config::hostname, failure::say, hosts::machine, polling::poll_until};
 
 /// How long a failed call waits for the watcher to end the job before it returns.
 const END_LIMIT: Duration = Duration::from_secs(8);
@@ -74,8 +75,8 @@ impl TcpBootstrap {
                 return Err(ended());
             }
         };
-        let Place { tree, watch_parent, watch_children, hosts, scaffold, broken } = place;
-        let judge = (config.rank.0 == 0).then(|| Judge::new(hosts, config.fan_out, Instant::now()));
+        let Place { tree, watch_parent, watch_children, hosts: named, scaffold, broken } = place;
+        let judge = (config.rank.0 == 0).then(|| Judge::new(named, config.fan_out, Instant::now()));
         let (shared, watcher) = start_watcher(&config, &tree, (watch_parent, watch_children), judge, monitor)
             .map_err(|e| Error::Setup(format!("the watcher could not be started: {e}")))?;
         let mut bootstrap = TcpBootstrap { config, tree, shared, watcher: Some(watcher) };
@@ -84,7 +85,10 @@ impl TcpBootstrap {
             bootstrap.shared.wait_failed(END_LIMIT);
             return Err(ended());
         }
-        bootstrap.barrier()?;
+        // Nobody leaves this before everyone is there.
+        let card = hosts::card(&bootstrap.config.host, &machine());
+        let cards = bootstrap.allgather(&card)?;
+        bootstrap.config.host = hosts::known_as(bootstrap.config.rank, &bootstrap.config.host, &cards);
         drop(scaffold);
         Ok(bootstrap)
     }
