@@ -2,6 +2,7 @@
 //! there beside what must.
 
 use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
 
 use super::bench::{Bench, for_each_user};
 
@@ -68,8 +69,10 @@ fn a_second_interface_of_the_network_that_leads_nowhere_is_not_taken() {
              ip link set nowhere up",
         );
         assert_eq!(taken(&job(bench, "10.77.0.1:4801", &[])), all_by("d0"));
+        let start = Instant::now();
         let line = refusal(&job(bench, "10.77.0.1:4802", &["--data-interface", "d1"]));
         assert!(line.contains("is gone (connect to 10.77.0.10"), "{line}");
+        assert!(start.elapsed() < Duration::from_secs(20), "named after {:?}", start.elapsed());
     });
 }
 

@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use tailback_tcp::launch;
 
@@ -52,13 +54,22 @@ pub(in crate::commands) fn run_in_lab(request: &Request, spec: &LabSpec) -> Resu
     let mut bench = LabBench { request, plan, lab: Arc::new(Mutex::new(lab)), scratch: Scratch::new()? };
     let outcome = bench.run(control);
     let LabBench { lab, .. } = bench;
-    // The phase listener's thread has served its last request by now.
-    let down = match Arc::try_unwrap(lab) {
-        Ok(lab) => lab.into_inner().unwrap_or_else(PoisonError::into_inner).down().map_err(text),
-        Err(_) => Err("the lab is still in use".to_owned()),
-    };
+    let down = when_unused(lab).down().map_err(text);
     let code = outcome?;
     down.map(|()| code)
+}
+
+/// The lab, once the phase listener's thread has read its counters for the last time: of ranks that were lost it may still
+/// be at it.
+fn when_unused(mut lab: Arc<Mutex<Lab>>) -> Lab {
+    loop {
+        lab = match Arc::try_unwrap(lab) {
+            Ok(lab) => return lab.into_inner().unwrap_or_else(PoisonError::into_inner),
+            Err(read) => read,
+        };
+        drop(lab.lock());
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// The control this request is to have.

@@ -13,7 +13,7 @@ use libfabric_sys::{
     fi_msg_rma, fi_rma_iov, fid_av, fid_cq, fid_domain, fid_ep, fid_fabric, iovec,
 };
 
-use tailback_transport::{Error, Registration, Segment, Span};
+use tailback_transport::{Error, Lane, Registration, Segment, Span};
 
 use super::region::{Card, RegionId, Regions, Registered};
 use super::slots::{Kind, Slots, Ticket};
@@ -173,7 +173,7 @@ impl Endpoint {
     pub(crate) fn send(&mut self, ticket: Ticket, span: Span, tag: u64) -> Result<Posted, Failure> {
         let (from, desc) = self.regions.place(ticket.region, span);
         let to = self.addresses[ticket.peer as usize];
-        if span.len <= self.inject {
+        if span.len <= self.inject && !before_parting(ticket.lane) {
             // SAFETY: *Live*, *Inside*; the bytes are copied before the call returns.
             let code = unsafe { fi_tinject(self.ep, from.cast(), span.len, to, tag) };
             return match code {
@@ -350,6 +350,13 @@ impl Endpoint {
     fn refused(&self, call: &'static str, ticket: Ticket, code: isize) -> Failure {
         Failure { ticket: Some(ticket), ..self.fabric.failure(call, code as i64) }
     }
+}
+
+/// Whether ranks may leave for the bootstrap, where nobody looks after the network, once messages of this lane are complete.
+/// An injected one is complete at once, and where a provider needs to be looked after it may not have left yet.
+#[inline]
+fn before_parting(lane: u8) -> bool {
+    lane == Lane::Barrier as u8 || lane == Lane::Agreement as u8
 }
 
 #[inline]

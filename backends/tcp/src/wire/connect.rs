@@ -32,6 +32,9 @@ const SILENCE: Duration = Duration::from_millis(200);
 /// Attempts before a peer that accepts connections but never answers counts as lost.
 const MAX_ATTEMPTS: u32 = 16;
 
+/// How long a peer that no way leads to is tried: a way may come up a moment later than the ranks.
+const UNREACHABLE_LIMIT: Duration = Duration::from_secs(5);
+
 /// What became of a half-open connection.
 enum Next {
     Wait,
@@ -231,10 +234,19 @@ impl TcpWire {
     }
 
     fn half_failed(&mut self, books: &mut Books, slot: usize, error: &io::Error) -> Result<()> {
-        let Some(peer) = self.remove_half(slot).and_then(|half| half.stage.ours()) else { return Ok(()) };
+        let Some(half) = self.remove_half(slot) else { return Ok(()) };
+        let Some(peer) = half.stage.ours() else { return Ok(()) };
         let address = self.peers[peer].address;
-        self.peers[peer].attempts += 1;
-        if error.kind() == ErrorKind::ConnectionRefused || self.peers[peer].attempts >= MAX_ATTEMPTS {
+        let (attempts, first) = &mut self.peers[peer].attempts;
+        *attempts += 1;
+        let since = *first.get_or_insert(half.since);
+        let unreachable = matches!(error.kind(), ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable);
+        let hopeless = match error.kind() {
+            ErrorKind::ConnectionRefused => true,
+            _ if unreachable => since.elapsed() >= UNREACHABLE_LIMIT,
+            _ => *attempts >= MAX_ATTEMPTS,
+        };
+        if hopeless {
             return self.lose(books, peer, format!("connect to {address}: {error}"));
         }
         self.connect(books, peer)

@@ -116,14 +116,14 @@ pub struct Peer {
     pub out: Outbox,
     /// Whether small puts wait here for company.
     pub corked: bool,
-    /// Connection attempts that ended before a verdict.
-    pub attempts: u32,
+    /// Connection attempts that ended before a verdict, and when the first of them began.
+    pub attempts: (u32, Option<Instant>),
 }
 
 impl Peer {
     /// A peer not yet reached.
     pub fn new(address: SocketAddr) -> Self {
-        Peer { address, route: Route::Idle, out: Outbox::default(), corked: false, attempts: 0 }
+        Peer { address, route: Route::Idle, out: Outbox::default(), corked: false, attempts: (0, None) }
     }
 }
 
