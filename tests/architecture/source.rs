@@ -99,8 +99,12 @@ impl Crate {
         for name in declared(&body) {
             modules.push((name.clone(), [module.clone(), vec![name]].concat()));
         }
-        for using in uses.iter().filter(|using| !using.exported) {
+        for using in &uses {
             let target = self.resolve(&module, &using.path, 0);
+            let below = |of: &String| module_of(of).starts_with(&module);
+            if using.exported && matches!(&target, Target::Module(of) | Target::Item(of) if below(of)) {
+                continue;
+            }
             if let Target::Module(of) = &target {
                 modules.push((using.name.clone(), module_of(of)));
             }
