@@ -75,8 +75,8 @@ fn numbers_out_of_range() {
 #[test]
 fn too_few_ranks_and_unknown_interfaces() {
     for (line, expected) in [
-        ("run -n 1", "at least 2 nodes are needed, and there is 1"),
-        ("network -n 1", "at least 2 nodes are needed, and there is 1"),
+        ("run -n 1", "a job of one rank has nobody to talk to: start at least 2"),
+        ("network -n 1", "a job of one rank has nobody to talk to"),
         ("network -n 4 --ranks-per-node 4", "at least 2 nodes are needed, and there is 1"),
         ("run -n 2", "2 nodes, one of them with a single rank, cannot hold canaries and congestors"),
         ("run -n 3", "3 nodes, one of them with a single rank, cannot hold canaries and congestors"),

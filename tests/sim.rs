@@ -193,7 +193,7 @@ fn what_makes_no_sense_is_refused_by_name() {
         ("run --machine small", "--machine is for --transport sim"),
         ("run --transport sim,tcp --machine small", "cannot be run beside tcp"),
         ("run --transport sim --machine small -n 65", "the machine small has room for 1 to 64"),
-        ("run --transport sim --machine small -n 1", "at least 2 nodes are needed, and there is 1"),
+        ("run --transport sim --machine small -n 1", "a job of one rank has nobody to talk to"),
         ("run --transport sim --machine small --stall-limit 5s", "--stall-limit is for ranks in real time"),
         ("run --transport sim --machine small --budget 1us", "is not between 0.01 ms and one day"),
         ("run --preset sim", "--preset sim is for --transport sim"),

@@ -41,6 +41,8 @@ pub enum LayoutError {
         "at least 2 nodes are needed, and there is {nodes}: a slice never talks on-node (on one host, --ranks-per-node 1 makes every rank a node of its own)"
     )]
     TooFewNodes { nodes: usize },
+    #[error("a job of one rank has nobody to talk to: start at least 2 (-n 2 on one machine)")]
+    Alone,
     #[error(
         "{nodes} nodes, one of them with a single rank, cannot hold canaries and congestors: use at least 4 nodes, or 2 ranks per node, or `tailback network` to measure without load"
     )]
@@ -266,7 +268,11 @@ impl Layout {
 }
 
 fn require_two(nodes: &Nodes) -> Result<(), LayoutError> {
-    if nodes.len() < 2 { Err(LayoutError::TooFewNodes { nodes: nodes.len() }) } else { Ok(()) }
+    match nodes.len() {
+        0 | 1 if nodes.fewest_ranks() < 2 => Err(LayoutError::Alone),
+        0 | 1 => Err(LayoutError::TooFewNodes { nodes: nodes.len() }),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
