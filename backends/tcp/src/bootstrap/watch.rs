@@ -315,8 +315,7 @@ impl Watcher {
         let Some(parent) = &self.parent else { return };
         let (me, at) = (self.config.rank, Instant::now() + SETTLE);
         let detail = if parent.done { "it ended before the others" } else { detail };
-        let message = (me.0 == 1 && parent.rank.0 == 0)
-            .then(|| lost_message(parent.rank, &parent.host, parent.phase.as_deref().unwrap_or(START_UP), detail));
+        let message = speaks_for(me, parent).then(|| lost(parent, detail));
         let excused = self.excuses(parent.phase.as_deref());
         if self.state.ending.as_ref().is_none_or(|e| e.at > at) {
             self.state.ending = Some(Ending { at, message, excused });
@@ -330,7 +329,7 @@ impl Watcher {
     }
 
     /// Takes a report towards rank 0; `own` is what to print if nobody there takes it.
-    fn report(&mut self, report: Report, own: Option<String>) {
+    fn report(&mut self, report: Report, mut own: Option<String>) {
         let now = Instant::now();
         let excused = matches!(&report, Report::Lost { phase, .. } if self.excuses(phase.as_deref()));
         let patience = if own.is_some() { CONFIRM } else { PATIENCE };
@@ -342,7 +341,18 @@ impl Watcher {
             }
             (None, Some(parent)) => {
                 parent.link.send(&Watch::Report(report));
-                now + patience
+                let quiet = now.saturating_duration_since(parent.heard) > 2 * INTERVAL;
+                match self.config.silence_limit.map(|limit| limit + INTERVAL).filter(|_| quiet && own.is_some()) {
+                    // It may be the one that is lost, and what is reported what became of that: whoever speaks for it does.
+                    Some(limit) => {
+                        let detail = format!("no sign of life for {} s", limit.as_secs_f64());
+                        let speaks = speaks_for(self.config.rank, parent);
+                        own = speaks.then(|| lost(parent, &detail));
+                        let end = parent.heard + limit + if speaks { Duration::ZERO } else { INTERVAL };
+                        end.max(now + patience)
+                    }
+                    None => now + patience,
+                }
             }
             (None, None) => now,
         };
@@ -372,4 +382,13 @@ impl Watcher {
     fn say_goodbye(&mut self) {
         peer::last_words(self.parent.iter_mut().chain(&mut self.children), &Watch::Goodbye);
     }
+}
+
+/// Whether a rank is the one to say that its parent is lost: rank 1, of rank 0.
+fn speaks_for(rank: Rank, parent: &Peer) -> bool {
+    rank.0 == 1 && parent.rank.0 == 0
+}
+
+fn lost(peer: &Peer, detail: &str) -> String {
+    lost_message(peer.rank, &peer.host, peer.phase.as_deref().unwrap_or(START_UP), detail)
 }
