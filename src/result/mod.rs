@@ -4,6 +4,7 @@
 //! reports) is made from this structure, never from the engine's own. Keys carry their unit; a value that does not
 //! exist is absent or null, never a sentinel.
 
+mod between;
 mod build;
 mod counters;
 mod ends;
@@ -28,6 +29,7 @@ use crate::kernel::{Canary, Congestor};
 use crate::plan::Plan;
 use crate::stats::{Direction, Impact, Summary};
 
+pub use between::{BetweenResult, Kind, Span};
 pub use build::{RunBuilder, placement, plain_placement};
 pub use counters::{CountedPhase, CounterRow, CountersRecord, DeviceCounters};
 pub use ends::{NetworkEnd, RankEnds};

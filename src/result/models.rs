@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::between::BetweenResult;
 use crate::models::{beff, contention, hpcc, maxrate};
 use crate::stats::{Interval, Took};
 
@@ -25,13 +26,17 @@ pub struct ModelResults {
 pub struct MaxRateResult {
     /// What was asked for.
     pub settings: maxrate::Settings,
-    /// Everything measured, in that order: repetition by repetition, each in an order that the seed decided.
+    /// What was measured, in that order: repetition by repetition, each in an order that the seed decided. Where there were
+    /// several pairs of nodes or directions, the medians over them in each repetition, by pairs and bytes.
     pub observations: Vec<maxrate::Observation>,
     /// How many round trips the measurements took; absent in files of version 0.1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub took: Option<Took>,
     /// Protocol regimes, by ascending message size.
     pub regimes: Vec<RegimeResult>,
+    /// Each two nodes and each direction by itself, where there were several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub between: Vec<BetweenResult>,
 }
 
 /// One protocol regime.
@@ -56,15 +61,16 @@ impl RegimeResult {
     pub fn fitted(
         medians: &[maxrate::Observation],
         sizes: &[usize],
-        weighting: maxrate::Weighting,
+        method: impl Into<maxrate::Method>,
     ) -> Option<RegimeResult> {
+        let method = method.into();
         let within = |seen: &&maxrate::Observation| sizes.binary_search(&seen.bytes).is_ok();
         let seen: Vec<maxrate::Observation> = medians.iter().filter(within).copied().collect();
         let result = |fit: maxrate::Fit| FitResult::from(&fit);
-        let fits = maxrate::Model::ALL.iter().filter_map(|&model| maxrate::fit(model, weighting, &seen));
+        let fits = maxrate::Model::ALL.iter().filter_map(|&model| maxrate::fit(model, method, &seen));
         let postal_of = |pairs: usize| {
             let some: Vec<maxrate::Observation> = seen.iter().filter(|of| of.pairs == pairs).copied().collect();
-            maxrate::fit_subset(maxrate::Model::Postal, weighting, &some, &seen).map(result)
+            maxrate::fit_subset(maxrate::Model::Postal, method, &some, &seen).map(result)
         };
         let most = seen.iter().map(|of| of.pairs).max()?;
         Some(RegimeResult {
