@@ -52,7 +52,7 @@ pub(super) fn everyone<B: Bootstrap, T: Transport>(
     sides: usize,
 ) -> Result<T::Group> {
     let all: Vec<Rank> = (0..bootstrap.size()).map(Rank::from).collect();
-    let mut group = transport.message_group(&all, bytes * (1 + sides))?;
+    let mut group = transport.group(&all, bytes * (1 + sides))?;
     fill_pattern(&mut group, 0, bytes);
     Ok(group)
 }

@@ -27,20 +27,14 @@ pub struct MpiGroup {
 }
 
 impl MpiGroup {
-    pub(crate) fn new(
-        session: &Rc<Session>,
-        clock: &Clock,
-        members: &[Rank],
-        segment: usize,
-        window: bool,
-    ) -> Result<Self> {
+    pub(crate) fn new(session: &Rc<Session>, clock: &Clock, members: &[Rank], segment: usize) -> Result<Self> {
         let rank = members.iter().position(|&member| member == session.rank).map(Rank::from);
         let rank = rank.ok_or_else(|| usage(format!("rank {} is not a member", session.rank)))?;
         if let Some(stranger) = members.iter().find(|member| member.index() >= session.size) {
             return Err(usage(format!("no rank {stranger} in a job of {}", session.size)));
         }
         let comm = session.world.of_members(members, group_tag(members))?;
-        let port = Port::open(comm, members, segment, window, session.largest_tag)?;
+        let port = Port::open(comm, members, segment, session.windows.is_ok(), session.largest_tag)?;
         let id = session.enrol(&port);
         Ok(MpiGroup { port, clock: clock.clone(), rank, size: members.len(), id, session: Rc::clone(session) })
     }

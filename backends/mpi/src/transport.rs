@@ -96,12 +96,7 @@ impl Transport for MpiTransport {
     }
 
     fn group(&mut self, members: &[Rank], segment: usize) -> Result<MpiGroup> {
-        MpiGroup::new(&self.session, &self.clock, members, segment, self.session.windows.is_ok())
-    }
-
-    /// Without a window: on one node its memory is a file that ranks share, from which messages are copied at half the rate.
-    fn message_group(&mut self, members: &[Rank], segment: usize) -> Result<MpiGroup> {
-        MpiGroup::new(&self.session, &self.clock, members, segment, false)
+        MpiGroup::new(&self.session, &self.clock, members, segment)
     }
 }
 

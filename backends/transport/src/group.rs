@@ -31,12 +31,6 @@ pub trait Transport {
     /// of `segment` bytes. Collective over the members only: other ranks may make other groups at the same time. Every
     /// rank makes the groups it shares with another in the same order. When it returns, every member's segment exists.
     fn group(&mut self, members: &[Rank], segment: usize) -> Result<Self::Group>;
-
-    /// The same for messages and collectives alone. What puts and gets need may be left out, where it is not free for
-    /// messages: put and get are then errors.
-    fn message_group(&mut self, members: &[Rank], segment: usize) -> Result<Self::Group> {
-        self.group(members, segment)
-    }
 }
 
 /// A sub-communicator with one memory segment per member. Ranks are positions in the group.

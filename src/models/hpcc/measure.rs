@@ -35,7 +35,7 @@ pub fn measure<B: Bootstrap, T: Transport>(
     let ranks = bootstrap.size();
     let sizes = sizes(bootstrap, settings)?;
     let members: Vec<Rank> = (0..ranks).map(Rank::from).collect();
-    let meeting = transport.message_group(&members, SMALL)?;
+    let meeting = transport.group(&members, SMALL)?;
     let found = Hpcc {
         settings: Some(settings.clone()),
         libraries: Some(tailback_hpcc::LIBRARIES.to_owned()),
@@ -112,7 +112,7 @@ impl<T: Transport> Bench<'_, T> {
 
     fn ptrans(&mut self) -> Result<()> {
         let Sizes { ptrans_order, block, grid, .. } = self.sizes;
-        let mut group = self.transport.message_group(&self.members, Ptrans::segment(ptrans_order, block, grid))?;
+        let mut group = self.transport.group(&self.members, Ptrans::segment(ptrans_order, block, grid))?;
         let mut ptrans = Ptrans::new(ptrans_order, block, grid, group.rank());
         let mut seconds = f64::INFINITY;
         for pass in 0..PTRANS_PASSES {
@@ -135,7 +135,7 @@ impl<T: Transport> Bench<'_, T> {
     fn hpl(&mut self) -> Result<()> {
         let Sizes { hpl_order: order, block, grid, .. } = self.sizes;
         let problem = Problem { order, block, grid, seed: SEED };
-        let mut group = self.transport.message_group(&self.members, Hpl::segment(problem))?;
+        let mut group = self.transport.group(&self.members, Hpl::segment(problem))?;
         let mut hpl = Hpl::new(problem, group.rank());
         let seconds = hpl.run(&mut group, self.control.monitor)?;
         let residual = hpl.residual(&mut group)?;
@@ -177,7 +177,7 @@ impl<T: Transport> Bench<'_, T> {
     fn random_access(&mut self, within: Duration) -> Result<()> {
         let Sizes { table_words, global_table_words: total, .. } = self.sizes;
         let ranks = self.members.len();
-        let mut group = self.transport.message_group(&self.members, Updates::segment(ranks))?;
+        let mut group = self.transport.group(&self.members, Updates::segment(ranks))?;
         let mut updates = Updates::new(total, ranks, group.rank());
         let outcome = updates.run(&mut group, within, self.control.monitor)?;
         let errors = updates.errors(&mut group, self.control.monitor)?;
@@ -201,7 +201,7 @@ impl<T: Transport> Bench<'_, T> {
     fn fft(&mut self) -> Result<()> {
         let Sizes { fft_points, global_fft_shape: shape, .. } = self.sizes;
         let ranks = self.members.len();
-        let mut group = self.transport.message_group(&self.members, GlobalFft::segment(shape, ranks))?;
+        let mut group = self.transport.group(&self.members, GlobalFft::segment(shape, ranks))?;
         let mut fft = GlobalFft::new(shape, ranks, group.rank());
         let mut seconds = f64::INFINITY;
         for pass in 0..FFT_PASSES {
