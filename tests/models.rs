@@ -126,9 +126,13 @@ fn maxrate_tells_pairs_of_nodes_and_directions_apart() {
     // 2 pairs, 13 sizes, 2 repetitions; the middle of them has as many.
     let count = |of: &serde_json::Value| of["observations"].as_array().unwrap().len();
     assert!(between.iter().all(|of| count(of) == 2 * 13 * 2) && count(found) == 2 * 13 * 2);
-    for expected in
-        ["Over 6 ways between nodes", "(both ways at once", "most / least", "virtual0 > virtual1", "virtual1 <> virtual2"]
-    {
+    for expected in [
+        "Over 6 ways between nodes",
+        "(both ways at once",
+        "most / least",
+        "virtual0 > virtual1",
+        "virtual1 <> virtual2",
+    ] {
         assert!(shown.contains(expected), "{expected} in {shown}");
     }
     let csv = succeed(&format!("show {} --format csv", path.display())).stdout;

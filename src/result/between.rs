@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailback_transport::Bytes;
 
-use super::models::{MaxRateResult, RegimeResult};
+use super::fits::RegimeResult;
 use crate::models::maxrate::{self, Direction, Observation};
 use crate::stats::median;
 
@@ -104,38 +104,35 @@ impl BetweenResult {
     }
 }
 
-impl MaxRateResult {
-    /// The most pairs that every two nodes were measured with.
-    pub fn common_pairs(&self) -> usize {
-        let most = |of: &BetweenResult| of.observations.iter().map(|seen| seen.pairs).max();
-        self.between.iter().filter_map(most).min().unwrap_or(1)
-    }
+/// The most pairs that every two nodes were measured with.
+pub(super) fn common_pairs(all: &[BetweenResult]) -> usize {
+    let most = |of: &BetweenResult| of.observations.iter().map(|seen| seen.pairs).max();
+    all.iter().filter_map(most).min().unwrap_or(1)
+}
 
-    /// Each figure over all pairs of nodes; messages both ways at once stand apart.
-    pub fn spans(&self) -> Vec<Span> {
-        let pairs = self.common_pairs();
-        let of_kind = |both: bool| {
-            let some: Vec<&BetweenResult> = self.between.iter().filter(|of| of.is_both() == both).collect();
-            let figures: Vec<Vec<Figure>> = some.iter().map(|of| of.figures(pairs)).collect();
-            let names = figures.first().cloned().unwrap_or_default();
-            let span = move |(at, Figure { kind, name, unit, .. }): (usize, Figure)| {
-                let known = some.iter().zip(&figures).filter_map(|(of, row)| Some((row.get(at)?.value?, of.name())));
-                let mut values: Vec<(f64, String)> = known.collect();
-                values.sort_by(|a, b| a.0.total_cmp(&b.0));
-                let median = median(&mut values.iter().map(|(value, _)| *value).collect::<Vec<f64>>())?;
-                let (least, most) = (values.first()?.clone(), values.last()?.clone());
-                Some(Span { both, kind, figure: name, unit, least, median, most })
-            };
-            names.into_iter().enumerate().filter_map(span).collect::<Vec<_>>()
+/// Each figure over all pairs of nodes.
+pub(super) fn spans(all: &[BetweenResult]) -> Vec<Span> {
+    let pairs = common_pairs(all);
+    let of_kind = |both: bool| {
+        let some: Vec<&BetweenResult> = all.iter().filter(|of| of.is_both() == both).collect();
+        let figures: Vec<Vec<Figure>> = some.iter().map(|of| of.figures(pairs)).collect();
+        let names = figures.first().cloned().unwrap_or_default();
+        let span = move |(at, Figure { kind, name, unit, .. }): (usize, Figure)| {
+            let known = some.iter().zip(&figures).filter_map(|(of, row)| Some((row.get(at)?.value?, of.name())));
+            let mut values: Vec<(f64, String)> = known.collect();
+            values.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let median = median(&mut values.iter().map(|(value, _)| *value).collect::<Vec<f64>>())?;
+            let (least, most) = (values.first()?.clone(), values.last()?.clone());
+            Some(Span { both, kind, figure: name, unit, least, median, most })
         };
-        [false, true].into_iter().flat_map(of_kind).collect()
-    }
+        names.into_iter().enumerate().filter_map(span).collect::<Vec<_>>()
+    };
+    [false, true].into_iter().flat_map(of_kind).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::maxrate::Settings;
 
     fn between(second: &str, direction: Option<Direction>, rates: [f64; 2]) -> BetweenResult {
         let cell = |(pairs, bytes): (usize, usize), rate: f64| Observation {
@@ -147,15 +144,10 @@ mod tests {
         BetweenResult { nodes: ["a".into(), second.into()], direction, observations, regimes: Vec::new() }
     }
 
-    fn result(between: Vec<BetweenResult>) -> MaxRateResult {
-        let settings = Settings::default();
-        MaxRateResult { settings, observations: Vec::new(), took: None, regimes: Vec::new(), between }
-    }
-
     #[test]
     fn spans_name_the_slowest_and_the_fastest_nodes() {
         let of = |second, rates| between(second, None, rates);
-        let spans = result(vec![of("b", [2e6, 4e6]), of("c", [1e6, 6e6]), of("d", [3e6, 5e6])]).spans();
+        let spans = spans(&[of("b", [2e6, 4e6]), of("c", [1e6, 6e6]), of("d", [3e6, 5e6])]);
         let told: Vec<_> = spans.iter().map(|span| (&*span.figure, &*span.least.1, &*span.most.1)).collect();
         assert_eq!(
             told[1..],
@@ -170,7 +162,7 @@ mod tests {
         let all = vec![between("b", there, [2e6, 2e6]), between("b", back, [1e6, 1e6]), between("b", both, [5e5, 5e5])];
         let names: Vec<String> = all.iter().map(BetweenResult::name).collect();
         assert_eq!(names, ["a > b", "b > a", "a <> b"]);
-        let spans = result(all).spans();
+        let spans = spans(&all);
         let of = |both: bool| spans.iter().filter(move |span| span.both == both);
         assert!(of(false).count() == 3 && of(true).count() == 3);
         assert!(of(false).all(|span| span.least.1 != "a <> b" && span.most.1 != "a <> b"));

@@ -10,6 +10,7 @@ mod counters;
 mod ends;
 mod facts;
 mod file;
+mod fits;
 mod histogram;
 mod lab;
 mod machine;
@@ -37,12 +38,11 @@ pub use facts::{Build, HostFacts, environment, now_rfc3339};
 pub use file::{
     ResultError, check_distinct, check_writable, is_stdout, schema, write, write_bytes, write_draft, write_text,
 };
+pub use fits::{Estimate, FitResult, RegimeResult};
 pub use histogram::EncodedHistogram;
 pub use lab::{Cause, ControlKind, ControlRecord, LabRecord, PhaseCounters, Verdict};
 pub use machine::{MachineRecord, held_up};
-pub use models::{
-    ContentionResult, EdgeResult, Estimate, FitResult, GraphResult, MaxRateResult, ModelResults, RegimeResult,
-};
+pub use models::{ContentionResult, EdgeResult, GraphResult, MaxRateResult, ModelResults};
 pub use placements::{BlockRecord, Headline, KindSpread, PlacementRecord, PlacementTest, TimeCongested};
 pub use read::{parse, read};
 pub use why::Why;
