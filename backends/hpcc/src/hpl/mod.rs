@@ -26,8 +26,9 @@ use place::Place;
 pub use problem::Problem;
 
 const PANEL: Tag = Tag(1);
-/// Columns that are updated between two looks at the network.
-const STRETCH: usize = 256;
+/// Columns that are updated between two looks at the network. Every product packs the panel anew: few columns would not be
+/// worth it.
+const STRETCH: usize = 1024;
 
 /// One rank's blocks.
 #[derive(Debug)]
