@@ -110,9 +110,14 @@ fn a_cut_output_is_refused_by_name() {
 
 #[test]
 fn its_patterns_are_canaries() {
-    let line = "run --no-lab -n 6 --budget 200ms --placements 2 --canaries ptrans,gups,fft -q";
+    let line = "run --no-lab -n 6 --budget 200ms --placements 2 --canaries ptrans,gups,fft,panel -q";
     let shown = succeed(line).stdout;
-    for title in ["PTRANS Exchange (131072 B)", "RandomAccess Round (8192 B)", "FFT Transpose (16384 B)"] {
+    for title in [
+        "PTRANS Exchange (131072 B)",
+        "RandomAccess Round (8192 B)",
+        "FFT Transpose (16384 B)",
+        "HPL Panel Bcast (131072 B)",
+    ] {
         assert!(shown.contains(title), "{title}\n{shown}");
     }
 }

@@ -60,6 +60,7 @@ fn mistakes_are_one_line() {
         ("maxrate --predict Cargo.toml", "--halo <LIST>"),
         ("maxrate --halo 6x1KiB", "--predict <FILE>"),
         ("maxrate --predict Cargo.toml --halo 6", "'6' is no halo"),
+        ("maxrate --node-pairs none -q", "write first, all, or how many pairs of nodes"),
         ("maxrate --thresholds 0 -q", "a message has at least 1 byte"),
         ("beff --no-lab -n 1 -q", "at least 2 ranks"),
         ("maxrate --no-lab -n 2 --ranks-per-node 2 -q", "needs two nodes"),
@@ -107,6 +108,47 @@ fn maxrate_answers_its_question() {
     let took = &file["models"]["maxrate"]["took"];
     assert!(took["measurements"] == 2 * 16 * 2 && took["fewest"].as_u64().unwrap() > 5, "{took}");
     assert!(shown.contains("How many ranks per node should talk at once"), "{shown}");
+}
+
+/// Every two nodes, each way and both at once: each stands in the result, the table, the comparison and the report.
+#[test]
+fn maxrate_tells_pairs_of_nodes_and_directions_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("all.json");
+    let line = "maxrate --transport sim --machine small -n 6 --ranks-per-node 2 --largest 4096 --repetitions 2 -q";
+    let shown = succeed(&format!("{line} --node-pairs all --both-directions --out {}", path.display())).stdout;
+    let file: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    assert_eq!(validator().iter_errors(&file).count(), 0);
+    let found = &file["models"]["maxrate"];
+    let between = found["between"].as_array().unwrap();
+    let ways: Vec<&str> = between.iter().map(|of| of["direction"].as_str().unwrap()).collect();
+    assert_eq!(ways, ["there", "back", "both"].repeat(3));
+    // 2 pairs, 13 sizes, 2 repetitions; the middle of them has as many.
+    let count = |of: &serde_json::Value| of["observations"].as_array().unwrap().len();
+    assert!(between.iter().all(|of| count(of) == 2 * 13 * 2) && count(found) == 2 * 13 * 2);
+    for expected in [
+        "Over 6 ways between nodes",
+        "(both ways at once",
+        "most / least",
+        "virtual0 > virtual1",
+        "virtual1 <> virtual2",
+    ] {
+        assert!(shown.contains(expected), "{expected} in {shown}");
+    }
+    let csv = succeed(&format!("show {} --format csv", path.display())).stdout;
+    assert!(csv.contains("between,first_node,second_node,pairs") && csv.contains("virtual1 > virtual0"), "{csv}");
+    let compared = succeed(&format!("compare {0} {0}", path.display())).stdout;
+    assert!(compared.contains("The slowest pair of nodes, both ways at once"), "{compared}");
+    let page = folder.path().join("report.html");
+    succeed(&format!("report {} --out {}", path.display(), page.display()));
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("between each two nodes") && page.contains("virtual0 &lt;&gt; virtual1"));
+    // Drawn pairs, to and fro: no direction, and as many as asked for.
+    let shown = succeed(&format!("{line} --node-pairs 2 --out {}", path.display())).stdout;
+    let file: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    let between = file["models"]["maxrate"]["between"].as_array().unwrap();
+    assert!(between.len() == 2 && between.iter().all(|of| of["direction"].is_null()));
+    assert!(shown.contains("Over 2 pairs of nodes, one after the other"), "{shown}");
 }
 
 #[test]

@@ -120,7 +120,7 @@ pub struct PlanOptions {
 #[allow(missing_docs)]
 pub struct CanaryOptions {
     /// What is measured, in the order given: lat, get-lat, bw, put-bw, bw-sync, nat-bw, allreduce, a2a, ptrans,
-    /// gups, fft
+    /// gups, fft, panel
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub canaries: Option<Vec<Canary>>,
 

@@ -5,7 +5,9 @@ use tailback_transport::{Bootstrap, Result, Transport};
 
 use crate::layout::{Nodes, order};
 use crate::models::{Control, beff, contention, hpcc, maxrate};
-use crate::result::{Command, ContentionResult, EdgeResult, GraphResult, MaxRateResult, ModelResults, RegimeResult};
+use crate::result::{
+    BetweenResult, Command, ContentionResult, EdgeResult, GraphResult, MaxRateResult, ModelResults, RegimeResult,
+};
 use crate::stats::Took;
 
 /// What is studied.
@@ -172,8 +174,8 @@ impl Study {
         let (part, complete, asked) = match self {
             Study::MaxRate(settings) => {
                 let seen = maxrate::measure(bootstrap, transport, nodes, settings, seed, control)?;
-                let (observations, took) = seen.found;
-                models.maxrate = Some(fitted(settings, observations, took));
+                let (between, took) = seen.found;
+                models.maxrate = Some(fitted(settings, nodes, &between, (took, seen.complete)));
                 ("repetition", seen.complete, settings.repetitions())
             }
             Study::Contention(study) => {
@@ -228,15 +230,32 @@ impl ContentionStudy {
     }
 }
 
-fn fitted(settings: &maxrate::Settings, observations: Vec<maxrate::Observation>, took: Took) -> MaxRateResult {
+fn fitted(
+    settings: &maxrate::Settings,
+    nodes: &Nodes,
+    all: &[maxrate::Between],
+    (took, complete): (Took, usize),
+) -> MaxRateResult {
+    let observations = maxrate::middle(all, complete);
+    let by_itself = |of: &maxrate::Between| BetweenResult {
+        nodes: [of.nodes.0, of.nodes.1].map(|node| nodes.name(node).to_owned()),
+        direction: of.direction,
+        regimes: regimes(settings, &of.observations),
+        observations: of.observations.clone(),
+    };
+    let between = if all.len() > 1 { all.iter().map(by_itself).collect() } else { Vec::new() };
+    let regimes = regimes(settings, &observations);
+    MaxRateResult { settings: settings.clone(), observations, took: Some(took), regimes, between }
+}
+
+fn regimes(settings: &maxrate::Settings, observations: &[maxrate::Observation]) -> Vec<RegimeResult> {
     // A lost packet's timeout is no property of a rate: medians keep it out of the fits.
-    let medians = maxrate::medians(&observations);
+    let medians = maxrate::medians(observations);
     let sizes = match &settings.thresholds[..] {
         [] => maxrate::regimes(&medians),
         given => maxrate::given_regimes(&medians, given),
     };
-    let regimes = sizes.iter().filter_map(|sizes| RegimeResult::fitted(&medians, sizes, settings.weighting)).collect();
-    MaxRateResult { settings: settings.clone(), observations, took: Some(took), regimes }
+    sizes.iter().filter_map(|sizes| RegimeResult::fitted(&medians, sizes, settings.method())).collect()
 }
 
 #[cfg(test)]

@@ -122,7 +122,9 @@ impl StudyRequest {
         Ok(match &self.study {
             Study::MaxRate(settings) => {
                 let per_node = self.ranks_per_node.unwrap_or(settings.most_pairs.unwrap_or(4).max(1));
-                (2 * per_node, per_node)
+                // Several pairs of nodes want more than two.
+                let nodes = if settings.node_pairs.is_first() { 2 } else { 4 };
+                (nodes * per_node, per_node)
             }
             Study::Contention(study) => {
                 let graphs = study.graphs();

@@ -127,7 +127,9 @@ fn study<'a>(first: &Side<'a>, other: &Side<'a>, tell: &mut impl FnMut(bool, Str
     };
     if let (Some(a), Some(b)) = (&a.maxrate, &b.maxrate) {
         let (a, b) = (&a.settings, &b.settings);
-        unlike(true, "one-way messages", a.one_way.to_string(), b.one_way.to_string());
+        unlike(true, "one-way messages", a.is_one_way().to_string(), b.is_one_way().to_string());
+        unlike(false, "pairs of nodes", a.node_pairs.to_string(), b.node_pairs.to_string());
+        unlike(false, "signed parameters", a.signed.to_string(), b.signed.to_string());
         unlike(true, "largest message", a.largest.to_string(), b.largest.to_string());
         unlike(false, "thresholds", format!("{:?}", a.thresholds), format!("{:?}", b.thresholds));
         unlike(false, "weighting", format!("{:?}", a.weighting), format!("{:?}", b.weighting));

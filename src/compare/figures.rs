@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Cell, Side, Verdict};
 use crate::models::hpcc::{self, Hpcc, NAMES};
 use crate::models::maxrate::Model;
-use crate::result::{ContentionResult, Estimate, FitResult, MaxRateResult};
+use crate::result::{ContentionResult, Estimate, FitResult, Kind, MaxRateResult, Span};
 use crate::stats::{Factor, Interval, Spread, holm, t95, two_sided_p};
 
 /// Said where verdicts on such figures are shown.
@@ -177,7 +177,20 @@ fn maxrate(result: &MaxRateResult) -> Vec<Figure> {
         let (value, interval, freedom) = (spread.factor, spread.interval, Some(rates.len() as f64 - 1.0));
         all.push(Figure { group, name, unit: "MB/s", value, interval, freedom, good: Good::More });
     }
+    all.extend(result.spans().iter().filter_map(slowest));
     all
+}
+
+/// What the worst two nodes do, of what was measured: a model's parameters have their own group.
+fn slowest(span: &Span) -> Option<Figure> {
+    let (good, value) = match span.kind {
+        Kind::Time => (Good::Less, span.most.0),
+        Kind::Rate => (Good::More, span.least.0),
+        Kind::Parameter => return None,
+    };
+    let way = if span.both { ", both ways at once" } else { "" };
+    let (group, name) = (format!("The slowest pair of nodes{way}"), span.figure.clone());
+    Some(Figure { group, name, unit: span.unit, value, interval: None, freedom: None, good })
 }
 
 fn contention(result: &ContentionResult) -> Vec<Figure> {
@@ -208,7 +221,7 @@ fn contention(result: &ContentionResult) -> Vec<Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::maxrate::{Observation, Settings, Weighting};
+    use crate::models::maxrate::{Observation, Settings};
 
     fn figure(value: f64, half: Option<f64>, good: Good) -> Figure {
         let interval = half.map(|half| Interval { low: value / half, high: value * half });
@@ -249,16 +262,9 @@ mod tests {
 
     fn rates(seconds: &[f64]) -> Vec<Figure> {
         let observations = seconds.iter().map(|&seconds| Observation { pairs: 2, bytes: 1_000_000, seconds });
-        let settings = Settings {
-            largest: 1_000_000,
-            most_pairs: None,
-            repetitions: seconds.len(),
-            iterations: 1,
-            one_way: false,
-            weighting: Weighting::InverseSize,
-            thresholds: Vec::new(),
-        };
-        maxrate(&MaxRateResult { settings, observations: observations.collect(), took: None, regimes: Vec::new() })
+        let settings = Settings { largest: 1_000_000, repetitions: seconds.len(), ..Settings::default() };
+        let observations = observations.collect();
+        maxrate(&MaxRateResult { settings, observations, took: None, regimes: Vec::new(), between: Vec::new() })
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod at_once;
 mod broadcast;
 mod clock;
 mod incast;
+mod panel;
 pub mod registry;
 mod repeat;
 mod ring_bandwidth;

@@ -14,6 +14,7 @@ use super::application::Application;
 use super::at_once::{AtOnce, Everyone, Transposed, Updates};
 use super::broadcast::{Broadcast, GetBroadcast, PutBroadcast};
 use super::incast::{Gets, IncastBy, Messages, Puts};
+use super::panel::PanelBroadcast;
 use super::ring_bandwidth::{RingBandwidth, RingBandwidthSync, RingPutBandwidth};
 use super::ring_latency::{RingGetLatency, RingLatency};
 use crate::stats::{Direction, Statistic};
@@ -254,6 +255,11 @@ kernels! {
             key: "fft", title: "FFT Transpose", ring: Ring::None,
             what: "send everyone of the slice its part of a matrix at once, as a transform over all ranks does",
             bytes: 16_384, window: 1, rings: 1, full_up_to: Some(64), ..BANDWIDTH
+        },
+        Panel PanelBroadcast = Info {
+            key: "panel", title: "HPL Panel Bcast", ring: Ring::None,
+            what: "hand a large message of each of the slice in turn along a tree to all others, as HPL does its panels",
+            window: 1, rings: 1, full_up_to: Some(64), ..BANDWIDTH
         },
         App Application = APPLICATION,
         AppRate Application = Info {

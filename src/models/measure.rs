@@ -121,6 +121,28 @@ fn trips<G: Group>(
     Ok(())
 }
 
+/// The time of so many exchanges with `peer`, `bytes` each way at once. The received area begins at `received`.
+pub(super) fn exchanges<G: Group>(
+    group: &mut G,
+    peer: Rank,
+    bytes: usize,
+    received: usize,
+    iterations: u64,
+) -> Result<Nanos> {
+    let exchange = |group: &mut G, bytes: usize| {
+        group.post_recv(peer, Tag(0), Span::new(received, bytes))?;
+        group.post_send(peer, Tag(0), Span::new(0, bytes))?;
+        group.wait_all()
+    };
+    // As before round trips.
+    exchange(group, bytes.min(1))?;
+    let begin = group.now();
+    for _ in 0..iterations {
+        exchange(group, bytes)?;
+    }
+    Ok(group.now().since(begin))
+}
+
 /// Every rank's value, on every rank.
 pub(super) fn share<B: Bootstrap, V: Serialize + DeserializeOwned>(bootstrap: &mut B, mine: &V) -> Result<Vec<V>> {
     let mine = serde_json::to_vec(mine).expect("plain data");

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::engine::Phase;
 use crate::models::hpcc::name;
-use crate::result::{CongestorLoad, ModelResults, Printed, ResultFile, Run, Test, TransportFacts};
+use crate::result::{CongestorLoad, MaxRateResult, ModelResults, Printed, ResultFile, Run, Test, TransportFacts};
 use crate::stats::{Interval, Statistic, Summary};
 
 const HEADER: &str = "transport,protocol,phase,role,kernel,while,bytes,unit,samples,passes,wall_s,avg,mean,best,p50,p90,p99,p999,worst,\
@@ -116,13 +116,31 @@ fn networks(studies: &[(&Run, &ModelResults)]) -> String {
 }
 
 /// A study: every measurement of its own kind, a line each.
+/// Every measurement; with its nodes and its way where there were several.
+fn maxrate_rows(result: &MaxRateResult) -> String {
+    let mut out = String::new();
+    if result.between.is_empty() {
+        out += "pairs,bytes,seconds\n";
+        for seen in &result.observations {
+            let _ = writeln!(out, "{},{},{}", seen.pairs, seen.bytes, seen.seconds);
+        }
+        return out;
+    }
+    out += "between,first_node,second_node,pairs,bytes,seconds\n";
+    for of in &result.between {
+        let [first, second] = &of.nodes;
+        let nodes = [&of.name(), first, second].map(|name| quoted(name)).join(",");
+        for seen in &of.observations {
+            let _ = writeln!(out, "{nodes},{},{},{}", seen.pairs, seen.bytes, seen.seconds);
+        }
+    }
+    out
+}
+
 fn study(models: &ModelResults) -> String {
     let mut out = String::new();
     if let Some(maxrate) = &models.maxrate {
-        out += "pairs,bytes,seconds\n";
-        for seen in &maxrate.observations {
-            let _ = writeln!(out, "{},{},{}", seen.pairs, seen.bytes, seen.seconds);
-        }
+        out += &maxrate_rows(maxrate);
     }
     if let Some(contention) = &models.contention {
         out += "graph,source,destination,reference_s,predicted_s,measured_s,predicted_penalty,measured_penalty,\

@@ -31,12 +31,17 @@ fn table(result: &MaxRateResult, halo: &Halo) -> Result<String, String> {
             continue;
         };
         let seconds = seconds(fit);
+        if !(seconds.is_finite() && seconds > 0.0) {
+            // A rate of further pairs below zero leaves so many ranks none.
+            table.row([name.as_str(), "no rate is left by this model"]);
+            continue;
+        }
         let over =
             postal.map_or_else(|| "-".into(), |of| figure(seconds / halo.seconds(of.model, &of.values(), ranks)));
         table.row([name, figure(seconds * 1e6), figure(halo.bytes_of_a_rank() / seconds * 1e-6), over]);
     }
     out += &table.render();
-    if let Some(best) = regime.best_fit() {
+    if let Some(best) = regime.best_fit().filter(|best| seconds(best) > 0.0) {
         let _ =
             writeln!(out, "  The study's data speak for {}: {} us.", best.model.name(), figure(seconds(best) * 1e6));
     }
@@ -65,18 +70,9 @@ mod tests {
         let sizes: Vec<usize> = (10..=20).map(|power| 1 << power).collect();
         let observations: Vec<Observation> =
             (1..=4).flat_map(|pairs| sizes.iter().map(move |&bytes| cell(pairs, bytes))).collect();
-        let weighting = Weighting::InverseSize;
-        let regimes = vec![RegimeResult::fitted(&observations, &sizes, weighting).unwrap()];
-        let settings = Settings {
-            largest: 1 << 20,
-            most_pairs: None,
-            repetitions: 1,
-            iterations: 1,
-            one_way: false,
-            weighting,
-            thresholds: Vec::new(),
-        };
-        MaxRateResult { settings, observations, took: None, regimes }
+        let regimes = vec![RegimeResult::fitted(&observations, &sizes, Weighting::InverseSize).unwrap()];
+        let settings = Settings { repetitions: 1, ..Settings::default() };
+        MaxRateResult { settings, observations, took: None, regimes, between: Vec::new() }
     }
 
     #[test]

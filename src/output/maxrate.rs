@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use tailback_transport::Bytes;
 
+use super::between::between;
 use crate::models::maxrate::{ALIKE, Model, medians};
 use crate::result::{Estimate, FitResult, MaxRateResult, RegimeResult};
 use crate::text::{Table, figure, percent};
@@ -39,7 +40,7 @@ pub(super) fn maxrate(result: &MaxRateResult) -> String {
     if let Some(took) = &result.took {
         let _ = writeln!(out, "{}\n", took.describe("round trips"));
     }
-    out + &errors(result) + &answer(result) + &ratio(result, most)
+    out + &errors(result) + &between(result) + &answer(result) + &ratio(result, most)
 }
 
 /// Which model the data speak for, and how clearly.
@@ -124,6 +125,10 @@ fn row(name: String, fit: &FitResult) -> Vec<String> {
 pub(crate) fn estimate(estimate: &Estimate, scale: f64) -> String {
     let value = figure(estimate.value * scale);
     match (estimate.low, estimate.high) {
+        // Below zero, as it was asked for.
+        (Some(low), Some(high)) if estimate.value < 0.0 => {
+            format!("{value} [{}, {}]", figure(low * scale), figure(high * scale))
+        }
         // A rate or a time that may as well be negative is not known.
         (Some(low), Some(_)) if low <= 0.0 => format!("{value} [undetermined]"),
         (Some(low), Some(high)) => format!("{value} [{}, {}]", figure(low * scale), figure(high * scale)),

@@ -8,7 +8,7 @@ use super::plot::{self, Plot};
 use crate::models::beff::Beff;
 use crate::models::hpcc::{Good, Hpcc, NAMES, ratios};
 use crate::models::maxrate::{Model, medians};
-use crate::output::{answer, estimate, number};
+use crate::output::{answer, between_cells, estimate, number, span_cells};
 use crate::result::{ContentionResult, EdgeResult, MaxRateResult, ModelResults, RegimeResult, ResultFile, Run};
 use crate::text::{figure, percent, within};
 
@@ -32,6 +32,7 @@ fn plots_of(name: &str, models: &ModelResults) -> Vec<Plot> {
     if let Some(maxrate) = &models.maxrate {
         all.extend(plot::sizes(name, maxrate));
         all.extend(plot::maxrate::rates(name, maxrate));
+        all.extend(plot::spread(name, maxrate));
         all.extend(plot::maxrate::errors(name, maxrate));
     }
     if let Some(contention) = &models.contention {
@@ -142,6 +143,7 @@ fn tables_of(name: &str, models: &ModelResults, ranks: usize) -> Vec<HtmlTable> 
     if let Some(maxrate) = &models.maxrate {
         let most = maxrate.pairs().last().copied().unwrap_or(0);
         all.extend(maxrate.regimes.iter().map(|regime| fits(name, regime, most)));
+        all.extend(between(name, maxrate));
         all.push(cells(name, maxrate));
     }
     all.extend(models.contention.iter().flat_map(|of| edges(name, of)));
@@ -187,6 +189,28 @@ fn fits(name: &str, regime: &RegimeResult, most: usize) -> HtmlTable {
         ]);
     }
     table
+}
+
+/// How far pairs of nodes are from each other, and every one of them.
+fn between(name: &str, result: &MaxRateResult) -> Vec<HtmlTable> {
+    let pairs = result.common_pairs();
+    let Some(first) = result.between.first() else { return Vec::new() };
+    let header = ["figure", "least", "median", "most", "most / least"];
+    let mut spans = HtmlTable::new(&format!("{name}: over all pairs of nodes"), header);
+    for span in result.spans() {
+        let mut cells = span_cells(&span);
+        if span.both {
+            cells[0] += ", both ways at once";
+        }
+        spans.row(cells);
+    }
+    let figures = first.figures(pairs).into_iter().map(|of| format!("{}, {}", of.name, of.unit));
+    let mut each = HtmlTable::new(
+        &format!("{name}: each two nodes (<>: both ways at once, the rate of one)"),
+        std::iter::once("nodes".to_owned()).chain(figures),
+    );
+    result.between.iter().for_each(|of| each.row(between_cells(of, pairs)));
+    vec![spans, each]
 }
 
 /// Medians of every size and number of pairs, with every model's error.

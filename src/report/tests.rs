@@ -144,15 +144,7 @@ fn study() -> ResultFile {
     let weighting = maxrate::Weighting::InverseSize;
     let sizes: Vec<usize> = (8..20).map(|power| 1 << power).collect();
     let regimes = vec![RegimeResult::fitted(&observations, &sizes, weighting).unwrap()];
-    let settings = maxrate::Settings {
-        largest: 1 << 19,
-        most_pairs: None,
-        repetitions: 1,
-        iterations: 1,
-        one_way: true,
-        weighting,
-        thresholds: Vec::new(),
-    };
+    let settings = maxrate::Settings { largest: 1 << 19, repetitions: 1, one_way: true, ..Default::default() };
     let edge = |source: &str| EdgeResult {
         source: source.into(),
         destination: "d".into(),
@@ -181,7 +173,7 @@ fn study() -> ResultFile {
     file.runs[0].tests.clear();
     file.runs[0].impacts.clear();
     file.models = Some(ModelResults {
-        maxrate: Some(MaxRateResult { settings, observations, took: None, regimes }),
+        maxrate: Some(MaxRateResult { settings, observations, took: None, regimes, between: Vec::new() }),
         contention: Some(ContentionResult {
             bytes: 1000,
             model: contention::Model::Text,

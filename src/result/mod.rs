@@ -4,11 +4,13 @@
 //! reports) is made from this structure, never from the engine's own. Keys carry their unit; a value that does not
 //! exist is absent or null, never a sentinel.
 
+mod between;
 mod build;
 mod counters;
 mod ends;
 mod facts;
 mod file;
+mod fits;
 mod histogram;
 mod lab;
 mod machine;
@@ -28,6 +30,7 @@ use crate::kernel::{Canary, Congestor};
 use crate::plan::Plan;
 use crate::stats::{Direction, Impact, Summary};
 
+pub use between::{BetweenResult, Kind, Span};
 pub use build::{RunBuilder, placement, plain_placement};
 pub use counters::{CountedPhase, CounterRow, CountersRecord, DeviceCounters};
 pub use ends::{NetworkEnd, RankEnds};
@@ -35,12 +38,11 @@ pub use facts::{Build, HostFacts, environment, now_rfc3339};
 pub use file::{
     ResultError, check_distinct, check_writable, is_stdout, schema, write, write_bytes, write_draft, write_text,
 };
+pub use fits::{Estimate, FitResult, RegimeResult};
 pub use histogram::EncodedHistogram;
 pub use lab::{Cause, ControlKind, ControlRecord, LabRecord, PhaseCounters, Verdict};
 pub use machine::{MachineRecord, held_up};
-pub use models::{
-    ContentionResult, EdgeResult, Estimate, FitResult, GraphResult, MaxRateResult, ModelResults, RegimeResult,
-};
+pub use models::{ContentionResult, EdgeResult, GraphResult, MaxRateResult, ModelResults};
 pub use placements::{BlockRecord, Headline, KindSpread, PlacementRecord, PlacementTest, TimeCongested};
 pub use read::{parse, read};
 pub use why::Why;

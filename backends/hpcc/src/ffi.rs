@@ -90,21 +90,74 @@ pub(crate) fn multiply(alpha: f64, a: View<'_>, b: View<'_>, beta: f64, c: ViewM
     // 0 and A and B have none. C is borrowed mutably, so it overlaps neither A nor B, and its own elements are at places
     // of their own. Doubles have no invalid value.
     unsafe {
-        matrixmultiply::dgemm(
+        product(
+            (rows, inner, columns),
+            (alpha, beta),
+            (a.data.as_ptr(), stride(a.shape.down), stride(a.shape.across)),
+            (b.data.as_ptr(), stride(b.shape.down), stride(b.shape.across)),
+            (data.as_mut_ptr(), stride(shape.down), stride(shape.across)),
+        );
+    }
+}
+
+/// An address, and how far apart neighbours of a column and of a row are.
+type Matrix<P> = (P, isize, isize);
+
+/// # Safety
+/// Every element of A and B may be read, every one of C written, and C overlaps neither.
+#[cfg(not(feature = "avx"))]
+unsafe fn product(
+    (rows, inner, columns): (usize, usize, usize),
+    (alpha, beta): (f64, f64),
+    a: Matrix<*const f64>,
+    b: Matrix<*const f64>,
+    c: Matrix<*mut f64>,
+) {
+    // SAFETY: the caller's.
+    unsafe {
+        matrixmultiply::dgemm(rows, inner, columns, alpha, a.0, a.1, a.2, b.0, b.1, b.2, beta, c.0, c.1, c.2);
+    }
+}
+
+/// # Safety
+/// As above.
+#[cfg(feature = "avx")]
+unsafe fn product(
+    (rows, inner, columns): (usize, usize, usize),
+    (alpha, beta): (f64, f64),
+    a: Matrix<*const f64>,
+    b: Matrix<*const f64>,
+    c: Matrix<*mut f64>,
+) {
+    // Its kernels go along columns: a product by rows is that of the transposed matrices in the other order.
+    let turn = |(at, down, across): Matrix<*const f64>| (at, across, down);
+    let by_rows = c.2 < c.1;
+    let (rows, columns) = if by_rows { (columns, rows) } else { (rows, columns) };
+    let (left, right) = if by_rows { (turn(b), turn(a)) } else { (a, b) };
+    let (at, down, across) = if by_rows { (c.0, c.2, c.1) } else { c };
+    let multiply = gemm_f64::gemm::f64::get_gemm_fn();
+    // SAFETY: the caller's; a C that is scaled by nothing is not read.
+    unsafe {
+        multiply(
             rows,
-            inner,
             columns,
-            alpha,
-            a.data.as_ptr(),
-            stride(a.shape.down),
-            stride(a.shape.across),
-            b.data.as_ptr(),
-            stride(b.shape.down),
-            stride(b.shape.across),
+            inner,
+            at,
+            across,
+            down,
+            beta != 0.0,
+            left.0,
+            left.2,
+            left.1,
+            right.0,
+            right.2,
+            right.1,
             beta,
-            data.as_mut_ptr(),
-            stride(shape.down),
-            stride(shape.across),
+            alpha,
+            false,
+            false,
+            false,
+            gemm_common::Parallelism::None,
         );
     }
 }

@@ -4,7 +4,8 @@
 //! test can spoil what lies between the others. Local kernels know no network; global ones work on a [`Group`] whose
 //! segment they say the size of. What they leave is a number to hold against HPCC's limit, never a verdict.
 //!
-//! Computing is done by crates made for it: products of matrices by `matrixmultiply`, transforms by `rustfft`. Matrices
+//! Computing is done by crates made for it: products of matrices by `matrixmultiply`, or
+//! `gemm` in builds for speed, transforms by `rustfft`. Matrices
 //! come of a function of their place, so any rank can make any element again: checks need no second copy.
 //!
 //! After P. Luszczek et al., "Introduction to the HPC Challenge Benchmark Suite", and the suite's own documentation.
@@ -35,14 +36,14 @@ pub use global_fft::GlobalFft;
 pub use hpl::{Hpl, Problem};
 pub use ptrans::Ptrans;
 pub use random_access::Table;
-pub use share::{largest, sum};
+pub use share::{Tree, largest, sum};
 pub use sizes::Sizes;
 pub use stream::{Stream, StreamRates};
 pub use updates::{Outcome, Updates};
 
 /// What computes, for the result file.
 pub const LIBRARIES: &str = if cfg!(feature = "avx") {
-    "products of matrices by matrixmultiply, transforms by rustfft with kernels for AVX"
+    "products of matrices by gemm, transforms by rustfft, both with kernels for AVX"
 } else {
     "products of matrices by matrixmultiply, transforms by rustfft without kernels for AVX"
 };

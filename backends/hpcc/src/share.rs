@@ -1,4 +1,4 @@
-//! What global kernels do with a group besides their own messages: sums, maxima, broadcasts, long messages.
+//! What global kernels do with a group besides their own messages: sums, maxima, trees, long messages.
 //!
 //! Numbers lie in the segment as bytes of the machine's own order: all ranks run the same program.
 
@@ -47,31 +47,59 @@ fn parts(span: Span) -> impl Iterator<Item = Span> {
     starts.map(move |start| Span::new(span.offset + start, LONGEST.min(span.len - start)))
 }
 
-/// Hands `span` of member `line[root]` to all members of `line`, of which this is the `me`-th, up a binomial tree.
-pub(crate) fn broadcast<G: Group>(
-    group: &mut G,
-    line: &[Rank],
-    (root, me): (usize, usize),
-    tag: Tag,
-    span: Span,
-) -> Result<()> {
-    let size = line.len();
-    let place = (me + size - root) % size;
-    let at = |place: usize| line[(place + root) % size];
-    // The lowest bit of a place says in which round it is told, and by whom.
-    let mut reach = size.next_power_of_two();
-    if place > 0 {
-        reach = 1 << place.trailing_zeros();
-        receive(group, at(place - reach), tag, span)?;
-        group.wait_all()?;
+/// A binomial tree over the members of a line: what HPL hands its panels along.
+#[derive(Clone, Copy, Debug)]
+pub struct Tree<'a> {
+    /// The members.
+    pub line: &'a [Rank],
+    /// Which of them has what is handed along.
+    pub root: usize,
+    /// Which of them this is.
+    pub me: usize,
+}
+
+impl Tree<'_> {
+    fn place(&self) -> usize {
+        (self.me + self.line.len() - self.root) % self.line.len()
     }
-    while reach > 1 {
-        reach /= 2;
-        if place + reach < size {
-            send(group, at(place + reach), tag, span)?;
+
+    fn at(&self, place: usize) -> Rank {
+        self.line[(place + self.root) % self.line.len()]
+    }
+
+    /// The lowest bit of a place says in which round it is told, and by whom.
+    fn reach(&self) -> usize {
+        match self.place() {
+            0 => self.line.len().next_power_of_two(),
+            place => 1 << place.trailing_zeros(),
         }
     }
-    group.wait_all()
+
+    /// Posts the receive from the member above; nothing at the root.
+    ///
+    /// # Errors
+    /// What the group says.
+    pub fn receive<G: Group>(&self, group: &mut G, tag: Tag, span: Span) -> Result<()> {
+        if self.place() == 0 {
+            return Ok(());
+        }
+        receive(group, self.at(self.place() - self.reach()), tag, span)
+    }
+
+    /// Posts the messages to the members below.
+    ///
+    /// # Errors
+    /// What the group says.
+    pub fn send<G: Group>(&self, group: &mut G, tag: Tag, span: Span) -> Result<()> {
+        let mut reach = self.reach();
+        while reach > 1 {
+            reach /= 2;
+            if self.place() + reach < self.line.len() {
+                send(group, self.at(self.place() + reach), tag, span)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Members of a group by turns: everyone begins with another, so that no one is everyone's first.
@@ -96,7 +124,11 @@ mod tests {
                 let mut seen = Vec::new();
                 for root in 0..size {
                     group.write(0, &[(10 * root + me) as u8; 16]);
-                    broadcast(&mut group, &members, (root, me), Tag(1), Span::new(0, 16))?;
+                    let (tree, span) = (Tree { line: &members, root, me }, Span::new(0, 16));
+                    tree.receive(&mut group, Tag(1), span)?;
+                    group.wait_all()?;
+                    tree.send(&mut group, Tag(1), span)?;
+                    group.wait_all()?;
                     let mut bytes = [0; 16];
                     group.read(0, &mut bytes);
                     seen.push(bytes[3]);

@@ -29,7 +29,7 @@ pub(super) fn study(request: &StudyRequest, machine: &Machine) -> Result<u8, Str
         Study::MaxRate(_) | Study::Contention(_) => (Some(ranks), Some(per_node)),
         Study::Hpcc(_) => {
             return Err("hpcc computes, which takes no virtual time: over --transport sim, give \
-                        `run --canaries ptrans,gups,fft` or `beff`"
+                        `run --canaries ptrans,gups,fft,panel` or `beff`"
                 .into());
         }
     };

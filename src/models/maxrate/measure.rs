@@ -1,74 +1,59 @@
-//! Measures k pairs at once, for every k and message size, between the first two nodes of a job.
+//! Measures k pairs at once, for every k and message size, between two nodes of a job after the other.
 //!
-//! A repetition measures every (k, n) once, in an order of its own that the seed decides: what changes with time then
-//! falls on all of them alike, and is no property of a size. A repetition is also what is whole when the user interrupts.
-//! Each measurement is repeated until its rate is steady.
+//! A repetition measures every (k, n) of every two nodes once, in an order of its own that the seed decides: what changes
+//! with time then falls on all of them alike, and is no property of a size or of a node. A repetition is also what is whole
+//! when the user interrupts. Each measurement is repeated until its rate is steady.
+//!
+//! Two nodes at a time: the model is of a node that has the network to itself. Pairs of nodes that took part together would
+//! meet in the network, and its limits would pass for theirs.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tailback_transport::{Bootstrap, Error, Group, Nanos, Result, Transport};
+use tailback_transport::{Bootstrap, Error, Group, Nanos, Rank, Result, Transport};
 
-use super::Observation;
+use super::between::{Between, Direction};
+use super::{Observation, Settings};
 use crate::layout::{Nodes, order};
-use crate::models::measure::{Control, Repeated, Side, check, everyone, forget, round_trips};
-use crate::plan::units;
+use crate::models::measure::{Control, Repeated, Side, check, everyone, exchanges, forget, round_trips};
 use crate::stats::{Rule, Took, median};
 
-/// What is measured, how often.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::Args)]
-#[command(next_help_heading = "Measurement")]
-pub struct Settings {
-    /// Largest message in bytes; sizes are the powers of two up to it
-    #[arg(long, value_name = "BYTES", value_parser = units::message, default_value_t = 1 << 20)]
-    pub largest: usize,
-    /// At most so many pairs at once [default: as many as the nodes have ranks]
-    #[arg(long, value_name = "N", value_parser = units::count)]
-    pub most_pairs: Option<usize>,
-    /// Measurements of every size and number of pairs
-    #[arg(long, value_name = "N", value_parser = units::count, default_value_t = 5)]
-    pub repetitions: usize,
-    /// At least so many round trips in a measurement, fewer for messages above 64 KiB: they are repeated until their rate
-    /// is steady
-    #[arg(long, value_name = "N", value_parser = units::count, default_value_t = 20)]
-    pub iterations: usize,
-    /// Answer with one byte rather than the whole message: all pairs then load the same direction of a link, which the
-    /// paper's ping-pongs do only as long as they stay in step
-    #[arg(long)]
-    pub one_way: bool,
-    /// How much each measurement counts in the fits
-    #[arg(long, value_enum, default_value_t)]
-    pub weighting: super::Weighting,
-    /// The largest size of each protocol regime but the last, such as 32,1KiB [default: found from the data]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = units::message)]
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub thresholds: Vec<usize>,
+/// One measurement.
+#[derive(Clone, Copy, Debug)]
+struct Cell {
+    /// Which two nodes and which direction, by their place in the list.
+    between: usize,
+    pairs: usize,
+    bytes: usize,
 }
 
-impl Settings {
-    /// How often everything is measured: at least once.
-    pub fn repetitions(&self) -> usize {
-        self.repetitions.max(1)
-    }
-
-    fn sizes(&self) -> impl Iterator<Item = usize> {
-        let largest = self.largest.max(1);
-        (0..usize::BITS - 1).map(|power| 1 << power).take_while(move |&bytes| bytes <= largest)
-    }
-
-    /// Large messages need fewer round trips for the same certainty.
-    fn least(&self, bytes: usize) -> u64 {
-        let least = (self.iterations * (1 << 16) / bytes.max(1 << 16)).clamp(2, self.iterations.max(2));
-        least as u64
-    }
+/// What a rank does in one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// A side of a ping-pong.
+    PingPong(Side),
+    /// Sends and receives at once.
+    Exchanges,
 }
 
-/// How many pairs the first two nodes can form.
-pub fn most_pairs(nodes: &Nodes) -> usize {
-    if nodes.len() < 2 { 0 } else { nodes.ranks(0).len().min(nodes.ranks(1).len()) }
+impl Between {
+    /// The partner of a rank and what it does, when so many pairs talk.
+    fn role(&self, nodes: &Nodes, me: Rank, pairs: usize) -> Option<(Rank, Role)> {
+        let (node, at) = (nodes.node_of(me), nodes.slice_of(me));
+        let (first, second) = self.nodes;
+        if at >= pairs || (node != first && node != second) {
+            return None;
+        }
+        let peer = nodes.ranks(if node == first { second } else { first })[at];
+        let sends_first = (node == first) != (self.direction == Some(Direction::Back));
+        let role = match self.direction {
+            Some(Direction::Both) => Role::Exchanges,
+            _ if sends_first => Role::PingPong(Side::Serves),
+            _ => Role::PingPong(Side::Returns),
+        };
+        Some((peer, role))
+    }
 }
 
 /// Measures every size and number of pairs; every rank gets the observations of the repetitions that were complete, in the
-/// order measured.
+/// order measured, for every two nodes and every direction that was asked for.
 pub fn measure<B: Bootstrap, T: Transport>(
     bootstrap: &mut B,
     transport: &mut T,
@@ -76,35 +61,39 @@ pub fn measure<B: Bootstrap, T: Transport>(
     settings: &Settings,
     seed: u64,
     control: Control<'_>,
-) -> Result<Repeated<(Vec<Observation>, Took)>> {
-    let most = most_pairs(nodes).min(settings.most_pairs.unwrap_or(usize::MAX));
-    if most == 0 {
+) -> Result<Repeated<(Vec<Between>, Took)>> {
+    let mut all = asked(nodes, settings, seed);
+    if all.is_empty() {
         return Err(Error::Setup("maxrate needs two nodes: start ranks on two hosts, or give --ranks-per-node".into()));
     }
     let largest = settings.sizes().last().unwrap_or(1);
     let mut group = everyone(bootstrap, transport, largest, 1)?;
     let me = group.rank();
-    let partner = (0..most).find_map(|pair| match (nodes.ranks(0)[pair], nodes.ranks(1)[pair]) {
-        (first, second) if first == me => Some((pair, second, Side::Serves)),
-        (first, second) if second == me => Some((pair, first, Side::Returns)),
-        _ => None,
-    });
-    let all: Vec<(usize, usize)> =
-        (1..=most).flat_map(|pairs| settings.sizes().map(move |bytes| (pairs, bytes))).collect();
-    let (mut slowest, mut cells): (Vec<u64>, Vec<(usize, usize)>) = Default::default();
+    let cells: Vec<Cell> = (0..all.len())
+        .flat_map(|between| (1..=settings.most(nodes, all[between].nodes)).map(move |pairs| (between, pairs)))
+        .flat_map(|(between, pairs)| settings.sizes().map(move |bytes| Cell { between, pairs, bytes }))
+        .collect();
+    let (mut slowest, mut measured): (Vec<u64>, Vec<Cell>) = Default::default();
     let mut took = Took::default();
     'repetitions: for repetition in 0..settings.repetitions() {
         control.monitor.enter(&format!("repetition {}", repetition + 1));
-        for at in order(seed, repetition as u64, all.len()) {
-            let (pairs, bytes) = all[at];
-            let answer = if settings.one_way { 1 } else { bytes };
-            let mine = partner.filter(|(pair, ..)| *pair < pairs).map(|(_, peer, side)| (peer, side));
-            let incoming = mine.map_or(0, |(_, side)| if side == Side::Serves { answer } else { bytes });
+        for at in order(seed, repetition as u64, cells.len()) {
+            let Cell { between, pairs, bytes } = cells[at];
+            let answer = if settings.is_one_way() { 1 } else { bytes };
+            let mine = all[between].role(nodes, me, pairs);
+            let incoming = match mine {
+                None => 0,
+                Some((_, Role::PingPong(Side::Serves))) => answer,
+                Some(_) => bytes,
+            };
             forget(&mut group, largest, incoming);
             let rule = Rule { least: settings.least(bytes), ..control.rule };
             // The slowest pair's time counts.
             let rested = control.until_steady(&mut group, rule, |group, iterations| match mine {
-                Some(partner) => round_trips(group, partner, (bytes, answer), largest, iterations),
+                Some((peer, Role::PingPong(side))) => {
+                    round_trips(group, (peer, side), (bytes, answer), largest, iterations)
+                }
+                Some((peer, Role::Exchanges)) => exchanges(group, peer, bytes, largest, iterations),
                 None => Ok(Nanos(0)),
             })?;
             let Some(rested) = rested else { break 'repetitions };
@@ -113,33 +102,50 @@ pub fn measure<B: Bootstrap, T: Transport>(
             }
             took.add(&rested);
             slowest.push(rested.median_ns.round() as u64);
-            cells.push((pairs, bytes));
+            measured.push(cells[at]);
         }
     }
-    let complete = cells.len() / all.len();
-    cells.truncate(complete * all.len());
-    Ok(Repeated { found: (one_way_times(&cells, &slowest, settings.one_way), took), complete })
+    let complete = measured.len() / cells.len();
+    measured.truncate(complete * cells.len());
+    for (at, between) in all.iter_mut().enumerate() {
+        let own = measured.iter().zip(&slowest).filter(|(cell, _)| cell.between == at);
+        let times: Vec<(Cell, u64)> = own.map(|(cell, nanos)| (*cell, *nanos)).collect();
+        between.observations = match between.direction {
+            Some(Direction::Both) => times.iter().map(|(cell, nanos)| observed(*cell, *nanos as f64)).collect(),
+            _ => one_way_times(&times, settings.is_one_way()),
+        };
+    }
+    Ok(Repeated { found: (all, took), complete })
+}
+
+/// Which nodes and directions, with nothing measured yet.
+fn asked(nodes: &Nodes, settings: &Settings, seed: u64) -> Vec<Between> {
+    let directions: Vec<Option<Direction>> =
+        if settings.both_directions { Direction::ALL.map(Some).to_vec() } else { vec![None] };
+    let between = |nodes: (usize, usize)| {
+        let of = move |&direction: &Option<Direction>| Between { nodes, direction, observations: Vec::new() };
+        directions.iter().map(of).collect::<Vec<_>>()
+    };
+    settings.node_pairs.of(nodes, seed).into_iter().flat_map(between).collect()
 }
 
 /// One-way times from those of round trips: half of them, or the rest after a one-byte answer's part, which is half of
 /// a round trip of one byte with as many pairs.
-fn one_way_times(cells: &[(usize, usize)], nanos: &[u64], answered: bool) -> Vec<Observation> {
-    let all = || cells.iter().zip(nanos);
+fn one_way_times(times: &[(Cell, u64)], answered: bool) -> Vec<Observation> {
     let answer = |pairs: usize| {
-        let single = all().filter(|&(&cell, _)| cell == (pairs, 1)).map(|(_, &nanos)| nanos as f64 / 2.0);
-        median(&mut single.collect::<Vec<f64>>()).unwrap_or(0.0)
+        let single = times.iter().filter(|(cell, _)| (cell.pairs, cell.bytes) == (pairs, 1));
+        median(&mut single.map(|(_, nanos)| *nanos as f64 / 2.0).collect::<Vec<f64>>()).unwrap_or(0.0)
     };
-    let one_way = |pairs: usize, nanos: f64| {
+    let one_way = |&(cell, nanos): &(Cell, u64)| {
+        let nanos = nanos.max(2) as f64;
         // An answer that took longer than usual must not make the rest vanish.
-        if answered { (nanos - answer(pairs)).max(nanos / 2.0) } else { nanos / 2.0 }
+        observed(cell, if answered { (nanos - answer(cell.pairs)).max(nanos / 2.0) } else { nanos / 2.0 })
     };
-    all()
-        .map(|(&(pairs, bytes), &nanos)| Observation {
-            pairs,
-            bytes,
-            seconds: one_way(pairs, nanos.max(2) as f64) * 1e-9,
-        })
-        .collect()
+    times.iter().map(one_way).collect()
+}
+
+fn observed(cell: Cell, nanos: f64) -> Observation {
+    Observation { pairs: cell.pairs, bytes: cell.bytes, seconds: nanos.max(1.0) * 1e-9 }
 }
 
 #[cfg(test)]
@@ -151,28 +157,61 @@ mod tests {
 
     use super::*;
 
-    const SETTINGS: Settings = Settings {
-        largest: 64,
-        most_pairs: None,
-        repetitions: 2,
-        iterations: 2,
-        one_way: false,
-        weighting: super::super::Weighting::InverseSize,
-        thresholds: Vec::new(),
-    };
+    fn settings() -> Settings {
+        Settings { largest: 64, repetitions: 2, iterations: 2, ..Settings::default() }
+    }
 
-    fn run(job: Job, per_node: usize, one_way: bool) -> Result<Vec<Vec<Observation>>> {
-        let settings = Settings { one_way, ..SETTINGS };
-        let nodes = Nodes::virtual_nodes(5, per_node);
+    fn measured(job: Job, nodes: &Nodes, settings: &Settings) -> Result<Vec<Vec<Between>>> {
         job.run(|mut bootstrap, raw| {
             let control =
                 Control { monitor: &Monitor::new(), interrupt: &AtomicBool::new(false), rule: Rule::default() };
-            let found = measure(&mut bootstrap, &mut Collective::new(raw), &nodes, &settings, 9, control)?;
+            let found = measure(&mut bootstrap, &mut Collective::new(raw), nodes, settings, 9, control)?;
             assert_eq!(found.complete, 2);
-            let (observations, took) = found.found;
-            assert!(took.measurements == observations.len() as u64 && took.fewest > 2, "{took:?}");
-            Ok(observations)
+            let (all, took) = found.found;
+            let count: usize = all.iter().map(|between| between.observations.len()).sum();
+            assert!(took.measurements == count as u64 && took.fewest > 2, "{took:?}");
+            Ok(all)
         })
+    }
+
+    /// Five ranks, of which the first two nodes are measured.
+    fn run(job: Job, per_node: usize, one_way: bool) -> Result<Vec<Vec<Observation>>> {
+        let settings = Settings { one_way, ..settings() };
+        let found = measured(job, &Nodes::virtual_nodes(5, per_node), &settings)?;
+        Ok(found.into_iter().map(|mut all| all.remove(0).observations).collect())
+    }
+
+    #[test]
+    fn every_two_nodes_are_measured_in_every_direction() {
+        let settings = Settings { node_pairs: super::super::NodePairs::All, both_directions: true, ..settings() };
+        let nodes = Nodes::from_hosts(&["a", "b", "a", "b", "c"]);
+        let found = measured(Job::new(5), &nodes, &settings).unwrap();
+        assert!(found.windows(2).all(|pair| pair[0] == pair[1]), "every rank is told the same");
+        let told: Vec<_> = found[0].iter().map(|of| (of.nodes, of.direction.unwrap(), of.observations.len())).collect();
+        let mut expected = Vec::new();
+        // Two pairs between a and b, one where c is a side; 7 sizes, 2 repetitions.
+        for (nodes, count) in [((0, 1), 28), ((0, 2), 14), ((1, 2), 14)] {
+            expected.extend(Direction::ALL.map(|direction| (nodes, direction, count)));
+        }
+        assert_eq!(told, expected);
+        assert!(found[0].iter().flat_map(|of| &of.observations).all(|seen| seen.seconds > 0.0));
+    }
+
+    #[test]
+    fn partners_and_who_begins_follow_from_the_direction() {
+        let nodes = Nodes::virtual_nodes(6, 2);
+        let role = |direction, me: u32, pairs| {
+            Between { nodes: (0, 2), direction, observations: Vec::new() }.role(&nodes, Rank(me), pairs)
+        };
+        let serves = |peer| Some((Rank(peer), Role::PingPong(Side::Serves)));
+        let returns = |peer| Some((Rank(peer), Role::PingPong(Side::Returns)));
+        for direction in [None, Some(Direction::There)] {
+            assert_eq!((role(direction, 0, 1), role(direction, 4, 1)), (serves(4), returns(0)));
+        }
+        let (back, both) = (Some(Direction::Back), Some(Direction::Both));
+        assert_eq!((role(back, 1, 2), role(back, 5, 2)), (returns(5), serves(1)));
+        assert_eq!(role(both, 5, 2), Some((Rank(1), Role::Exchanges)));
+        assert_eq!((role(back, 1, 1), role(None, 2, 2)), (None, None), "not yet, and on neither node");
     }
 
     #[test]
@@ -200,16 +239,19 @@ mod tests {
         let found = Job::new(4).run(|mut bootstrap, raw| {
             let interrupt = AtomicBool::new(bootstrap.rank() == Rank(2));
             let control = Control { monitor: &Monitor::new(), interrupt: &interrupt, rule: Rule::default() };
-            measure(&mut bootstrap, &mut Collective::new(raw), &nodes, &SETTINGS, 9, control)
+            measure(&mut bootstrap, &mut Collective::new(raw), &nodes, &settings(), 9, control)
         });
-        assert_eq!(found.unwrap(), vec![Repeated { found: (Vec::new(), Took::default()), complete: 0 }; 4]);
+        for Repeated { found: (all, took), complete } in found.unwrap() {
+            assert!(all[0].observations.is_empty() && took == Took::default() && complete == 0);
+        }
     }
 
     #[test]
     fn a_one_byte_answer_is_taken_off() {
-        let found = one_way_times(&[(1, 1), (1, 1000)], &[2_000, 51_000], true);
+        let cell = |bytes| Cell { between: 0, pairs: 1, bytes };
+        let found = one_way_times(&[(cell(1), 2_000), (cell(1000), 51_000)], true);
         assert!(found.iter().zip([1e-6, 50e-6]).all(|(seen, expected)| (seen.seconds / expected - 1.0).abs() < 1e-9));
-        let found = one_way_times(&[(1, 1000)], &[50_000], false);
+        let found = one_way_times(&[(cell(1000), 50_000)], false);
         assert!((found[0].seconds / 25e-6 - 1.0).abs() < 1e-9);
     }
 

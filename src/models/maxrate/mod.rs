@@ -11,15 +11,19 @@
 //! P. Samfass, "Modeling MPI Communication Performance on SMP Nodes: Is it Time to Retire the Ping Pong Test",
 //! EuroMPI 2016.
 
+mod between;
 mod halo;
 mod measure;
 #[cfg(test)]
 mod paper;
+mod settings;
 
 pub use tailback_maxrate::{
-    ALIKE, Fit, Model, Observation, Parameter, Values, Weighting, choose, fit, fit_subset, given_regimes, medians,
-    regimes,
+    ALIKE, Fit, Method, Model, Observation, Parameter, Values, Weighting, choose, fit, fit_subset, given_regimes,
+    medians, regimes,
 };
 
+pub use between::{Between, Direction, middle};
 pub use halo::Halo;
-pub use measure::{Settings, measure, most_pairs};
+pub use measure::measure;
+pub use settings::{NodePairs, Settings};

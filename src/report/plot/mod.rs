@@ -14,6 +14,7 @@ mod percentiles;
 mod repetitions;
 mod scatter;
 mod sizes;
+mod spread;
 mod violin;
 
 use crate::text::escape;
@@ -28,6 +29,7 @@ pub use percentiles::percentiles;
 pub use repetitions::repetitions;
 pub use scatter::scatter;
 pub use sizes::sizes;
+pub use spread::spread;
 pub use violin::counters;
 
 /// Width of every plot.

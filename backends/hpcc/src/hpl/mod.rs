@@ -3,6 +3,7 @@
 //! The right-hand side is a further column of the matrix, so that it is eliminated along and the lower factor need not be
 //! kept. Step by step, the ranks of one column of the grid factor a panel ([`panel`]), hand it along the rows, bring rows
 //! into the order of the pivots ([`swap`]), and update what is left by a product of matrices, which is where the time goes.
+//! The next panel is factored ahead of the rest of the update.
 //! The triangle is solved from the last block up ([`solve`]); the residual is found with the matrix made anew ([`check`]).
 
 mod check;
@@ -12,17 +13,22 @@ mod problem;
 mod solve;
 mod swap;
 
+use std::ops::Range;
+
 use tailback_transport::{Group, Monitor, Rank, Result, Span, Tag};
 
 use crate::ffi::{Shape, View, ViewMut, multiply};
 use crate::random::element;
-use crate::share::{WORD, broadcast, largest};
+use crate::share::{Tree, WORD, largest};
 use panel::Panel;
 use place::Place;
 
 pub use problem::Problem;
 
 const PANEL: Tag = Tag(1);
+/// Columns that are updated between two looks at the network. Every product packs the panel anew: few columns would not be
+/// worth it.
+const STRETCH: usize = 1024;
 
 /// One rank's blocks.
 #[derive(Debug)]
@@ -68,9 +74,19 @@ impl Hpl {
         monitor.tick();
         group.barrier()?;
         let begin = group.now();
-        for step in 0..self.place.steps() {
-            self.eliminate(group, step)?;
+        let mut panel = Panel::new(&self.place, 0);
+        if panel.is_mine(&self.place) {
+            panel.take(&self.place, &self.matrix);
+            panel.factor(group, &self.place)?;
+        }
+        let along = Along::new(&self.place, &panel);
+        along.start(group, &panel)?;
+        along.end(group, &mut panel)?;
+        for step in 1..=self.place.steps() {
+            let next = (step < self.place.steps()).then(|| Panel::new(&self.place, step));
+            let next = self.eliminate(group, &panel, next)?;
             monitor.tick();
+            panel = next.unwrap_or(panel);
         }
         self.x = solve::solve(group, &self.place, &self.matrix)?;
         largest(group, group.now().since(begin).as_secs_f64())
@@ -84,53 +100,104 @@ impl Hpl {
         check::residual(group, &self.place, &self.x)
     }
 
-    /// One panel, and the update of all that is right of it.
-    fn eliminate<G: Group>(&mut self, group: &mut G, step: usize) -> Result<()> {
-        let place = &self.place;
-        let mut panel = Panel::new(place, step);
-        if panel.is_mine(place) {
-            panel.take(place, &self.matrix);
-            panel.factor(group, place)?;
-        }
-        hand_along(group, place, &mut panel)?;
+    /// The update of all that is right of a panel. The ranks that have the next panel update and factor that first, and while
+    /// it is handed along, everyone updates the rest: nobody waits for a panel that is made meanwhile.
+    fn eliminate<G: Group>(&mut self, group: &mut G, panel: &Panel, next: Option<Panel>) -> Result<Option<Panel>> {
+        let place = self.place;
         let right = place.columns_before(panel.end());
         let width = place.width - right;
-        swap::swap(group, place, &panel, &mut self.matrix, right, &mut self.upper)?;
-        panel.solve_upper(&mut self.upper, width);
-        if let Some(top) = panel.top_row(place) {
+        swap::swap(group, &place, panel, &mut self.matrix, right, &mut self.upper)?;
+        let mut done = 0;
+        let mut ahead = None;
+        if let Some(mut next) = next {
+            if next.is_mine(&place) {
+                done = next.width;
+                self.update(panel, right, 0..done);
+                next.take(&place, &self.matrix);
+                next.factor(group, &place)?;
+            }
+            let along = Along::new(&place, &next);
+            along.start(group, &next)?;
+            ahead = Some((next, along));
+        }
+        while done < width {
+            let end = width.min(done + STRETCH);
+            self.update(panel, right, done..end);
+            done = end;
+            // What is under way goes on.
+            group.wait_until(group.now())?;
+        }
+        if let Some(top) = panel.top_row(&place) {
             for (at, row) in self.upper.chunks_exact(width.max(1)).enumerate() {
                 self.matrix[(top + at) * place.width + right..][..width].copy_from_slice(row);
             }
-            panel.put(place, &mut self.matrix, top);
+            panel.put(&place, &mut self.matrix, top);
         }
+        let Some((mut next, along)) = ahead else { return Ok(None) };
+        along.end(group, &mut next)?;
+        Ok(Some(next))
+    }
+
+    /// Updates some columns, counted from `right` on.
+    fn update(&mut self, panel: &Panel, right: usize, columns: Range<usize>) {
+        let place = &self.place;
+        let (all, width) = (place.width - right, columns.len());
+        panel.solve_upper(&mut self.upper, all, columns.clone());
         let below = panel.below(place);
         let rows = place.height - below;
         if rows > 0 && width > 0 {
-            let lower = panel.lower(place);
+            let upper = View::new(&self.upper[columns.start..], Shape::by_rows(panel.width, width, all));
             let into = Shape::by_rows(rows, width, place.width);
-            let trailing = ViewMut::new(&mut self.matrix[below * place.width + right..], into);
-            multiply(-1.0, lower, View::new(&self.upper, Shape::by_rows(panel.width, width, width)), 1.0, trailing);
+            let trailing = ViewMut::new(&mut self.matrix[below * place.width + right + columns.start..], into);
+            multiply(-1.0, panel.lower(place), upper, 1.0, trailing);
         }
-        Ok(())
     }
 }
 
-/// Hands a panel along its row of the grid.
-fn hand_along<G: Group>(group: &mut G, place: &Place, panel: &mut Panel) -> Result<()> {
-    let line: Vec<Rank> = (0..place.grid.columns).map(|column| place.grid.rank(place.row, column)).collect();
-    if line.len() == 1 {
-        return Ok(());
+/// A panel on its way along the rows of the grid.
+#[derive(Debug)]
+struct Along {
+    line: Vec<Rank>,
+    root: usize,
+    me: usize,
+    span: Span,
+}
+
+impl Along {
+    fn new(place: &Place, panel: &Panel) -> Self {
+        let line = (0..place.grid.columns).map(|column| place.grid.rank(place.row, column)).collect();
+        let span = Span::new(0, panel.words() * WORD);
+        Along { line, root: panel.column_of_grid(place), me: place.column, span }
     }
-    let is_mine = panel.is_mine(place);
-    if is_mine {
+
+    fn tree(&self) -> Tree<'_> {
+        Tree { line: &self.line, root: self.root, me: self.me }
+    }
+
+    /// Posts this rank's first part of it: until the end, the segment is the panel's.
+    fn start<G: Group>(&self, group: &mut G, panel: &Panel) -> Result<()> {
+        if self.line.len() == 1 {
+            return Ok(());
+        }
+        if self.me != self.root {
+            return self.tree().receive(group, PANEL, self.span);
+        }
         panel.write(group);
+        self.tree().send(group, PANEL, self.span)
     }
-    let span = Span::new(0, panel.words() * WORD);
-    broadcast(group, &line, (panel.column_of_grid(place), place.column), PANEL, span)?;
-    if !is_mine {
-        panel.read(group);
+
+    fn end<G: Group>(&self, group: &mut G, panel: &mut Panel) -> Result<()> {
+        if self.line.len() == 1 {
+            return Ok(());
+        }
+        group.wait_all()?;
+        if self.me != self.root {
+            self.tree().send(group, PANEL, self.span)?;
+            group.wait_all()?;
+            panel.read(group);
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 #[cfg(test)]

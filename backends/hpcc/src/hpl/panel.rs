@@ -3,6 +3,8 @@
 //! Rows that were chosen as pivots are kept by all of these ranks (`top`), so that each updates its own rows without asking.
 //! The columns are halved until few are left; what the left half does to the right one is a product of matrices.
 
+use std::ops::Range;
+
 use tailback_transport::{Error, Group, Result, Span, Tag};
 
 use super::place::Place;
@@ -12,6 +14,8 @@ use crate::share::WORD;
 const PIVOT: Tag = Tag(2);
 /// Panels no wider than this are factored column by column.
 const NARROW: usize = 8;
+/// Rows that are copied together.
+const ROWS: usize = 32;
 
 /// Words of segment that the search for pivots takes: a candidate sent, and one received.
 pub(super) fn words(block: usize) -> usize {
@@ -87,9 +91,13 @@ impl Panel {
     /// Copies the columns out of the matrix.
     pub(super) fn take(&mut self, place: &Place, matrix: &[f64]) {
         let (first, left) = (place.height - self.height, place.columns_before(self.start));
-        for row in 0..self.height {
-            let from = &matrix[(first + row) * place.width + left..][..self.width];
-            from.iter().enumerate().for_each(|(column, number)| self.data[column * self.height + row] = *number);
+        // Some rows at a time: neighbours in both stay in the cache until they are used.
+        for start in (0..self.height).step_by(ROWS) {
+            let rows = ROWS.min(self.height - start);
+            for (column, into) in self.data.chunks_exact_mut(self.height).enumerate() {
+                let from = matrix[(first + start) * place.width + left + column..].iter().step_by(place.width);
+                into[start..start + rows].iter_mut().zip(from).for_each(|(into, number)| *into = *number);
+            }
         }
     }
 
@@ -225,38 +233,42 @@ impl Panel {
         }
     }
 
-    /// Makes of the pivots' rows right of the panel, `width` long, the rows of the upper factor.
-    pub(super) fn solve_upper(&self, upper: &mut [f64], width: usize) {
-        if width > 0 {
-            self.solve_part(upper, width, 0, self.width);
+    /// Makes of the pivots' rows right of the panel, `stride` long, the rows of the upper factor, in some columns.
+    pub(super) fn solve_upper(&self, upper: &mut [f64], stride: usize, columns: Range<usize>) {
+        if !columns.is_empty() {
+            self.solve_part(upper, stride, &columns, 0..self.width);
         }
     }
 
-    fn solve_part(&self, upper: &mut [f64], width: usize, from: usize, to: usize) {
+    fn solve_part(&self, upper: &mut [f64], stride: usize, columns: &Range<usize>, rows: Range<usize>) {
+        let Range { start: from, end: to } = rows;
         if to - from <= NARROW {
             for row in from + 1..to {
-                let (above, own) = upper.split_at_mut(row * width);
-                let own = &mut own[..width];
+                let (above, own) = upper.split_at_mut(row * stride);
+                let own = &mut own[columns.clone()];
                 for at in from..row {
                     let factor = self.top[row * self.width + at];
-                    own.iter_mut().zip(&above[at * width..]).for_each(|(into, number)| *into -= factor * number);
+                    let above = &above[at * stride..][columns.clone()];
+                    own.iter_mut().zip(above).for_each(|(into, number)| *into -= factor * number);
                 }
             }
             return;
         }
         let middle = from + (to - from) / 2;
-        self.solve_part(upper, width, from, middle);
-        let (above, below) = upper.split_at_mut(middle * width);
+        self.solve_part(upper, stride, columns, from..middle);
+        let (above, below) = upper.split_at_mut(middle * stride);
         let lower = Shape::by_rows(to - middle, middle - from, self.width);
         let lower = View::new(&self.top[middle * self.width + from..], lower);
-        let above = View::new(&above[from * width..], Shape::by_rows(middle - from, width, width));
-        multiply(-1.0, lower, above, 1.0, ViewMut::new(below, Shape::by_rows(to - middle, width, width)));
-        self.solve_part(upper, width, middle, to);
+        let shape = Shape::by_rows(middle - from, columns.len(), stride);
+        let above = View::new(&above[from * stride + columns.start..], shape);
+        let below = ViewMut::new(&mut below[columns.start..], Shape::by_rows(to - middle, columns.len(), stride));
+        multiply(-1.0, lower, above, 1.0, below);
+        self.solve_part(upper, stride, columns, middle..to);
     }
 }
 
 /// Solves with the unit lower triangle of `rows` of a square by rows, for its `columns`.
-fn substitute(square: &mut [f64], width: usize, rows: std::ops::Range<usize>, columns: std::ops::Range<usize>) {
+fn substitute(square: &mut [f64], width: usize, rows: Range<usize>, columns: Range<usize>) {
     for row in rows.clone() {
         let (above, own) = square.split_at_mut(row * width);
         for at in rows.start..row {

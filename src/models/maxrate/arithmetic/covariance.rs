@@ -13,8 +13,8 @@ const ALL_OF_IT: f64 = 1.0 - 1e-9;
 /// Which of latency, first, further and node the observations say something about.
 pub(super) fn used(model: Model, values: &Values, observations: &[Observation]) -> [bool; 4] {
     let seen = Seen::of(model, values, observations);
-    let latency = values.latency > 0.0 && (seen.first || model != Model::HiddenLatency);
-    [latency, seen.first, seen.further && values.further > 0.0, values.node.is_some()]
+    let latency = values.latency != 0.0 && (seen.first || model != Model::HiddenLatency);
+    [latency, seen.first, seen.further && values.further != 0.0, values.node.is_some()]
 }
 
 /// Which rates the node let be seen.

@@ -7,12 +7,12 @@
 //! number of observations. Intervals come from [`super::covariance`]. Formula (5) binds by size too,
 //! and is searched in [`super::hidden`].
 //!
-//! Parameters stay within what they can be: no latency and no further pair's rate below zero. One that the data say
-//! nothing about, such as the rate of a pair that a full node never let be seen, has no interval.
+//! Parameters stay within what they can be, no latency and no further pair's rate below zero, unless the [`Method`] is
+//! signed. One that the data say nothing about, such as the rate of a pair that a full node never let be seen, has no interval.
 
 use super::covariance::{Seen, covariance, quadratic, used};
 use super::linear::solve;
-use super::{Model, Observation, Values, Weighting, hidden};
+use super::{Method, Model, Observation, Values, Weighting, hidden};
 use tailback_stats::t95;
 
 /// A parameter with its 95% interval; none when the data cannot tell.
@@ -53,21 +53,22 @@ const LITTLE: f64 = 0.1;
 const EXACT: f64 = 1e-18;
 
 /// Fits `model`; none when the observations do not determine it (too few sizes or numbers of pairs).
-pub fn fit(model: Model, weighting: Weighting, observations: &[Observation]) -> Option<Fit> {
-    fit_subset(model, weighting, observations, observations)
+pub fn fit(model: Model, method: impl Into<Method>, observations: &[Observation]) -> Option<Fit> {
+    fit_subset(model, method, observations, observations)
 }
 
 /// Fits `model` to some observations and judges it by its errors on all of them, as the paper's table 2 does with postal
 /// models of one pair and of the most pairs.
-pub fn fit_subset(model: Model, weighting: Weighting, some: &[Observation], all: &[Observation]) -> Option<Fit> {
-    let first = Data::new(model, some, some.iter().map(|seen| weighting.of(seen)).collect());
+pub fn fit_subset(model: Model, method: impl Into<Method>, some: &[Observation], all: &[Observation]) -> Option<Fit> {
+    let Method { weighting, signed } = method.into();
+    let first = Data::new(model, some, some.iter().map(|seen| weighting.of(seen)).collect(), signed);
     let values = first.best()?;
     if weighting == Weighting::InverseSize {
         return Some(finish(&first, values, all));
     }
     // A time that chance made short would count for more than one that it made long: the modelled times weigh alike.
     let modelled = |seen: &Observation| values.seconds(model, seen.pairs, seen.bytes).powi(-2);
-    let again = Data::new(model, some, some.iter().map(modelled).collect());
+    let again = Data::new(model, some, some.iter().map(modelled).collect(), signed);
     Some(again.best().map_or_else(|| finish(&first, values, all), |values| finish(&again, values, all)))
 }
 
@@ -80,8 +81,8 @@ struct Data<'a> {
 }
 
 impl<'a> Data<'a> {
-    fn new(model: Model, observations: &'a [Observation], weights: Vec<f64>) -> Self {
-        let cells = Cells::new(observations, &weights);
+    fn new(model: Model, observations: &'a [Observation], weights: Vec<f64>, signed: bool) -> Self {
+        let cells = Cells::new(observations, &weights, signed);
         Data { model, observations, weights, cells }
     }
 
@@ -97,14 +98,16 @@ impl<'a> Data<'a> {
             limited.min_by(|a, b| self.cost(a).total_cmp(&self.cost(b)))
         };
         let limited = match model {
-            Model::HiddenLatency => hidden::search(self.observations, &self.weights),
+            Model::HiddenLatency => hidden::search(self.observations, &self.weights, self.cells.signed),
             _ => best_from(&kinds),
         };
-        if let Some(limited) = limited.filter(|limited| self.binds(limited, unlimited.as_ref())) {
+        let is_full =
+            |limited: &Values| self.binds(limited, unlimited.as_ref()) && !self.falls(limited, unlimited.as_ref());
+        if let Some(limited) = limited.filter(is_full) {
             return Some(limited);
         }
         let free = unlimited?;
-        if model != Model::Extended {
+        if model != Model::Extended || self.cells.signed {
             return Some(free);
         }
         // Further pairs that add nothing to be told from zero, or next to nothing all together, mean a node that is full.
@@ -114,6 +117,11 @@ impl<'a> Data<'a> {
         let stands_still = little || further.low.is_none_or(|low| low <= 0.0);
         let full = best_from(&kinds[..2]).filter(|values| stands_still && self.is_known(values));
         Some(full.unwrap_or(free))
+    }
+
+    /// Whether the data are rather those of further pairs that take rate away than of a full node.
+    fn falls(&self, limited: &Values, unlimited: Option<&Values>) -> bool {
+        unlimited.is_some_and(|free| free.further < 0.0 && self.cost(free) < self.cost(limited))
     }
 
     /// The weighted sum of squares that `values` leave.
@@ -229,10 +237,12 @@ struct Row {
 /// The observations, as sums by number of pairs.
 struct Cells {
     rows: Vec<Row>,
+    /// Whether values below zero are let be.
+    signed: bool,
 }
 
 impl Cells {
-    fn new(observations: &[Observation], weights: &[f64]) -> Self {
+    fn new(observations: &[Observation], weights: &[f64], signed: bool) -> Self {
         let mut rows: Vec<Row> = Vec::new();
         for (seen, &weight) in observations.iter().zip(weights) {
             let at = rows.binary_search_by_key(&seen.pairs, |row| row.pairs).unwrap_or_else(|at| {
@@ -248,7 +258,7 @@ impl Cells {
             row.wny += weight * n * y;
             row.wyy += weight * y * y;
         }
-        Cells { rows }
+        Cells { rows, signed }
     }
 }
 
@@ -258,14 +268,20 @@ fn search(model: Model, cells: &Cells, from: Option<usize>) -> Option<Values> {
         return linear(model, cells, from, 1.0);
     }
     let free = cells.rows.iter().map(|row| row.pairs).filter(|&pairs| from.is_none_or(|from| pairs < from));
-    if free.max().is_none_or(|most| most < 2) {
+    let most = free.max().unwrap_or(0);
+    if most < 2 {
         // No further pair is seen: nothing depends on q.
         return from.and_then(|_| linear(model, cells, from, 1.0));
     }
     let cost =
         |q: f64| linear(model, cells, from, q).map_or(f64::INFINITY, |values| partition_cost(cells, from, q, &values));
     // A grid that is fine near zero, where the curve bends, then golden sections between the best point's neighbours.
-    let grid: Vec<f64> = (0..=48).map(|at| 4.0 * (f64::from(at) / 48.0).powi(3)).collect();
+    let mut grid: Vec<f64> = (0..=48).map(|at| 4.0 * (f64::from(at) / 48.0).powi(3)).collect();
+    if cells.signed && from.is_none() {
+        // Down to where the most pairs have no rate at all.
+        let lowest = -1.0 / (most - 1) as f64;
+        grid.splice(0..0, (1..48).rev().map(|at| lowest * f64::from(at) / 48.0));
+    }
     let costs: Vec<f64> = grid.iter().map(|&q| cost(q)).collect();
     let best = (0..grid.len()).min_by(|&a, &b| costs[a].total_cmp(&costs[b]))?;
     let (mut low, mut high) = (grid[best.saturating_sub(1)], grid[(best + 1).min(grid.len() - 1)]);
@@ -321,7 +337,7 @@ fn linear(model: Model, cells: &Cells, from: Option<usize>, q: f64) -> Option<Va
         Some(_) => &[0, 1, 2],
     };
     let mut found = reduced(&matrix, &right, columns)?;
-    if found[0] < 0.0 {
+    if found[0] < 0.0 && !cells.signed {
         // The least squares with the latency held at zero are the best among those that are not negative.
         found = reduced(&matrix, &right, &columns[1..])?;
     }

@@ -11,20 +11,20 @@ use super::{Model, Observation, Values};
 const MOST_TURNS: usize = 20;
 
 /// The values with the least cost among those that settle; none when no observations are decided by the node.
-pub(super) fn search(observations: &[Observation], weights: &[f64]) -> Option<Values> {
+pub(super) fn search(observations: &[Observation], weights: &[f64], signed: bool) -> Option<Values> {
     let mut by_rate: Vec<usize> = (0..observations.len()).collect();
     by_rate.sort_by(|&a, &b| observations[a].rate().total_cmp(&observations[b].rate()));
     let settled = (0..by_rate.len()).filter_map(|free| {
         let mut full = vec![false; observations.len()];
         by_rate[free..].iter().for_each(|&at| full[at] = true);
-        settle(observations, weights, full)
+        settle(observations, weights, full, signed)
     });
     let cost = |values: &Values| cost(Model::HiddenLatency, values, observations, weights);
     settled.min_by(|a, b| cost(a).total_cmp(&cost(b)))
 }
 
-fn settle(observations: &[Observation], weights: &[f64], mut full: Vec<bool>) -> Option<Values> {
-    let mut values = parts(observations, weights, &full)?;
+fn settle(observations: &[Observation], weights: &[f64], mut full: Vec<bool>, signed: bool) -> Option<Values> {
+    let mut values = parts(observations, weights, &full, signed)?;
     for _ in 0..MOST_TURNS {
         let decided = |seen: &Observation| values.is_full(Model::HiddenLatency, seen.pairs, seen.bytes);
         let next: Vec<bool> = observations.iter().map(decided).collect();
@@ -32,13 +32,13 @@ fn settle(observations: &[Observation], weights: &[f64], mut full: Vec<bool>) ->
             break;
         }
         full = next;
-        values = parts(observations, weights, &full)?;
+        values = parts(observations, weights, &full, signed)?;
     }
     Some(values)
 }
 
 /// Both parts' least squares for a division.
-fn parts(observations: &[Observation], weights: &[f64], full: &[bool]) -> Option<Values> {
+fn parts(observations: &[Observation], weights: &[f64], full: &[bool], signed: bool) -> Option<Values> {
     let (mut matrix, mut right) = ([[0.0; 2]; 2], [0.0; 2]);
     let (mut squares, mut products) = (0.0, 0.0);
     for ((seen, full), weight) in observations.iter().zip(full).zip(weights) {
@@ -62,7 +62,7 @@ fn parts(observations: &[Observation], weights: &[f64], full: &[bool]) -> Option
         return Some(Values { latency: 0.0, first: node, further: node, node: Some(node) });
     }
     let [mut latency, mut slope] = solve(matrix, right)?;
-    if latency < 0.0 {
+    if latency < 0.0 && !signed {
         (latency, slope) = (0.0, right[1] / matrix[1][1]);
     }
     (slope > 0.0).then(|| Values { latency, first: 1.0 / slope, further: 1.0 / slope, node: Some(node) })

@@ -88,6 +88,22 @@ impl Weighting {
     }
 }
 
+/// How models are fitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Method {
+    /// How much each observation counts.
+    pub weighting: Weighting,
+    /// Whether latencies and rates of further pairs may come out below zero, as in the paper's table 1, rather than be held
+    /// at what they can be.
+    pub signed: bool,
+}
+
+impl From<Weighting> for Method {
+    fn from(weighting: Weighting) -> Self {
+        Method { weighting, signed: false }
+    }
+}
+
 /// What a model says once its parameters are known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Values {

@@ -351,3 +351,38 @@ fn too_little_data_is_said() {
     assert_eq!(fit(Model::Postal, Weighting::InverseSize, &[one]), None);
     assert_eq!(fit(Model::Extended, Weighting::InverseSize, &[one, Observation { bytes: 800, ..one }]), None);
 }
+
+/// Short messages as the paper's table 1 prints them, with a rate of further pairs below zero: told on request, and not
+/// made up without.
+#[test]
+fn a_negative_rate_of_further_pairs_is_told_on_request() {
+    let truth = Values { latency: 4.0e-6, first: 6.3e8, further: -1.8e7, node: None };
+    let signed = Method { signed: true, ..Method::default() };
+    let (mut held, mut told) = (0, 0);
+    for seed in 0..SETS {
+        let mut draw = Draw(ChaCha8Rng::seed_from_u64(seed));
+        let seen = observe(&mut draw, Model::Extended, &truth, &[256, 512, 1024, 2048, 4096, 8192], 5);
+        let found = fit(Model::Extended, signed, &seen).unwrap();
+        let further = found.further.unwrap();
+        assert!(further.value < 0.0 && found.node.is_none(), "{seed}: {found:?}");
+        held += u64::from(further.low.unwrap() <= truth.further && truth.further <= further.high.unwrap());
+        let held_back = fit(Model::Extended, Weighting::InverseSize, &seen).unwrap();
+        told += u64::from(held_back.further.unwrap().value < 0.0);
+        // What is not below zero is the same either way.
+        let postal = |method: Method| fit(Model::Postal, method, &seen[..30]).unwrap().values;
+        assert_eq!(postal(signed), postal(Method::default()));
+    }
+    assert!(held * 100 >= 90 * SETS && told == 0, "{held} held, {told} told");
+}
+
+#[test]
+fn a_latency_below_zero_is_told_on_request() {
+    let seconds = |bytes: usize| bytes as f64 / 1e9 - 2e-7;
+    let cell = |(pairs, power): (usize, u32)| Observation { pairs, bytes: 1 << power, seconds: seconds(1 << power) };
+    let seen: Vec<Observation> = (1..=3).flat_map(|pairs| (9..16).map(move |power| (pairs, power))).map(cell).collect();
+    for model in [Model::Postal, Model::MaxRate, Model::HiddenLatency] {
+        let of = |signed| fit(model, Method { signed, ..Method::default() }, &seen).unwrap().latency;
+        assert!((of(true).value / -2e-7 - 1.0).abs() < 1e-6, "{model:?}: {:?}", of(true));
+        assert!(of(false).value == 0.0 && of(false).low.is_none(), "{model:?}");
+    }
+}
