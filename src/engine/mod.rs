@@ -19,5 +19,5 @@ pub use application::{Ended, SharedStarter, Starter};
 pub use collect::{ALL_CANARIES, EncodedTally, Load, Phase, Tally};
 pub use job::{Control, Job, OnEnd, OnPhase, PLACEMENT, REAL_GRAIN, VIRTUAL_GRAIN};
 pub use pace::Kept;
-pub use sequence::{Measured, congest, load_test, network_test};
+pub use sequence::{Measured, congest, load_test, network_test, under_load};
 pub use slices::Slices;

@@ -2,6 +2,7 @@
 //!
 //! Results go to stdout, progress and notes to stderr. Every view is a function from a [`ResultFile`] to text.
 
+mod calibration;
 mod counters;
 mod csv;
 mod gpcnet;
@@ -19,6 +20,7 @@ mod summary;
 
 use crate::result::ResultFile;
 
+pub use calibration::mix;
 pub use halo::halos;
 pub(crate) use hpcc::number;
 pub(crate) use maxrate::{answer, estimate};
