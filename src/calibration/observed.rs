@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 
 use crate::engine::Phase;
 use crate::lab::PortCounters;
-use crate::result::{PhaseCounters, ResultFile, Run, Test};
+use crate::result::{CountersRecord, PhaseCounters, ResultFile, Run, Test};
 use crate::stats::{TimeView, Weight};
 
 /// The quantiles of a canary that are compared: the middle and both ends of what it usually meets.
@@ -96,7 +96,7 @@ fn counters(file: &ResultFile, run: &Run, state: Phase, by: By) -> BTreeMap<Stri
     let during = |phase: &&PhaseCounters| phase.phase.split_once(' ').is_some_and(|(word, _)| word == state.word());
     let ports: Vec<&PortCounters> = of_lab.chain(of_machine).filter(during).flat_map(|phase| &phase.ports).collect();
     let mut rates = if wall_s > 0.0 { of_ports(&ports, wall_s) } else { BTreeMap::new() };
-    for row in file.counters.iter().flat_map(|counters| counters.rows()) {
+    for row in file.counters.iter().flat_map(CountersRecord::rows) {
         let amount = ["bytes", "data", "octets"].iter().any(|word| row.counter.to_ascii_lowercase().contains(word));
         let wanted = row.source == "command" || by == By::Counters && (row.is_telling() || amount);
         let rate = if state == Phase::Loaded { row.loaded_per_s } else { row.isolated_per_s };

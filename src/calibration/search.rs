@@ -101,7 +101,7 @@ impl Search {
             return None;
         }
         let model = self.model(&sight);
-        let (near, hopeful) = (nearest < NEAR_ENOUGH, done % 2 == 0);
+        let (near, hopeful) = (nearest < NEAR_ENOUGH, done.is_multiple_of(2));
         let score = |mix: &Mix| {
             let prediction = model.at(&self.space.place(mix));
             match (near, hopeful) {

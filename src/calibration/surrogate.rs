@@ -54,7 +54,7 @@ impl Surrogate {
             let mean = runs.iter().map(|run| run[value]).sum::<f64>() / count as f64;
             let off: Vec<f64> = runs.iter().map(|run| run[value] - mean).collect();
             let weights = model.solve(&off);
-            let squares: f64 = off.iter().zip(&weights).map(|(off, weight)| off * weight).sum();
+            let squares = dot(&off, &weights);
             // What does not move says nothing about the kernel.
             let variance = (squares / count as f64).max(1e-12);
             likelihood -= 0.5 * (count as f64 * variance.ln() + log_determinant);
@@ -68,20 +68,18 @@ impl Surrogate {
     /// What a mix at this place would show.
     pub fn at(&self, place: &[f64]) -> Prediction {
         let near: Vec<f64> = self.places.iter().map(|of| kernel(of, place, self.length)).collect();
-        let known: f64 = self.forward(&near).iter().map(|of| of * of).sum();
-        let unknown = (1.0 - known).max(0.0);
+        let known = self.forward(&near);
+        let unknown = (1.0 - dot(&known, &known)).max(0.0);
         let mean = self.weights.iter().zip(&self.means);
-        let mean = mean
-            .map(|(weights, mean)| mean + weights.iter().zip(&near).map(|(weight, near)| weight * near).sum::<f64>());
+        let mean = mean.map(|(weights, mean)| mean + dot(weights, &near));
         Prediction { mean: mean.collect(), variance: self.variances.iter().map(|of| of * unknown).collect() }
     }
 
     fn forward(&self, right: &[f64]) -> Vec<f64> {
         let mut solved: Vec<f64> = Vec::with_capacity(right.len());
         for (row, value) in self.factor.iter().zip(right) {
-            let known: f64 = row.iter().zip(&solved).map(|(of, solved)| of * solved).sum();
             let at = solved.len();
-            solved.push((value - known) / row[at]);
+            solved.push((value - dot(row, &solved)) / row[at]);
         }
         solved
     }
@@ -103,19 +101,20 @@ fn kernel(one: &[f64], other: &[f64], length: f64) -> f64 {
     (1.0 + near + near * near / 3.0) * (-near).exp()
 }
 
+fn dot(one: &[f64], other: &[f64]) -> f64 {
+    one.iter().zip(other).map(|(one, other)| one * other).sum()
+}
+
 /// The lower factor of a covariance; nothing where it is not definite.
 fn cholesky(count: usize, covariance: impl Fn(usize, usize) -> f64) -> Option<Vec<Vec<f64>>> {
     let mut factor: Vec<Vec<f64>> = Vec::with_capacity(count);
     for row in 0..count {
-        let mut line = Vec::with_capacity(row + 1);
-        for column in 0..=row {
-            let other: &[f64] = if column == row { &line } else { &factor[column] };
-            let known: f64 = line.iter().zip(other).take(column).map(|(one, other): (&f64, &f64)| one * other).sum();
-            let left = covariance(row, column) - known;
-            let entry =
-                if column == row { (left > 1e-12).then(|| left.sqrt())? } else { left / factor[column][column] };
-            line.push(entry);
+        let mut line: Vec<f64> = Vec::with_capacity(row + 1);
+        for (column, above) in factor.iter().enumerate() {
+            line.push((covariance(row, column) - dot(&line, above)) / above[column]);
         }
+        let left = covariance(row, row) - dot(&line, &line);
+        line.push((left > 1e-12).then(|| left.sqrt())?);
         factor.push(line);
     }
     Some(factor)

@@ -213,7 +213,7 @@ impl Request {
 
     pub(super) fn decide(&self) -> Result<Decision, String> {
         // Placements pair up with the recorded ones, where the nodes are the same.
-        let recorded = self.calibration.as_ref().map(|wish| wish.recorded()).transpose()?.map(|file| file.seed);
+        let recorded = self.calibration.as_ref().map(CalibrationWish::recorded).transpose()?.map(|file| file.seed);
         Ok(Decision {
             command: self.command,
             plan: self.resolve(Preset::Gpcnet)?,

@@ -76,7 +76,6 @@ fn a_load_that_others_make_is_found_again() {
 
     let line = format!("calibrate --like {wild} --congestors a2a,incast --write {plan} --out {found} --quiet");
     let shown = everywhere(&bench, &line);
-    println!("{shown}");
     let result: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(&found).expect("is there")).expect("is a result");
     let search = &result["calibration"];
