@@ -94,8 +94,11 @@ fn counters(file: &ResultFile, run: &Run, state: Phase, by: By) -> BTreeMap<Stri
     let of_lab = file.lab.iter().flat_map(|lab| &lab.phases);
     let of_machine = file.machine.iter().flat_map(|machine| &machine.phases);
     let during = |phase: &&PhaseCounters| phase.phase.split_once(' ').is_some_and(|(word, _)| word == state.word());
-    let ports: Vec<&PortCounters> = of_lab.chain(of_machine).filter(during).flat_map(|phase| &phase.ports).collect();
-    let mut rates = if wall_s > 0.0 { of_ports(&ports, wall_s) } else { BTreeMap::new() };
+    let phases: Vec<&PhaseCounters> = of_lab.chain(of_machine).filter(during).collect();
+    // Ports count from reading to reading; an older file says only how long its canaries measured.
+    let seconds = phases.iter().map(|phase| phase.seconds).sum::<Option<f64>>().unwrap_or(wall_s);
+    let ports: Vec<&PortCounters> = phases.iter().flat_map(|phase| &phase.ports).collect();
+    let mut rates = if seconds > 0.0 { of_ports(&ports, seconds) } else { BTreeMap::new() };
     for row in file.counters.iter().flat_map(CountersRecord::rows) {
         let amount = ["bytes", "data", "octets"].iter().any(|word| row.counter.to_ascii_lowercase().contains(word));
         let wanted = row.source == "command" || by == By::Counters && (row.is_telling() || amount);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Arg, Args};
 
 use super::options::RunOptions;
 use crate::calibration::{By, MOST_RUNS};
@@ -13,12 +13,24 @@ use crate::result::Command;
 /// Options of `tailback calibrate`.
 #[derive(Clone, Debug, Args)]
 #[command(args_override_self = true)]
+#[command(mut_arg("preset", unused))]
+#[command(mut_arg("load_fraction", unused))]
+#[command(mut_arg("congestors_alone", unused))]
+#[command(mut_arg("precision", unused))]
+#[command(mut_arg("longest", unused))]
+#[command(mut_arg("control", unused))]
+#[command(mut_arg("no_control", unused))]
+#[command(mut_arg("fail_if", unused))]
+#[command(mut_arg("junit", unused))]
+#[command(mut_arg("strict", unused))]
+#[command(mut_arg("csv", unused))]
 pub struct CalibrateOptions {
     /// A result whose canaries met a load that is to be made again: `run --congestors none --label wild`, or any load test
     #[arg(long, value_name = "FILE", help_heading = "Calibration")]
     like: PathBuf,
 
-    /// Write the plan file here, for `run --plan`; after every run, so that an interrupted search leaves what it found
+    /// Write the plan file here, for `run --plan` and `app --plan`; after every run, so that an interrupted search leaves what
+    /// it found
     #[arg(long, value_name = "FILE", help_heading = "Calibration")]
     write: PathBuf,
 
@@ -40,6 +52,11 @@ pub struct CalibrateOptions {
 
     #[command(flatten)]
     run: RunOptions,
+}
+
+/// Of a load test, and refused here with the reason.
+fn unused(option: Arg) -> Arg {
+    option.hide(true)
 }
 
 impl CalibrateOptions {
