@@ -151,10 +151,11 @@ impl Search {
         Sight::of(&self.target, &self.runs.iter().map(|(_, shown)| shown).collect::<Vec<_>>())
     }
 
-    /// The run that the model of all of them puts nearest: less of an accident than what a single one showed.
+    /// The nearest run, by what it showed and by what the model of all of them makes of its mix: either may err.
     fn nearest(&self, sight: &Sight, model: &Surrogate) -> usize {
         let smooth = |run: usize| sight.distance(&model.at(&self.space.place(&self.runs[run].0)).mean);
-        (0..self.runs.len()).min_by(|&a, &b| smooth(a).total_cmp(&smooth(b))).unwrap_or(0)
+        let by_both = |run: usize| sight.distance(&sight.runs[run]).powi(2) + smooth(run).powi(2);
+        (0..self.runs.len()).min_by(|&a, &b| by_both(a).total_cmp(&by_both(b))).unwrap_or(0)
     }
 
     /// Mixes that are not ruled out, with the one that was found.

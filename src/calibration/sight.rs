@@ -8,9 +8,8 @@ use super::Observed;
 
 /// Canaries of a steady network differ by so much from run to run, on a logarithmic scale.
 const LEAST_CANARY: f64 = 0.1;
-/// Counters likewise, as a part of the most that was seen, and as a part of themselves.
+/// Counters likewise, as a part of the most that was seen.
 const LEAST_COUNTER: f64 = 0.04;
-const COUNTER: f64 = 0.1;
 
 /// Runs as points of equal length.
 #[derive(Clone, Debug, Default)]
@@ -55,8 +54,8 @@ impl Sight {
             if most > 0.0 {
                 sight.observables += 1;
                 let wanted = rate(target) / most;
-                let variance = LEAST_COUNTER.powi(2) + (COUNTER * wanted).powi(2);
-                sight.add(name, wanted, runs.iter().map(|run| rate(run) / most), variance, 1.0);
+                let values = runs.iter().map(|run| rate(run) / most);
+                sight.add(name, wanted, values, LEAST_COUNTER.powi(2), 1.0);
             }
         }
         let total: f64 = sight.weight.iter().sum();
@@ -96,15 +95,14 @@ mod tests {
     #[test]
     fn one_is_what_cannot_be_told_apart() {
         let target = observed(2.0, 0.0, 500.0);
-        let counter = (LEAST_COUNTER.powi(2) + (0.5 * COUNTER).powi(2)).sqrt();
-        let near = observed(2.0 + LEAST_CANARY, 0.0, 500.0 + counter * 1000.0);
+        let near = observed(2.0 + LEAST_CANARY, 0.0, 500.0 + LEAST_COUNTER * 1000.0);
         let far = observed(4.0, 0.0, 1000.0);
         let sight = Sight::of(&target, &[&near, &far, &target]);
         assert_eq!((sight.observables, sight.names.len()), (2, 3), "{sight:?}");
         let [close, wide, same] = [0, 1, 2].map(|run| sight.distance(&sight.runs[run]));
         assert!((close - 1.0).abs() < 1e-9 && same == 0.0, "{close} {same}");
         // Twenty errors of the canary and half of the most of the counter, evenly.
-        assert!((wide - ((400.0 + (0.5 / counter).powi(2)) / 2.0f64).sqrt()).abs() < 1e-9, "{wide}");
+        assert!((wide - ((400.0 + (0.5 / LEAST_COUNTER).powi(2)) / 2.0f64).sqrt()).abs() < 1e-9, "{wide}");
     }
 
     #[test]
