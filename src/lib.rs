@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod backend;
+pub mod calibration;
 pub mod cli;
 pub mod commands;
 pub mod compare;

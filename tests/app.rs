@@ -193,6 +193,21 @@ fn kill_9_of_the_launcher_leaves_nothing_running() {
 }
 
 #[test]
+fn kill_9_of_the_programs_own_launcher_leaves_none_of_its_processes() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pids");
+    let program = format!("sleep 64 & echo $$ $! > {0}.new; mv {0}.new {0}; wait", file.display());
+    let mut job = start("--placements 1 --app-name mine", &program);
+    let ranks = job.ranks(4);
+    let told = eventually("the program runs", || std::fs::read_to_string(&file).ok());
+    let pids: Vec<Pid> = told.split_whitespace().map(|pid| Pid::from_raw(pid.parse().unwrap()).unwrap()).collect();
+    kill_process(pids[0], Signal::KILL).unwrap();
+    let outcome = job.end_within(Duration::from_secs(30));
+    assert!(outcome.refusal().contains("the application mine was ended by signal 9"), "{outcome:?}");
+    all_gone(&ranks, pids[1]);
+}
+
+#[test]
 fn ctrl_c_ends_the_program_too() {
     let folder = tempfile::tempdir().unwrap();
     let (job, ranks, program) = sleeping(folder.path());

@@ -12,6 +12,7 @@ fn help_texts() {
         "app",
         "network",
         "congest",
+        "calibrate",
         "show",
         "compare",
         "report",

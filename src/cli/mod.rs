@@ -3,6 +3,7 @@
 //! Exit codes: 0 = ran and passed its thresholds, 1 = a threshold failed, 2 = it could not run.
 
 mod app;
+mod calibrate;
 mod checks;
 mod compare;
 mod congestors;
@@ -54,6 +55,8 @@ enum Command {
     Network(NetworkOptions),
     /// Load the network with congestors only, for a time or until interrupted
     Congest(CongestOptions),
+    /// Find the congestors that do what a recorded run shows, and write them as a plan
+    Calibrate(Box<calibrate::CalibrateOptions>),
     /// Print a result file again
     Show(show::ShowOptions),
     /// Compare results: ratios with confidence intervals, and which differences are significant
@@ -131,6 +134,7 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::App(options) => start(options.request()),
         Command::Network(options) => start(options.request()),
         Command::Congest(options) => start(options.request()),
+        Command::Calibrate(options) => start(options.request()),
         Command::Show(options) => options.execute(),
         Command::Compare(options) => options.execute(),
         Command::Report(options) => options.execute(),

@@ -139,6 +139,10 @@ pub struct RoleOptions {
     #[arg(long, value_name = "FRACTION", value_parser = units::fraction)]
     pub canary_fraction: Option<f64>,
 
+    /// The part of the other nodes that load; the rest of them does nothing, e.g. 0.5 or 50% [default: 100%]
+    #[arg(long, value_name = "FRACTION", value_parser = units::fraction)]
+    pub load_fraction: Option<f64>,
+
     /// How roles are dealt out [default: auto]
     #[arg(long, value_enum)]
     pub split: Option<Split>,
@@ -306,6 +310,7 @@ impl RunOptions {
             each_congestor: self.congestors.each(),
             congestors: self.congestors.mix()?,
             canary_fraction: self.roles.canary_fraction,
+            load_fraction: self.roles.load_fraction,
             split: self.roles.split,
             congestors_alone: alone.then_some(true),
             placements: self.roles.placements,
@@ -366,6 +371,7 @@ fn request(command: Command, plan: &PlanOptions, patch: Patch, common: CommonOpt
         budget: plan.budget,
         patches,
         duration: Duration::ZERO,
+        calibration: None,
         dry_run: plan.dry_run,
         control: ControlWish::No,
         place,

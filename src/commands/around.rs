@@ -19,8 +19,9 @@ pub(super) enum Around {
 }
 
 impl Around {
-    pub(super) fn find(root: bool) -> Self {
-        if !root || handed_over().is_some() {
+    /// What `root` finds; where the process that started it keeps the record, only if it needs that itself.
+    pub(super) fn find(root: bool, needed: bool) -> Self {
+        if !root || (handed_over().is_some() && !needed) {
             return Around::Nothing;
         }
         match Lab::around() {

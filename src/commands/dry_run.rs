@@ -145,7 +145,8 @@ fn measured(command: Command, plan: &Plan, duration_s: f64, placement_s: f64) ->
         Command::Run | Command::App => {
             plan.budget_s * (2.0 * canaries) + f64::from(plan.placements) * alone * plan.block_s()
         }
-        Command::Network => plan.budget_s * canaries,
+        // The half that is under load.
+        Command::Network | Command::Calibrate => plan.budget_s * canaries,
         Command::Congest => duration_s,
         Command::Maxrate | Command::Contention | Command::Beff | Command::Hpcc => 0.0,
     }

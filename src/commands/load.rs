@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tailback_transport::{Bootstrap, Monitor, Rank};
 
+use super::calibrate::{calibrate, expected};
 use super::prepare::{Prepared, Session};
 use super::runs::Runs;
 use super::{Request, dry_run, interrupt};
@@ -35,10 +36,11 @@ impl Work for Request {
     }
 
     fn asks(&self) -> String {
-        let Request { command, preset, seed, groups, budget, patches, duration, dry_run, counters, settings, .. } =
-            self;
-        let Settings { protocols, copies, eager_threshold, roles, .. } = settings;
-        let plan = (command, preset, seed, groups.is_some(), budget, patches, duration, dry_run);
+        let Request {
+            command, preset, seed, groups, budget, patches, duration, dry_run, calibration, counters, ..
+        } = self;
+        let Settings { protocols, copies, eager_threshold, roles, .. } = &self.settings;
+        let plan = (command, preset, seed, groups.is_some(), budget, patches, duration, dry_run, calibration);
         format!("{plan:?} {counters:?} {:?}", (protocols, copies, eager_threshold, roles))
     }
 
@@ -48,13 +50,13 @@ impl Work for Request {
         match Session::prepare(self, networks) {
             Ok(Prepared::Ready(session)) if session.decision.dry_run => {
                 if root {
-                    let _ = output::print(&dry_run::render(
-                        &session,
-                        networks.variants(),
-                        self.settings.machine.as_deref(),
-                    ));
+                    let plan = dry_run::render(&session, networks.variants(), self.settings.machine.as_deref());
+                    let _ = output::print(&(plan + &expected(self)));
                 }
                 0
+            }
+            Ok(Prepared::Ready(session)) if self.calibration.is_some() => {
+                calibrate(self, *session, networks, monitor, root)
             }
             Ok(Prepared::Ready(session)) => Runs::new(&session, self, monitor, root).make(networks),
             Ok(Prepared::Told(code)) => code,

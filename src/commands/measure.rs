@@ -53,6 +53,7 @@ impl PairVisitor for Measure<'_> {
         let mut job = job.kept_by(&keep);
         let (phases, interrupted) = match command {
             Command::Run | Command::App => engine::load_test(&mut job)?,
+            Command::Calibrate => engine::under_load(&mut job)?,
             Command::Network => engine::network_test(&mut job)?,
             Command::Congest => engine::congest(&mut job, Nanos((duration_s * 1e9) as u64))?,
             study => return Err(Error::Setup(format!("{study:?} is a study and has no plan"))),

@@ -6,6 +6,7 @@
 
 mod application;
 mod around;
+mod calibrate;
 mod checks;
 mod counting;
 mod dry_run;
@@ -17,6 +18,7 @@ mod mixes;
 mod phases;
 mod ports;
 mod prepare;
+mod recorded;
 mod remarks;
 mod request;
 mod runs;
@@ -29,6 +31,7 @@ mod what_if;
 pub use application::{check_pattern, guard};
 pub use checks::Checks;
 pub use local::Place;
+pub use recorded::CalibrationWish;
 pub use request::{ControlWish, CountersWish, Output, Request, RunsOn};
 pub use start::{start, start_in_lab, start_study};
 pub use studies::{ContentionStudy, Study};

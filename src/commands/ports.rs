@@ -1,5 +1,7 @@
 //! What the ports of a lab did in each phase, from readings between phases.
 
+use std::time::Instant;
+
 use crate::engine::PLACEMENT;
 use crate::lab::{self, PortCounters};
 use crate::result::PhaseCounters;
@@ -7,7 +9,7 @@ use crate::result::PhaseCounters;
 /// Counters at the beginning of each phase.
 #[derive(Default)]
 pub(super) struct Recording {
-    begun: Vec<(String, Vec<PortCounters>)>,
+    begun: Vec<(String, Instant, Vec<PortCounters>)>,
     problem: Option<String>,
 }
 
@@ -20,7 +22,7 @@ impl Recording {
         }
         let phase = phase.split_once(PLACEMENT).map_or(phase, |(phase, _)| phase);
         match read() {
-            Ok(counters) => self.begun.push((phase.to_owned(), counters)),
+            Ok(counters) => self.begun.push((phase.to_owned(), Instant::now(), counters)),
             Err(problem) => self.problem = Some(problem.to_string()),
         }
     }
@@ -34,15 +36,20 @@ impl Recording {
             return Err(problem.clone());
         }
         let last = read().map_err(|problem| problem.to_string())?;
-        let ends = self.begun.iter().skip(1).map(|(_, counters)| counters).chain([&last]);
+        let last = (Instant::now(), last);
+        let ends = self.begun.iter().skip(1).map(|(_, at, counters)| (at, counters)).chain([(&last.0, &last.1)]);
         let mut phases: Vec<PhaseCounters> = Vec::new();
-        for ((phase, before), after) in self.begun.iter().zip(ends) {
+        for ((phase, begun, before), (ended, after)) in self.begun.iter().zip(ends) {
+            let seconds = ended.duration_since(*begun).as_secs_f64();
             let ports: Vec<PortCounters> =
                 after.iter().zip(before).map(|(after, before)| after.since(before)).collect();
             // A phase is measured in several blocks and placements: what matters is what it did to the ports in all.
             match phases.iter_mut().find(|known| known.phase == *phase) {
-                Some(known) => known.ports.iter_mut().zip(&ports).for_each(|(sum, port)| sum.add(port)),
-                None => phases.push(PhaseCounters { phase: phase.clone(), ports }),
+                Some(known) => {
+                    *known.seconds.get_or_insert(0.0) += seconds;
+                    known.ports.iter_mut().zip(&ports).for_each(|(sum, port)| sum.add(port));
+                }
+                None => phases.push(PhaseCounters { phase: phase.clone(), seconds: Some(seconds), ports }),
             }
         }
         Ok(phases)

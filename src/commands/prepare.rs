@@ -16,7 +16,7 @@ use crate::backend::{Networks, Pair, PairVisitor, Place, RoleSettings};
 use crate::counters::Device;
 use crate::engine::SharedStarter;
 use crate::kernel::Info;
-use crate::layout::{Layout, LayoutError, Nodes, Placement};
+use crate::layout::{Layout, LayoutError, Loads, Nodes, Placement};
 use crate::plan::Plan;
 use crate::result::{Command, RankEnds};
 
@@ -160,16 +160,17 @@ fn grouped(nodes: Nodes, decision: &Decision, places: &[Place]) -> Result<Nodes,
 impl Session {
     /// Who does what on one of the placements, with the congestors of `plan`.
     pub(super) fn layout(&self, index: u32, plan: &Plan) -> Result<Layout, LayoutError> {
-        let nodes = self.nodes.clone();
+        let (nodes, weights) = (self.nodes.clone(), plan.weights());
+        let loads = Loads { weights: &weights, fraction: plan.load_fraction };
         match self.decision.command {
-            Command::Run | Command::App => {
-                Layout::load_test(nodes, self.placement(index), plan.canary_fraction, &plan.weights(), plan.split)
+            Command::Run | Command::App | Command::Calibrate => {
+                Layout::load_test(nodes, self.placement(index), plan.canary_fraction, loads, plan.split)
             }
             // A study never gets here: it has no plan.
             Command::Network | Command::Maxrate | Command::Contention | Command::Beff | Command::Hpcc => {
                 Layout::canaries_only(nodes)
             }
-            Command::Congest => Layout::congestors_only(nodes, self.seed, &plan.weights()),
+            Command::Congest => Layout::congestors_only(nodes, self.seed, loads),
         }
     }
 
@@ -195,7 +196,7 @@ fn check_operations(decision: &Decision, canary: &Capabilities, congestor: &Capa
     let canaries = decision.plan.canaries.iter().map(|test| (test.kernel.info(), canary));
     let congestors = decision.plan.congestors.iter().map(|test| (test.kernel.info(), congestor));
     let used: Vec<(Info, &Capabilities)> = match decision.command {
-        Command::Run | Command::App => canaries.chain(congestors).collect(),
+        Command::Run | Command::App | Command::Calibrate => canaries.chain(congestors).collect(),
         Command::Network => canaries.collect(),
         Command::Congest => congestors.collect(),
         Command::Maxrate | Command::Contention | Command::Beff | Command::Hpcc => Vec::new(),

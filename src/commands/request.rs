@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Checks, Place};
+use super::{CalibrationWish, Checks, Place};
 use crate::backend::Settings;
 use crate::output::Format;
 use crate::plan::{Application, Patch, Plan, Preset};
@@ -30,6 +30,8 @@ pub struct Request {
     pub patches: Vec<Patch>,
     /// How long congestors run, where nothing else ends them.
     pub duration: Duration,
+    /// The search for a mix, where one is wanted.
+    pub calibration: Option<CalibrationWish>,
     /// Only show what would be run.
     pub dry_run: bool,
     /// The control, where ranks run in the emulated cluster.
@@ -131,7 +133,10 @@ impl Request {
             patches.insert(0, Patch { canaries: Some(all), ..Patch::default() });
             patches.push(Patch { placements: Some(1), blocks: Some(1), ..Patch::default() });
         }
-        let plan = Plan::resolve(preset, &patches).map_err(|error| error.to_string())?;
+        let plan = match &self.calibration {
+            Some(wish) => wish.plan(&patches)?,
+            None => Plan::resolve(preset, &patches).map_err(|error| error.to_string())?,
+        };
         if self.command == Command::Congest && plan.congestors.is_empty() {
             return Err("congest without congestors loads nothing".into());
         }
@@ -176,7 +181,8 @@ impl Request {
     /// What must be added to the command line so that ranks decide as this process did.
     pub fn fixed(&self, plan: &Plan) -> Vec<OsString> {
         let mut words: Vec<OsString> = Vec::new();
-        if self.preset.is_none() {
+        // What a recorded run measured has a preset already.
+        if self.preset.is_none() && self.calibration.is_none() {
             words.extend(["--preset".into(), plan.preset.to_string().into()]);
         }
         words
@@ -201,14 +207,17 @@ impl Request {
     }
 
     pub(super) fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        self.output.out.iter().chain(&self.output.csv).chain(&self.checks.junit)
+        let plan = self.calibration.as_ref().map(|wish| &wish.write);
+        self.output.out.iter().chain(&self.output.csv).chain(&self.checks.junit).chain(plan)
     }
 
     pub(super) fn decide(&self) -> Result<Decision, String> {
+        // Placements pair up with the recorded ones, where the nodes are the same.
+        let recorded = self.calibration.as_ref().map(CalibrationWish::recorded).transpose()?.map(|file| file.seed);
         Ok(Decision {
             command: self.command,
             plan: self.resolve(Preset::Gpcnet)?,
-            seed: self.seed,
+            seed: self.seed.or(recorded),
             groups: self.groups.as_deref().map(read_groups).transpose()?,
             duration_s: self.duration.as_secs_f64(),
             dry_run: self.dry_run,

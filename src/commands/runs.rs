@@ -53,11 +53,14 @@ pub(super) struct Runs<'a> {
     /// The machine that is simulated, if one is.
     machine: Option<MachineRecord>,
     interrupted: bool,
+    /// Whether these are a part of something else, which shows and keeps them.
+    is_part: bool,
 }
 
 impl<'a> Runs<'a> {
     pub(super) fn new(session: &'a Session, request: &'a Request, monitor: &'a Arc<Monitor>, root: bool) -> Self {
-        let around = Arc::new(Around::find(root));
+        let is_part = request.calibration.is_some();
+        let around = Arc::new(Around::find(root, is_part));
         Runs {
             session,
             request,
@@ -75,15 +78,24 @@ impl<'a> Runs<'a> {
             next_draft: Cell::new(Instant::now()),
             machine: None,
             interrupted: false,
+            is_part,
         }
     }
 
     /// Makes all of them, shows what they gave, and gives the exit code.
     pub(super) fn make<N: Networks>(mut self, networks: &mut N) -> u8 {
+        self.measured(networks).map_or(0, |file| {
+            file.notes.iter().filter(|note| !self.notes.contains(note)).for_each(|note| self.request.say(note));
+            show(self.request, &file)
+        })
+    }
+
+    /// Makes all of them, and gives what they gave, on rank 0.
+    pub(super) fn measured<N: Networks>(&mut self, networks: &mut N) -> Option<ResultFile> {
         let mixes = 0..self.session.mixes.len();
         let turns = |variant: &Variant| mixes.clone().map(|mix| Turn { variant: *variant, mix }).collect::<Vec<_>>();
         self.turns = networks.variants().iter().flat_map(turns).collect();
-        if self.root {
+        if self.root && !self.is_part {
             self.request.say(&format!("seed {}", self.session.seed));
             if let several @ [_, _, ..] = &self.turns[..] {
                 let names: Vec<String> = several.iter().map(|turn| format!("over {}", self.label(*turn))).collect();
@@ -109,11 +121,7 @@ impl<'a> Runs<'a> {
                 break;
             }
         }
-        system.map_or(0, |system| {
-            let file = self.file(system);
-            file.notes.iter().filter(|note| !self.notes.contains(note)).for_each(|note| self.request.say(note));
-            show(self.request, &file)
-        })
+        system.map(|system| self.file(system))
     }
 
     fn layout(&self, index: u32, plan: &Plan) -> Layout {
@@ -307,7 +315,7 @@ impl<'a> Runs<'a> {
     /// long nothing is kept again but whole placements.
     fn keep(&self, system: &System) {
         let path = handed_over().or_else(|| self.request.output.out.clone());
-        let Some(path) = path else { return };
+        let Some(path) = path.filter(|_| !self.is_part) else { return };
         let begun = Instant::now();
         self.monitor.tick();
         // The complete result is written to the same place, and a problem with it is then the user's to know.
@@ -319,7 +327,7 @@ impl<'a> Runs<'a> {
     /// Ends the job because of an error on this rank; on rank 0, after it has shown what there is.
     fn fail<B: Bootstrap>(&self, bootstrap: &B, system: Option<System>, error: &Error) -> ! {
         let measured = !self.builders.is_empty() || self.partial.borrow().is_some();
-        if let Some(system) = system.filter(|_| measured) {
+        if let Some(system) = system.filter(|_| measured && !self.is_part) {
             show(self.request, &self.unfinished(system));
         }
         give_up(bootstrap, error)
@@ -372,6 +380,7 @@ impl<'a> Runs<'a> {
             machine: self.machine.clone().map(MachineRecord::within_limits),
             counters: Some(counters).filter(|of| !of.phases.is_empty()),
             models: None,
+            calibration: None,
             notes: self.notes.clone(),
             interrupted: self.interrupted,
             imported: None,

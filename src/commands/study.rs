@@ -159,7 +159,7 @@ impl StudyRequest {
         root: bool,
     ) -> tailback_transport::Result<u8> {
         let (started, clock) = (result::now_rfc3339(), Instant::now());
-        let around = Around::find(root);
+        let around = Around::find(root, false);
         around.begin(self.study.command().word());
         let variants = networks.variants().to_vec();
         let mut parts: Vec<Part> = Vec::new();
@@ -220,6 +220,7 @@ impl StudyRequest {
                 machine: self.settings.machine.as_deref().map(MachineRecord::of),
                 counters: None,
                 models: None,
+                calibration: None,
                 interrupted: false,
                 notes: Vec::new(),
                 imported: None,

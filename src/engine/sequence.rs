@@ -34,6 +34,19 @@ const SLOTS_A_RING: u64 = 10;
 
 /// The load test on one placement: every canary alone and under load.
 pub fn load_test<B: Bootstrap, P: Pair>(job: &mut Job<'_, B, P>) -> Outcome {
+    let loads = !job.plan.congestors.is_empty();
+    // Where nothing loads, isolated blocks stand where they stood.
+    in_states(job, |phase| phase == Phase::Isolated || loads)
+}
+
+/// The half of it that is under load; where nothing loads, the other half.
+pub fn under_load<B: Bootstrap, P: Pair>(job: &mut Job<'_, B, P>) -> Outcome {
+    let only = if job.plan.congestors.is_empty() { Phase::Isolated } else { Phase::Loaded };
+    in_states(job, |phase| phase == only)
+}
+
+/// Those parts of the load test on one placement that are in a state that is wanted.
+fn in_states<B: Bootstrap, P: Pair>(job: &mut Job<'_, B, P>, wanted: impl Fn(Phase) -> bool) -> Outcome {
     let mut sequence = Sequence::new(job);
     let plan = sequence.job.plan;
     sequence.budget = nanos(plan.block_s());
@@ -43,12 +56,10 @@ pub fn load_test<B: Bootstrap, P: Pair>(job: &mut Job<'_, B, P>) -> Outcome {
     if plan.blocks > 1 {
         sequence.passes = Passes::Timed;
         let seed = sequence.job.seed();
-        // Where nothing loads, isolated blocks stand where they stood.
-        let measured = |of: &Stretch| of.phase == Phase::Isolated || !plan.congestors.is_empty();
-        for stretch in stretches(plan.blocks as usize, canaries, seed).into_iter().filter(measured) {
+        for stretch in stretches(plan.blocks as usize, canaries, seed).into_iter().filter(|of| wanted(of.phase)) {
             sequence.stretch(&stretch)?;
         }
-    } else {
+    } else if wanted(Phase::Isolated) {
         for test in 0..canaries {
             sequence.stretch(&Stretch::of(Phase::Isolated, Part { canary: Some(test), ..Part::default() }))?;
         }
@@ -56,7 +67,7 @@ pub fn load_test<B: Bootstrap, P: Pair>(job: &mut Job<'_, B, P>) -> Outcome {
     for kind in (0..alone.len()).filter(|&kind| alone[kind]) {
         sequence.stretch(&Stretch::of(Phase::Alone, Part { congestor: Some(kind), ..Part::default() }))?;
     }
-    if plan.blocks == 1 && !plan.congestors.is_empty() {
+    if plan.blocks == 1 && wanted(Phase::Loaded) {
         for test in 0..canaries {
             sequence.stretch(&Stretch::of(Phase::Loaded, Part { canary: Some(test), ..Part::default() }))?;
         }

@@ -27,6 +27,7 @@ pub(super) fn file(command: Command, from: String, system: System, plan: Plan, r
         machine: None,
         counters: None,
         models: None,
+        calibration: None,
         notes: Vec::new(),
         interrupted: false,
         imported: Some(from),

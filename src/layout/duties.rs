@@ -6,16 +6,40 @@ pub(super) enum Duty {
     Measure,
     /// With the plan's n-th congestor.
     Load(u16),
-    /// Nothing: the plan has no congestors.
+    /// Nothing: the plan has no congestors, or not for all nodes.
     Rest,
 }
 
-/// What `count` nodes that do not measure are for.
-pub(super) fn deal_loads(count: usize, weights: &[(&str, f64)], notes: &mut Vec<String>) -> Vec<Duty> {
-    if weights.is_empty() {
+/// Which load is wanted of the nodes that do not measure.
+#[derive(Clone, Copy, Debug)]
+pub struct Loads<'a> {
+    /// Kinds of congestors by name, with their weights.
+    pub weights: &'a [(&'a str, f64)],
+    /// The part of these nodes that load; the others rest.
+    pub fraction: f64,
+}
+
+impl<'a> From<&'a [(&'a str, f64)]> for Loads<'a> {
+    fn from(weights: &'a [(&'a str, f64)]) -> Self {
+        Loads { weights, fraction: 1.0 }
+    }
+}
+
+impl<'a, const KINDS: usize> From<&'a [(&'a str, f64); KINDS]> for Loads<'a> {
+    fn from(weights: &'a [(&'a str, f64); KINDS]) -> Self {
+        weights[..].into()
+    }
+}
+
+/// What `count` nodes that do not measure are for. At least two load, where any do.
+pub(super) fn deal_loads(count: usize, loads: Loads<'_>, notes: &mut Vec<String>) -> Vec<Duty> {
+    if loads.weights.is_empty() {
         return vec![Duty::Rest; count];
     }
-    deal_kinds(count, weights, notes).into_iter().map(Duty::Load).collect()
+    let loading = ((loads.fraction * count as f64).round() as usize).clamp(2.min(count), count);
+    let mut duties: Vec<Duty> = deal_kinds(loading, loads.weights, notes).into_iter().map(Duty::Load).collect();
+    duties.resize(count, Duty::Rest);
+    duties
 }
 
 /// Kinds for `count` nodes in proportion to their weights, at least 2 nodes each; the lightest kinds are left out when

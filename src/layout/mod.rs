@@ -12,6 +12,7 @@ mod ring;
 mod roles;
 mod shuffle;
 
+pub use duties::Loads;
 pub use nodes::Nodes;
 pub use pairs::sample_pairs;
 pub use policy::{Placement, Policy};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tailback_transport::Rank;
 
 use super::Nodes;
-use super::duties::{Duty, deal_loads};
+use super::duties::{Duty, Loads, deal_loads};
 use super::policy::{Placement, Policy, natural};
 
 /// What a rank does. A congestor carries the index of its kind in the plan.
@@ -31,6 +31,16 @@ pub enum Split {
     Node,
     /// Canaries and congestors share every node: the first slices measure, the others load.
     Slice,
+}
+
+impl std::fmt::Display for Split {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Split::Auto => "auto",
+            Split::Node => "node",
+            Split::Slice => "slice",
+        })
+    }
 }
 
 /// Why no layout exists.
@@ -86,25 +96,26 @@ impl Layout {
         Ok(Self::new(nodes, order, duties, Deal::ByNode, Vec::new()))
     }
 
-    /// Every rank loads the network with a kind of congestor, in proportion to `weights`.
-    pub fn congestors_only(nodes: Nodes, seed: u64, weights: &[(&str, f64)]) -> Result<Self, LayoutError> {
+    /// Every rank loads the network with a kind of congestor, or as many as `loads` says.
+    pub fn congestors_only<'l>(nodes: Nodes, seed: u64, loads: impl Into<Loads<'l>>) -> Result<Self, LayoutError> {
         require_two(&nodes)?;
         let mut notes = Vec::new();
-        let duties = deal_loads(nodes.len(), weights, &mut notes);
+        let duties = deal_loads(nodes.len(), loads.into(), &mut notes);
         let order = Placement::random(seed).order(&nodes, 0);
         Ok(Self::new(nodes, order, duties, Deal::ByNode, notes))
     }
 
     /// The load test: `canary_fraction` of the nodes (or slices) measure, the others load, or rest where there is no
     /// congestor.
-    pub fn load_test(
+    pub fn load_test<'l>(
         nodes: Nodes,
         placement: Placement,
         canary_fraction: f64,
-        weights: &[(&str, f64)],
+        loads: impl Into<Loads<'l>>,
         split: Split,
     ) -> Result<Self, LayoutError> {
         require_two(&nodes)?;
+        let loads = loads.into();
         let (count, fewest) = (nodes.len(), nodes.fewest_ranks());
         let mut notes = Vec::new();
         let by_slice = match split {
@@ -124,7 +135,7 @@ impl Layout {
         if by_slice {
             // The smallest node decides, so that every node has both roles.
             let canary_slices = ((canary_fraction * fewest as f64).round() as usize).clamp(1, fewest - 1);
-            let duties = deal_loads(count, weights, &mut notes);
+            let duties = deal_loads(count, loads, &mut notes);
             // Every node measures: what a policy can choose is who loads how.
             let drawn = Placement { policy: Policy::Random, ..placement };
             let order = drawn.order(&nodes, 0);
@@ -138,7 +149,7 @@ impl Layout {
                 count - congestors
             ));
         }
-        let mut duties = deal_loads(congestors, weights, &mut notes);
+        let mut duties = deal_loads(congestors, loads, &mut notes);
         duties.resize(count, Duty::Measure);
         let order = placement.order(&nodes, count - congestors);
         Ok(Self::new(nodes, order, duties, Deal::ByNode, notes))
@@ -211,6 +222,11 @@ impl Layout {
             (_, Role::Congestor(kind)) => self.places_for(|duty| duty == Duty::Load(kind as u16)),
             (_, Role::Idle) => 0,
         }
+    }
+
+    /// How many nodes load the network or rest.
+    pub fn other_nodes(&self) -> usize {
+        self.places_for(|duty| duty != Duty::Measure)
     }
 
     /// How many nodes load the network, with any kind.
@@ -332,6 +348,17 @@ mod tests {
         let mix = [("incast", 40.0), ("a2a", 60.0)];
         let layout = Layout::congestors_only(hosts(&[1; 20]), 3, &mix).unwrap();
         assert_eq!((layout.nodes_with(Role::Congestor(0)), layout.nodes_with(Role::Congestor(1))), (8, 12));
+    }
+
+    #[test]
+    fn a_part_of_the_nodes_loads_and_the_others_rest() {
+        let mix = [("incast", 4.0), ("a2a", 2.0)];
+        for (fraction, expected) in [(0.75, (4, 2)), (1.0, (5, 3)), (0.0, (2, 0))] {
+            let loads = Loads { weights: &mix, fraction };
+            let layout = Layout::load_test(hosts(&[1; 10]), Placement::random(1), 0.2, loads, Split::Auto).unwrap();
+            let found = (layout.nodes_with(Role::Congestor(0)), layout.nodes_with(Role::Congestor(1)));
+            assert_eq!((found, layout.nodes_with(Role::Canary), layout.other_nodes()), (expected, 2, 8), "{fraction}");
+        }
     }
 
     proptest! {

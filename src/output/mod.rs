@@ -3,6 +3,7 @@
 //! Results go to stdout, progress and notes to stderr. Every view is a function from a [`ResultFile`] to text.
 
 mod between;
+mod calibration;
 mod counters;
 mod csv;
 mod gpcnet;
@@ -21,6 +22,7 @@ mod summary;
 use crate::result::ResultFile;
 
 pub(crate) use between::{between_cells, span_cells};
+pub use calibration::mix;
 pub use halo::halos;
 pub(crate) use hpcc::number;
 pub(crate) use maxrate::{answer, estimate};

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::calibration;
 use super::counters::risen;
 use super::impacts::{COLUMNS, impacts, section};
 use super::ports::{amount, busiest, held_up_most};
@@ -14,6 +15,7 @@ use crate::text::{Table, factor, figure};
 
 pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
     let mut out = banner(result);
+    out += &result.calibration.as_ref().map(calibration::render).unwrap_or_default();
     for run in &result.runs {
         heading(&mut out, result, run);
         section(&mut out, "Isolated", &tests(run, Phase::Isolated, verbose));

@@ -7,6 +7,7 @@ mod application;
 mod patch;
 mod preset;
 pub mod units;
+mod write;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -125,6 +126,9 @@ pub struct Plan {
     pub longest_s: f64,
     /// Fraction of the nodes that measure.
     pub canary_fraction: f64,
+    /// The part of the other nodes that load; the rest of them does nothing.
+    #[serde(default = "all", skip_serializing_if = "is_all")]
+    pub load_fraction: f64,
     /// How roles are dealt out.
     pub split: Split,
     /// Ranks on a virtual node; absent: nodes are hosts.
@@ -154,6 +158,15 @@ fn random() -> Policy {
 
 fn ten_minutes() -> f64 {
     600.0
+}
+
+fn all() -> f64 {
+    1.0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_all(fraction: &f64) -> bool {
+    *fraction == 1.0
 }
 
 impl Plan {
@@ -193,10 +206,14 @@ impl Plan {
     /// The plan after `patches`, each over the one before.
     pub fn resolve(preset: Preset, patches: &[Patch]) -> Result<Self, PlanError> {
         let preset = patches.iter().rev().find_map(|patch| patch.preset).unwrap_or(preset);
-        let mut plan = preset.plan();
-        patches.iter().try_for_each(|patch| patch.apply(&mut plan))?;
-        plan.validate()?;
-        Ok(plan)
+        preset.plan().patched(patches)
+    }
+
+    /// This plan after `patches`, each over the one before; presets that they name are passed over.
+    pub fn patched(mut self, patches: &[Patch]) -> Result<Self, PlanError> {
+        patches.iter().try_for_each(|patch| patch.apply(&mut self))?;
+        self.validate()?;
+        Ok(self)
     }
 
     /// Names and weights of the congestors, as the layout wants them.
@@ -211,6 +228,12 @@ impl Plan {
             return invalid(format!(
                 "canary fraction {} is not between 0 and 1 (20% is 0.2 or 20%)",
                 self.canary_fraction
+            ));
+        }
+        if !(self.load_fraction > 0.0 && self.load_fraction <= 1.0) {
+            return invalid(format!(
+                "load fraction {} is not above 0 and up to 1 (20% is 0.2 or 20%; --congestors none loads nothing)",
+                self.load_fraction
             ));
         }
         if !(self.budget_s >= least.budget && self.budget_s <= 86_400.0) {
@@ -347,6 +370,8 @@ mod tests {
             ("bugdet = '2s'", "unknown field `bugdet`"),
             ("canary_fraction = 1.5", "canary fraction 1.5 is not between"),
             ("canary_fraction = '120%'", "canary fraction 1.2 is not between"),
+            ("load_fraction = 0", "load fraction 0 is not above 0"),
+            ("load_fraction = '110%'", "load fraction 1.1 is not above 0 and up to 1"),
             ("[set]\n'lat.bites' = 8", "unknown setting 'bites'"),
             ("[set]\n'a2a.bytes' = 0", "a message has at least one byte"),
             ("[set]\n'allreduce.bytes' = 12", "no whole number of doubles"),

@@ -56,6 +56,7 @@ pub struct Patch {
     pub pace_s: Option<f64>,
     pub longest_s: Option<f64>,
     pub canary_fraction: Option<f64>,
+    pub load_fraction: Option<f64>,
     pub split: Option<Split>,
     pub ranks_per_node: Option<usize>,
     pub congestors_alone: Option<bool>,
@@ -81,6 +82,7 @@ struct File {
     pace: Option<Value>,
     longest: Option<Value>,
     canary_fraction: Option<Value>,
+    load_fraction: Option<Value>,
     split: Option<Split>,
     ranks_per_node: Option<usize>,
     congestors_alone: Option<bool>,
@@ -127,6 +129,7 @@ impl Patch {
             pace_s: file.pace.as_ref().map(seconds).transpose().map_err(malformed)?,
             longest_s: file.longest.as_ref().map(seconds).transpose().map_err(malformed)?,
             canary_fraction: file.canary_fraction.as_ref().map(fraction).transpose().map_err(malformed)?,
+            load_fraction: file.load_fraction.as_ref().map(fraction).transpose().map_err(malformed)?,
             split: file.split,
             ranks_per_node: file.ranks_per_node,
             congestors_alone: file.congestors_alone,
@@ -149,6 +152,7 @@ impl Patch {
         plan.pace_s = self.pace_s.or(plan.pace_s);
         plan.longest_s = self.longest_s.unwrap_or(plan.longest_s);
         plan.canary_fraction = self.canary_fraction.unwrap_or(plan.canary_fraction);
+        plan.load_fraction = self.load_fraction.unwrap_or(plan.load_fraction);
         plan.split = self.split.unwrap_or(plan.split);
         plan.ranks_per_node = self.ranks_per_node.or(plan.ranks_per_node);
         plan.congestors_alone = self.congestors_alone.unwrap_or(plan.congestors_alone);

@@ -75,6 +75,7 @@ impl Preset {
             // On virtual time: ten times as many placements as without a precision, or so.
             longest_s: if self == Preset::Sim { 1.0 } else { 600.0 },
             canary_fraction: if self == Preset::Lab { 0.25 } else { 0.2 },
+            load_fraction: 1.0,
             split: Split::Auto,
             ranks_per_node: None,
             congestors_alone: false,

@@ -111,8 +111,11 @@ fn lab() -> LabRecord {
         }),
         simulated: None,
     };
-    let phase =
-        |name: &str, times| PhaseCounters { phase: name.into(), ports: (0..12).map(|at| port(at, times)).collect() };
+    let phase = |name: &str, times| PhaseCounters {
+        phase: name.into(),
+        seconds: None,
+        ports: (0..12).map(|at| port(at, times)).collect(),
+    };
     let phases = vec![phase("isolated lat", 1), phase("loaded lat", 50)];
     LabRecord { spec: LabSpec::default(), mode: "root".into(), hosts: Vec::new(), phases, control: None }
 }

@@ -29,10 +29,16 @@ pub fn write(path: &Path, result: &ResultFile) -> Result<(), ResultError> {
 
 /// Writes a result that a later one replaces; to a file only, since what a pipe or a device was given is not replaced.
 pub fn write_draft(path: &Path, result: &ResultFile) -> Result<(), ResultError> {
-    match Target::of(path) {
-        Ok(Target::Stream(_) | Target::Stdout) => Ok(()),
-        _ => write(path, result),
-    }
+    if is_replaced(path) { write(path, result) } else { Ok(()) }
+}
+
+/// The same for a text.
+pub fn write_draft_text(path: &Path, text: &str) -> Result<(), ResultError> {
+    if is_replaced(path) { write_text(path, text) } else { Ok(()) }
+}
+
+fn is_replaced(path: &Path) -> bool {
+    !matches!(Target::of(path), Ok(Target::Stream(_) | Target::Stdout))
 }
 
 /// Writes a text whole or not at all: a reader sees the old file or the new one, never a part.

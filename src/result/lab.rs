@@ -39,6 +39,9 @@ impl LabRecord {
 #[allow(missing_docs)]
 pub struct PhaseCounters {
     pub phase: String,
+    /// From its first reading to its last, over all of its blocks; absent in results before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
     pub ports: Vec<PortCounters>,
 }
 

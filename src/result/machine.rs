@@ -68,10 +68,12 @@ impl MachineRecord {
         for phase in simulated.phases {
             let name = phase.name.split_once(PLACEMENT).map_or(phase.name.as_str(), |(name, _)| name).to_owned();
             let known = self.phases.iter().position(|of| of.phase == name).unwrap_or_else(|| {
-                self.phases.push(PhaseCounters { phase: name, ports: Vec::new() });
+                self.phases.push(PhaseCounters { phase: name, seconds: None, ports: Vec::new() });
                 self.phases.len() - 1
             });
-            join(&mut self.phases[known].ports, &phase.ports);
+            let known = &mut self.phases[known];
+            *known.seconds.get_or_insert(0.0) += (phase.to_ps - phase.from_ps) as f64 * 1e-12;
+            join(&mut known.ports, &phase.ports);
         }
     }
 

@@ -6,6 +6,7 @@
 
 mod between;
 mod build;
+mod calibration;
 mod counters;
 mod ends;
 mod facts;
@@ -32,11 +33,13 @@ use crate::stats::{Direction, Impact, Summary};
 
 pub use between::{BetweenResult, Kind, Span};
 pub use build::{RunBuilder, placement, plain_placement};
+pub use calibration::{CalibrationRecord, CalibrationRun, Comparison, PartFound, Share, ShareFound};
 pub use counters::{CountedPhase, CounterRow, CountersRecord, DeviceCounters};
 pub use ends::{NetworkEnd, RankEnds};
 pub use facts::{Build, HostFacts, environment, now_rfc3339};
 pub use file::{
-    ResultError, check_distinct, check_writable, is_stdout, schema, write, write_bytes, write_draft, write_text,
+    ResultError, check_distinct, check_writable, is_stdout, schema, write, write_bytes, write_draft, write_draft_text,
+    write_text,
 };
 pub use fits::{Estimate, FitResult, RegimeResult};
 pub use histogram::EncodedHistogram;
@@ -59,7 +62,7 @@ pub struct ResultFile {
     pub schema_version: u32,
     /// The program that wrote it.
     pub build: Build,
-    /// What was asked for: `run`, `app`, `network`, `congest`, or a study: `maxrate`, `contention`, `beff`, `hpcc`.
+    /// What was asked for: `run`, `app`, `network`, `congest`, `calibrate`, or a study: `maxrate`, `contention`, `beff`, `hpcc`.
     pub command: Command,
     /// What the user calls the conditions it ran in, such as `wild`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,6 +90,9 @@ pub struct ResultFile {
     /// What a study found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub models: Option<ModelResults>,
+    /// The search that this run was part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<CalibrationRecord>,
     /// What the user was told while it ran: choices made, limits met.
     pub notes: Vec<String>,
     /// Whether the user ended it before its plan was complete.
@@ -105,6 +111,7 @@ pub enum Command {
     App,
     Network,
     Congest,
+    Calibrate,
     Maxrate,
     Contention,
     Beff,
@@ -112,9 +119,9 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether it measures alone and under load.
+    /// Whether it measures canaries beside congestors, over several placements.
     pub fn is_load_test(self) -> bool {
-        matches!(self, Command::Run | Command::App)
+        matches!(self, Command::Run | Command::App | Command::Calibrate)
     }
 
     /// As the user types it.
@@ -124,6 +131,7 @@ impl Command {
             Command::App => "app",
             Command::Network => "network",
             Command::Congest => "congest",
+            Command::Calibrate => "calibrate",
             Command::Maxrate => "maxrate",
             Command::Contention => "contention",
             Command::Beff => "beff",

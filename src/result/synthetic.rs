@@ -75,6 +75,7 @@ pub fn file_of(backend: &str, protocol: Option<&str>, impact: impl Fn(Canary) ->
         machine: None,
         counters: None,
         models: None,
+        calibration: None,
         notes: vec!["a note with <angle> & ampersand".into()],
         interrupted: false,
         imported: None,

@@ -225,7 +225,11 @@ mod tests {
     fn on_a_lab(impact: f64, sent: [u64; 2], dropped: [u64; 2]) -> Why {
         let ports =
             |bytes: [u64; 2], drops: [u64; 2]| vec![port("h0", bytes[0], drops[0]), port("h1", bytes[1], drops[1])];
-        let phase = |state: Phase, ports| PhaseCounters { phase: format!("{} all canaries", state.word()), ports };
+        let phase = |state: Phase, ports| PhaseCounters {
+            phase: format!("{} all canaries", state.word()),
+            seconds: None,
+            ports,
+        };
         let mut file = synthetic::file("tcp", None, impact);
         let phases = vec![phase(Phase::Isolated, ports(sent, [0; 2])), phase(Phase::Loaded, ports([9; 2], dropped))];
         let (spec, mode) = (LabSpec::default(), "root".to_owned());

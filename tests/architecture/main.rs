@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use source::Crate;
 
 /// The folders and files at the top of `src`, from the top down. Each uses only what stands below it.
-const LAYERS: [&str; 19] = [
+const LAYERS: [&str; 20] = [
     "cli",
     "commands",
     "report",
@@ -22,6 +22,7 @@ const LAYERS: [&str; 19] = [
     "compare",
     "text",
     "import",
+    "calibration",
     "result",
     "engine",
     "models",

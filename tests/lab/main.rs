@@ -4,6 +4,7 @@
 
 mod application;
 mod bench;
+mod calibrate;
 mod control;
 mod ends;
 mod inside;

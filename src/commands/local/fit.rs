@@ -17,7 +17,7 @@ pub(super) fn check(command: Command, plan: &Plan, spec: &LabSpec) -> Result<(),
     }
     let canaries = plan.canaries.iter().map(|test| (test.kernel.info().key, &test.counts));
     let congestors = plan.congestors.iter().map(|test| (test.kernel.info().key, &test.counts));
-    let tests = canaries.chain(congestors.filter(|_| command == Command::Run));
+    let tests = canaries.chain(congestors.filter(|_| matches!(command, Command::Run | Command::Calibrate)));
     let least_s = |counts: &Counts| spec.link_rate.seconds((counts.bytes * counts.window.max(1)) as u64);
     let longest = tests.max_by(|(_, one), (_, other)| least_s(one).total_cmp(&least_s(other)));
     let Some((key, counts)) = longest.filter(|(_, counts)| least_s(counts) > GROSS * plan.block_s()) else {

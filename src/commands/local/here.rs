@@ -7,8 +7,8 @@ use super::place::outside_lab;
 use super::ranks::{GRACE, exit_code, this_command, with_options};
 use super::scratch::{self, Scratch};
 use super::simulated;
-use crate::commands::Request;
 use crate::commands::phases::{self, PhaseListener};
+use crate::commands::{CalibrationWish, Request};
 use crate::lab::{self, LabSpec};
 use crate::output::Progress;
 use crate::plan::Preset;
@@ -28,8 +28,9 @@ pub(in crate::commands) fn run(request: &Request) -> Result<u8, String> {
     }
     match lab::available() {
         Ok(_) => {
-            let hosts = request.place.ranks.unwrap_or_else(|| LabSpec::default().hosts);
-            run_in_lab(request, &LabSpec { hosts, name: scratch::unique_name(), ..LabSpec::default() })
+            let recorded = request.calibration.as_ref().and_then(CalibrationWish::lab).unwrap_or_default();
+            let hosts = request.place.ranks.unwrap_or(recorded.hosts);
+            run_in_lab(request, &LabSpec { hosts, name: scratch::unique_name(), ..recorded })
         }
         Err(reason) => plain(request, &format!(" (no emulated cluster: {reason})")),
     }

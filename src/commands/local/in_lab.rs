@@ -19,7 +19,7 @@ use crate::commands::{ControlWish, Request, dry_run};
 use crate::lab::{EXPRESS, Lab, LabSpec, Shaping};
 use crate::output::{self, Progress};
 use crate::plan::{Plan, Preset};
-use crate::result::{self, ControlKind, ControlRecord, LabRecord, PhaseCounters, ResultFile};
+use crate::result::{self, Command, ControlKind, ControlRecord, LabRecord, PhaseCounters, ResultFile};
 
 /// Enough for an interval.
 const CONTROL_PLACEMENTS: u32 = 3;
@@ -76,7 +76,7 @@ fn when_unused(mut lab: Arc<Mutex<Lab>>) -> Lab {
 fn control_kind(request: &Request) -> Result<Option<ControlKind>, String> {
     let unmarked = unmarked(&request.settings);
     Ok(match (request.control, unmarked) {
-        _ if !request.command.is_load_test() => None,
+        _ if !matches!(request.command, Command::Run | Command::App) => None,
         (ControlWish::No, _) => None,
         // The packets of a program are not Tailback's to mark.
         (ControlWish::Auto, _) if request.application().is_some() => Some(ControlKind::Unshaped),
@@ -122,7 +122,9 @@ impl LabBench<'_> {
         };
         let lab = self.lab.lock().unwrap_or_else(PoisonError::into_inner);
         file.notes.extend(lab.notes().iter().cloned());
-        file.lab = Some(LabRecord { control, ..LabRecord::of(&lab, phases) });
+        // Of a search, the ranks know which phases were of the run that was found.
+        let known = file.lab.take().unwrap_or_else(|| LabRecord::of(&lab, phases));
+        file.lab = Some(LabRecord { control, ..known });
         drop(lab);
         // The run stands, and is shown; but not all was done that was asked for.
         Ok(show(self.request, &file).max(code))
@@ -233,9 +235,10 @@ impl LabBench<'_> {
         let recorder = Recorder(Arc::new(Mutex::new(Recording::default())));
         let (recording, lab) = (Arc::clone(&recorder.0), Arc::downgrade(&self.lab));
         let progress = Progress::new(!self.request.quiet());
+        let by_ranks = self.request.calibration.is_some();
         PhaseListener::start(socket, move |name, budget| {
             progress.phase(name, budget);
-            if let Some(lab) = lab.upgrade() {
+            if let Some(lab) = lab.upgrade().filter(|_| !by_ranks) {
                 let read = || lab.lock().unwrap_or_else(PoisonError::into_inner).counters();
                 recording.lock().unwrap_or_else(PoisonError::into_inner).begin(name, read);
             }

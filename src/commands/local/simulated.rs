@@ -13,7 +13,9 @@ pub(super) fn machine(settings: &Settings) -> Option<&Machine> {
 
 /// The load test and its parts.
 pub(super) fn run(request: &Request, machine: &Machine) -> Result<u8, String> {
-    let request = Request { patches: patches(request, machine), ..request.clone() };
+    // A recorded run has the budget that it had.
+    let patches = if request.calibration.is_some() { request.patches.clone() } else { patches(request, machine) };
+    let request = Request { patches, ..request.clone() };
     // Mistakes are said here, before anything is built.
     let plan = request.resolve(Preset::Sim)?;
     let shape = Shape::of(machine, request.place.ranks, plan.ranks_per_node)?;

@@ -1,0 +1,96 @@
+//! `tailback calibrate`: the load that does what a recorded run shows.
+
+use std::path::PathBuf;
+
+use clap::{Arg, Args};
+
+use super::options::RunOptions;
+use crate::calibration::{By, MOST_RUNS};
+use crate::commands::{CalibrationWish, Request};
+use crate::plan::units;
+use crate::result::Command;
+
+/// Options of `tailback calibrate`.
+#[derive(Clone, Debug, Args)]
+#[command(args_override_self = true)]
+#[command(mut_arg("preset", unused))]
+#[command(mut_arg("load_fraction", unused))]
+#[command(mut_arg("congestors_alone", unused))]
+#[command(mut_arg("precision", unused))]
+#[command(mut_arg("longest", unused))]
+#[command(mut_arg("control", unused))]
+#[command(mut_arg("no_control", unused))]
+#[command(mut_arg("fail_if", unused))]
+#[command(mut_arg("junit", unused))]
+#[command(mut_arg("strict", unused))]
+#[command(mut_arg("csv", unused))]
+pub struct CalibrateOptions {
+    /// A result whose canaries met a load that is to be made again: `run --congestors none --label wild`, or any load test
+    #[arg(long, value_name = "FILE", help_heading = "Calibration")]
+    like: PathBuf,
+
+    /// Write the plan file here, for `run --plan` and `app --plan`; after every run, so that an interrupted search leaves what
+    /// it found
+    #[arg(long, value_name = "FILE", help_heading = "Calibration")]
+    write: PathBuf,
+
+    /// What is compared
+    #[arg(long, value_enum, default_value_t, value_name = "WHAT", help_heading = "Calibration")]
+    by: By,
+
+    /// The most runs that the search may take, up to 20
+    #[arg(long, value_name = "N", default_value_t = MOST_RUNS, help_heading = "Calibration")]
+    runs: usize,
+
+    /// Sizes of congestors' messages to choose from as well, e.g. 4KiB,64KiB [default: each congestor keeps the plan's]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = units::message, help_heading = "Calibration")]
+    bytes: Vec<usize>,
+
+    /// Keep the result of every run in this folder
+    #[arg(long, value_name = "DIR", help_heading = "Calibration")]
+    keep: Option<PathBuf>,
+
+    #[command(flatten)]
+    run: RunOptions,
+}
+
+/// Of a load test, and refused here with the reason.
+fn unused(option: Arg) -> Arg {
+    option.hide(true)
+}
+
+impl CalibrateOptions {
+    /// What is asked for, as plain values.
+    pub fn request(self) -> Result<Request, String> {
+        let (roles, local, checks) = (&self.run.roles, &self.run.local, &self.run.checks);
+        let refused = [
+            ("--preset", self.run.plan.preset.is_some(), "what is measured is what the recorded run measured"),
+            ("--load-fraction", roles.load_fraction.is_some(), "that is what is searched for"),
+            ("--congestors-alone", roles.congestors_alone, "congestors are run beside canaries"),
+            ("--congestors each", self.run.congestors.each().is_some(), "every congestor is run by itself anyway"),
+            ("--precision", roles.precision.is_some(), "all runs have the same placements"),
+            ("--control", local.control.is_some(), "a control is for `tailback run` with the plan that is found"),
+            ("--fail-if", !checks.fail_if.is_empty(), "thresholds are for `tailback run` with the plan that is found"),
+            ("--csv", self.run.common.output.csv.is_some(), "--keep DIR keeps the results of all runs"),
+        ];
+        if let Some((option, _, why)) = refused.into_iter().find(|(_, given, _)| *given) {
+            return Err(format!("{option} is not for calibrate: {why}"));
+        }
+        if !(1..=MOST_RUNS).contains(&self.runs) {
+            return Err(format!("--runs {}: choose up to {MOST_RUNS}", self.runs));
+        }
+        let mut sizes = self.bytes;
+        sizes.sort_unstable();
+        sizes.dedup();
+        let wish = CalibrationWish {
+            like: self.like,
+            by: self.by,
+            runs: self.runs,
+            sizes,
+            write: self.write,
+            keep: self.keep,
+        };
+        let request = self.run.request()?;
+        Ok(Request { command: Command::Calibrate, calibration: Some(wish), ..request })
+    }
+}
