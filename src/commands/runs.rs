@@ -130,8 +130,8 @@ impl<'a> Runs<'a> {
             let over = several.then(|| self.label(turn));
             let session = self.session;
             let layout = &self.layout(index, &session.mixes[turn.mix].plan);
-            let role = self.role(layout.role(networks.bootstrap().rank()));
             let measure = self.measure(index, turn, layout, over);
+            let role = |rank| self.role(layout.role(rank));
             let outcome = networks.open_pair(turn.variant, &role, measure).and_then(|measured| measured)?;
             self.interrupted = outcome.interrupted;
             for problem in session.counting.collect(networks.bootstrap(), &mut self.counters)? {
