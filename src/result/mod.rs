@@ -15,6 +15,7 @@ mod machine;
 mod models;
 mod placements;
 mod query;
+mod queues;
 mod read;
 #[cfg(test)]
 pub mod synthetic;
@@ -42,6 +43,7 @@ pub use models::{
     ContentionResult, EdgeResult, Estimate, FitResult, GraphResult, MaxRateResult, ModelResults, RegimeResult,
 };
 pub use placements::{BlockRecord, Headline, KindSpread, PlacementRecord, PlacementTest, TimeCongested};
+pub use queues::{CrowdedPort, Feeder, QueueLook, QueueRecord, WorstMoment};
 pub use read::{parse, read};
 pub use why::Why;
 

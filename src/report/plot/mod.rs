@@ -11,9 +11,11 @@ mod load;
 pub mod maxrate;
 mod nodes;
 mod percentiles;
+mod queues;
 mod repetitions;
 mod scatter;
 mod sizes;
+mod tree;
 mod violin;
 
 use crate::text::escape;
@@ -25,9 +27,11 @@ pub use impact::impact;
 pub use load::load;
 pub use nodes::nodes;
 pub use percentiles::percentiles;
+pub use queues::queues;
 pub use repetitions::repetitions;
 pub use scatter::scatter;
 pub use sizes::sizes;
+pub use tree::trees;
 pub use violin::counters;
 
 /// Width of every plot.
