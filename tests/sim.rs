@@ -11,6 +11,10 @@ use serde_json::Value;
 /// A load test of a few milliseconds of virtual time.
 const QUICK: &str = "--transport sim --machine small -n 16 --budget 600us --placements 3";
 
+/// An incast that fills the switches in front of its root.
+const CROWDED: &str = "--transport sim --machine small -n 64 --budget 200us --placements 1 --canaries lat --congestors incast \
+                       --set incast.bytes=64KiB";
+
 /// Runs `line` and gives its result file, which must fit the schema and our own reader.
 fn result(line: &str) -> (Value, String) {
     let folder = tempfile::tempdir().unwrap();
@@ -290,4 +294,62 @@ fn alternatives_are_simulated_side_by_side() {
         assert!(outcome.refusal().contains(expected), "{change}: {}", outcome.stderr);
     }
     assert!(run("simulate --what-if routing.kind=ecmp").refusal().contains("simulate needs --machine"));
+}
+
+#[test]
+fn classes_by_role_keep_canaries_out_of_the_congestors_queues() {
+    let line = |classes: &str| format!("run {CROWDED} --seed 1 {classes}");
+    let loaded = |classes: &str| {
+        let (file, _) = result(&line(classes));
+        let tests = file["runs"][0]["tests"].as_array().unwrap();
+        let test = tests.iter().find(|test| test["phase"] == "loaded").unwrap();
+        (test["summary"]["avg"].as_f64().unwrap(), file)
+    };
+    let (together, _) = loaded("");
+    let (apart, file) = loaded("--canary-class 0 --congestor-class 1");
+    let (alike, _) = loaded("--traffic-class 1");
+    assert!(apart < 0.9 * together, "{apart} us apart, {together} us together");
+    assert!(alike > 1.1 * apart, "{alike} us in one class, whichever it is");
+    let details = &file["runs"][0]["transport"]["details"];
+    assert_eq!((details["canary class"].as_str(), details["congestor class"].as_str()), (Some("0"), Some("1")));
+    for (wrong, said) in [
+        (
+            "--machine small --canary-class 2",
+            "traffic class 2: the machine small has the classes 0, served first, to 1",
+        ),
+        ("--machine small --congestor-class dscp:46", "traffic class dscp:46: the machine small has the classes 0"),
+        ("--machine crystal --traffic-class 1", "the machine crystal has one class, 0 (switch.classes in its file)"),
+    ] {
+        let outcome = run(&format!("run --transport sim {wrong}"));
+        assert_eq!(outcome.code(), Some(2), "{wrong}");
+        assert!(outcome.stderr.contains(said), "{wrong}: {}", outcome.stderr);
+    }
+}
+
+#[test]
+fn a_report_shows_queues_over_time_and_the_tree_of_the_worst_moment() {
+    let folder = tempfile::tempdir().unwrap();
+    let [out, html] = ["a.json", "a.html"].map(|name| folder.path().join(name));
+    succeed(&format!("run {CROWDED} --seed 1 --quiet --out {}", out.display()));
+    let file = read_json(&out);
+    let queues = file["machine"]["queues"].as_array().unwrap();
+    let of = |kind: &str| queues.iter().find(|of| of["phase"].as_str().unwrap().starts_with(kind)).unwrap();
+    let looks = of("loaded")["looks"].as_array().unwrap();
+    assert!((10..=200).contains(&looks.len()), "{} looks", looks.len());
+    let worst = &of("loaded")["worst"];
+    let peak = looks.iter().map(|look| look["queued_bytes"].as_u64().unwrap()).max().unwrap();
+    // A tree that is a little worse than the one before is not drawn again.
+    assert!(worst["queued_bytes"].as_u64().unwrap() > peak / 2, "{worst}");
+    let ports = worst["ports"].as_array().unwrap();
+    let root = ports.iter().find(|port| port["stalled"] == false).expect("an incast ends at a link that is busy");
+    let fed = |port: &Value| {
+        port["feeders"].as_array().unwrap().iter().any(|of| ports.iter().any(|p| p["port"] == of["port"]))
+    };
+    assert!(fed(root), "{root}");
+    succeed(&format!("report {} --out {}", out.display(), html.display()));
+    let page = std::fs::read_to_string(html).unwrap();
+    let section = page.split("<section id=\"queues\"").nth(1).unwrap().split("</section>").next().unwrap();
+    assert!(section.contains("Queues during RR Two-sided Lat (8 B)"), "{section}");
+    assert!(section.contains("Worst moment of loaded RR Two-sided Lat (8 B)"), "{section}");
+    assert!(section.contains(&root["port"].as_str().unwrap().replace("->", "-&gt;")), "{section}");
 }

@@ -66,10 +66,10 @@ impl Networks for MpiNetworks<'_> {
     fn open_pair<V: PairVisitor + Clone>(
         &mut self,
         variant: Variant,
-        role: &RoleSettings,
+        role: &dyn Fn(Rank) -> RoleSettings,
         visitor: V,
     ) -> TransportResult<V::Output> {
-        let (settings, secret) = (&self.settings.of_role(role), &self.secret);
+        let (settings, secret) = (&self.settings.of_role(&role(self.bootstrap.rank())), &self.secret);
         let over_mpi = |network: Network| network.backend == Backend::Mpi;
         match variant.congestors {
             None if over_mpi(variant.network) => Ok(Alone(visitor).visit(&mut self.bootstrap, &mut self.transport)),

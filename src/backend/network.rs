@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tailback_sim::machine::Machine;
 use tailback_sim::net::PhaseCounters;
-use tailback_transport::{Bootstrap, Error, Monitor, Result, Transport};
+use tailback_transport::{Bootstrap, Error, Monitor, Rank, Result, Transport};
 
 use super::{Network, RoleSettings, Settings, Variant};
 
@@ -59,11 +59,11 @@ pub trait Networks {
     fn open<V: Visitor + Clone>(&mut self, network: Network, visitor: V) -> Result<V::Output>;
 
     /// The same with the networks of canaries and congestors, which are one where the variant does not say otherwise.
-    /// `role` is what the ranks of this one's role have of their own.
+    /// `role` gives what a rank has of its role's own; it is asked for the ranks of this process.
     fn open_pair<V: PairVisitor + Clone>(
         &mut self,
         variant: Variant,
-        role: &RoleSettings,
+        role: &dyn Fn(Rank) -> RoleSettings,
         visitor: V,
     ) -> Result<V::Output>;
 }

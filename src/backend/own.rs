@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tailback_tcp::{Interrupt, JoinConfig, Secret, TcpBootstrap};
-use tailback_transport::{Error, Monitor, Result as TransportResult};
+use tailback_transport::{Bootstrap, Error, Monitor, Rank, Result as TransportResult};
 
 use super::agree::run_agreed;
 use super::open::open_raw;
@@ -54,10 +54,10 @@ impl Networks for OwnNetworks<'_> {
     fn open_pair<V: PairVisitor + Clone>(
         &mut self,
         variant: Variant,
-        role: &RoleSettings,
+        role: &dyn Fn(Rank) -> RoleSettings,
         visitor: V,
     ) -> TransportResult<V::Output> {
-        let settings = self.settings.of_role(role);
+        let settings = self.settings.of_role(&role(self.bootstrap.rank()));
         open_raw_pair(variant, &settings, &mut self.bootstrap, &self.secret, visitor)
     }
 }

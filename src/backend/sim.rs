@@ -58,13 +58,21 @@ pub(super) fn check(settings: &Settings) -> Result<(), String> {
         let names: Vec<&str> = shipped().collect();
         return Err(format!("--transport sim needs --machine: one of {}, or a file", names.join(", ")));
     }
-    if settings.traffic_class.is_some() {
-        return Err("traffic classes are not simulated".into());
-    }
+    class(settings)?;
     if settings.stall_limit.is_some() {
         return Err("--stall-limit is for ranks in real time: a simulated job that is stuck ends at once".into());
     }
     Ok(())
+}
+
+/// The class of a rank's packets: a number of the machine's, of which 0 is served first.
+fn class(settings: &Settings) -> Result<usize, String> {
+    let (Some(text), Some(machine)) = (&settings.traffic_class, &settings.machine) else { return Ok(0) };
+    let (name, classes) = (&machine.name, machine.switch.classes);
+    text.parse().ok().filter(|&class| class < classes).ok_or_else(|| match classes {
+        1 => format!("traffic class {text}: the machine {name} has one class, 0 (switch.classes in its file)"),
+        _ => format!("traffic class {text}: the machine {name} has the classes 0, served first, to {}", classes - 1),
+    })
 }
 
 /// Does the work as all ranks of a simulated job. Everything that is random in the network comes of `seed`.
@@ -76,12 +84,13 @@ pub fn simulate<W: Work>(request: &W, shape: Shape, seed: u64) -> Result<u8, Str
     let variants = variants(settings, Backend::Sim)?;
     let (phases, elapsed_ps, hops) = (Vec::new(), 0, 0);
     let so_far = Simulated { machine, phases, elapsed_ps, hops };
-    let mut networks = SimNetworks { bootstrap, shape, seed, opened: 0, variants, so_far };
+    let mut networks = SimNetworks { settings, bootstrap, shape, seed, opened: 0, variants, so_far };
     Ok(request.run(&mut networks, &Arc::new(Monitor::new())))
 }
 
 /// What this process can open.
-struct SimNetworks {
+struct SimNetworks<'a> {
+    settings: &'a Settings,
     bootstrap: Everyone,
     shape: Shape,
     seed: u64,
@@ -102,37 +111,21 @@ impl<O> fmt::Display for Failed<O> {
     }
 }
 
-impl Networks for SimNetworks {
-    type Bootstrap = Everyone;
-
-    fn bootstrap(&mut self) -> &mut Everyone {
-        &mut self.bootstrap
-    }
-
-    fn variants(&self) -> &[Variant] {
-        &self.variants
-    }
-
-    fn places(&mut self) -> TransportResult<Vec<Place>> {
-        let place = |rank: usize| {
-            let node = rank / self.shape.per_node;
-            Place { host: host_name(node), group: self.so_far.machine.group_of(node) }
-        };
-        Ok((0..self.shape.ranks).map(place).collect())
-    }
-
-    fn simulated(&mut self) -> Option<Simulated> {
-        let (machine, none) = (Arc::clone(&self.so_far.machine), Vec::new());
-        Some(std::mem::replace(&mut self.so_far, Simulated { machine, phases: none, elapsed_ps: 0, hops: 0 }))
-    }
-
-    fn open<V: Visitor + Clone>(&mut self, network: Network, visitor: V) -> TransportResult<V::Output> {
+impl SimNetworks<'_> {
+    /// Runs `visitor` as every rank of a job of its own, whose packets are of these classes by rank.
+    fn job<V: Visitor + Clone>(
+        &mut self,
+        network: Network,
+        classes: &[usize],
+        visitor: V,
+    ) -> TransportResult<V::Output> {
         self.opened += 1;
         let job = Simulation::new(Machine::clone(&self.so_far.machine))
             .ranks_per_node(self.shape.per_node)
             .ranks(self.shape.ranks)
             .seed(self.seed.wrapping_mul(1000).wrapping_add(self.opened));
-        let finished = job.run(|mut bootstrap, raw| {
+        let finished = job.run(|mut bootstrap, mut raw| {
+            raw.set_class(classes[bootstrap.rank().index()]).expect("the machine was asked for the class");
             let output = visitor.clone().visit(&mut bootstrap, &mut network.over(raw));
             match V::error(&output).map(ToString::to_string) {
                 None => Ok(output),
@@ -157,15 +150,47 @@ impl Networks for SimNetworks {
         // What all ranks know, the first one tells.
         Ok(finished.results.swap_remove(0))
     }
+}
 
-    /// There is no other network for congestors, and nothing that a role has of its own: both were refused.
+impl Networks for SimNetworks<'_> {
+    type Bootstrap = Everyone;
+
+    fn bootstrap(&mut self) -> &mut Everyone {
+        &mut self.bootstrap
+    }
+
+    fn variants(&self) -> &[Variant] {
+        &self.variants
+    }
+
+    fn places(&mut self) -> TransportResult<Vec<Place>> {
+        let place = |rank: usize| {
+            let node = rank / self.shape.per_node;
+            Place { host: host_name(node), group: self.so_far.machine.group_of(node) }
+        };
+        Ok((0..self.shape.ranks).map(place).collect())
+    }
+
+    fn simulated(&mut self) -> Option<Simulated> {
+        let (machine, none) = (Arc::clone(&self.so_far.machine), Vec::new());
+        Some(std::mem::replace(&mut self.so_far, Simulated { machine, phases: none, elapsed_ps: 0, hops: 0 }))
+    }
+
+    fn open<V: Visitor + Clone>(&mut self, network: Network, visitor: V) -> TransportResult<V::Output> {
+        let class = class(self.settings).map_err(Error::Setup)?;
+        self.job(network, &vec![class; self.shape.ranks], visitor)
+    }
+
+    /// There is no other network for congestors: one was refused.
     fn open_pair<V: PairVisitor + Clone>(
         &mut self,
         variant: Variant,
-        _: &RoleSettings,
+        role: &dyn Fn(Rank) -> RoleSettings,
         visitor: V,
     ) -> TransportResult<V::Output> {
-        self.open(variant.network, Alone(visitor))
+        let of = |rank| class(&self.settings.of_role(&role(Rank::from(rank))));
+        let classes: Result<Vec<usize>, String> = (0..self.shape.ranks).map(of).collect();
+        self.job(variant.network, &classes.map_err(Error::Setup)?, Alone(visitor))
     }
 }
 

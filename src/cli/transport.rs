@@ -102,7 +102,8 @@ pub struct FabricOptions {
     pub domain: Option<DeviceWish>,
 
     /// Class of all packets. With tcp and verbs: dscp:N, or the whole byte; with libfabric: best-effort, low-latency,
-    /// dedicated-access, bulk-data, scavenger, network-control or dscp:N [default: the provider's, else 0]
+    /// dedicated-access, bulk-data, scavenger, network-control or dscp:N; with sim: a class of the machine's, of which 0 is
+    /// served first [default: the provider's, else 0]
     #[arg(long, value_name = "CLASS")]
     pub traffic_class: Option<String>,
 

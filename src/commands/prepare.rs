@@ -76,7 +76,7 @@ impl Session {
         let variants = networks.variants().to_vec();
         let mut descriptions: Vec<Description> = Vec::new();
         for &variant in &variants {
-            let ([canary, congestor], of_pair) = networks.open_pair(variant, &RoleSettings::default(), Ask)?;
+            let ([canary, congestor], of_pair) = networks.open_pair(variant, &|_| RoleSettings::default(), Ask)?;
             descriptions.extend(of_pair);
             if let Err(message) = check_operations(&session.decision, &canary, &congestor) {
                 return refused(&if variants.len() > 1 { format!("{}: {message}", variant.label()) } else { message });

@@ -145,7 +145,6 @@ impl<'a> Runs<'a> {
             let over = several.then(|| self.label(turn));
             let session = self.session;
             let layout = &self.layout(index, &session.mixes[turn.mix].plan);
-            let role = self.role(layout.role(networks.bootstrap().rank()));
             let keep = |canaries: &Description, congestors: &Description, measured: &[Measured]| {
                 let builder = self.with_placement(turn, (canaries, congestors), index, layout, measured);
                 self.partial.replace(Some((turn, builder)));
@@ -156,6 +155,7 @@ impl<'a> Runs<'a> {
             // Simulated ranks have small stacks, and nothing to lose that could not be had again.
             let keeps = system.is_some() && self.request.settings.machine.is_none();
             let measure = self.measure(index, turn, layout, over, keeps.then_some(&keep));
+            let role = |rank| self.role(layout.role(rank));
             let outcome = networks.open_pair(turn.variant, &role, measure).and_then(|measured| measured)?;
             self.interrupted = outcome.interrupted;
             for problem in session.counting.collect(networks.bootstrap(), &mut self.counters)? {

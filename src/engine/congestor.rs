@@ -3,6 +3,7 @@
 use tailback_transport::{Group, Nanos, Proposal, Result};
 
 use super::Slices;
+use super::attentive::{Attentive, Background};
 use super::canary::Recorder;
 use super::collect::{EncodedTally, Load, Tally};
 use super::job::{Control, REAL_GRAIN, Team};
@@ -70,9 +71,11 @@ impl<G: Group> CongestorVisitor for CongestorRun<'_, G> {
         let chunk = chunk(until.budget(), control.grain);
         let mut lockstep = Lockstep::new(Timing::Overlapped, chunk, longest.into(), group.now());
         let mut watch = Watch::new(until, kind, group.now(), (kernel.payload(), control.grain));
+        let mut looked = group.now();
         loop {
             let start = group.now();
-            kernel.iterate(group, ring)?;
+            let (background, last) = (&mut watch, &mut looked);
+            kernel.iterate(&mut Attentive { group, background, every: chunk, last }, ring)?;
             recorder.record(group.now().since(start));
             watch.iterations += 1;
             match lockstep.step() {
@@ -112,6 +115,12 @@ fn warm_up<K: Kernel, G: Group>(kernel: &K, group: &mut G, iterations: u32) -> R
     group.barrier()?;
     kernel.check(group, ring)?;
     group.barrier()
+}
+
+impl Background for Watch<'_> {
+    fn advance(&mut self) -> Result<()> {
+        self.glance()
+    }
 }
 
 /// Looks for the end of each part, and keeps what was moved in it.

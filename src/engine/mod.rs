@@ -4,6 +4,7 @@
 //! the end of a phase it talks through the transport only; what a phase measured is collected by the bootstrap after it.
 
 mod application;
+mod attentive;
 mod canary;
 mod collect;
 mod congestor;

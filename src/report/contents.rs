@@ -33,6 +33,7 @@ impl<'a> Report<'a> {
         plots.extend(self.percentiles());
         plots.extend(self.loads());
         plots.extend(self.ports());
+        plots.extend(self.queues());
         plots.extend(self.node_maps());
         plots.extend(self.studies());
         plots
@@ -101,6 +102,14 @@ impl<'a> Report<'a> {
                 let phases = lab.chain(file.machine.iter().map(|machine| &machine.phases));
                 phases.flat_map(|phases| plot::counters(&name, phases, dots)).collect::<Vec<_>>()
             })
+            .collect()
+    }
+
+    /// The queues of simulated networks over time, and who was crowded at the worst moment.
+    pub(super) fn queues(&self) -> Vec<Plot> {
+        let machines = self.named().filter_map(|(name, file)| Some((name, file.machine.as_ref()?)));
+        machines
+            .flat_map(|(name, machine)| [plot::queues(&name, machine), plot::trees(&name, machine)].concat())
             .collect()
     }
 

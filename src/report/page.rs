@@ -61,6 +61,16 @@ fn render(report: &Report<'_>) -> String {
                 KEY,
             ),
         ),
+        (
+            "queues",
+            "Queues",
+            plots(
+                &report.queues(),
+                "Bytes that waited in the queues of the simulated network, and the congestion tree of the worst moment: ports \
+                 whose own link was busy, and under each those that had no room because of it.",
+                KEY,
+            ),
+        ),
         ("nodes", "Node map", plots(&report.node_maps(), "Who measured and who loaded, in the order of ranks.", "")),
         ("comparison", "Comparison", comparison(report)),
         ("numbers", "All numbers", numbers(report)),

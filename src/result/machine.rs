@@ -9,6 +9,7 @@ use tailback_sim::machine::Machine;
 use tailback_sim::net::PortReport;
 
 use super::PhaseCounters;
+use super::queues::{self, QueueRecord};
 use crate::backend::Simulated;
 use crate::engine::PLACEMENT;
 use crate::lab::{PortCounters, QueueCounters, SimulatedCounters};
@@ -36,6 +37,9 @@ pub struct MachineRecord {
     pub hops: Option<u64>,
     /// What the ports did in each phase, over all placements. Parallel links between two switches count as one port.
     pub phases: Vec<PhaseCounters>,
+    /// The queues over time and the worst moment of each phase; absent for studies.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queues: Vec<QueueRecord>,
     /// Ports that were left out of some phase, because the others were held up longer or sent more.
     #[serde(default)]
     pub ports_left_out: usize,
@@ -52,6 +56,7 @@ impl MachineRecord {
             virtual_s: None,
             hops: None,
             phases: Vec::new(),
+            queues: Vec::new(),
             ports_left_out: 0,
         }
     }
@@ -66,6 +71,7 @@ impl MachineRecord {
         *self.virtual_s.get_or_insert(0.0) += simulated.elapsed_ps as f64 * 1e-12;
         *self.hops.get_or_insert(0) += simulated.hops;
         for phase in simulated.phases {
+            queues::note(&mut self.queues, &phase);
             let name = phase.name.split_once(PLACEMENT).map_or(phase.name.as_str(), |(name, _)| name).to_owned();
             let known = self.phases.iter().position(|of| of.phase == name).unwrap_or_else(|| {
                 self.phases.push(PhaseCounters { phase: name, seconds: None, ports: Vec::new() });

@@ -18,6 +18,7 @@ mod machine;
 mod models;
 mod placements;
 mod query;
+mod queues;
 mod read;
 #[cfg(test)]
 pub mod synthetic;
@@ -47,6 +48,7 @@ pub use lab::{Cause, ControlKind, ControlRecord, LabRecord, PhaseCounters, Verdi
 pub use machine::{MachineRecord, held_up};
 pub use models::{ContentionResult, EdgeResult, GraphResult, MaxRateResult, ModelResults};
 pub use placements::{BlockRecord, Headline, KindSpread, PlacementRecord, PlacementTest, TimeCongested};
+pub use queues::{CrowdedPort, Feeder, QueueLook, QueueRecord, WorstMoment};
 pub use read::{parse, read};
 pub use why::Why;
 

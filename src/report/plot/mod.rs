@@ -11,10 +11,12 @@ mod load;
 pub mod maxrate;
 mod nodes;
 mod percentiles;
+mod queues;
 mod repetitions;
 mod scatter;
 mod sizes;
 mod spread;
+mod tree;
 mod violin;
 
 use crate::text::escape;
@@ -26,10 +28,12 @@ pub use impact::impact;
 pub use load::load;
 pub use nodes::nodes;
 pub use percentiles::percentiles;
+pub use queues::queues;
 pub use repetitions::repetitions;
 pub use scatter::scatter;
 pub use sizes::sizes;
 pub use spread::spread;
+pub use tree::trees;
 pub use violin::counters;
 
 /// Width of every plot.

@@ -191,12 +191,18 @@ impl Network {
         }
         let flow = message.flow;
         let state = &mut self.flows.all[flow as usize];
+        let (src, dst) = (state.src, state.dst);
         let heard = Heard {
             now: self.now,
             bytes: ack.covers,
             marked: ack.is(flag::MARKED),
             endpoint: ack.is(flag::ENDPOINT),
             rtt: self.now - ack.stamp,
+            base: if self.graph.attach[src as usize] == self.graph.attach[dst as usize] {
+                self.common.near
+            } else {
+                self.common.base
+            },
         };
         state.control.acknowledged(&self.common, heard);
         let count = if state.loss.is_some() {

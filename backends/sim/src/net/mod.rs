@@ -139,8 +139,9 @@ pub struct Network {
     watch: Watch,
 }
 
-/// The longest round trip of a full packet and its acknowledgement through an empty network.
-fn round_trip(machine: &Machine, graph: &Graph, whole: u32) -> u64 {
+/// The longest round trip of a full packet and its acknowledgement through an empty network, over so many links between
+/// switches each way.
+fn round_trip(machine: &Machine, graph: &Graph, whole: u32, hops: u32) -> u64 {
     let cut_through = machine.switch.switching == Switching::CutThrough;
     let of = |between: bool| {
         let wires = graph.wires.iter().filter(|wire| between == is_between_switches(wire));
@@ -151,7 +152,7 @@ fn round_trip(machine: &Machine, graph: &Graph, whole: u32) -> u64 {
         once.fold((0, 0), |most, this| (most.0.max(this.0), most.1.max(this.1)))
     };
     let ((host, host_bytes), (hop, hop_bytes)) = (of(false), of(true));
-    let hops = u64::from(router::diameter(machine));
+    let hops = u64::from(hops);
     let bytes = if cut_through { host_bytes.max(hop_bytes) } else { 2 * host_bytes + hops * hop_bytes };
     2 * host + hops * hop + bytes
 }
@@ -172,7 +173,7 @@ impl Network {
         let (endpoints, packet) = (graph.endpoints as usize, &machine.packet);
         let line = graph.wires[0].rate;
         let whole = (packet.payload.0 + packet.header.0) as u32;
-        let base = round_trip(machine, &graph, whole);
+        let [near, base] = [0, router::diameter(machine)].map(|hops| round_trip(machine, &graph, whole, hops));
         // Most events are about as far away as a packet takes over a link.
         let slowest = graph.wires.iter().map(|wire| wire.rate.ps(u64::from(whole))).max().unwrap_or(1);
         Ok(Network {
@@ -190,7 +191,7 @@ impl Network {
             timers: Vec::new(),
             free_timers: Vec::new(),
             rng: Rng::new(seed),
-            common: Common { spec: machine.control.clone(), line, packet: whole, base },
+            common: Common { spec: machine.control.clone(), line, packet: whole, base, near },
             work: Work::default(),
             watch: Watch::new(graph.wires.len()),
             machine: machine.clone(),

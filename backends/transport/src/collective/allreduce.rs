@@ -32,8 +32,9 @@ enum Step {
 pub(super) struct Allreduce {
     steps: Vec<Step>,
     slots: [Span; 2],
-    mine: Box<[u8]>,
-    theirs: Box<[u8]>,
+    /// As long as the longest chunk so far: most groups never sum, and a job has many.
+    mine: Vec<u8>,
+    theirs: Vec<u8>,
 }
 
 /// One chunk in one step. Steps go over all chunks, one after the other.
@@ -49,8 +50,7 @@ impl Allreduce {
     /// The part of member `rank` of `size`.
     pub(super) fn new(rank: usize, size: usize, scratch: Scratch) -> Self {
         let slots = scratch.chunks();
-        let buffer = vec![0; slots[0].len].into_boxed_slice();
-        Allreduce { steps: steps(rank, size), slots, mine: buffer.clone(), theirs: buffer }
+        Allreduce { steps: steps(rank, size), slots, mine: Vec::new(), theirs: Vec::new() }
     }
 
     /// Replaces `values` by their sums.
@@ -62,6 +62,9 @@ impl Allreduce {
         // arrive in order.
         let tag = sequence.tag(0);
         let single = values.len <= self.slots[0].len;
+        let longest = values.len.min(self.slots[0].len).max(self.mine.len());
+        self.mine.resize(longest, 0);
+        self.theirs.resize(longest, 0);
         let mut turn = Turn::default();
         self.post(raw, tag, values, turn)?;
         loop {

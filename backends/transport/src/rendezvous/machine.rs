@@ -36,7 +36,8 @@ enum Receiving {
 pub(super) struct Machine<G> {
     pub(super) raw: G,
     rules: Rules,
-    /// Ranks in the job, for errors; of no use where nothing is announced, and long in a large job.
+    /// Ranks in the job, for errors; empty where nothing is announced, and where members are numbered as in the job, for that
+    /// list is the longest.
     members: Vec<Rank>,
     slots: Slots,
     sending: Sending,
@@ -78,6 +79,11 @@ impl<G> Machine<G> {
     }
 }
 
+/// Whether members are the first ranks of the job, in their order.
+fn in_order(members: &[Rank]) -> bool {
+    members.iter().enumerate().all(|(at, member)| member.index() == at)
+}
+
 impl<G> Drop for Machine<G> {
     fn drop(&mut self) {
         self.open.set(self.open.get() - self.under_way());
@@ -95,7 +101,7 @@ impl<G: RawGroup> Machine<G> {
         Machine {
             raw,
             rules,
-            members: if announces { members.to_vec() } else { Vec::new() },
+            members: if announces && !in_order(members) { members.to_vec() } else { Vec::new() },
             slots,
             sending,
             receives: Vec::new(),
@@ -154,10 +160,10 @@ impl<G: RawGroup> Machine<G> {
         if let Some(reason) = &self.rules.refusal {
             return Err(Error::Unsupported { operation: Operation::TwoSided, reason: reason.clone() });
         }
-        if peer.index() < self.members.len() {
+        if peer.index() < self.sending.members() {
             return Ok(());
         }
-        let detail = format!("there is no member {peer} in a group of {}", self.members.len());
+        let detail = format!("there is no member {peer} in a group of {}", self.sending.members());
         Err(Error::Usage { operation, detail })
     }
 
@@ -373,6 +379,10 @@ impl<G: RawGroup> Machine<G> {
 
     #[cold]
     fn wrong(&self, peer: Rank, detail: String) -> Error {
-        Error::Protocol { operation: "rendezvous", peer: Some(self.members[peer.index()]), detail }
+        Error::Protocol {
+            operation: "rendezvous",
+            peer: Some(self.members.get(peer.index()).copied().unwrap_or(peer)),
+            detail,
+        }
     }
 }

@@ -29,7 +29,9 @@ struct Window {
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Sending {
+    /// Made with the first message: most groups announce none, and the largest, that of all ranks, never does.
     windows: Vec<Window>,
+    members: usize,
     places: usize,
     /// Announced messages by their numbers, which are given again.
     announced: Vec<Option<(Rank, Span)>>,
@@ -45,10 +47,9 @@ pub(super) struct Sending {
 impl Sending {
     /// To `members`, with `places` for each.
     pub(super) fn new(members: usize, places: usize) -> Sending {
-        let free = u64::MAX >> (64 - places);
-        let window = Window { free, queue: VecDeque::new(), expected: 0, posted: 0, head: 0 };
         Sending {
-            windows: vec![window; members],
+            windows: Vec::new(),
+            members,
             places,
             announced: Vec::new(),
             vacant: Vec::new(),
@@ -57,6 +58,20 @@ impl Sending {
             awaited: Vec::new(),
             queues: Vec::new(),
         }
+    }
+
+    fn window(&mut self, to: Rank) -> &mut Window {
+        if self.windows.is_empty() {
+            let free = u64::MAX >> (64 - self.places);
+            let window = Window { free, queue: VecDeque::new(), expected: 0, posted: 0, head: 0 };
+            self.windows = vec![window; self.members];
+        }
+        &mut self.windows[to.index()]
+    }
+
+    /// Members of the group, or none where nothing is announced.
+    pub(super) fn members(&self) -> usize {
+        self.members
     }
 
     /// Messages that are announced or wait to be.
@@ -71,16 +86,17 @@ impl Sending {
     }
 
     pub(super) fn has_queue(&self, to: Rank) -> bool {
-        !self.windows[to.index()].queue.is_empty()
+        self.windows.get(to.index()).is_some_and(|window| !window.queue.is_empty())
     }
 
     /// Lets a message wait.
     pub(super) fn queue(&mut self, message: Message) {
-        let queue = &mut self.windows[message.to.index()].queue;
-        if queue.is_empty() {
+        let queue = &mut self.window(message.to).queue;
+        let first = queue.is_empty();
+        queue.push_back(message);
+        if first {
             self.queues.push(message.to);
         }
-        queue.push_back(message);
         self.queued += 1;
     }
 
@@ -94,34 +110,37 @@ impl Sending {
     }
 
     pub(super) fn first_queued(&self, to: Rank) -> Option<Message> {
-        self.windows[to.index()].queue.front().copied()
+        self.windows.get(to.index())?.queue.front().copied()
     }
 
     pub(super) fn unqueue(&mut self, to: Rank) {
-        self.windows[to.index()].queue.pop_front();
+        self.window(to).queue.pop_front();
         self.queued -= 1;
     }
 
     /// Whether an RTS can leave.
     pub(super) fn has_place(&self, to: Rank) -> bool {
-        self.windows[to.index()].free != 0
+        self.windows.get(to.index()).is_none_or(|window| window.free != 0)
     }
 
     /// All RTSs to `to` have left.
     pub(super) fn free_places(&mut self, to: Rank) {
-        self.windows[to.index()].free = u64::MAX >> (64 - self.places);
+        let places = self.places;
+        self.window(to).free = u64::MAX >> (64 - places);
     }
 
     /// Takes a free place and gives the message a number.
     pub(super) fn begin(&mut self, message: Message) -> (usize, usize) {
         let Message { to, span, .. } = message;
-        let window = &mut self.windows[to.index()];
-        let place = to.index() * self.places + window.free.trailing_zeros() as usize;
+        let window = self.window(to);
+        let free = window.free.trailing_zeros() as usize;
         window.free &= window.free - 1;
-        if window.expected == 0 {
+        window.expected += 1;
+        let first = window.expected == 1;
+        let place = to.index() * self.places + free;
+        if first {
             self.awaited.push(to);
         }
-        window.expected += 1;
         let number = self.vacant.pop().unwrap_or_else(|| {
             self.announced.push(None);
             self.announced.len() - 1
@@ -132,13 +151,14 @@ impl Sending {
 
     /// The place for the next receive of an answer, if one is to be posted.
     pub(super) fn await_answer(&mut self, from: Rank) -> Option<usize> {
-        let window = &mut self.windows[from.index()];
-        if window.posted == window.expected.min(self.places) {
+        let places = self.places;
+        let window = self.window(from);
+        if window.posted == window.expected.min(places) {
             return None;
         }
-        let place = (window.head + window.posted) % self.places;
+        let place = (window.head + window.posted) % places;
         window.posted += 1;
-        Some(from.index() * self.places + place)
+        Some(from.index() * places + place)
     }
 
     /// How many members' answers are to come.
@@ -152,14 +172,15 @@ impl Sending {
 
     /// The place of the answer that comes next.
     pub(super) fn next_answer(&self, from: Rank) -> Option<usize> {
-        let window = &self.windows[from.index()];
+        let window = self.windows.get(from.index())?;
         (window.posted > 0).then(|| from.index() * self.places + window.head)
     }
 
     /// It was read.
     pub(super) fn take_answer(&mut self, from: Rank) {
-        let window = &mut self.windows[from.index()];
-        window.head = (window.head + 1) % self.places;
+        let places = self.places;
+        let window = self.window(from);
+        window.head = (window.head + 1) % places;
         window.posted -= 1;
         window.expected -= 1;
     }

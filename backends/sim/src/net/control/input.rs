@@ -14,6 +14,8 @@ pub(crate) struct Heard {
     pub(crate) endpoint: bool,
     /// From departure to now.
     pub(crate) rtt: u64,
+    /// The same through an empty network.
+    pub(crate) base: u64,
 }
 
 /// What all flows of a network share.
@@ -26,4 +28,6 @@ pub(crate) struct Common {
     pub(crate) packet: u32,
     /// The longest round trip through an empty network.
     pub(crate) base: u64,
+    /// The same between endpoints of one switch.
+    pub(crate) near: u64,
 }
