@@ -144,10 +144,11 @@ fn maxrate_tells_pairs_of_nodes_and_directions_apart() {
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("between each two nodes") && page.contains("virtual0 &lt;&gt; virtual1"));
     // Drawn pairs, to and fro: no direction, and as many as asked for.
-    let shown = succeed(&format!("{line} --node-pairs 2 --out {}", path.display())).stdout;
+    let shown = succeed(&format!("{line} --node-pairs 2 --signed --out {}", path.display())).stdout;
     let file: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
     let between = file["models"]["maxrate"]["between"].as_array().unwrap();
     assert!(between.len() == 2 && between.iter().all(|of| of["direction"].is_null()));
+    assert_eq!(file["models"]["maxrate"]["settings"]["signed"], true);
     assert!(shown.contains("Over 2 pairs of nodes, one after the other"), "{shown}");
 }
 

@@ -178,6 +178,25 @@ fn a_study_over_several_networks_is_one_result_with_the_networks_side_by_side() 
 }
 
 #[test]
+fn numbers_of_ranks_are_compared_when_they_are_the_question() {
+    let folder = tempfile::tempdir().unwrap();
+    let [few, many] = [4, 6].map(|ranks| {
+        let path = folder.path().join(format!("{ranks}.json")).display().to_string();
+        let line = "beff --transport sim --machine small --rings 2 --bandwidth-bytes 10000 --repetitions 1 -q";
+        succeed(&format!("{line} -n {ranks} --out {path}"));
+        path
+    });
+    let refused = run(&format!("compare {few} {many}"));
+    assert!(refused.refusal().contains("not comparable"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("ranks: 4 on the first side, 6 on this one"), "{}", refused.stderr);
+    let compared = succeed(&format!("compare {few} {many} --by ranks")).stdout;
+    assert!(
+        compared.contains("6 ranks on 6 nodes") && compared.contains("RandomlyOrderedRingLatency_usec"),
+        "{compared}"
+    );
+}
+
+#[test]
 fn ranks_come_from_the_machine() {
     let shown = succeed("run --transport sim --machine small --dry-run").stdout;
     for expected in ["sim preset, 64 ranks on 64 nodes", "Simulated on the machine small", "ms of virtual time"] {

@@ -1,7 +1,7 @@
 //! What each study measures, and what the result file says of it.
 
 use serde::{Deserialize, Serialize};
-use tailback_transport::{Bootstrap, Result, Transport};
+use tailback_transport::{Bootstrap, Monitor, Result, Transport};
 
 use crate::layout::{Nodes, order};
 use crate::models::{Control, beff, contention, hpcc, maxrate};
@@ -175,7 +175,7 @@ impl Study {
             Study::MaxRate(settings) => {
                 let seen = maxrate::measure(bootstrap, transport, nodes, settings, seed, control)?;
                 let (between, took) = seen.found;
-                models.maxrate = Some(fitted(settings, nodes, &between, (took, seen.complete)));
+                models.maxrate = Some(fitted(settings, nodes, &between, (took, seen.complete), control.monitor));
                 ("repetition", seen.complete, settings.repetitions())
             }
             Study::Contention(study) => {
@@ -235,13 +235,18 @@ fn fitted(
     nodes: &Nodes,
     all: &[maxrate::Between],
     (took, complete): (Took, usize),
+    monitor: &Monitor,
 ) -> MaxRateResult {
     let observations = maxrate::middle(all, complete);
-    let by_itself = |of: &maxrate::Between| BetweenResult {
-        nodes: [of.nodes.0, of.nodes.1].map(|node| nodes.name(node).to_owned()),
-        direction: of.direction,
-        regimes: regimes(settings, &of.observations),
-        observations: of.observations.clone(),
+    let by_itself = |of: &maxrate::Between| {
+        // Thousands of fits take their time, and are no stall.
+        monitor.tick();
+        BetweenResult {
+            nodes: [of.nodes.0, of.nodes.1].map(|node| nodes.name(node).to_owned()),
+            direction: of.direction,
+            regimes: regimes(settings, &of.observations),
+            observations: of.observations.clone(),
+        }
     };
     let between = if all.len() > 1 { all.iter().map(by_itself).collect() } else { Vec::new() };
     let regimes = regimes(settings, &observations);

@@ -157,3 +157,16 @@ pub(crate) fn answer(result: &MaxRateResult) -> String {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_below_zero_is_told_and_one_that_may_be_is_not_known() {
+        let of = |value, low, high| estimate(&Estimate { value, low: Some(low), high: Some(high) }, 1e-6);
+        assert_eq!(of(-1.8e7, -2.0e7, -1.6e7), "-18.00 [-20.00, -16.00]");
+        assert_eq!(of(1.8e7, -2.0e7, 3.8e7), "18.00 [undetermined]");
+        assert_eq!(estimate(&Estimate { value: 0.0, low: None, high: None }, 1.0), "not identifiable");
+    }
+}
