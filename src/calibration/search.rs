@@ -15,7 +15,7 @@ use super::surrogate::{Prediction, Surrogate};
 /// A search has no more runs.
 pub const MOST_RUNS: usize = 20;
 /// Nearer than this to the recorded run no mix is nearer.
-const NEAR_ENOUGH: f64 = 0.3;
+const NEAR_ENOUGH: f64 = 0.1;
 /// Shares that are known to so much are known.
 const NARROW: f64 = 0.1;
 /// Kinds that are no farther from each other than two runs of the same load are alike.

@@ -13,17 +13,7 @@ use crate::result::Command;
 /// Options of `tailback calibrate`.
 #[derive(Clone, Debug, Args)]
 #[command(args_override_self = true)]
-#[command(mut_arg("preset", unused))]
-#[command(mut_arg("load_fraction", unused))]
-#[command(mut_arg("congestors_alone", unused))]
-#[command(mut_arg("precision", unused))]
-#[command(mut_arg("longest", unused))]
-#[command(mut_arg("control", unused))]
-#[command(mut_arg("no_control", unused))]
-#[command(mut_arg("fail_if", unused))]
-#[command(mut_arg("junit", unused))]
-#[command(mut_arg("strict", unused))]
-#[command(mut_arg("csv", unused))]
+#[command(mut_args(without_unused))]
 pub struct CalibrateOptions {
     /// A result whose canaries met a load that is to be made again: `run --congestors none --label wild`, or any load test
     #[arg(long, value_name = "FILE", help_heading = "Calibration")]
@@ -54,9 +44,22 @@ pub struct CalibrateOptions {
     run: RunOptions,
 }
 
-/// Of a load test, and refused here with the reason.
-fn unused(option: Arg) -> Arg {
-    option.hide(true)
+/// Hides what is of a load test, and refused here with the reason.
+fn without_unused(option: Arg) -> Arg {
+    const UNUSED: [&str; 11] = [
+        "preset",
+        "load_fraction",
+        "congestors_alone",
+        "precision",
+        "longest",
+        "control",
+        "no_control",
+        "fail_if",
+        "junit",
+        "strict",
+        "csv",
+    ];
+    if UNUSED.contains(&option.get_id().as_str()) { option.hide(true) } else { option }
 }
 
 impl CalibrateOptions {

@@ -8,7 +8,7 @@ use crate::lab::LabSpec;
 use crate::models::beff::Beff;
 use crate::models::maxrate;
 use crate::plan::CongestorTest;
-use crate::result::{ContentionResult, MachineRecord, ResultFile};
+use crate::result::{Command, ContentionResult, MachineRecord, ResultFile};
 
 /// Something that is not the same on two sides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -53,7 +53,9 @@ pub fn differences<'a>(first: &Side<'a>, other: &Side<'a>) -> Vec<Difference> {
             tell(fatal, format!("{what}: {left} on the first side, {right} on this one"));
         }
     };
-    unlike(true, "command", a.command.word().into(), b.command.word().into());
+    // A search is of runs.
+    let word = |command: Command| if command == Command::Calibrate { Command::Run.word() } else { command.word() };
+    unlike(true, "command", word(a.command).into(), word(b.command).into());
     let network = |file: &ResultFile| file.machine.as_ref().map_or_else(|| "measured".into(), MachineRecord::title);
     unlike(false, "network", network(a), network(b));
     unlike(true, RANKS, a.system.ranks.to_string(), b.system.ranks.to_string());
