@@ -117,7 +117,7 @@ impl SimNetworks<'_> {
         &mut self,
         network: Network,
         classes: &[usize],
-        visitor: V,
+        visitor: &V,
     ) -> TransportResult<V::Output> {
         self.opened += 1;
         let job = Simulation::new(Machine::clone(&self.so_far.machine))
@@ -178,7 +178,7 @@ impl Networks for SimNetworks<'_> {
 
     fn open<V: Visitor + Clone>(&mut self, network: Network, visitor: V) -> TransportResult<V::Output> {
         let class = class(self.settings).map_err(Error::Setup)?;
-        self.job(network, &vec![class; self.shape.ranks], visitor)
+        self.job(network, &vec![class; self.shape.ranks], &visitor)
     }
 
     /// There is no other network for congestors: one was refused.
@@ -190,7 +190,7 @@ impl Networks for SimNetworks<'_> {
     ) -> TransportResult<V::Output> {
         let of = |rank| class(&self.settings.of_role(&role(Rank::from(rank))));
         let classes: Result<Vec<usize>, String> = (0..self.shape.ranks).map(of).collect();
-        self.job(variant.network, &classes.map_err(Error::Setup)?, Alone(visitor))
+        self.job(variant.network, &classes.map_err(Error::Setup)?, &Alone(visitor))
     }
 }
 

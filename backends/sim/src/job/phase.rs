@@ -28,10 +28,13 @@ impl Drop for Current {
 }
 
 /// Begins a phase of the simulated job that runs on this thread and ends the one before: from here on ports count for it.
-/// Without such a job this does nothing. Called by one rank, between measurements.
+/// Without such a job this does nothing. Ranks call it between measurements; the first to name a phase begins it, for to begin
+/// it once per rank would take more time than the phase.
 pub fn begin_phase(name: &str) {
     let Some(world) = CURRENT.with_borrow(Weak::upgrade) else { return };
-    if let Ok(mut world) = world.try_borrow_mut() {
+    if let Ok(mut world) = world.try_borrow_mut()
+        && world.network.phase() != Some(name)
+    {
         end(&mut world);
         world.network.begin_phase(name, LOOK_EVERY_PS);
     }

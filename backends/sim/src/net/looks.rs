@@ -32,6 +32,12 @@ impl Network {
         self.watch.tree = None;
     }
 
+    /// The name of the phase under way.
+    #[must_use]
+    pub fn phase(&self) -> Option<&str> {
+        self.watch.phase.as_ref().map(|(name, _)| name.as_str())
+    }
+
     /// Ends the phase under way, if there is one.
     pub fn end_phase(&mut self) -> Option<PhaseCounters> {
         let (name, from_ps) = self.watch.phase.take()?;
