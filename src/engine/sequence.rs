@@ -118,10 +118,12 @@ impl<'j, 'a, B: Bootstrap, P: Pair> Sequence<'j, 'a, B, P> {
     fn warm_up(&mut self) -> Result<()> {
         let times = self.job.plan.application.as_ref().map_or(0, |application| application.warm_up);
         let first = self.job.plan.canaries.iter().position(|test| test.kernel.is_application());
+        let keep = self.job.keep.take();
         for _ in 0..times {
             self.stretch(&Stretch::of(Phase::Isolated, Part { canary: first, ..Part::default() }))?;
             self.measured.clear();
         }
+        self.job.keep = keep;
         Ok(())
     }
 

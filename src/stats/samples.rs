@@ -282,8 +282,9 @@ fn batch(bytes: &mut &[u8], deserializer: &mut Deserializer) -> Result<Batch, Sa
     let length = word(bytes)? as usize;
     let mut encoded = take(bytes, length)?;
     let histogram: Histogram<u64> = deserializer.deserialize(&mut encoded).map_err(|e| SamplesError(e.to_string()))?;
-    // Histograms of other bounds could not be added to ours; one that was growing may have stopped short of them.
-    if (histogram.low(), histogram.sigfig()) != (1, DIGITS) || histogram.high() > LONGEST_NS {
+    // Histograms of other bounds could not be added to ours. One that was growing may have stopped short of them, or, as it
+    // doubles, have gone past.
+    if (histogram.low(), histogram.sigfig()) != (1, DIGITS) || histogram.high() > 2 * LONGEST_NS {
         return Err(SamplesError("a histogram of other bounds".into()));
     }
     let (low, high) = (word(bytes)?, word(bytes)?);

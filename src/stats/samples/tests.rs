@@ -8,6 +8,18 @@ fn counts(batch: &Batch) -> Vec<(u64, u64)> {
 }
 
 #[test]
+fn what_grew_past_the_longest_comes_back() {
+    for ns in [34_000_000_000, 35_000_000_000, LONGEST_NS, 3 * LONGEST_NS] {
+        let mut grown = Samples::growing(1);
+        grown.record(ns);
+        let mut back = Samples::decode(&grown.encode()).unwrap();
+        back.merge_encoded(&grown.encode()).unwrap();
+        assert_eq!(back.batches().map(|batch| batch.histogram().len()).sum::<u64>(), 2, "{ns}");
+        Samples::decode(&back.encode()).unwrap();
+    }
+}
+
+#[test]
 fn growing_samples_are_the_same_and_smaller() {
     for batches in [1, MAX_BATCHES] {
         let (mut fixed, mut growing) = (Samples::new(), Samples::growing(batches));
