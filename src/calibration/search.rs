@@ -65,16 +65,17 @@ impl Search {
         let kinds = space.kinds.len();
         if space.nodes < 2 * kinds || kinds == 0 {
             return Err(format!(
-                "{} nodes do not measure and hold {} kind(s) of congestors, of 2 nodes or more: {kinds} are too many",
-                space.nodes,
-                space.nodes / 2
+                "a kind of congestor takes 2 nodes or more, and {} nodes do not measure: {kinds} kinds are too many",
+                space.nodes
             ));
         }
         let start = Mix { nodes: space.dealt(weights), size: (space.size_count() - 1) / 2 };
         let search = Search { space, target, start, seed, most, runs: Vec::new() };
         let least = search.design().len() + 1;
         if most < least {
-            return Err(format!("{most} runs: a search among {kinds} kind(s) of congestors has {least} at least"));
+            return Err(format!(
+                "{most} runs are too few: with {kinds} kinds of congestors a search has {least} at least"
+            ));
         }
         Ok(search)
     }
@@ -379,6 +380,6 @@ mod tests {
             Search::new(space(nodes, kinds), Observed::default(), &vec![1.0; kinds.len()], 1, most).err().unwrap()
         };
         assert!(refused(12, &TWO, 3).contains("has 5 at least"));
-        assert!(refused(3, &TWO, 20).contains("hold 1 kind(s)"));
+        assert!(refused(3, &TWO, 20).contains("2 kinds are too many"));
     }
 }
