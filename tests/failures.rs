@@ -53,7 +53,7 @@ fn tests_that_were_finished_before_a_rank_was_lost_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     for victim in [0, 2] {
         let path = folder.path().join(format!("{victim}.json"));
-        let line = format!("network -n 4 --canaries lat,allreduce --budget 2s --out {}", path.display());
+        let line = format!("network -n 4 --canaries lat,allreduce --budget 5s --out {}", path.display());
         let endless = "--set lat.measurements=1000 --set lat.iterations=1000000 --set allreduce.iterations=10000000";
         let mut job = Job::start(tailback(words(&format!("{line} {endless}"))));
         let ranks = job.ranks(4);

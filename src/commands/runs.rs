@@ -5,8 +5,9 @@
 //! same, what was measured before is kept: rank 0 writes the result file after each of them, and between phases.
 
 use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tailback_transport::{Bootstrap, Description, Error, Monitor, Result};
 
@@ -28,6 +29,9 @@ use crate::result::{
     self, Build, CountersRecord, Headline, HostFacts, MachineRecord, ResultFile, Run, RunBuilder, System,
     TransportFacts,
 };
+
+/// The most that is measured in vain when a job does not come to its end, but for the phase it was in.
+const DRAFTS_APART: Duration = Duration::from_secs(3);
 
 /// The runs so far.
 pub(super) struct Runs<'a> {
@@ -75,7 +79,7 @@ impl<'a> Runs<'a> {
             turns: Vec::new(),
             builders: Vec::new(),
             partial: RefCell::new(None),
-            next_draft: Cell::new(Instant::now()),
+            next_draft: Cell::new(Instant::now() + DRAFTS_APART),
             machine: None,
             interrupted: false,
             is_part,
@@ -146,14 +150,16 @@ impl<'a> Runs<'a> {
             let session = self.session;
             let layout = &self.layout(index, &session.mixes[turn.mix].plan);
             let keep = |canaries: &Description, congestors: &Description, measured: &[Measured]| {
-                let builder = self.with_placement(turn, (canaries, congestors), index, layout, measured);
-                self.partial.replace(Some((turn, builder)));
                 if let Some(system) = system.filter(|_| Instant::now() >= self.next_draft.get()) {
+                    let known = self.builders.iter().find(|(of, _)| *of == turn).map(|(_, builder)| builder.clone());
+                    let mut builder = known.unwrap_or_else(|| self.builder(turn, (canaries, congestors)));
+                    builder.add(session.placement(index).own_seed(), layout, measured);
+                    self.partial.replace(Some((turn, builder)));
                     self.keep(system);
                 }
             };
             // Simulated ranks have small stacks, and nothing to lose that could not be had again.
-            let keeps = system.is_some() && self.request.settings.machine.is_none();
+            let keeps = system.is_some() && self.request.settings.machine.is_none() && self.draft().is_some();
             let measure = self.measure(index, turn, layout, over, keeps.then_some(&keep));
             let role = |rank| self.role(layout.role(rank));
             let outcome = networks.open_pair(turn.variant, &role, measure).and_then(|measured| measured)?;
@@ -268,29 +274,15 @@ impl<'a> Runs<'a> {
         if phases.is_empty() && (known.is_some() || !self.builders.is_empty()) {
             return;
         }
+        let at = known.unwrap_or_else(|| {
+            let builder = self.builder(turn, (&description, &congestors));
+            self.builders.push((turn, builder));
+            self.builders.len() - 1
+        });
         // Decoding takes its time, while the others wait for this rank.
         self.monitor.tick();
-        let builder = self.with_placement(turn, (&description, &congestors), index, layout, &phases);
+        self.builders[at].1.add(self.session.placement(index).own_seed(), layout, &phases);
         self.monitor.tick();
-        match known {
-            Some(at) => self.builders[at].1 = builder,
-            None => self.builders.push((turn, builder)),
-        }
-    }
-
-    /// The builder of a turn with one placement more.
-    fn with_placement(
-        &self,
-        turn: Turn,
-        networks: (&Description, &Description),
-        index: u32,
-        layout: &Layout,
-        phases: &[Measured],
-    ) -> RunBuilder<'a> {
-        let known = self.builders.iter().find(|(of, _)| *of == turn);
-        let mut builder = known.map_or_else(|| self.builder(turn, networks), |(_, builder)| builder.clone());
-        builder.add(self.session.placement(index).own_seed(), layout, phases);
-        builder
     }
 
     /// The builder of a turn, without a placement.
@@ -311,17 +303,21 @@ impl<'a> Runs<'a> {
         RunBuilder::new(&mix.plan, transport, congestors_over).beside(mix.name.clone())
     }
 
-    /// Keeps what there is so far, in case what is to come fails. Others wait for this rank meanwhile: nineteen times as
-    /// long nothing is kept again but whole placements.
+    /// Where drafts of the result go, if anywhere.
+    fn draft(&self) -> Option<PathBuf> {
+        handed_over().or_else(|| self.request.output.out.clone()).filter(|_| !self.is_part)
+    }
+
+    /// Keeps what there is so far, in case what is to come fails. Others wait for this rank meanwhile: for nineteen times as
+    /// long, and for some seconds, nothing is kept again but whole placements.
     fn keep(&self, system: &System) {
-        let path = handed_over().or_else(|| self.request.output.out.clone());
-        let Some(path) = path.filter(|_| !self.is_part) else { return };
+        let Some(path) = self.draft() else { return };
         let begun = Instant::now();
         self.monitor.tick();
         // The complete result is written to the same place, and a problem with it is then the user's to know.
         let _ = result::write_draft(&path, &self.unfinished(system.clone()));
         self.monitor.tick();
-        self.next_draft.set(Instant::now() + 19 * begun.elapsed());
+        self.next_draft.set(Instant::now() + DRAFTS_APART.max(19 * begun.elapsed()));
     }
 
     /// Ends the job because of an error on this rank; on rank 0, after it has shown what there is.

@@ -42,7 +42,17 @@ struct Gathered {
 
 impl Gathered {
     fn samples(&self) -> Vec<Samples> {
-        self.parts.iter().map(|part| Samples::decode(part).expect("encoded by this builder")).collect()
+        self.decoded().collect()
+    }
+
+    fn decoded(&self) -> impl Iterator<Item = Samples> {
+        self.parts.iter().map(|part| Samples::decode(part).expect("encoded by this builder"))
+    }
+
+    /// All of them in one batch, decoded one after the other: a histogram is large, and there may be many placements.
+    fn pooled(&self) -> Batch {
+        let none = pooled(&[]);
+        self.decoded().fold(none, |sum, samples| Batch::joined([&sum].into_iter().chain(samples.batches())))
     }
 }
 
@@ -81,17 +91,17 @@ impl<'a> RunBuilder<'a> {
             }
         }
         for (canary, phase) in tests {
-            let blocks: Vec<(usize, Tally)> = phases
+            // Decoded one at a time: each is megabytes.
+            let blocks = phases
                 .iter()
                 .filter(|measured| (measured.canary, measured.phase) == (Some(canary), phase))
-                .map(|measured| (measured.block, measured.tally.decode()))
-                .collect();
+                .map(|measured| (measured.block, measured.tally.decode()));
             record.tests.push(self.gather(canary, phase, blocks));
         }
         self.placements.push(record);
     }
 
-    fn gather(&mut self, canary: usize, phase: Phase, blocks: Vec<(usize, Tally)>) -> PlacementTest {
+    fn gather(&mut self, canary: usize, phase: Phase, blocks: impl Iterator<Item = (usize, Tally)>) -> PlacementTest {
         let test = &self.plan.canaries[canary];
         let (kernel, direction, weight) = (test.kernel, test.kernel.info().direction, self.plan.weight_of(test));
         let mut figures: Vec<f64> = Vec::new();
@@ -210,10 +220,10 @@ impl<'a> RunBuilder<'a> {
         let test = &self.plan.canaries[canary];
         let find = |phase| self.gathered.iter().find(|of| (of.canary, of.phase) == (canary, phase));
         let (alone, beside) = (find(Phase::Isolated)?, find(Phase::Loaded)?);
-        let (calm, busy) = (alone.samples(), beside.samples());
         let weight = self.plan.weight_of(test);
-        let view = |of: &[Samples]| TimeView::of(pooled(of).histogram(), weight);
-        let congested = view(&calm).zip(view(&busy)).map(|(calm, busy)| TimeCongested::of(&calm, &busy));
+        let view = |of: &Gathered| TimeView::of(of.pooled().histogram(), weight);
+        let congested = view(alone).zip(view(beside)).map(|(calm, busy)| TimeCongested::of(&calm, &busy));
+        let only = (self.placements.len() == 1).then(|| (alone.samples(), beside.samples()));
         let headline = Headline::of(&self.placements, test.kernel, congested);
         let impact = Impact::of(|statistic| {
             let factors: Vec<f64> = self.placements.iter().filter_map(|of| of.factor(test.kernel, statistic)).collect();
@@ -222,7 +232,10 @@ impl<'a> RunBuilder<'a> {
             let spread = Spread::of(&factors).filter(|_| whole)?;
             let single = || match test.kernel.is_application() {
                 true => over_repetitions(&alone.figures, &beside.figures, test.kernel.info().direction),
-                false => one_placement(statistic, calm.first()?, busy.first()?).ok().map(|of| of.interval),
+                false => {
+                    let (calm, busy) = only.as_ref()?;
+                    one_placement(statistic, calm.first()?, busy.first()?).ok().map(|of| of.interval)
+                }
             };
             let interval = if factors.len() == 1 { single() } else { spread.interval };
             Some(Factor { factor: spread.factor, interval })
