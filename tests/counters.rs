@@ -48,7 +48,7 @@ fn what_a_reader_of_tables_sees() {
     let file = folder.path().join("result.json");
     let line = format!("run --budget 100ms --canaries lat --out {}", file.display());
     let mut start = tailback(words(&line));
-    start.args(["--counters-cmd", "echo switch drops $(date +%s)", "--counters-cmd-on", "every"]);
+    start.args(["--counters-cmd", "echo switch drops $(date +%s%N)", "--counters-cmd-on", "every"]);
     let outcome = Job::start(start).end();
     assert_eq!(outcome.code(), Some(0), "{outcome:?}");
     assert!(
@@ -60,6 +60,12 @@ fn what_a_reader_of_tables_sees() {
     let page = folder.path().join("page.html");
     common::succeed(&format!("report {} --out {}", file.display(), page.display()));
     assert!(fs::read_to_string(page).unwrap().contains("loaded over isolated"), "the report has the ratios");
+    let again = folder.path().join("again.json");
+    fs::copy(&file, &again).unwrap();
+    let compared = common::succeed(&format!("compare {} {}", file.display(), again.display())).stdout;
+    let table = compared.split("Counters that tell of congestion, a second over all devices").nth(1).expect("a table");
+    let row = table.lines().find(|line| line.contains("command switch drops")).expect("the command's counter");
+    assert!(row.trim_end().ends_with("1.00x"), "as much as itself: {row}");
 }
 
 #[test]

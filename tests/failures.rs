@@ -200,6 +200,16 @@ fn ranks_that_stopped_together_go_on_together() {
 }
 
 #[test]
+fn a_rank_that_stopped_before_it_joined_is_named() {
+    let program = env!("CARGO_BIN_EXE_tailback");
+    let script = "[ $TAILBACK_RANK = 1 ] && kill -STOP $$; exec \"$0\" network --budget 100ms --quiet";
+    let outcome = Job::start(tailback(["launch", "-n", "3", "--", "sh", "-c", script, program])).end();
+    let expected =
+        format!("tailback: error: rank 1 (host {}) has been stopped for 9 s, by SIGSTOP or a debugger", host());
+    assert!(outcome.refusal().starts_with(&expected), "{outcome:?}");
+}
+
+#[test]
 fn ranks_that_were_asked_for_something_else_are_named() {
     let base = "network --budget 100ms --quiet --ranks-per-node 1";
     for (rank, other) in [(2, "--seed 7"), (1, "--set lat.bytes=64"), (3, "--protocol put")] {

@@ -51,6 +51,10 @@ fn what_would_measure_nothing_or_do_nothing() {
 fn numbers_out_of_range() {
     refused("run --path-mtu 1500", "'1500' is no size of packets: write 256, 512");
     refused("run --rc-retries 8", "8 is not in 0..8");
+    refused("run --credits 3", "3 is not in 4..=8192");
+    refused("run --buffer-bytes 100", "'100' is no size of buffers: write 512 B to 1 MiB");
+    refused("run --buffer-bytes 2MiB", "'2MiB' is no size of buffers");
+    refused("run --no-lab --transport tcp --credits 64", "--credits is for --transport verbs");
     refused("run --device mlx5_0,auto", "auto and round-robin stand alone");
     refused("run --canary-fraction 120%", "canary fraction 1.2 is not between 0 and 1");
     refused("run --canary-fraction 1.5", "canary fraction 1.5 is not between 0 and 1");
@@ -63,6 +67,11 @@ fn numbers_out_of_range() {
     refused("run --pace 1us", "pace 0.000001 s is not between 10 us and 10 s");
     refused("run --pace 100ms --budget 1s", "a block of 100 ms has no four iterations");
     refused("run --copies 9", "9");
+    refused("run --rails 0", "0 is not in 1..=8");
+    refused("run --rails 9", "9 is not in 1..=8");
+    refused("run --rails 2 --transport sim --machine small -n 4", "--rails is for tcp: a simulated rank");
+    refused("run -n 4 --rails 2 --data-interface lo", "--data-interface lo names 1 for 2 rails");
+    refused("run -n 4 --data-interface lo,lo --rails 2", "--data-interface names lo twice");
     refused("run --ranks-per-node 0", "--ranks-per-node must be at least 1");
     refused("run --seed=-1", "invalid value '-1' for '--seed <SEED>'");
     refused("launch -n 0 -- true", "at least 1 rank");

@@ -5,6 +5,7 @@ use std::path::Path;
 use tailback_tcp::JoinConfig;
 use tailback_tcp::bootstrap::variables;
 use tailback_tcp::launch::heed_signals;
+use tailback_transport::pages;
 
 use super::{Backend, Settings, Variant, Work, libfabric, mpi, own, sim, tcp, variants, verbs};
 
@@ -60,6 +61,7 @@ pub fn in_job<W: Work>(request: &W, alone: impl FnOnce() -> Result<u8, String>) 
         Err(_) if !speaks_for_all() => return Ok(2),
         Err(message) => return Err(message),
     };
+    pages::wish(request.settings().huge_pages);
     match job {
         Job::Refused => Ok(2),
         Job::Tailback(config) => own::over_own_bootstrap(request, *config, variants),
@@ -92,8 +94,8 @@ fn usable(settings: &Settings, variants: &[Variant]) -> Result<(), String> {
     if settings.fabric.is_given() && !used(Backend::Libfabric) {
         return Err("--provider and --domain are for --transport libfabric".into());
     }
-    if settings.verbs.is_given() && !used(Backend::Verbs) {
-        return Err("--port, --gid-index and --service-level are for --transport verbs".into());
+    if let Some(option) = settings.verbs.given().filter(|_| !used(Backend::Verbs)) {
+        return Err(format!("{option} is for --transport verbs"));
     }
     if settings.mpi_thread.is_some() && !used(Backend::Mpi) {
         return Err("--mpi-thread is for --transport mpi".into());
@@ -104,6 +106,9 @@ fn usable(settings: &Settings, variants: &[Variant]) -> Result<(), String> {
     }
     if of_roles.iter().any(|of| of.congestion_control.is_some()) && !used(Backend::Tcp) {
         return Err("congestion controls by role are for --transport tcp".into());
+    }
+    if let Some(why) = backends(variants).find_map(Backend::without_rails).filter(|_| settings.rails() > 1) {
+        return Err(format!("--rails is for tcp: {why}"));
     }
     if settings.machine.is_some() && !used(Backend::Sim) {
         return Err("--machine is for --transport sim".into());

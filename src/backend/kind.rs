@@ -44,6 +44,17 @@ impl Backend {
         self != Backend::Mpi
     }
 
+    /// Why a rank cannot use several of its ends at once, where it cannot.
+    pub(super) fn without_rails(self) -> Option<&'static str> {
+        match self {
+            Backend::Tcp => None,
+            Backend::Mpi => Some("MPI decides by itself which adapters it uses"),
+            Backend::Libfabric => Some("a rank has one endpoint of libfabric's"),
+            Backend::Verbs => Some("a rank has one port of verbs"),
+            Backend::Sim => Some("a simulated rank has the port that the machine gives it"),
+        }
+    }
+
     /// Whether it can run on the emulated cluster, whose network is made of the kernel's own interfaces.
     pub fn fits_lab(self) -> bool {
         !matches!(self, Backend::Verbs | Backend::Sim)

@@ -42,9 +42,9 @@ pub(super) fn open<B: Bootstrap, V: Visitor>(
     visitor: V,
 ) -> TransportResult<V::Output> {
     // Providers that use the Internet's addresses take the same way as plain sockets.
-    let choice = address::choose(bootstrap, settings.data_interface.as_deref(), settings.data_address)?;
-    let asked = settings.data_interface.is_some() || settings.data_address.is_some();
-    let source = Source { address: choice.address, asked, reason: choice.reason };
+    let wish = settings.wish();
+    let choice = address::choose(bootstrap, &wish)?;
+    let source = Source { address: choice.address, asked: wish.is_given(), reason: choice.reason };
     let config = LibfabricConfig {
         path: settings.fabric.library.clone(),
         wishes: wishes(settings, Some(source))?,

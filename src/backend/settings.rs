@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use tailback_sim::machine::Machine;
 use tailback_tcp::WaitMode;
+use tailback_tcp::address::Wish;
 use tailback_transport::Protocol;
 use tailback_transport::near::DeviceWish;
+use tailback_transport::pages::HugePages;
 
 use super::{Backend, ThreadLevel};
 
@@ -28,12 +30,16 @@ pub struct Settings {
     pub eager_threshold: Option<usize>,
     /// How a rank waits.
     pub wait: Option<WaitMode>,
+    /// Whether the memory of messages should have huge pages, over raw networks.
+    pub huge_pages: HugePages,
     /// What MPI is told of threads; its default if nothing is said.
     pub mpi_thread: Option<ThreadLevel>,
-    /// Interface for measured traffic.
-    pub data_interface: Option<String>,
-    /// Local address for measured traffic.
-    pub data_address: Option<IpAddr>,
+    /// How many of its ends a rank uses at once, over plain sockets; 0 and 1 are one.
+    pub rails: u8,
+    /// Interfaces for measured traffic, one per rail; empty for no wish.
+    pub data_interface: Vec<String>,
+    /// Local addresses for measured traffic, likewise.
+    pub data_address: Vec<IpAddr>,
     /// What only libfabric has.
     pub fabric: FabricSettings,
     /// What only verbs have.
@@ -93,6 +99,16 @@ impl Roles {
 }
 
 impl Settings {
+    /// How many rails there are to be.
+    pub(super) fn rails(&self) -> usize {
+        usize::from(self.rails.max(1))
+    }
+
+    /// Where plain sockets are to go.
+    pub(super) fn wish(&self) -> Wish {
+        Wish { interfaces: self.data_interface.clone(), addresses: self.data_address.clone() }
+    }
+
     /// The settings of a rank of a role.
     pub(super) fn of_role(&self, role: &RoleSettings) -> Settings {
         let own = |own: &Option<String>, all: &Option<String>| own.clone().or_else(|| all.clone());
@@ -146,13 +162,26 @@ pub struct VerbsSettings {
     pub rnr_retries: Option<u8>,
     /// The longest packet, in bytes.
     pub path_mtu: Option<u32>,
+    /// Buffers that one peer may fill at most.
+    pub credits: Option<u32>,
+    /// The size of a buffer.
+    pub buffer_bytes: Option<usize>,
 }
 
 impl VerbsSettings {
-    /// Whether something was chosen that only verbs have; the device may come from an environment that is everyone's.
-    pub(super) fn is_given(&self) -> bool {
-        let tries = self.rc_timeout.is_some() || self.rc_retries.is_some() || self.rnr_retries.is_some();
-        let path = self.gid_index.is_some() || self.service_level.is_some() || self.path_mtu.is_some();
-        self.port.is_some() || tries || path
+    /// An option that was given and that only verbs have; the device may come from an environment that is everyone's.
+    pub(super) fn given(&self) -> Option<&'static str> {
+        let all = [
+            ("--port", self.port.is_some()),
+            ("--gid-index", self.gid_index.is_some()),
+            ("--service-level", self.service_level.is_some()),
+            ("--rc-timeout", self.rc_timeout.is_some()),
+            ("--rc-retries", self.rc_retries.is_some()),
+            ("--rnr-retries", self.rnr_retries.is_some()),
+            ("--path-mtu", self.path_mtu.is_some()),
+            ("--credits", self.credits.is_some()),
+            ("--buffer-bytes", self.buffer_bytes.is_some()),
+        ];
+        all.into_iter().find_map(|(option, given)| given.then_some(option))
     }
 }

@@ -8,6 +8,7 @@ use super::Settings;
 /// Whether the options mean something.
 pub(super) fn check(settings: &Settings) -> std::result::Result<(), String> {
     class(settings)?;
+    settings.wish().check(settings.rails())?;
     settings.congestion_control.as_deref().map_or(Ok(()), tailback_tcp::has_congestion_control)
 }
 
@@ -18,8 +19,8 @@ fn class(settings: &Settings) -> std::result::Result<u8, String> {
 /// The transport, for ranks that share `secret`.
 pub(super) fn open(settings: &Settings, bootstrap: &mut impl Bootstrap, secret: &Secret) -> Result<TcpTransport> {
     let config = TcpConfig {
-        interface: settings.data_interface.clone(),
-        address: settings.data_address,
+        wish: settings.wish(),
+        rails: settings.rails(),
         wait: settings.wait,
         traffic_class: class(settings).map_err(Error::Setup)?,
         congestion_control: settings.congestion_control.clone(),

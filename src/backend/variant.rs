@@ -1,6 +1,7 @@
 //! What the runs of a job go over: every transport the user names, with every protocol where the protocol is ours, and
 //! with every network that the congestors are to use.
 
+use tailback_transport::pages::HugePages;
 use tailback_transport::rendezvous::DEFAULT_THRESHOLD;
 use tailback_transport::{Bytes, Collective, Protocol, RawTransport, Rendezvous};
 
@@ -98,6 +99,12 @@ pub fn variants(settings: &Settings, default: Backend) -> Result<Vec<Variant>, S
     if settings.eager_threshold.is_some() && protocols.iter().all(|protocol| protocol.moves_by().is_none()) {
         return Err("--eager-threshold is for the put and get protocols: name one with --protocol".into());
     }
+    let own_memory = |backend: &Backend| matches!(backend, Backend::Mpi | Backend::Sim);
+    if settings.huge_pages != HugePages::No && backends.iter().chain(over).all(own_memory) {
+        return Err(
+            "--huge-pages is for tcp, libfabric and verbs: MPI has memory of its own, a simulated network none".into(),
+        );
+    }
     if settings.copies > 1 && backends.iter().any(|backend| !backend.is_raw()) {
         return Err("--copies is for raw transports: runs over MPI have no protocol to tell them apart by".into());
     }
@@ -159,6 +166,16 @@ mod tests {
     fn under(congestors: CongestorNetworks, transports: &[Backend], protocols: &[Protocol]) -> Result<String, String> {
         let (transports, protocols) = (transports.to_vec(), protocols.to_vec());
         labels(&Settings { transports, protocols, congestors, ..Settings::default() })
+    }
+
+    #[test]
+    fn huge_pages_need_memory_of_our_own() {
+        let over = |transports: &[Backend]| {
+            let (transports, huge_pages) = (transports.to_vec(), HugePages::Try);
+            labels(&Settings { transports, huge_pages, ..Settings::default() })
+        };
+        assert!(over(&[Backend::Mpi]).unwrap_err().contains("MPI has memory of its own"));
+        assert!(over(&[Backend::Sim]).is_err() && over(&[Backend::Mpi, Backend::Tcp]).is_ok());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Queue pairs of InfiniBand or RoCE, under any bootstrap.
 
 use tailback_transport::{Bootstrap, Result as TransportResult, traffic_class};
-use tailback_verbs::{Tries, VerbsConfig, VerbsTransport};
+use tailback_verbs::{Buffers, Tries, VerbsConfig, VerbsTransport};
 
 use super::{Network, Settings, Visitor};
 
@@ -44,6 +44,10 @@ fn config(settings: &Settings) -> Result<VerbsConfig, String> {
             not_ready_retries: settings.verbs.rnr_retries.unwrap_or(Tries::default().not_ready_retries),
         },
         path_mtu: settings.verbs.path_mtu,
+        buffers: Buffers {
+            bytes: settings.verbs.buffer_bytes.unwrap_or(Buffers::default().bytes),
+            credits: settings.verbs.credits.unwrap_or(Buffers::default().credits),
+        },
         wait: settings.wait,
     })
 }

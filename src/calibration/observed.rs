@@ -1,15 +1,15 @@
 //! What a run shows: the canaries' distributions, and what the network counted meanwhile.
 //!
-//! A canary is the quantiles of its samples by time, on a logarithmic scale. A counter is a rate over all of its kind: which
-//! port or node counted is different in every placement, and other people's load is not placed by our seed.
+//! A canary is the quantiles of its samples by time, on a logarithmic scale. A counter is a rate over all of its kind, and of ports
+//! how that lies on them: which port or node counted is different in every placement, and other people's load is not placed by
+//! our seed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 
 use crate::engine::Phase;
-use crate::lab::PortCounters;
-use crate::result::{CountersRecord, PhaseCounters, ResultFile, Run, Test};
+use crate::result::{CountersRecord, PhaseCounters, PlacementRates, ResultFile, Run, Test, by_kind};
 use crate::stats::{TimeView, Weight};
 
 /// The quantiles of a canary that are compared: the middle and both ends of what it usually meets.
@@ -34,6 +34,11 @@ pub struct Observed {
     pub canaries: BTreeMap<String, Vec<(f64, f64)>>,
     /// For each counter by name, how much a second.
     pub counters: BTreeMap<String, f64>,
+    /// For each counter of ports, the rates of ports in their order, on each placement; nothing in files before this was kept.
+    pub ports: BTreeMap<String, Vec<Vec<f64>>>,
+    /// Whether its load was dealt with its placements, so that their mean is what it does anywhere. Other people's lies where
+    /// it lies.
+    pub is_dealt: bool,
 }
 
 impl Observed {
@@ -49,7 +54,7 @@ impl Observed {
         let state = if loaded { Phase::Loaded } else { Phase::Isolated };
         let tests: Vec<&Test> =
             run.tests.iter().filter(|test| test.phase == state && !test.kernel.is_application()).collect();
-        let mut observed = Observed::default();
+        let mut observed = Observed { is_dealt: loaded, ..Observed::default() };
         if by != By::Counters {
             let weight = |test: &Test| {
                 file.plan.canaries.iter().find(|of| of.kernel == test.kernel).map(|of| file.plan.weight_of(of))
@@ -62,6 +67,7 @@ impl Observed {
         }
         if by != By::Canaries {
             observed.counters = counters(file, run, state, by);
+            observed.ports = ports(&phases(file, state));
         }
         Ok(observed)
     }
@@ -89,16 +95,36 @@ fn standard_error(values: &[f64]) -> f64 {
     (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0) / count).sqrt()
 }
 
-fn counters(file: &ResultFile, run: &Run, state: Phase, by: By) -> BTreeMap<String, f64> {
-    let wall_s: f64 = run.tests.iter().filter(|test| test.phase == state).map(|test| test.wall_s).sum();
+/// The phases of a state, emulated or simulated.
+fn phases(file: &ResultFile, state: Phase) -> Vec<&PhaseCounters> {
     let of_lab = file.lab.iter().flat_map(|lab| &lab.phases);
     let of_machine = file.machine.iter().flat_map(|machine| &machine.phases);
     let during = |phase: &&PhaseCounters| phase.phase.split_once(' ').is_some_and(|(word, _)| word == state.word());
-    let phases: Vec<&PhaseCounters> = of_lab.chain(of_machine).filter(during).collect();
+    of_lab.chain(of_machine).filter(during).collect()
+}
+
+/// What ports did on each placement, over all phases.
+fn ports(phases: &[&PhaseCounters]) -> BTreeMap<String, Vec<Vec<f64>>> {
+    let mut placements: BTreeMap<u32, PlacementRates> = BTreeMap::new();
+    for rates in phases.iter().flat_map(|phase| &phase.placements) {
+        placements.entry(rates.placement).and_modify(|known| known.add(rates)).or_insert_with(|| rates.clone());
+    }
+    let mut ports: BTreeMap<String, Vec<Vec<f64>>> = BTreeMap::new();
+    for (name, rates) in placements.into_values().flat_map(|of| of.per_s) {
+        ports.entry(name).or_default().push(rates);
+    }
+    ports
+}
+
+fn counters(file: &ResultFile, run: &Run, state: Phase, by: By) -> BTreeMap<String, f64> {
+    let wall_s: f64 = run.tests.iter().filter(|test| test.phase == state).map(|test| test.wall_s).sum();
+    let phases = phases(file, state);
     // Ports count from reading to reading; an older file says only how long its canaries measured.
     let seconds = phases.iter().map(|phase| phase.seconds).sum::<Option<f64>>().unwrap_or(wall_s);
-    let ports: Vec<&PortCounters> = phases.iter().flat_map(|phase| &phase.ports).collect();
-    let mut rates = if seconds > 0.0 { of_ports(&ports, seconds) } else { BTreeMap::new() };
+    let mut rates = BTreeMap::new();
+    for (name, amounts) in phases.iter().filter(|_| seconds > 0.0).flat_map(|phase| by_kind(&phase.ports)) {
+        *rates.entry(name).or_insert(0.0) += amounts.iter().sum::<f64>() / seconds;
+    }
     for row in file.counters.iter().flat_map(CountersRecord::rows) {
         let amount = ["bytes", "data", "octets"].iter().any(|word| row.counter.to_ascii_lowercase().contains(word));
         let wanted = row.source == "command" || by == By::Counters && (row.is_telling() || amount);
@@ -110,41 +136,11 @@ fn counters(file: &ResultFile, run: &Run, state: Phase, by: By) -> BTreeMap<Stri
     rates
 }
 
-/// What all ports of a kind did in a second: those into the network, those out of it, those between switches.
-fn of_ports(ports: &[&PortCounters], seconds: f64) -> BTreeMap<String, f64> {
-    let mut neighbours: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for port in ports {
-        neighbours.entry(&port.from).or_default().insert(&port.to);
-        neighbours.entry(&port.to).or_default().insert(&port.from);
-    }
-    // A switch has several neighbours, a node one.
-    let is_node = |name: &str| neighbours.get(name).is_some_and(|of| of.len() == 1);
-    let mut rates = BTreeMap::new();
-    for port in ports {
-        let kind = match (is_node(&port.from), is_node(&port.to)) {
-            (true, _) => "ports of nodes",
-            (_, true) => "ports to nodes",
-            _ => "ports between switches",
-        };
-        let queue = port.queue.as_ref().map(|queue| ("drops", queue.drops as f64));
-        let simulated = port.simulated.map(|of| ("stalled ns", of.stalled_ns as f64));
-        for (what, amount) in [("bytes", port.bytes as f64)].into_iter().chain(queue).chain(simulated) {
-            *rates.entry(format!("{kind}, {what}")).or_insert(0.0) += amount / seconds;
-        }
-    }
-    rates
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::QueueCounters;
-    use crate::result::synthetic;
-
-    fn port(from: &str, to: &str, bytes: u64, drops: u64) -> PortCounters {
-        let queue = Some(QueueCounters { drops, ..QueueCounters::default() });
-        PortCounters { from: from.into(), to: to.into(), bytes, packets: 0, queue, simulated: None }
-    }
+    use crate::lab::{LabSpec, PortCounters};
+    use crate::result::{LabRecord, synthetic};
 
     #[test]
     fn a_run_shows_its_load_where_it_has_one() {
@@ -159,7 +155,7 @@ mod tests {
             assert!((busy - quiet - 8f64.ln()).abs() < 0.1, "{name}: {busy} and {quiet}");
             assert!(quantiles.windows(2).all(|pair| pair[0].0 <= pair[1].0));
         }
-        assert!(loaded.counters.is_empty());
+        assert!(loaded.counters.is_empty() && loaded.is_dealt && !calm.is_dealt);
         wild.runs[0].tests.clear();
         assert!(Observed::of(&wild, By::Network).unwrap_err().contains("no samples"));
         wild.runs.push(file.runs[0].clone());
@@ -167,17 +163,37 @@ mod tests {
     }
 
     #[test]
-    fn ports_are_counted_by_where_they_are() {
-        let ports = [
-            port("h0", "leaf0", 100, 0),
-            port("leaf0", "h0", 40, 7),
-            port("h1", "leaf1", 20, 0),
-            port("leaf0", "leaf1", 60, 2),
-            port("leaf1", "leaf0", 1, 0),
-        ];
-        let rates = of_ports(&ports.iter().collect::<Vec<_>>(), 2.0);
-        assert_eq!((rates["ports of nodes, bytes"], rates["ports to nodes, drops"]), (60.0, 3.5));
-        assert_eq!((rates["ports between switches, bytes"], rates["ports between switches, drops"]), (30.5, 1.0));
+    fn ports_are_seen_placement_by_placement() {
+        let mut file = synthetic::file("tcp", None, 8.0);
+        let ports = |bytes: [u64; 2]| {
+            let port = |(from, bytes): (&str, u64)| PortCounters {
+                from: from.into(),
+                to: "leaf0".into(),
+                bytes,
+                packets: 0,
+                queue: None,
+                simulated: None,
+            };
+            ["h0", "h1"].into_iter().zip(bytes).map(port).collect::<Vec<_>>()
+        };
+        let phase = |name: &str, blocks: &[(u32, [u64; 2])]| {
+            let mut phase = PhaseCounters { phase: name.into(), seconds: Some(2.0), ..PhaseCounters::default() };
+            phase.ports = ports([6, 6]);
+            for (placement, bytes) in blocks {
+                phase.add_rates(&PlacementRates::of(*placement, 1.0, &ports(*bytes)));
+            }
+            phase
+        };
+        let phases =
+            vec![phase("isolated lat", &[(1, [7, 7])]), phase("loaded lat", &[(1, [5, 1]), (2, [0, 4]), (2, [6, 2])])];
+        let (spec, mode) = (LabSpec::default(), "root".to_owned());
+        file.lab = Some(LabRecord { spec, mode, hosts: Vec::new(), phases, control: None });
+        let seen = Observed::of(&file, By::Network).unwrap();
+        assert_eq!(seen.ports["ports of nodes, bytes"], [[1.0, 5.0], [1.0, 5.0]]);
+        assert_eq!(seen.counters["ports of nodes, bytes"], 6.0);
+        file.lab.iter_mut().flat_map(|lab| &mut lab.phases).for_each(|phase| phase.placements.clear());
+        let older = Observed::of(&file, By::Network).unwrap();
+        assert!(older.ports.is_empty() && older.counters == seen.counters);
     }
 
     #[test]

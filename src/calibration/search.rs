@@ -279,7 +279,7 @@ mod tests {
             .map(|(name, log, at)| (name.to_owned(), vec![(log + noise(at), 0.05), (1.2 * log + noise(at + 2), 0.05)]));
         let counters = [("bytes", 100.0 * all + 8.0 * into, 4), ("drops", 20.0 * into * (1.0 - 0.3 * all), 5)];
         let counters = counters.map(|(name, rate, at)| (name.to_owned(), (rate * (1.0 + noise(at))).max(0.0)));
-        Observed { canaries: canaries.into(), counters: counters.into() }
+        Observed { canaries: canaries.into(), counters: counters.into(), ..Observed::default() }
     }
 
     fn space(nodes: usize, kinds: &[Congestor]) -> Space {

@@ -2,14 +2,23 @@
 //!
 //! A distance of 1 is that of two runs under the same load. Every canary and every counter counts the same, however many
 //! quantiles it has: a difference counts by its standard error over placements, and by no less than what two runs of a steady
-//! network differ by.
+//! network differ by. A counter that differs no more between mixes than between runs of one tells nothing and is left out.
+//!
+//! A counter of ports is two: how much it is on all of them, and how that lies on them, port by port in their order. The first
+//! stands still once a link that all share is full, and is less whenever processors are slow; the second is the same then, and goes
+//! on with every node that loads: it rests, answers, sends to all or is sent to by all.
 
 use super::Observed;
 
 /// Canaries of a steady network differ by so much from run to run, on a logarithmic scale.
 const LEAST_CANARY: f64 = 0.1;
-/// Counters likewise, as a part of the most that was seen.
+/// Counters likewise, as a part of the most that was seen: those whose noise is known, and others.
+const LEAST_MEASURED: f64 = 0.02;
 const LEAST_COUNTER: f64 = 0.04;
+/// A port with this part of the usual port's rate is at rest.
+const RESTING: f64 = 0.01;
+/// Runs before which no counter is called useless.
+const FEWEST_RUNS: usize = 3;
 
 /// Runs as points of equal length.
 #[derive(Clone, Debug, Default)]
@@ -29,8 +38,14 @@ pub struct Sight {
 }
 
 impl Sight {
-    /// Canaries that all have, and counters that any has: what was not counted did not happen.
+    /// Canaries that all have, and counters that any has: what was not counted did not happen. Where nothing tells mixes apart,
+    /// all that there is.
     pub fn of(target: &Observed, runs: &[&Observed]) -> Self {
+        let telling = Sight::with(target, runs, true);
+        if telling.names.is_empty() { Sight::with(target, runs, false) } else { telling }
+    }
+
+    fn with(target: &Observed, runs: &[&Observed], only_telling: bool) -> Self {
         let mut sight = Sight { runs: vec![Vec::new(); runs.len()], ..Sight::default() };
         for (name, wanted) in &target.canaries {
             let Some(found) = runs.iter().map(|run| run.canaries.get(name)).collect::<Option<Vec<_>>>() else {
@@ -44,11 +59,16 @@ impl Sight {
                 sight.add(name, log, values, variance, 1.0 / wanted.len() as f64);
             }
         }
-        let mut counters: Vec<&String> =
-            std::iter::once(target).chain(runs.iter().copied()).flat_map(|of| of.counters.keys()).collect();
+        let everyone = || std::iter::once(target).chain(runs.iter().copied());
+        let mut counters: Vec<&String> = everyone().flat_map(|of| of.counters.keys()).collect();
         counters.sort();
         counters.dedup();
         for name in counters {
+            // By placement, where all are recent enough to have that.
+            if let Some(ports) = everyone().map(|of| of.ports.get(name)).collect::<Option<Vec<_>>>() {
+                sight.add_ports(name, &ports, target.is_dealt, only_telling);
+                continue;
+            }
             let rate = |of: &Observed| of.counters.get(name).copied().unwrap_or(0.0);
             let most = runs.iter().map(|run| rate(run)).fold(rate(target), f64::max);
             if most > 0.0 {
@@ -61,6 +81,45 @@ impl Sight {
         let total: f64 = sight.weight.iter().sum();
         sight.weight.iter_mut().for_each(|weight| *weight /= total.max(f64::MIN_POSITIVE));
         sight
+    }
+
+    /// A counter of ports; of the recorded run first.
+    fn add_ports(&mut self, name: &str, ports: &[&Vec<Vec<f64>>], is_dealt: bool, only_telling: bool) {
+        let busiest = ports.iter().flat_map(|of| of.iter().flatten()).copied().fold(0.0, f64::max);
+        let width = ports.iter().flat_map(|of| of.iter()).map(Vec::len).min().unwrap_or(0);
+        if busiest <= 0.0 || width == 0 {
+            return;
+        }
+        let amount = |of: &Vec<f64>| vec![mean(of) / busiest];
+        self.add_view(name, &views(ports, amount), is_dealt, only_telling);
+        let shape = |of: &Vec<f64>| levels(of, busiest);
+        self.add_view(&format!("{name}: by port"), &views(ports, shape), is_dealt, only_telling);
+    }
+
+    /// Values of every run on every placement; of the recorded run first.
+    fn add_view(&mut self, name: &str, runs: &[Vec<Vec<f64>>], is_dealt: bool, only_telling: bool) {
+        let width = runs.iter().flatten().map(Vec::len).min().unwrap_or(0);
+        let placements = mean(&runs.iter().map(|of| of.len() as f64).collect::<Vec<_>>());
+        // Our mean over placements has an error; the recorded load has the same one, or is a single draw.
+        let draws = if is_dealt { 2.0 / placements } else { 1.0 + 1.0 / placements };
+        let column = |run: &Vec<Vec<f64>>, at: usize| run.iter().map(|values| values[at]).collect::<Vec<_>>();
+        let mut values = Vec::new();
+        for at in 0..width {
+            let means: Vec<f64> = runs.iter().map(|run| mean(&column(run, at))).collect();
+            let known: Vec<f64> = runs.iter().filter_map(|run| variance(&column(run, at))).collect();
+            let least = if known.is_empty() { LEAST_COUNTER } else { LEAST_MEASURED };
+            values.push((means, mean(&known) * draws + least.powi(2)));
+        }
+        let signal = |(means, noise): &(Vec<f64>, f64)| Some(variance(&means[1..])? / noise);
+        let signals: Option<Vec<f64>> = values.iter().map(signal).collect();
+        let signals = signals.filter(|_| only_telling && runs.len() > FEWEST_RUNS);
+        if signals.is_some_and(|signals| signals.iter().all(|&signal| signal <= 1.0)) {
+            return;
+        }
+        self.observables += 1;
+        for (means, noise) in values {
+            self.add(name, means[0], means[1..].iter().copied(), noise, 1.0 / width as f64);
+        }
     }
 
     fn add(&mut self, name: &str, target: f64, values: impl Iterator<Item = f64>, variance: f64, weight: f64) {
@@ -83,13 +142,37 @@ impl Sight {
     }
 }
 
+/// What every run shows on every placement, in some way of looking at it.
+fn views(ports: &[&Vec<Vec<f64>>], view: impl Fn(&Vec<f64>) -> Vec<f64>) -> Vec<Vec<Vec<f64>>> {
+    ports.iter().map(|of| of.iter().map(&view).collect()).collect()
+}
+
+/// How much each port does beside the others, on a logarithmic scale: 0 at rest, 1 as much as the mean. Where all ports together
+/// do next to nothing, none does anything.
+fn levels(rates: &[f64], busiest: f64) -> Vec<f64> {
+    let usual = mean(rates).max(RESTING * busiest);
+    rates.iter().map(|rate| (1.0 + rate / usual / RESTING).ln() / (1.0 + 1.0 / RESTING).ln()).collect()
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// Of some values around their mean; nothing is known of a single one.
+fn variance(values: &[f64]) -> Option<f64> {
+    let count = values.len() as f64;
+    let middle = mean(values);
+    (values.len() > 1).then(|| values.iter().map(|value| (value - middle).powi(2)).sum::<f64>() / (count - 1.0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn observed(median: f64, error: f64, bytes: f64) -> Observed {
         let canaries = [("lat".to_owned(), vec![(median, error), (median + 1.0, error)])].into();
-        Observed { canaries, counters: [("bytes".to_owned(), bytes), ("unmoved".to_owned(), 0.0)].into() }
+        let counters = [("bytes".to_owned(), bytes), ("unmoved".to_owned(), 0.0)].into();
+        Observed { canaries, counters, ..Observed::default() }
     }
 
     #[test]
@@ -103,6 +186,56 @@ mod tests {
         assert!((close - 1.0).abs() < 1e-9 && same == 0.0, "{close} {same}");
         // Twenty errors of the canary and half of the most of the counter, evenly.
         assert!((wide - ((400.0 + (0.5 / LEAST_COUNTER).powi(2)) / 2.0f64).sqrt()).abs() < 1e-9, "{wide}");
+    }
+
+    /// Sixteen ports on each placement, of which some carry a load.
+    fn on_ports(placements: &[(usize, f64)]) -> Observed {
+        let rates =
+            |&(busy, rate): &(usize, f64)| (0..16).map(|port| if port < 16 - busy { 0.0 } else { rate }).collect();
+        let ports: Vec<Vec<f64>> = placements.iter().map(rates).collect();
+        let total = ports.iter().flatten().sum();
+        let (counters, ports) = ([("bytes".to_owned(), total)].into(), [("bytes".to_owned(), ports)].into());
+        Observed { counters, ports, is_dealt: true, ..Observed::default() }
+    }
+
+    #[test]
+    fn few_full_ports_are_not_many_that_carry_as_much_together() {
+        let [few, many] = [on_ports(&[(2, 600.0); 3]), on_ports(&[(12, 100.0); 3])];
+        let sight = Sight::of(&few, &[&many, &few]);
+        assert_eq!((&sight.names[0][..], &sight.names[1][..], sight.names.len()), ("bytes", "bytes: by port", 17));
+        let gap = |at: usize| (sight.runs[0][at] - sight.target[at]).abs();
+        assert!(gap(0) < 1e-9 && gap(8) > 0.5, "{sight:?}");
+        assert_eq!(sight.observables, 2);
+        // On a machine whose processors were slow it is the same load.
+        let slow = on_ports(&[(2, 300.0); 3]);
+        let sight = Sight::of(&few, &[&slow]);
+        assert!((1..17).all(|at| (sight.runs[0][at] - sight.target[at]).abs() < 1e-9), "{sight:?}");
+        // An older file has only sums, and by these they are the same.
+        let older = Observed { ports: Default::default(), ..few };
+        let sight = Sight::of(&older, &[&many]);
+        assert_eq!((&sight.names[..], sight.distance(&sight.runs[0])), (&["bytes".to_owned()][..], 0.0));
+    }
+
+    #[test]
+    fn a_counter_counts_by_its_noise_and_not_at_all_below_it() {
+        let near = |low: f64, high: f64| on_ports(&[(8, low), (8, high)]);
+        let [steady, other] = [near(100.0, 100.0), near(150.0, 150.0)];
+        let sure = Sight::of(&steady, &[&other, &steady]);
+        let [unsure, less] = [near(80.0, 120.0), near(120.0, 180.0)];
+        let doubtful = Sight::of(&unsure, &[&less, &unsure]);
+        let [sure, doubtful] = [sure, doubtful].map(|sight| sight.distance(&sight.runs[0]));
+        assert!(sure > 2.0 * doubtful && doubtful > 0.5, "{sure} and {doubtful}");
+        // Placements differ by more than any two of these mixes.
+        let wild = [near(10.0, 190.0), near(20.0, 170.0), near(5.0, 200.0), near(15.0, 180.0)];
+        let sight = Sight::of(&wild[0], &[&wild[1], &wild[2], &wild[3]]);
+        assert_eq!(sight.observables, 2, "where nothing tells, all that there is");
+        let beside = |of: &Observed| Observed { canaries: observed(2.0, 0.1, 0.0).canaries, ..of.clone() };
+        let sight = Sight::of(&beside(&wild[0]), &[&beside(&wild[1]), &beside(&wild[2]), &beside(&wild[3])]);
+        assert_eq!(sight.names, ["lat", "lat"]);
+        // A load that lies where it lies is one draw.
+        let fixed = Observed { is_dealt: false, ..unsure.clone() };
+        let variance = |target: &Observed| Sight::of(target, &[&less, &unsure]).variance[0];
+        assert!(variance(&fixed) > 1.2 * variance(&unsure));
     }
 
     #[test]

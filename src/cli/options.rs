@@ -229,6 +229,12 @@ pub struct LocalOptions {
 pub struct CommonOptions {
     #[command(flatten)]
     pub transport: TransportOptions,
+
+    /// How many network ports a node has, for what is told of a port: its load, and the ranks that share it [default: the
+    /// devices that a node's ranks use, where the transport tells, else the adapters that are up]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Transport")]
+    pub ports_per_node: Option<u32>,
+
     #[command(flatten)]
     pub counters: CountersOptions,
     #[command(flatten)]
@@ -376,6 +382,7 @@ fn request(command: Command, plan: &PlanOptions, patch: Patch, common: CommonOpt
         control: ControlWish::No,
         place,
         settings,
+        ports_per_node: common.ports_per_node,
         counters: CountersWish { none: no_counters, command: counters_cmd, on: counters_cmd_on },
         output: Output { format, verbose, out, csv, quiet, silent: false, label },
         checks: Checks::default(),

@@ -11,7 +11,9 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use tailback_sim::machine::Machine;
 use tailback_tcp::WaitMode;
 use tailback_transport::Protocol;
+use tailback_transport::matching::MOST_RAILS;
 use tailback_transport::near::DeviceWish;
+use tailback_transport::pages::HugePages;
 
 use crate::backend::{Backend, CongestorNetworks, FabricSettings, Roles, Settings, ThreadLevel, VerbsSettings};
 use crate::commands::Place;
@@ -49,28 +51,48 @@ pub struct TransportOptions {
     #[arg(long, value_name = "BYTES", value_parser = units::bytes)]
     pub eager_threshold: Option<usize>,
 
-    /// How a rank waits: spin, yield or block; MPI ranks that block look again after naps, as MPI cannot sleep until
-    /// something arrives [default: block when ranks outnumber cores, else spin]
+    /// How a rank waits: spin, pause (spin, and let the other thread of a core go first), yield or block; MPI ranks that block
+    /// look again after naps, as MPI cannot sleep until something arrives [default: block when ranks outnumber the
+    /// processor's threads, pause when they outnumber its cores, else spin]
     #[arg(long, value_name = "MODE", env = "TAILBACK_WAIT", hide_env_values = true)]
     pub wait: Option<WaitMode>,
+
+    /// With raw transports: the memory of messages in huge pages, reserved ones (vm.nr_hugepages) or else transparent ones.
+    /// What there was is in the result; with =require the job ends where there are none
+    #[arg(
+        long,
+        value_name = "HOW",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "no",
+        default_missing_value = "try",
+        hide_default_value = true
+    )]
+    pub huge_pages: HugePages,
 
     /// With MPI: the thread level it is asked for; at every level one thread calls it [default: single]
     #[arg(long, value_parser = thread_levels(), value_name = "LEVEL")]
     pub mpi_thread: Option<ThreadLevel>,
 
-    /// Interface for measured traffic
+    /// With tcp: how many of its interfaces a rank uses at once, with a connection to a peer over each. A message of more
+    /// than 64 KiB is cut into a part for each, a shorter one goes over one of them
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = rails())]
+    pub rails: u8,
+
+    /// Interface for measured traffic; with --rails one for each, in their order, with commas
     #[arg(
         long,
         value_name = "NAME",
         env = "TAILBACK_DATA_IF",
         hide_env_values = true,
+        value_delimiter = ',',
         conflicts_with = "data_address"
     )]
-    pub data_interface: Option<String>,
+    pub data_interface: Vec<String>,
 
-    /// Local address for measured traffic
-    #[arg(long, value_name = "ADDRESS", env = "TAILBACK_DATA_ADDR", hide_env_values = true)]
-    pub data_address: Option<IpAddr>,
+    /// Local address for measured traffic; with --rails one for each
+    #[arg(long, value_name = "ADDRESS", env = "TAILBACK_DATA_ADDR", hide_env_values = true, value_delimiter = ',')]
+    pub data_address: Vec<IpAddr>,
 
     #[command(flatten)]
     pub fabric: FabricOptions,
@@ -160,6 +182,15 @@ pub struct VerbsOptions {
     /// With verbs: the longest packet: 256, 512, 1024, 2048 or 4096 [default: the longest that both ports take]
     #[arg(long, value_name = "BYTES", value_parser = path_mtu)]
     pub path_mtu: Option<u32>,
+
+    /// With verbs: how many buffers of a rank's one peer may fill at most; there are 16, and twice as many whenever the peer
+    /// has run out [default: 256]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(4..=8192))]
+    pub credits: Option<u32>,
+
+    /// With verbs: the size of a buffer, 512 B to 1 MiB; a longer message takes several [default: 8KiB]
+    #[arg(long, value_name = "BYTES", value_parser = buffer_bytes)]
+    pub buffer_bytes: Option<usize>,
 }
 
 impl TransportOptions {
@@ -167,8 +198,18 @@ impl TransportOptions {
     pub fn settings(self) -> (Place, Settings) {
         let place = Place { ranks: self.ranks, no_lab: self.no_lab };
         let FabricOptions { provider, domain, traffic_class, library } = self.fabric;
-        let VerbsOptions { device, port, gid_index, service_level, rc_timeout, rc_retries, rnr_retries, path_mtu } =
-            self.verbs;
+        let VerbsOptions {
+            device,
+            port,
+            gid_index,
+            service_level,
+            rc_timeout,
+            rc_retries,
+            rnr_retries,
+            path_mtu,
+            credits,
+            buffer_bytes,
+        } = self.verbs;
         let settings = Settings {
             transports: self.transport,
             congestors: CongestorNetworks::Same,
@@ -176,7 +217,9 @@ impl TransportOptions {
             copies: self.copies,
             eager_threshold: self.eager_threshold,
             wait: self.wait,
+            huge_pages: self.huge_pages,
             mpi_thread: self.mpi_thread,
+            rails: self.rails,
             data_interface: self.data_interface,
             data_address: self.data_address,
             fabric: FabricSettings { provider, domain, library: library.libfabric_path },
@@ -189,6 +232,8 @@ impl TransportOptions {
                 rc_retries,
                 rnr_retries,
                 path_mtu,
+                credits,
+                buffer_bytes,
             },
             traffic_class,
             congestion_control: None,
@@ -235,6 +280,11 @@ pub(super) fn congestor_networks(words: &[CongestorTransport]) -> Result<Congest
     }
 }
 
+/// How many rails there can be.
+fn rails() -> impl TypedValueParser<Value = u8> {
+    clap::value_parser!(u8).range(1..=MOST_RAILS as i64)
+}
+
 /// A size that packets can have.
 fn path_mtu(text: &str) -> Result<u32, String> {
     let known = [256, 512, 1024, 2048, 4096];
@@ -244,6 +294,12 @@ fn path_mtu(text: &str) -> Result<u32, String> {
         .and_then(|bytes| u32::try_from(bytes).ok())
         .filter(|of| known.contains(of))
         .ok_or_else(wrong)
+}
+
+/// A size that buffers can have.
+fn buffer_bytes(text: &str) -> Result<usize, String> {
+    let wrong = || format!("'{text}' is no size of buffers: write 512 B to 1 MiB");
+    units::bytes(text).ok().filter(|bytes| (512..=1 << 20).contains(bytes)).ok_or_else(wrong)
 }
 
 /// A shipped machine, or a file's.

@@ -39,13 +39,21 @@ impl Around {
         }
     }
 
+    /// It is over, and nothing is measured any more.
+    pub(super) fn end(&self) {
+        if let Around::Lab(watched) = self {
+            let (lab, recording) = &mut *watched.lock().unwrap_or_else(PoisonError::into_inner);
+            recording.end(|| lab.counters());
+        }
+    }
+
     /// Adds to a result what is known, and what is not.
     pub(super) fn complete(&self, file: &mut ResultFile) {
         match self {
             Around::Nothing => {}
             Around::Unknown(why) => file.notes.push(format!("it ran inside a lab that is not recorded: {why}")),
             Around::Lab(watched) => {
-                let (lab, recording) = &*watched.lock().unwrap_or_else(PoisonError::into_inner);
+                let (lab, recording) = &mut *watched.lock().unwrap_or_else(PoisonError::into_inner);
                 file.notes.extend(lab.notes().iter().cloned());
                 let phases = recording.phases(|| lab.counters()).unwrap_or_else(|why| {
                     file.notes.push(format!("the counters of the lab's ports could not be read by rank 0: {why}"));

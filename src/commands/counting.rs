@@ -11,7 +11,7 @@ use tailback_transport::{Bootstrap, Error, Rank, Result};
 use super::request::{CountersWish, RunsOn};
 use crate::backend::Place;
 use crate::counters::{CountersCommand, Device, Reader, Reading, Roots};
-use crate::engine::PLACEMENT;
+use crate::engine::placement_of;
 use crate::result::{CountersRecord, DeviceCounters};
 
 /// A rank's part in it.
@@ -89,7 +89,7 @@ impl Counting {
     /// A phase is about to begin. Which of its blocks, on which placement, is all the same to the counters.
     pub(super) fn begin(&self, phase: &str) {
         self.with(|state| {
-            let phase = phase.split_once(PLACEMENT).map_or(phase, |(phase, _)| phase);
+            let (phase, _) = placement_of(phase);
             let reading = state.read(phase);
             state.begun = Some((phase.to_owned(), reading));
         });

@@ -39,9 +39,9 @@ impl Work for Request {
         let Request {
             command, preset, seed, groups, budget, patches, duration, dry_run, calibration, counters, ..
         } = self;
-        let Settings { protocols, copies, eager_threshold, roles, .. } = &self.settings;
+        let Settings { protocols, copies, eager_threshold, roles, rails, .. } = &self.settings;
         let plan = (command, preset, seed, groups.is_some(), budget, patches, duration, dry_run, calibration);
-        format!("{plan:?} {counters:?} {:?}", (protocols, copies, eager_threshold, roles))
+        format!("{plan:?} {counters:?} {:?}", (protocols, copies, eager_threshold, roles, rails))
     }
 
     fn run<N: Networks>(&self, networks: &mut N, monitor: &Arc<Monitor>) -> u8 {

@@ -1,10 +1,11 @@
 //! One run on one placement: the plan over one network, from groups to collected phases.
 
-use tailback_transport::{Bootstrap, Description, Error, Nanos, Result, Transport as _};
+use tailback_transport::{Bootstrap, Description, Error, Nanos, Operation, Result, Transport as _};
 
 use super::request::Decision;
 use crate::backend::{Pair, PairVisitor};
 use crate::engine::{self, Control, Job, Measured};
+use crate::kernel::Info;
 use crate::layout::Layout;
 use crate::plan::Plan;
 use crate::result::Command;
@@ -43,6 +44,13 @@ impl PairVisitor for Measure<'_> {
 
     fn visit<B: Bootstrap, P: Pair>(self, bootstrap: &mut B, networks: &mut P) -> Result<Outcome> {
         let Decision { command, duration_s, .. } = self.decision;
+        let (canaries, congestors) = self.decision.kernels(self.plan);
+        if is_one_sided(&canaries) {
+            networks.canary().try_one_sided()?;
+        }
+        if is_one_sided(&congestors) {
+            networks.congestor().try_one_sided()?;
+        }
         let early = (networks.canary().describe(), networks.congestor().describe());
         let keep = |measured: &[Measured]| {
             if let Some(keep) = self.keep {
@@ -67,4 +75,8 @@ impl PairVisitor for Measure<'_> {
     fn error(output: &Self::Output) -> Option<&Error> {
         output.as_ref().err()
     }
+}
+
+fn is_one_sided(kernels: &[Info]) -> bool {
+    kernels.iter().flat_map(|info| info.needs).any(|operation| matches!(operation, Operation::Put | Operation::Get))
 }

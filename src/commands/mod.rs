@@ -26,6 +26,8 @@ mod show;
 mod start;
 mod studies;
 mod study;
+mod sums;
+mod watching;
 mod what_if;
 
 pub use application::{check_pattern, guard};

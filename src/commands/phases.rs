@@ -1,5 +1,6 @@
 //! How rank 0 tells the process that started it about phases: a line over a local socket, answered before the phase
-//! begins. What the listener does in between (reading counters, drawing a bar) therefore never overlaps a measurement.
+//! begins, and before what it measured is collected. What the listener does in between (reading counters, drawing a bar)
+//! therefore never overlaps a measurement.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -14,6 +15,18 @@ pub(super) const VARIABLE: &str = "TAILBACK_PHASES";
 /// A listener that does not answer must not hold up the job.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Says that a phase is over.
+const OVER: &str = "over";
+
+/// What the listener hears.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Heard<'a> {
+    /// A phase of this name and budget begins.
+    Begins(&'a str, Nanos),
+    /// It is over.
+    Ends,
+}
+
 /// Rank 0's side.
 pub struct PhaseReporter(Mutex<UnixStream>);
 
@@ -25,10 +38,20 @@ impl PhaseReporter {
         Some(PhaseReporter(Mutex::new(stream)))
     }
 
-    /// Tells, and waits for the answer. A listener that is gone is not missed: its end ends the ranks anyway.
-    pub fn tell(&self, name: &str, budget: Nanos) {
+    /// Tells that a phase begins, and waits for the answer.
+    pub fn begins(&self, name: &str, budget: Nanos) {
+        self.tell(&format!("{} {name}", budget.0));
+    }
+
+    /// Tells that it is over, and waits for the answer.
+    pub fn ends(&self) {
+        self.tell(OVER);
+    }
+
+    /// A listener that is gone is not missed: its end ends the ranks anyway.
+    fn tell(&self, line: &str) {
         let mut stream = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if writeln!(stream, "{} {name}", budget.0).is_ok() {
+        if writeln!(stream, "{line}").is_ok() {
             let _ = stream.read(&mut [0]);
         }
     }
@@ -38,7 +61,7 @@ impl PhaseReporter {
 pub(super) struct PhaseListener;
 
 impl PhaseListener {
-    pub(super) fn start(path: &Path, mut heard: impl FnMut(&str, Nanos) + Send + 'static) -> Result<Self, String> {
+    pub(super) fn start(path: &Path, mut heard: impl FnMut(Heard<'_>) + Send + 'static) -> Result<Self, String> {
         let listener =
             UnixListener::bind(path).map_err(|error| format!("cannot listen at {}: {error}", path.display()))?;
         std::thread::spawn(move || {
@@ -50,12 +73,14 @@ impl PhaseListener {
     }
 }
 
-fn serve(stream: &UnixStream, heard: &mut (dyn FnMut(&str, Nanos) + Send)) {
+fn serve(stream: &UnixStream, heard: &mut (dyn FnMut(Heard<'_>) + Send)) {
     let mut answer = stream;
     for line in BufReader::new(stream).lines() {
         let Ok(line) = line else { return };
         if let Some((budget, name)) = line.split_once(' ') {
-            heard(name, Nanos(budget.parse().unwrap_or(0)));
+            heard(Heard::Begins(name, Nanos(budget.parse().unwrap_or(0))));
+        } else if line == OVER {
+            heard(Heard::Ends);
         }
         if answer.write_all(b"\n").is_err() {
             return;
@@ -70,18 +95,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_phase_is_heard_before_it_begins() {
+    fn a_phase_is_heard_before_it_begins_and_when_it_is_over() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("phases");
         let (sender, heard) = mpsc::channel();
-        PhaseListener::start(&path, move |name, budget| {
+        PhaseListener::start(&path, move |heard| {
             std::thread::sleep(Duration::from_millis(50));
-            sender.send((name.to_owned(), budget)).unwrap();
+            sender.send(format!("{heard:?}")).unwrap();
         })
         .unwrap();
         let stream = UnixStream::connect(&path).unwrap();
         let reporter = PhaseReporter(Mutex::new(stream));
-        reporter.tell("isolated lat", Nanos(7));
-        assert_eq!(heard.try_recv().unwrap(), ("isolated lat".to_owned(), Nanos(7)));
+        reporter.begins("isolated lat", Nanos(7));
+        assert_eq!(heard.try_recv().unwrap(), format!("{:?}", Heard::Begins("isolated lat", Nanos(7))));
+        reporter.ends();
+        assert_eq!(heard.try_recv().unwrap(), "Ends");
     }
 }

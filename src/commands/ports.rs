@@ -1,58 +1,90 @@
-//! What the ports of a lab did in each phase, from readings between phases.
+//! What the ports of a lab did in each phase, from readings at its bounds.
+//!
+//! Between phases nothing loads the network, but others may: what is counted then is no phase's.
 
 use std::time::Instant;
 
-use crate::engine::PLACEMENT;
+use crate::engine::placement_of;
 use crate::lab::{self, PortCounters};
-use crate::result::PhaseCounters;
+use crate::result::{PhaseCounters, PlacementRates};
 
-/// Counters at the beginning of each phase.
+/// What the ports did in the phases so far.
 #[derive(Default)]
 pub(super) struct Recording {
-    begun: Vec<(String, Instant, Vec<PortCounters>)>,
+    phases: Vec<PhaseCounters>,
+    begun: Option<(String, Reading)>,
     problem: Option<String>,
 }
 
+/// All ports at some time.
+struct Reading {
+    at: Instant,
+    ports: Vec<PortCounters>,
+}
+
+impl Reading {
+    fn take(read: impl FnOnce() -> lab::Result<Vec<PortCounters>>) -> Result<Self, String> {
+        let started = Instant::now();
+        let ports = read().map_err(|problem| problem.to_string())?;
+        // Host after host is read: the middle is as far from the first as from the last.
+        Ok(Reading { at: started + started.elapsed() / 2, ports })
+    }
+}
+
 impl Recording {
-    /// A phase begins; which of its blocks, on which placement, is all the same to the ports. Nothing is read any more once
-    /// that has failed.
+    /// A phase begins, and the one before ends, if nobody said so. Nothing is read any more once that has failed.
     pub(super) fn begin(&mut self, phase: &str, read: impl FnOnce() -> lab::Result<Vec<PortCounters>>) {
         if self.problem.is_some() {
             return;
         }
-        let phase = phase.split_once(PLACEMENT).map_or(phase, |(phase, _)| phase);
-        match read() {
-            Ok(counters) => self.begun.push((phase.to_owned(), Instant::now(), counters)),
-            Err(problem) => self.problem = Some(problem.to_string()),
+        match Reading::take(read) {
+            Ok(reading) => {
+                self.until(&reading);
+                self.begun = Some((phase.to_owned(), reading));
+            }
+            Err(problem) => self.problem = Some(problem),
         }
     }
 
-    /// What happened from each phase's beginning to the next one's, or to the last reading.
+    /// The phase under way ends.
+    pub(super) fn end(&mut self, read: impl FnOnce() -> lab::Result<Vec<PortCounters>>) {
+        if self.problem.is_some() || self.begun.is_none() {
+            return;
+        }
+        match Reading::take(read) {
+            Ok(reading) => self.until(&reading),
+            Err(problem) => self.problem = Some(problem),
+        }
+    }
+
+    /// What happened in each phase, over all its blocks and placements; the one under way ends.
     pub(super) fn phases(
-        &self,
+        &mut self,
         read: impl FnOnce() -> lab::Result<Vec<PortCounters>>,
     ) -> Result<Vec<PhaseCounters>, String> {
-        if let Some(problem) = &self.problem {
-            return Err(problem.clone());
+        self.end(read);
+        self.problem.clone().map_or_else(|| Ok(self.phases.clone()), Err)
+    }
+
+    /// Adds what happened in the phase under way until this reading.
+    fn until(&mut self, after: &Reading) {
+        let Some((name, before)) = self.begun.take() else { return };
+        let seconds = after.at.duration_since(before.at).as_secs_f64();
+        let ports: Vec<PortCounters> =
+            after.ports.iter().zip(&before.ports).map(|(after, before)| after.since(before)).collect();
+        let (phase, placement) = placement_of(&name);
+        let known = self.phases.iter().position(|known| known.phase == phase).unwrap_or_else(|| {
+            self.phases.push(PhaseCounters { phase: phase.to_owned(), ..PhaseCounters::default() });
+            self.phases.len() - 1
+        });
+        let known = &mut self.phases[known];
+        *known.seconds.get_or_insert(0.0) += seconds;
+        known.add_rates(&PlacementRates::of(placement, seconds, &ports));
+        if known.ports.is_empty() {
+            known.ports = ports;
+        } else {
+            known.ports.iter_mut().zip(&ports).for_each(|(sum, port)| sum.add(port));
         }
-        let last = read().map_err(|problem| problem.to_string())?;
-        let last = (Instant::now(), last);
-        let ends = self.begun.iter().skip(1).map(|(_, at, counters)| (at, counters)).chain([(&last.0, &last.1)]);
-        let mut phases: Vec<PhaseCounters> = Vec::new();
-        for ((phase, begun, before), (ended, after)) in self.begun.iter().zip(ends) {
-            let seconds = ended.duration_since(*begun).as_secs_f64();
-            let ports: Vec<PortCounters> =
-                after.iter().zip(before).map(|(after, before)| after.since(before)).collect();
-            // A phase is measured in several blocks and placements: what matters is what it did to the ports in all.
-            match phases.iter_mut().find(|known| known.phase == *phase) {
-                Some(known) => {
-                    *known.seconds.get_or_insert(0.0) += seconds;
-                    known.ports.iter_mut().zip(&ports).for_each(|(sum, port)| sum.add(port));
-                }
-                None => phases.push(PhaseCounters { phase: phase.clone(), seconds: Some(seconds), ports }),
-            }
-        }
-        Ok(phases)
     }
 }
 
@@ -70,18 +102,35 @@ mod tests {
     fn blocks_of_a_phase_are_one_phase() {
         let mut recording = Recording::default();
         for (phase, bytes) in [("isolated lat", 10), ("lat under load", 11), ("isolated lat", 100)] {
-            recording.begin(&format!("{phase}{PLACEMENT}1 of 2"), || reading(bytes));
+            recording.begin(&format!("{phase}, placement 1 of 2"), || reading(bytes));
         }
-        let phases = recording.phases(|| reading(103)).unwrap();
+        recording.begin("isolated lat, placement 2 of 2", || reading(103));
+        let phases = recording.phases(|| reading(110)).unwrap();
         let seen: Vec<(&str, u64)> = phases.iter().map(|of| (of.phase.as_str(), of.ports[0].bytes)).collect();
-        assert_eq!(seen, [("isolated lat", 4), ("lat under load", 89)]);
+        assert_eq!(seen, [("isolated lat", 11), ("lat under load", 89)]);
+        let placements = |phase: usize| phases[phase].placements.iter().map(|of| of.placement).collect::<Vec<_>>();
+        assert_eq!((placements(0), placements(1)), (vec![1, 2], vec![1]));
+    }
+
+    #[test]
+    fn what_happens_between_phases_is_of_none() {
+        let mut recording = Recording::default();
+        recording.begin("isolated lat", || reading(10));
+        recording.end(|| reading(12));
+        recording.end(|| panic!("nothing is under way"));
+        recording.begin("lat under load", || reading(100));
+        recording.end(|| reading(105));
+        let phases = recording.phases(|| panic!("nothing is under way")).unwrap();
+        assert_eq!(phases.iter().map(|of| of.ports[0].bytes).collect::<Vec<_>>(), [2, 5]);
     }
 
     #[test]
     fn a_reading_that_failed_is_said_and_not_passed_over() {
         let failed = || Err(lab::Error::Usage("no tc here".into()));
         let mut recording = Recording::default();
+        recording.begin("isolated lat", || reading(1));
         assert_eq!(recording.phases(failed).unwrap_err(), "no tc here");
+        let mut recording = Recording::default();
         recording.begin("isolated lat", failed);
         recording.begin("lat under load", || panic!("read again"));
         assert_eq!(recording.phases(|| reading(1)).unwrap_err(), "no tc here");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tailback_transport::near::core_list;
 use tailback_transport::{
-    Bootstrap, Capabilities, Description, Error, Rank, Result as TransportResult, Support, Transport as _,
+    Bootstrap, Capabilities, Description, Error, Monitor, Rank, Result as TransportResult, Support, Transport as _,
 };
 
 use super::Request;
@@ -15,10 +15,9 @@ use super::request::Decision;
 use crate::backend::{Networks, Pair, PairVisitor, Place, RoleSettings};
 use crate::counters::Device;
 use crate::engine::SharedStarter;
-use crate::kernel::Info;
 use crate::layout::{Layout, LayoutError, Loads, Nodes, Placement};
 use crate::plan::Plan;
-use crate::result::{Command, RankEnds};
+use crate::result::{Command, RankEnds, WatcherEnd};
 
 /// Everything that is known before the first message is measured.
 pub(super) struct Session {
@@ -91,8 +90,9 @@ impl Session {
         if request.counters.none {
             return Ok(Prepared::Ready(Box::new(session)));
         }
-        let mine: Option<Vec<Device>> = descriptions.iter().map(Device::of).collect();
-        match Counting::prepare(networks.bootstrap(), &request.counters, &places, &mine.unwrap_or_default())? {
+        let mine: Option<Vec<Vec<Device>>> = descriptions.iter().map(Device::of).collect();
+        let mine = mine.unwrap_or_default().concat();
+        match Counting::prepare(networks.bootstrap(), &request.counters, &places, &mine)? {
             Ok(counting) => Ok(Prepared::Ready(Box::new(Session { counting, ..session }))),
             Err(message) => refused(&message),
         }
@@ -101,7 +101,8 @@ impl Session {
 
 /// Every rank's ends, on rank 0. Collective over the job.
 fn gather<B: Bootstrap>(bootstrap: &mut B, mine: &[Description]) -> TransportResult<Vec<RankEnds>> {
-    let ends = RankEnds::of(bootstrap.rank().0, core_list(), mine);
+    let watcher = bootstrap.monitor().and_then(Monitor::watch_post).map(WatcherEnd::of);
+    let ends = RankEnds { watcher, ..RankEnds::of(bootstrap.rank().0, core_list(), mine) };
     let line = serde_json::to_string(&ends).expect("plain data") + "\n";
     let told = bootstrap.reduce(line.into_bytes(), &mut |mine, theirs| {
         mine.extend(theirs);
@@ -193,14 +194,9 @@ impl Session {
 
 /// Refuses kernels that their network cannot run, before anything runs.
 fn check_operations(decision: &Decision, canary: &Capabilities, congestor: &Capabilities) -> Result<(), String> {
-    let canaries = decision.plan.canaries.iter().map(|test| (test.kernel.info(), canary));
-    let congestors = decision.plan.congestors.iter().map(|test| (test.kernel.info(), congestor));
-    let used: Vec<(Info, &Capabilities)> = match decision.command {
-        Command::Run | Command::App | Command::Calibrate => canaries.chain(congestors).collect(),
-        Command::Network => canaries.collect(),
-        Command::Congest => congestors.collect(),
-        Command::Maxrate | Command::Contention | Command::Beff | Command::Hpcc => Vec::new(),
-    };
+    let (canaries, congestors) = decision.kernels(&decision.plan);
+    let of_canaries = canaries.into_iter().map(|info| (info, canary));
+    let used = of_canaries.chain(congestors.into_iter().map(|info| (info, congestor)));
     for (info, capabilities) in used {
         for &operation in info.needs {
             if let Support::No(reason) = capabilities.of(operation) {

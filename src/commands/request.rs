@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CalibrationWish, Checks, Place};
 use crate::backend::Settings;
+use crate::kernel::Info;
 use crate::output::Format;
 use crate::plan::{Application, Patch, Plan, Preset};
 use crate::result::{self, Command};
@@ -40,6 +41,8 @@ pub struct Request {
     pub place: Place,
     /// How the network under test is reached.
     pub settings: Settings,
+    /// How many network ports a node has, where the user says so.
+    pub ports_per_node: Option<u32>,
     /// What of the nodes' own counters is read.
     pub counters: CountersWish,
     /// What is shown and kept.
@@ -115,6 +118,15 @@ pub(super) struct Decision {
     pub dry_run: bool,
 }
 
+impl Decision {
+    /// The kernels of `plan` that the command runs: the canaries', and the congestors'.
+    pub fn kernels(&self, plan: &Plan) -> (Vec<Info>, Vec<Info>) {
+        let canaries = plan.canaries.iter().filter(|_| self.command != Command::Congest);
+        let congestors = plan.congestors.iter().filter(|_| self.command != Command::Network);
+        (canaries.map(|test| test.kernel.info()).collect(), congestors.map(|test| test.kernel.info()).collect())
+    }
+}
+
 impl Request {
     /// The plan, with every mistake in it found, and a look at whether its results could be kept.
     pub fn resolve(&self, preset: Preset) -> Result<Plan, String> {
@@ -145,6 +157,11 @@ impl Request {
         }
         if self.counters.command.is_some() && self.settings.machine.is_some() {
             return Err("--counters-cmd reads counters of real networks: a simulated one counts by itself".into());
+        }
+        if self.ports_per_node.is_some() && self.settings.machine.is_some() {
+            return Err(
+                "--ports-per-node is for real networks: a simulated machine has the ports that its file says".into()
+            );
         }
         if plan.preset == Preset::Sim && self.settings.machine.is_none() {
             return Err("--preset sim is for --transport sim: real networks need real time".into());

@@ -19,15 +19,16 @@ use super::prepare::Session;
 use super::remarks::remarks;
 use super::request::Decision;
 use super::show::{handed_over, show};
+use super::watching::{self, Watching};
 use super::{Request, interrupt};
 use crate::backend::{self, Network, Networks, RoleSettings, Variant, give_up};
-use crate::engine::{Control, Measured, OnPhase, REAL_GRAIN, VIRTUAL_GRAIN};
+use crate::engine::{Control, Measured, OnEnd, OnPhase, REAL_GRAIN, VIRTUAL_GRAIN};
 use crate::layout::{Layout, Role};
 use crate::output::Progress;
 use crate::plan::Plan;
 use crate::result::{
-    self, Build, CountersRecord, Headline, HostFacts, MachineRecord, ResultFile, Run, RunBuilder, System,
-    TransportFacts,
+    self, Build, CountersRecord, Headline, HostFacts, KnownBy, MachineRecord, MemoryRecord, NodePorts, ResultFile, Run,
+    RunBuilder, System, TransportFacts, WatchRecord,
 };
 
 /// The most that is measured in vain when a job does not come to its end, but for the phase it was in.
@@ -39,8 +40,14 @@ pub(super) struct Runs<'a> {
     request: &'a Request,
     monitor: &'a Arc<Monitor>,
     on_phase: OnPhase,
+    on_end: OnEnd,
     /// What the nodes' devices counted; on rank 0.
     counters: CountersRecord,
+    /// The watchers' wake-ups; where they began on this rank, and what all ranks told rank 0.
+    watching: Watching,
+    watch: Option<WatchRecord>,
+    /// The memory of all ranks; on rank 0.
+    memory: Option<MemoryRecord>,
     around: Arc<Around>,
     root: bool,
     started: String,
@@ -65,12 +72,17 @@ impl<'a> Runs<'a> {
     pub(super) fn new(session: &'a Session, request: &'a Request, monitor: &'a Arc<Monitor>, root: bool) -> Self {
         let is_part = request.calibration.is_some();
         let around = Arc::new(Around::find(root, is_part));
+        let (on_phase, on_end) = phase_observers(request, root, &around, &session.counting);
         Runs {
             session,
             request,
             monitor,
-            on_phase: phase_observer(request, root, &around, &session.counting),
+            on_phase,
+            on_end,
             counters: CountersRecord::default(),
+            watching: Watching::begin(monitor),
+            watch: None,
+            memory: None,
             around,
             root,
             started: result::now_rfc3339(),
@@ -167,6 +179,10 @@ impl<'a> Runs<'a> {
             for problem in session.counting.collect(networks.bootstrap(), &mut self.counters)? {
                 self.note(problem);
             }
+            if self.request.settings.machine.is_none() {
+                self.watch = self.watching.collect(networks.bootstrap(), self.monitor)?;
+                self.memory = watching::memory(networks.bootstrap())?;
+            }
             if let Some(trouble) = &outcome.trouble {
                 self.tell(trouble);
             }
@@ -241,9 +257,8 @@ impl<'a> Runs<'a> {
         let of = self.session.placements().max(index + 1);
         let placement = (of > 1).then_some((index + 1, of));
         let grain = if self.request.settings.machine.is_some() { VIRTUAL_GRAIN } else { REAL_GRAIN };
-        let (on_phase, starter) = (Arc::clone(&self.on_phase), self.session.starter(layout));
-        let counting = self.session.counting.clone();
-        let on_end = Arc::new(move || counting.end());
+        let (on_phase, on_end) = (Arc::clone(&self.on_phase), Arc::clone(&self.on_end));
+        let starter = self.session.starter(layout);
         let control = Control { monitor, interrupt, on_phase, on_end, over, placement, grain, starter };
         let seed = self.session.placement(index).own_seed();
         let (decision, plan) = (&self.session.decision, &self.session.mixes[turn.mix].plan);
@@ -267,6 +282,9 @@ impl<'a> Runs<'a> {
         }
         if let Some(unlike) = description.details.get("unlike_devices") {
             self.note(format!("the hosts do not use the same devices: {unlike}"));
+        }
+        for remark in [&description, &congestors].iter().filter_map(|of| of.details.get("one_sided_emulated")) {
+            self.note(remark.clone());
         }
         self.partial.replace(None);
         let known = self.builders.iter().position(|(of, _)| *of == turn);
@@ -356,11 +374,13 @@ impl<'a> Runs<'a> {
         self.turns.iter().filter_map(found).map(|(_, builder)| builder.finish()).collect()
     }
 
-    fn file(&self, system: System) -> ResultFile {
+    fn file(&self, mut system: System) -> ResultFile {
         let Decision { command, plan, .. } = &self.session.decision;
         let runs = self.runs();
         let tests = runs.iter().flat_map(|run| &run.tests).map(|test| (test.phase, test.title.as_str()));
         let counters = self.counters.clone().of_complete(&tests.collect::<Vec<_>>()).within_limits();
+        system.ports = self.ports(&system, &counters);
+        (system.watch, system.memory) = (self.watch, self.memory.clone());
         let mut file = ResultFile {
             schema_version: result::SCHEMA_VERSION,
             build: Build::this(),
@@ -381,9 +401,22 @@ impl<'a> Runs<'a> {
             interrupted: self.interrupted,
             imported: None,
         };
+        file.notes.extend(file.system.memory.as_ref().and_then(MemoryRecord::huge));
         file.notes.extend(remarks(&file));
         self.around.complete(&mut file);
         file
+    }
+
+    /// What the user says of the nodes' ports, or what can be known of them.
+    fn ports(&self, system: &System, counters: &CountersRecord) -> Option<NodePorts> {
+        let said = |per_node, known_by| NodePorts { per_node, known_by };
+        let machine = self.request.settings.machine.as_ref().map(|machine| machine.nodes.nics as u32);
+        // Virtual nodes share the ports of their host.
+        let own = machine.is_none() && self.session.decision.plan.ranks_per_node.is_none();
+        let nodes = || system.nodes.iter().map(|node| node.ranks.clone()).collect::<Vec<_>>();
+        (self.request.ports_per_node.map(|ports| said(ports, KnownBy::User)))
+            .or_else(|| machine.map(|ports| said(ports, KnownBy::Machine)))
+            .or_else(|| own.then(|| NodePorts::find(&nodes(), &system.ends, counters)).flatten())
     }
 
     fn system<B: Bootstrap>(&self, bootstrap: &B, layout: &Layout) -> System {
@@ -394,6 +427,9 @@ impl<'a> Runs<'a> {
             host: HostFacts::this(),
             environment: result::environment(),
             ends: self.session.ends.clone(),
+            ports: None,
+            watch: None,
+            memory: None,
         }
     }
 }
@@ -409,25 +445,37 @@ struct Turn {
 
 /// Who hears of phases: whoever reads this node's counters; and on rank 0, whoever looks at the network around it, and the
 /// process that started the ranks, if it wants to, else the user.
-fn phase_observer(request: &Request, root: bool, around: &Arc<Around>, counting: &Counting) -> OnPhase {
-    let counting = counting.clone();
+fn phase_observers(request: &Request, root: bool, around: &Arc<Around>, counting: &Counting) -> (OnPhase, OnEnd) {
+    let (begins, ends) = (counting.clone(), counting.clone());
     if !root {
-        return Arc::new(move |name, _| counting.begin(name));
+        return (Arc::new(move |name, _| begins.begin(name)), Arc::new(move || ends.end()));
     }
-    let around = Arc::clone(around);
-    if let Some(listener) = PhaseReporter::from_env() {
-        return Arc::new(move |name, budget| {
-            around.begin(name);
-            listener.tell(name, budget);
-            counting.begin(name);
+    let (before, after) = (Arc::clone(around), Arc::clone(around));
+    if let Some(listener) = PhaseReporter::from_env().map(Arc::new) {
+        let told = Arc::clone(&listener);
+        let on_phase: OnPhase = Arc::new(move |name, budget| {
+            before.begin(name);
+            told.begins(name, budget);
+            begins.begin(name);
         });
+        let on_end = move || {
+            ends.end();
+            after.end();
+            listener.ends();
+        };
+        return (on_phase, Arc::new(on_end));
     }
     let progress = Progress::new(!request.quiet()).of_virtual_time(request.settings.machine.is_some());
-    Arc::new(move |name, budget| {
-        around.begin(name);
+    let on_phase: OnPhase = Arc::new(move |name, budget| {
+        before.begin(name);
         // Where nothing is simulated nobody counts.
         backend::begin_phase(name);
         progress.phase(name, budget);
-        counting.begin(name);
-    })
+        begins.begin(name);
+    });
+    let on_end = move || {
+        ends.end();
+        after.end();
+    };
+    (on_phase, Arc::new(on_end))
 }

@@ -14,6 +14,7 @@ use tailback_transport::{Bootstrap, Bytes, Error, Monitor, Operation, Rank, Supp
 use super::around::Around;
 use super::show::handed_over;
 use super::studies::{Studied, Study};
+use super::watching::memory;
 use super::{Place, interrupt};
 use crate::backend::{Networks, Settings, Visitor, Work, give_up};
 use crate::layout::Nodes;
@@ -62,8 +63,8 @@ impl Work for StudyRequest {
 
     fn asks(&self) -> String {
         let StudyRequest { study, seed, ranks_per_node, settings, .. } = self;
-        let Settings { protocols, eager_threshold, .. } = settings;
-        format!("{:?}", (study, seed, ranks_per_node, protocols, eager_threshold))
+        let Settings { protocols, eager_threshold, rails, .. } = settings;
+        format!("{:?}", (study, seed, ranks_per_node, protocols, eager_threshold, rails))
     }
 
     fn run<N: Networks>(&self, networks: &mut N, monitor: &Arc<Monitor>) -> u8 {
@@ -254,6 +255,7 @@ impl StudyRequest {
         let studied = decision.study.measure(bootstrap, transport, &nodes, decision.seed, control)?;
         // Nobody leaves while another may still need an answer.
         bootstrap.barrier()?;
+        let memory = if self.settings.machine.is_none() { memory(bootstrap)? } else { None };
         let system = System {
             ranks: bootstrap.size(),
             launcher: bootstrap.launcher(),
@@ -261,6 +263,9 @@ impl StudyRequest {
             host: HostFacts::this(),
             environment: result::environment(),
             ends: Vec::new(),
+            ports: None,
+            watch: None,
+            memory,
         };
         let transport = TransportFacts::of(transport.describe(), threshold);
         Ok(Part { studied, transport, system, ranks_per_node: decision.ranks_per_node, seed: decision.seed })

@@ -167,8 +167,9 @@ fn shape(spec: &LabSpec) -> String {
     let LabSpec { hosts, leaves, link_rate, queue_bytes, bands, congestion_control, rto_min_ms, shaped, .. } = spec;
     let (spine, links) = (spec.spine_rate(), if *shaped { "" } else { ", unshaped" });
     let bands = if bands.is_empty() { String::new() } else { format!(", bands for the classes {bands:?}") };
+    let marks = spec.mark_above().map(|above| format!(" that mark above {above} B")).unwrap_or_default();
     format!(
-        "{hosts} hosts on {leaves} leaves, {link_rate} links, {spine} spine, {queue_bytes} B queues, \
+        "{hosts} hosts on {leaves} leaves, {link_rate} links, {spine} spine, {queue_bytes} B queues{marks}, \
          {congestion_control}, {rto_min_ms} ms to resend{bands}{links}"
     )
 }

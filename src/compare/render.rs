@@ -46,6 +46,7 @@ pub fn render(comparison: &Comparison) -> String {
     }
     out += &comparison.aggressors.as_ref().map(Aggressors::render).unwrap_or_default();
     out += &super::conditions::render(&comparison.conditions);
+    out += &super::counters::render(&comparison.sides, &comparison.counters);
     if let Some(attribution) = &comparison.attribution {
         out += &attribution.render();
     }

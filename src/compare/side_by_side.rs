@@ -6,6 +6,7 @@ use super::aggressors::Aggressors;
 use super::attribution::{Attribution, attribute};
 use super::compatible::{Difference, differences};
 use super::conditions::{ConditionRow, conditions};
+use super::counters::{CounterComparison, counters};
 use super::figures::{FIGURES_TEST, FigureRow};
 use super::measured::Measured;
 use super::protocols::ProtocolFinding;
@@ -45,6 +46,9 @@ pub struct Comparison {
     /// Quiet, wild and loaded jobs, where some had no congestors.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<ConditionRow>,
+    /// What the nodes' devices and the network's ports counted on every side.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<CounterComparison>,
     /// What MPI's impact is made of, when MPI and raw runs of like jobs are compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution>,
@@ -102,6 +106,7 @@ pub fn compare(sides: &[Side<'_>], statistics: &[Statistic]) -> Comparison {
         figures: figures::rows(&figures),
         aggressors: Aggressors::of(sides),
         conditions: conditions(sides),
+        counters: counters(sides),
         attribution,
         protocols,
     }
@@ -141,6 +146,7 @@ pub fn compare_congestors(file: &ResultFile) -> Option<Comparison> {
         figures: figures::rows(&figures),
         aggressors: None,
         conditions: Vec::new(),
+        counters: Vec::new(),
         attribution: None,
         protocols: Vec::new(),
     })

@@ -25,9 +25,13 @@ pub enum Device {
 }
 
 impl Device {
-    /// The device that a transport says it uses, if it says so.
-    pub fn of(description: &Description) -> Option<Self> {
-        let detail = |name: &str| description.details.get(name).cloned();
+    /// The devices that a transport says it uses, one per rail, if it says so.
+    pub fn of(description: &Description) -> Option<Vec<Self>> {
+        (0..description.rails()).map(|rail| Self::of_rail(description, rail)).collect()
+    }
+
+    fn of_rail(description: &Description, rail: usize) -> Option<Self> {
+        let detail = |name: &str| description.of_rail(rail, name);
         match description.backend.as_str() {
             "tcp" => detail("interface").map(Device::Net),
             "verbs" => Some(Device::Infiniband { name: detail("device")?, port: detail("port")?.parse().ok()? }),
@@ -142,9 +146,15 @@ pub(super) fn all(roots: &Roots) -> Vec<Device> {
 mod tests {
     use super::*;
 
-    fn described(backend: &str, details: &[(&str, &str)]) -> Option<Device> {
+    fn all(backend: &str, details: &[(&str, &str)]) -> Option<Vec<Device>> {
         let details = details.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         Device::of(&Description { backend: backend.into(), library: String::new(), details })
+    }
+
+    fn described(backend: &str, details: &[(&str, &str)]) -> Option<Device> {
+        let devices = all(backend, details)?;
+        assert_eq!(devices.len(), 1);
+        devices.into_iter().next()
     }
 
     #[test]
@@ -158,6 +168,8 @@ mod tests {
         let first = Device::Infiniband { name: "mlx5_0".into(), port: 1 };
         assert_eq!(over("verbs;ofi_rxm", "mlx5_0-xrc"), Some(first));
         assert_eq!(described("mpi", &[]), None);
+        let rails = [("rails", "2"), ("interface", "d0"), ("rail_1_interface", "d1")];
+        assert_eq!(all("tcp", &rails), Some(vec![Device::Net("d0".into()), Device::Net("d1".into())]));
     }
 
     #[test]

@@ -49,7 +49,13 @@ pub const VIRTUAL_GRAIN: Nanos = Nanos(1_000);
 pub type Keep<'a> = &'a dyn Fn(&[Measured]);
 
 /// Stands in a phase's name before the number of its placement.
-pub const PLACEMENT: &str = ", placement ";
+const PLACEMENT: &str = ", placement ";
+
+/// A phase's name without its placement, and the number of that, from 1: with a single placement, no name has it.
+pub fn placement_of(phase: &str) -> (&str, u32) {
+    let Some((name, placement)) = phase.split_once(PLACEMENT) else { return (phase, 1) };
+    (name, placement.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(1))
+}
 
 impl Control {
     pub(super) fn interrupted(&self) -> bool {
@@ -130,11 +136,7 @@ impl<'a, B: Bootstrap, P: Pair> Job<'a, B, P> {
         control.step("connecting");
         let me = bootstrap.rank();
         let role = layout.role(me);
-        let world = {
-            // Not kept: where ranks share a process, a list of all for each of them would be gigabytes.
-            let everyone: Vec<Rank> = (0..bootstrap.size()).map(Rank::from).collect();
-            networks.canary().group(&everyone, 0)?
-        };
+        let world = networks.canary().group(&bootstrap.everyone(), 0)?;
         let mut canaries = match role {
             Role::Canary => Some(networks.canary().group(&layout.canaries(), CLOCK_SEGMENT)?),
             _ => None,

@@ -135,22 +135,25 @@ impl Lockstep {
 
 #[cfg(test)]
 mod tests {
-    use tailback_transport::{Collective, Error, Rank, Transport, loopback};
+    use tailback_sim::Simulation;
+    use tailback_sim::machine::Machine;
+    use tailback_transport::{Collective, Error, Rank, Transport};
 
     use super::*;
 
     /// Members work at different speeds and want to stop at different times; all must stop at one iteration.
     fn stops(size: usize, timing: Timing) -> Vec<u64> {
-        loopback::run(size, |_, raw| {
+        let job = Simulation::new(Machine::load("small").unwrap()).ranks(size);
+        let finished = job.run(|_, raw| {
             let mut transport = Collective::new(raw);
             let members: Vec<Rank> = (0..size).map(Rank::from).collect();
             let mut group = transport.group(&members, 64)?;
             let mut lockstep = Lockstep::new(timing, Nanos(200_000), 1000, group.now());
             let me = group.rank().0;
             for iteration in 1..100_000u64 {
-                if iteration % (7 + u64::from(me)) == 0 {
-                    std::thread::sleep(std::time::Duration::from_micros(u64::from(me) * 20));
-                }
+                let slow = iteration % (7 + u64::from(me)) == 0;
+                let took = 1000 + if slow { 20_000 * u64::from(me) } else { 0 };
+                group.wait_until(Nanos(group.now().0 + took))?;
                 let next = lockstep.step();
                 if next == Next::Glance {
                     lockstep.glance(&mut group)?;
@@ -166,8 +169,8 @@ mod tests {
                 }
             }
             Ok(0)
-        })
-        .unwrap()
+        });
+        finished.unwrap().results
     }
 
     #[test]

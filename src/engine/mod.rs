@@ -18,7 +18,7 @@ mod slices;
 
 pub use application::{Ended, SharedStarter, Starter};
 pub use collect::{ALL_CANARIES, EncodedTally, Load, Measured, Phase, Tally};
-pub use job::{Control, Job, Keep, OnEnd, OnPhase, PLACEMENT, REAL_GRAIN, VIRTUAL_GRAIN};
+pub use job::{Control, Job, Keep, OnEnd, OnPhase, REAL_GRAIN, VIRTUAL_GRAIN, placement_of};
 pub use pace::Kept;
 pub use sequence::{congest, load_test, network_test, under_load};
 pub use slices::Slices;

@@ -85,16 +85,17 @@ impl Schedule {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use tailback_transport::{Collective, Error, Rank, Transport, loopback};
+    use tailback_sim::Simulation;
+    use tailback_sim::machine::Machine;
+    use tailback_transport::{Collective, Error, Rank, Transport};
 
     use super::*;
 
     #[test]
     fn members_begin_together_and_count_what_kept_them() {
         const PACE: Nanos = Nanos(4_000_000);
-        let begun = loopback::run(3, |_, raw| {
+        let job = Simulation::new(Machine::load("small").unwrap()).ranks(3);
+        let finished = job.run(|_, raw| {
             let mut transport = Collective::new(raw);
             let members: Vec<Rank> = (0..3usize).map(Rank::from).collect();
             let mut group = transport.group(&members, crate::kernel::CLOCK_SEGMENT)?;
@@ -107,29 +108,29 @@ mod tests {
                     let (start, late) = schedule.slot(&mut group)?;
                     begun.push((clock.shared(start), late.0));
                     if (chunk, slot) == (1, 1) {
-                        std::thread::sleep(Duration::from_millis(6));
+                        group.wait_until(Nanos(group.now().0 + 6_000_000))?;
                     }
                 }
             }
             Ok::<_, Error>((begun, schedule.kept))
-        })
-        .unwrap();
+        });
+        let begun = finished.unwrap().results;
         for (times, kept) in &begun {
-            assert_eq!(kept.slots, 8);
-            assert!(kept.late >= 1 && kept.worst_ns >= 1_900_000, "{kept:?}");
+            // One slot was kept by the long one before it, and none else.
+            assert_eq!((kept.slots, kept.late), (8, 1), "{kept:?}");
+            assert!((1_900_000..2_100_000).contains(&kept.worst_ns), "{kept:?}");
             // The slot after the long one: its own time began late, by what the long one took over its slot.
             assert!(times[6].1 >= 1_900_000, "{times:?}");
             assert!(times[7].0 > times[6].0);
         }
-        // One process has one clock: the comparison is exact to what a message takes here. When a member was woken is the
-        // machine's business, and is what it was late by.
-        for place in 0..4 {
+        // Virtual time is one clock: the comparison is exact to what a message takes.
+        for place in 0..8 {
             let due = |rank: usize| {
                 let (start, late) = begun[rank].0[place];
                 start - late
             };
             let spread = (0..3).map(due).max().unwrap() - (0..3).map(due).min().unwrap();
-            assert!(spread < PACE.0, "slot {place} was due {spread} ns apart");
+            assert!(spread < 5_000, "slot {place} was due {spread} ns apart");
         }
     }
 }

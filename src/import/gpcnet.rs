@@ -9,7 +9,7 @@ use super::unknown;
 use crate::engine::Phase;
 use crate::kernel::Canary;
 use crate::plan::{CanaryTest, Counts, Plan, Preset};
-use crate::result::{Command, Printed, ResultFile, Run, Test};
+use crate::result::{Command, LARGEST_FIGURE, Printed, ResultFile, Run, Test};
 
 /// GPCNeT never prints more ranks or nodes than a machine has; a damaged number must not take the memory.
 const MOST_RANKS: usize = 100_000_000;
@@ -131,7 +131,8 @@ fn figures(columns: &[&str], cells: &[&str]) -> Result<Printed, String> {
         let Some(column) = columns.iter().position(|column| *column == name) else { return Ok(None) };
         let cell = cells.get(column).ok_or_else(|| format!("no value under {name}"))?;
         match cell.parse::<f64>() {
-            Ok(value) if value.is_finite() && value >= 0.0 => Ok(Some(value)),
+            // What no result may hold.
+            Ok(value) if (0.0..LARGEST_FIGURE).contains(&value) => Ok(Some(value)),
             _ => Err(format!("'{cell}' under {name} is no figure")),
         }
     };
@@ -224,7 +225,7 @@ mod tests {
         assert!(cut.starts_with("line ") && cut.ends_with("the row is cut short"), "{cut}");
         let twice = error(&text.replacen("Multiple Allreduce (8 B)", "RR Two-sided Lat (8 B)", 1)).to_string();
         assert!(twice.ends_with("is there twice"), "{twice}");
-        for cell in ["x.1", "-1.0", "inf", "NaN", ""] {
+        for cell in ["x.1", "-1.0", "inf", "NaN", "2.4e32", ""] {
             let detail = figures(&["Name", "Avg", "99%"], &["", cell, "1.0"]).unwrap_err();
             assert_eq!(detail, format!("'{cell}' under Avg is no figure"));
         }

@@ -44,5 +44,8 @@ pub(super) fn system(ranks: usize, nodes: usize) -> System {
         host: HostFacts { name: "unknown".into(), ..HostFacts::default() },
         environment: BTreeMap::new(),
         ends: Vec::new(),
+        ports: None,
+        watch: None,
+        memory: None,
     }
 }

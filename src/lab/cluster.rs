@@ -53,6 +53,9 @@ impl Lab {
         heed_signals();
         check_congestion_control(&spec.congestion_control)?;
         let system = System::find(spec.user_namespace.then_some(Mode::UserNamespace))?;
+        if spec.ecn {
+            system.check_marks()?;
+        }
         let registry = Registry::open()?;
         sweep(&registry);
         let state = claim(&registry, spec, system.mode)?;

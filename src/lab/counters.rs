@@ -1,6 +1,6 @@
 //! What crossed each port of the data network, and what its queue did: read outside timed phases, kept per phase.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -47,6 +47,9 @@ pub struct QueueCounters {
     pub packets: u64,
     /// Packets dropped because it was full.
     pub drops: u64,
+    /// Packets marked because it was long.
+    #[serde(default)]
+    pub marks: u64,
     /// How often it had to wait for its rate.
     pub overlimits: u64,
     /// Bytes in it at the time of reading.
@@ -65,6 +68,7 @@ impl PortCounters {
                 bytes: now.bytes - then.bytes,
                 packets: now.packets.saturating_sub(then.packets),
                 drops: now.drops.saturating_sub(then.drops),
+                marks: now.marks.saturating_sub(then.marks),
                 overlimits: now.overlimits - then.overlimits,
                 ..now.clone()
             },
@@ -80,6 +84,11 @@ impl PortCounters {
 }
 
 impl PortCounters {
+    /// Packets that it marked, emulated or simulated.
+    pub fn marks(&self) -> u64 {
+        self.simulated.map_or(0, |of| of.marks) + self.queue.as_ref().map_or(0, |queue| queue.marks)
+    }
+
     /// Adds what happened on the same port in another phase.
     pub fn add(&mut self, other: &PortCounters) {
         self.bytes += other.bytes;
@@ -93,6 +102,7 @@ impl PortCounters {
             sum.bytes += other.bytes;
             sum.packets += other.packets;
             sum.drops += other.drops;
+            sum.marks += other.marks;
             sum.overlimits += other.overlimits;
             (sum.backlog_bytes, sum.backlog_packets) = (other.backlog_bytes, other.backlog_packets);
         }
@@ -143,9 +153,16 @@ impl Reading {
         let qdiscs: Vec<Qdisc> = serde_json::from_str(tc).map_err(|error| wrong(format!("tc: {error}")))?;
         let links: Vec<Link> = serde_json::from_str(ip).map_err(|error| wrong(format!("ip: {error}")))?;
         let mut queues: HashMap<String, QueueCounters> = HashMap::new();
-        // A port with bands has one for each, and what sorts packets into them, which is none.
-        for qdisc in qdiscs.into_iter().filter(|qdisc| ["tbf", "bfifo"].contains(&qdisc.kind.as_str())) {
+        let rated: HashSet<String> = qdiscs.iter().filter(|of| of.kind == "tbf").map(|of| of.dev.clone()).collect();
+        // A port with bands has one for each, and what sorts packets into them, which is none. One that marks inside of what
+        // keeps the rate is the same queue once more.
+        for qdisc in qdiscs.into_iter().filter(|qdisc| ["tbf", "bfifo", "red"].contains(&qdisc.kind.as_str())) {
+            let inside = qdisc.kind == "red" && rated.contains(&qdisc.dev);
             let sum = queues.entry(qdisc.dev).or_default();
+            sum.marks += qdisc.marked;
+            if inside {
+                continue;
+            }
             sum.bytes += qdisc.bytes;
             sum.packets += qdisc.packets;
             sum.drops += qdisc.drops;
@@ -168,6 +185,8 @@ struct Qdisc {
     overlimits: u64,
     backlog: u64,
     qlen: u64,
+    #[serde(default)]
+    marked: u64,
 }
 
 #[derive(Deserialize)]
@@ -201,8 +220,15 @@ mod tests {
     #[test]
     fn the_tools_words_are_understood() {
         let reading = Reading::parse(&format!("{TC}\n\n{IP}\n")).expect("parses");
-        let queue =
-            QueueCounters { bytes: 1500, packets: 2, drops: 3, overlimits: 4, backlog_bytes: 5000, backlog_packets: 6 };
+        let queue = QueueCounters {
+            bytes: 1500,
+            packets: 2,
+            drops: 3,
+            marks: 0,
+            overlimits: 4,
+            backlog_bytes: 5000,
+            backlog_packets: 6,
+        };
         assert_eq!(reading.queues, HashMap::from([("d0".to_owned(), queue)]));
         assert_eq!(reading.sent["d0"], Sent { bytes: 1400, packets: 1 });
     }
@@ -216,9 +242,27 @@ mod tests {
         };
         let tc = format!("[{}]", [of("htb", 30), of("bfifo", 10), of("bfifo", 20)].join(","));
         let reading = Reading::parse(&format!("{tc}\n\n{IP}\n")).expect("parses");
-        let expected =
-            QueueCounters { bytes: 30, packets: 2, drops: 4, overlimits: 6, backlog_bytes: 8, backlog_packets: 10 };
+        let expected = QueueCounters {
+            bytes: 30,
+            packets: 2,
+            drops: 4,
+            marks: 0,
+            overlimits: 6,
+            backlog_bytes: 8,
+            backlog_packets: 10,
+        };
         assert_eq!(reading.queues["d0"], expected);
+    }
+
+    #[test]
+    fn a_queue_that_marks_is_counted_once() {
+        let red = r#"{"kind":"red","handle":"8002:","dev":"d0","parent":"20:1","options":{"limit":131072,"min":32768},"bytes":1500,
+            "packets":2,"drops":3,"overlimits":9,"requeues":0,"backlog":5000,"qlen":6,"marked":9,"early":0,"pdrop":3,"other":0}"#;
+        let marks = |tc: &str| Reading::parse(&format!("{tc}\n\n{IP}\n")).expect("parses").queues["d0"].clone();
+        let inside = marks(&TC.replace("\"qlen\":6}]", &format!("\"qlen\":6}},{red}]")));
+        assert_eq!((inside.marks, inside.drops, inside.overlimits, inside.bytes), (9, 3, 4, 1500));
+        let alone = marks(&format!("[{red}]"));
+        assert_eq!((alone.marks, alone.drops, alone.bytes), (9, 3, 1500));
     }
 
     #[test]
@@ -239,6 +283,7 @@ mod tests {
                 bytes,
                 packets: bytes / 10,
                 drops,
+                marks: 2 * drops,
                 overlimits,
                 backlog_bytes,
                 backlog_packets: 1,

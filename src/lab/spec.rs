@@ -19,6 +19,8 @@ const MAX_BANDS: usize = 15;
 pub(super) const DSCP: u8 = 0xfc;
 /// The traffic class byte of packets that pass queues by, a code point that no standard gives a meaning.
 pub const EXPRESS: u8 = 63 << 2;
+/// Two packets of the usual size.
+const LEAST_MARK: u64 = 3000;
 const MIN_RATE: Rate = Rate::bits_per_second(1_000_000);
 const MAX_RATE: Rate = Rate::bits_per_second(100_000_000_000);
 /// What a shaped port sends at once. Smaller buckets lose tokens to late timers on a busy machine, larger ones blur the
@@ -56,6 +58,15 @@ pub struct LabSpec {
     #[arg(long, value_name = "CLASSES", value_delimiter = ',', value_parser = traffic_class)]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bands: Vec<u8>,
+    /// Ports mark packets while more than a part of their queue is full, and TCP heeds it (ECN): what dctcp is made for. Needs
+    /// the kernel's red queue
+    #[arg(long)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ecn: bool,
+    /// Length of the queue from which on packets are marked [default: a quarter of --queue]
+    #[arg(long = "mark-above", value_name = "SIZE", requires = "ecn", value_parser = parse_bytes)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark_above_bytes: Option<u64>,
     /// TCP congestion control of the data network
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     pub congestion_control: String,
@@ -86,6 +97,8 @@ impl Default for LabSpec {
             spine_rate: None,
             queue_bytes: 128 << 10,
             bands: Vec::new(),
+            ecn: false,
+            mark_above_bytes: None,
             congestion_control: "cubic".to_owned(),
             rto_min_ms: 50,
             shaped: true,
@@ -100,6 +113,12 @@ impl LabSpec {
     #[must_use]
     pub fn spine_rate(&self) -> Rate {
         self.spine_rate.unwrap_or_else(|| Rate::bits_per_second(self.link_rate.bits() / 2).max(MIN_RATE))
+    }
+
+    /// The length of a queue from which on packets are marked, where they are.
+    #[must_use]
+    pub fn mark_above(&self) -> Option<u64> {
+        self.ecn.then(|| self.mark_above_bytes.unwrap_or(self.queue_bytes / 4))
     }
 
     /// How long a packet waits behind a full queue of a host's port: the delay that congestion on it tends to.
@@ -155,6 +174,15 @@ impl LabSpec {
         }
         if !points.is_empty() && !self.shaped {
             return wrong("--bands: links without a rate (--unshaped) have no queues".into());
+        }
+        if self.ecn && !self.shaped {
+            return wrong("--ecn: links without a rate (--unshaped) have no queues".into());
+        }
+        if self.mark_above().is_some_and(|above| !(LEAST_MARK..self.queue_bytes).contains(&above)) {
+            return wrong(format!(
+                "--mark-above {}: a mark is set between {LEAST_MARK} bytes (two packets) and the length of the queue",
+                self.mark_above().unwrap_or_default()
+            ));
         }
         let plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
         if self.congestion_control.is_empty() || !self.congestion_control.chars().all(plain) {
@@ -219,6 +247,8 @@ mod tests {
             "--link-rate=1gbit",
             "--spine-rate=2gbit",
             "--queue=512KiB",
+            "--ecn",
+            "--mark-above=64KiB",
             "--congestion-control=reno",
             "--rto-min=0.2s",
             "--unshaped",
@@ -233,13 +263,16 @@ mod tests {
             spine_rate: Some(Rate::bits_per_second(2_000_000_000)),
             queue_bytes: 512 << 10,
             bands: Vec::new(),
+            ecn: true,
+            mark_above_bytes: Some(64 << 10),
             congestion_control: "reno".into(),
             rto_min_ms: 200,
             shaped: false,
             user_namespace: true,
         };
         assert_eq!(spec, expected);
-        expected.validate().expect("valid");
+        assert_eq!(LabSpec { mark_above_bytes: None, ..expected.clone() }.mark_above(), Some(128 << 10));
+        LabSpec { ecn: false, ..expected }.validate().expect("valid");
     }
 
     #[test]
@@ -254,6 +287,9 @@ mod tests {
             (&["--queue=1KiB"], "--queue 1024"),
             (&["--queue=32KiB", "--link-rate=10gbit"], "--queue"),
             (&["--rto-min=0ms"], "--rto-min 0ms"),
+            (&["--ecn", "--unshaped"], "--ecn"),
+            (&["--ecn", "--mark-above=1KiB"], "--mark-above 1024"),
+            (&["--ecn", "--mark-above=128KiB"], "--mark-above 131072"),
             (&["--congestion-control=a b"], "--congestion-control"),
             (&["--name=../x"], "--name"),
             (&["--name="], "--name"),

@@ -33,6 +33,9 @@ const PROBE: &str = "ip link add probe0 type veth peer name probe1 \
     && tc qdisc add dev probe0 root tbf rate 200mbit burst 16384 limit 131072 \
     && mount -t tmpfs tmpfs /dev/shm";
 
+const PROBE_MARKS: &str = "ip link add probe0 type veth peer name probe1 && tc qdisc add dev probe0 root \
+    red limit 131072 min 32768 max 32769 avpkt 1000 burst 33 bandwidth 200mbit probability 1 ecn nodrop";
+
 /// How the lab's namespaces are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -110,6 +113,21 @@ impl System {
     /// The tools for a lab that is up already, whose mode is known.
     pub fn of(mode: Mode) -> Self {
         System { mode, path: search_path() }
+    }
+
+    /// Whether queues here can mark packets.
+    ///
+    /// # Errors
+    /// What the kernel says, and what may help.
+    pub fn check_marks(&self) -> Result<()> {
+        let mut command = self.unshare(None);
+        let output = command.args(["sh", "-c", PROBE_MARKS]).stdin(Stdio::null()).output();
+        let output = output.map_err(Error::command("unshare"))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = complaint(&output);
+        Err(Error::Spec(format!("--ecn: the kernel has no red queue (as root, `modprobe sch_red` may add it): {said}")))
     }
 
     fn probe(&self) -> std::result::Result<(), String> {

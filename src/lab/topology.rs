@@ -18,6 +18,8 @@ const CONTROL: [u8; 3] = [10, 78, 0];
 const PASSING: usize = 5;
 const LINK: usize = 1;
 const FIRST_BAND: usize = 0x10;
+/// What keeps the rate of a port whose queue marks packets.
+const MARKING: usize = 0x20;
 /// The kernel knows no more.
 const LEAST_PRIORITY: usize = 7;
 /// A bridge forgets an address after this many hundredths of a second (a day): a forgotten address is flooded, which
@@ -181,10 +183,12 @@ impl Topology {
         let [a, b, c] = DATA;
         let control = &self.spec.congestion_control;
         let rto_min = self.spec.rto_min_ms;
+        // Without it only a congestion control that cannot do without asks for marks.
+        let features = if self.spec.ecn { " features ecn" } else { "" };
         line(
             &mut batch,
             format_args!(
-                "route replace {a}.{b}.{c}.0/24 dev d0 src {} congctl {control} rto_min {rto_min}ms",
+                "route replace {a}.{b}.{c}.0/24 dev d0 src {} congctl {control} rto_min {rto_min}ms{features}",
                 host.data
             ),
         );
@@ -202,7 +206,7 @@ impl Topology {
             match to {
                 Shaping::Off => {}
                 Shaping::On if self.spec.bands.is_empty() => {
-                    line(&mut batch, format_args!("qdisc add dev {device} root {}", self.queue(port.rate)));
+                    self.queue(&mut batch, port, "root");
                 }
                 Shaping::On | Shaping::Express => self.sorted(&mut batch, port, to == Shaping::Express),
             }
@@ -211,9 +215,26 @@ impl Topology {
     }
 
     /// A rate and a queue, for everyone alike.
-    fn queue(&self, rate: Rate) -> String {
-        let (bits, burst) = (rate.bits(), LabSpec::burst(rate));
-        format!("tbf rate {bits}bit burst {burst} limit {}", self.spec.queue_bytes)
+    fn queue(&self, batch: &mut String, port: &Port, at: &str) {
+        let (device, bits, burst) = (&port.device, port.rate.bits(), LabSpec::burst(port.rate));
+        let (limit, marks) = (self.spec.queue_bytes, self.marks(port.rate));
+        // The queue that marks stands inside of what keeps the rate.
+        let handle = if marks.is_some() { format!("handle {MARKING:x}: ") } else { String::new() };
+        line(batch, format_args!("qdisc add dev {device} {at} {handle}tbf rate {bits}bit burst {burst} limit {limit}"));
+        if let Some(marks) = marks {
+            line(batch, format_args!("qdisc add dev {device} parent {MARKING:x}:1 {marks}"));
+        }
+    }
+
+    /// A queue that marks packets, if one is wanted: all of them above one length, by what waits now and not by its mean, as
+    /// dctcp asks for. Packets that cannot be marked are dropped when it is full, as anywhere.
+    fn marks(&self, rate: Rate) -> Option<String> {
+        const PACKET: u64 = 1000;
+        let (above, limit, bits) = (self.spec.mark_above()?, self.spec.queue_bytes, rate.bits());
+        let (most, burst) = (above + 1, above / PACKET + 1);
+        Some(format!(
+            "red limit {limit} min {above} max {most} avpkt {PACKET} burst {burst} bandwidth {bits}bit probability 1 ecn nodrop"
+        ))
     }
 
     /// Packets by their class: those that pass by, if some may, and each band's into a queue of its own.
@@ -243,11 +264,14 @@ impl Topology {
             }
         }
         for at in 0..=bands.len() {
-            let queue = match bands.is_empty() {
-                true => self.queue(port.rate),
-                false => format!("bfifo limit {}", self.spec.queue_bytes),
-            };
-            line(batch, format_args!("qdisc add dev {device} parent 1:{:x} {queue}", FIRST_BAND + at));
+            let parent = format!("parent 1:{:x}", FIRST_BAND + at);
+            if bands.is_empty() {
+                self.queue(batch, port, &parent);
+                continue;
+            }
+            let plain = || format!("bfifo limit {}", self.spec.queue_bytes);
+            let queue = self.marks(port.rate).unwrap_or_else(plain);
+            line(batch, format_args!("qdisc add dev {device} {parent} {queue}"));
         }
         let passing = express.then_some((EXPRESS, PASSING));
         let sorted = bands.iter().enumerate().map(|(at, class)| (class & DSCP, FIRST_BAND + at));
@@ -319,6 +343,28 @@ mod tests {
         assert!(express.starts_with("qdisc del dev d0 root\nqdisc add dev d0 root handle 1: htb"), "{express}");
         assert!(express.contains("parent 1:10 tbf rate 200000000bit burst 16384 limit 131072"), "{express}");
         assert!(express.contains("match ip tos 0xfc 0xfc flowid 1:5"), "{express}");
+    }
+
+    #[test]
+    fn queues_that_mark_stand_inside_of_the_rate() {
+        let marking = |bands: &[u8]| {
+            let spec = LabSpec { hosts: 2, leaves: 1, ecn: true, bands: bands.to_vec(), ..LabSpec::default() };
+            spec.validate().expect("valid");
+            Topology::new(&spec)
+        };
+        let red = "red limit 131072 min 32768 max 32769 avpkt 1000 burst 33 bandwidth 200000000bit probability 1 ecn nodrop\n";
+        let batch = marking(&[]).shaping_batch(Place::Host(0), Shaping::Off, Shaping::On);
+        let tbf = "qdisc add dev d0 root handle 20: tbf rate 200000000bit burst 16384 limit 131072\n";
+        assert_eq!(batch, format!("{tbf}qdisc add dev d0 parent 20:1 {red}"));
+        let express = marking(&[]).shaping_batch(Place::Host(0), Shaping::On, Shaping::Express);
+        assert!(
+            express.contains(&format!("parent 20:1 {red}")) && express.contains("parent 1:10 handle 20: tbf"),
+            "{express}"
+        );
+        let banded = marking(&[0xb8]).shaping_batch(Place::Host(0), Shaping::Off, Shaping::On);
+        assert!(banded.contains(&format!("parent 1:10 {red}")) && !banded.contains("bfifo"), "{banded}");
+        assert!(marking(&[]).host_batch(0).contains("congctl cubic rto_min 50ms features ecn\n"));
+        assert!(!topology(2, 1).host_batch(0).contains("ecn"));
     }
 
     #[test]

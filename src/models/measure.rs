@@ -51,8 +51,7 @@ pub(super) fn everyone<B: Bootstrap, T: Transport>(
     bytes: usize,
     sides: usize,
 ) -> Result<T::Group> {
-    let all: Vec<Rank> = (0..bootstrap.size()).map(Rank::from).collect();
-    let mut group = transport.group(&all, bytes * (1 + sides))?;
+    let mut group = transport.group(&bootstrap.everyone(), bytes * (1 + sides))?;
     fill_pattern(&mut group, 0, bytes);
     Ok(group)
 }
@@ -108,14 +107,11 @@ fn trips<G: Group>(
     let (sent, got) = (Span::new(0, outward), Span::new(received, inward));
     for _ in 0..iterations {
         if side == Side::Serves {
-            group.post_send(peer, Tag(0), sent)?;
-            group.wait_all()?;
+            group.send(peer, Tag(0), sent)?;
         }
-        group.post_recv(peer, Tag(0), got)?;
-        group.wait_all()?;
+        group.recv(peer, Tag(0), got)?;
         if side == Side::Returns {
-            group.post_send(peer, Tag(0), sent)?;
-            group.wait_all()?;
+            group.send(peer, Tag(0), sent)?;
         }
     }
     Ok(())

@@ -35,6 +35,9 @@ pub fn study(file: &ResultFile) -> String {
         system.nodes.len(),
         file.seed
     );
+    for line in studies.iter().filter_map(|(run, _)| run.transport.rails_text()) {
+        let _ = writeln!(out, "{line}\n");
+    }
     out += &banner(file);
     for ((_, models), label) in studies.iter().zip(&labels) {
         if studies.len() > 1 {

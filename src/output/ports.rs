@@ -9,19 +9,24 @@ use crate::lab::PortCounters;
 use crate::result::{LabRecord, MachineRecord, held_up};
 use crate::text::{Table, figure};
 
-/// The ports that dropped most, under load: where the congestion was.
+/// The ports that dropped or marked most, under load: where the congestion was.
 pub(super) fn busiest(lab: &LabRecord) -> Table {
     const SHOWN: usize = 4;
-    let mut ports: Vec<(&str, &PortCounters, u64)> = Vec::new();
+    let mut ports: Vec<(&str, &PortCounters, [u64; 2])> = Vec::new();
     for phase in lab.phases.iter().filter(|phase| phase.phase.starts_with(Phase::Loaded.word())) {
         for port in &phase.ports {
-            ports.extend(port.queue.as_ref().filter(|q| q.drops > 0).map(|q| (phase.phase.as_str(), port, q.drops)));
+            let of = port.queue.as_ref().map(|queue| [queue.drops, queue.marks]).filter(|of| *of != [0; 2]);
+            ports.extend(of.map(|of| (phase.phase.as_str(), port, of)));
         }
     }
-    ports.sort_by_key(|&(_, _, drops)| Reverse(drops));
-    let mut table = Table::new(["port", "phase", "sent", "packets dropped"]);
-    for (phase, port, drops) in ports.into_iter().take(SHOWN) {
-        table.row([format!("{} to {}", port.from, port.to), phase.to_owned(), amount(port.bytes), drops.to_string()]);
+    ports.sort_by_key(|&(_, _, of)| Reverse(of));
+    // Most labs have queues that drop and do not mark.
+    let columns = 4 + usize::from(lab.spec.ecn);
+    let mut table = Table::new(["port", "phase", "sent", "packets dropped", "marked"].into_iter().take(columns));
+    for (phase, port, [drops, marks]) in ports.into_iter().take(SHOWN) {
+        let (name, phase) = (format!("{} to {}", port.from, port.to), phase.to_owned());
+        let cells = [name, phase, amount(port.bytes), drops.to_string(), marks.to_string()];
+        table.row(cells.into_iter().take(columns));
     }
     table
 }

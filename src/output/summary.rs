@@ -87,7 +87,9 @@ fn heading(out: &mut String, result: &ResultFile, run: &Run) {
         system.nodes.len(),
         result.seed
     );
-    for line in placement_lines(&placed(result, run), result.command) {
+    let over = std::iter::once(&run.transport).chain(&run.congestors_over);
+    let rails = over.filter_map(TransportFacts::rails_text);
+    for line in rails.chain(placement_lines(&placed(result, run), result.command)) {
         let _ = writeln!(out, "  {line}");
     }
     out.push('\n');

@@ -20,7 +20,7 @@ pub enum Launcher {
     Auto,
     /// mpirun of Open MPI
     Openmpi,
-    /// mpiexec of MPICH, and of what is built on it
+    /// mpiexec.hydra of MPICH, and of what is built on it
     Mpich,
     /// srun, inside an allocation
     Slurm,

@@ -33,6 +33,7 @@ impl<'a> Report<'a> {
         plots.extend(self.percentiles());
         plots.extend(self.loads());
         plots.extend(self.ports());
+        plots.extend(self.counters());
         plots.extend(self.queues());
         plots.extend(self.node_maps());
         plots.extend(self.studies());
@@ -46,8 +47,15 @@ impl<'a> Report<'a> {
         kernels
     }
 
+    /// The ranks per port of all of its files, where they have one number.
+    pub(super) fn ranks_per_port(&self) -> Option<f64> {
+        let mut all = self.files.iter().map(|(_, file)| file.ranks_per_port());
+        let first = all.next()??;
+        all.all(|other| other == Some(first)).then_some(first)
+    }
+
     pub(super) fn impacts(&self) -> Vec<Plot> {
-        let systems = if self.published { published::table() } else { Vec::new() };
+        let systems = if self.published { published::beside(self.ranks_per_port()) } else { Vec::new() };
         self.kernels().into_iter().filter_map(|kernel| plot::impact(kernel, &self.sides, &systems)).collect()
     }
 
@@ -100,9 +108,16 @@ impl<'a> Report<'a> {
             .flat_map(|(name, file)| {
                 let lab = file.lab.iter().map(|lab| &lab.phases);
                 let phases = lab.chain(file.machine.iter().map(|machine| &machine.phases));
-                phases.flat_map(|phases| plot::counters(&name, phases, dots)).collect::<Vec<_>>()
+                phases.flat_map(|phases| plot::ports(&name, phases, dots)).collect::<Vec<_>>()
             })
             .collect()
+    }
+
+    /// What the nodes' own devices counted.
+    pub(super) fn counters(&self) -> Vec<Plot> {
+        let most = (self.each(24, 1, 6), self.each(160, 6, 40));
+        let counted = self.named().filter_map(|(name, file)| Some((name, file.counters.as_ref()?)));
+        counted.flat_map(|(name, counters)| plot::devices(&name, counters, most)).collect()
     }
 
     /// The queues of simulated networks over time, and who was crowded at the worst moment.

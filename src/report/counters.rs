@@ -31,6 +31,33 @@ pub(super) fn ratios(name: &str, counters: &CountersRecord, most: usize) -> Html
     table
 }
 
+/// Counters that tell of congestion, phase by phase over the devices that have them: what the violins show.
+pub(super) fn spreads(name: &str, counters: &CountersRecord, most: usize) -> HtmlTable {
+    let header =
+        ["counter", "phase", "devices", "mean /s", "over isolated", "p95 /s", "least /s", "most /s", "most on"];
+    let caption = format!("{name}: counters that tell of congestion, over the devices of all nodes");
+    let mut table = HtmlTable::new(&caption, header);
+    let all = counters.telling().into_iter().flat_map(|(source, counter)| {
+        let spreads = counters.spreads(&source, &counter).into_iter();
+        spreads.map(move |of| (format!("{source} {counter}"), of))
+    });
+    for (counter, of) in all.take(most) {
+        let (Some(least), Some(most)) = (of.least(), of.most()) else { continue };
+        table.row([
+            counter,
+            of.phase.clone(),
+            of.devices.len().to_string(),
+            figure(of.mean),
+            of.times_isolated.map_or_else(|| "–".into(), factor),
+            figure(of.p95),
+            figure(least.1),
+            figure(most.1),
+            most.0.clone(),
+        ]);
+    }
+    table
+}
+
 /// Counters that tell of congestion, node by node and phase by phase.
 pub(super) fn by_node(name: &str, counters: &CountersRecord, most: usize) -> HtmlTable {
     let mut rows: Vec<[String; 5]> = Vec::new();

@@ -4,7 +4,7 @@ use super::html::{gallery, section};
 use super::plot::{Plot, STYLE};
 use super::{Report, counters, ports, studies, tables};
 use crate::compare::{Aggressors, FIGURES_TEST, Side, TEST};
-use crate::result::ResultFile;
+use crate::result::MachineRecord;
 use crate::stats::{Factor, Statistic};
 use crate::text::{escape, factor, with_interval};
 
@@ -12,6 +12,10 @@ const GUIDE: &str = include_str!("guide.html");
 const PAGE_STYLE: &str = include_str!("page.css");
 const KEY: &str = "<p class=\"key\"><span><i style=\"background:var(--calm)\"></i>isolated</span>\
 <span><i style=\"background:var(--busy)\"></i>loaded</span></p>";
+
+/// How violins are read.
+const VIOLINS: &str = "A violin is as thick as devices are many, each of which is a dot; the whole line is the mean, the dashed \
+one the 95th percentile, and the one that lies goes from the least to the most.";
 
 /// Said where results that are no machine's stand beside those of large ones.
 const NOT_COMPARABLE: &str = "<p class=\"warn\"><strong>Not comparable:</strong> some of these results are of an emulated or \
@@ -56,8 +60,19 @@ fn render(report: &Report<'_>) -> String {
             "Ports",
             plots(
                 &report.ports(),
-                "What every port of the emulated or simulated network did in each phase. A violin is as thick as ports are many; the \
-                 dashed line is the median, the dots are the ports.",
+                &format!("What every port of the emulated or simulated network did in each phase. {VIOLINS}"),
+                KEY,
+            ),
+        ),
+        (
+            "counters",
+            "Counters",
+            plots(
+                &report.counters(),
+                &format!(
+                    "What the devices of the nodes counted in each phase: the counters that tell of congestion and rose most under \
+                     load. {VIOLINS}"
+                ),
                 KEY,
             ),
         ),
@@ -93,19 +108,29 @@ fn render(report: &Report<'_>) -> String {
     )
 }
 
-/// What the reader has to know before any figure: that some are a model's.
+/// What the reader has to know before any figure: that some are a model's. Once, however many files they are from.
 fn simulated(report: &Report<'_>) -> String {
-    let of = |(name, file): (String, &ResultFile)| {
-        let machine = file.machine.as_ref()?;
-        Some(format!(
-            "<p class=\"warn\"><strong>Simulated:</strong> {} is what a model of the machine {} does ({}), on virtual time. \
-             No such network was measured.</p>\n",
-            escape(&name),
-            escape(&machine.name),
-            escape(&machine.about)
-        ))
+    let mut machines: Vec<(&MachineRecord, Vec<String>)> = Vec::new();
+    for (name, file) in report.named() {
+        let Some(machine) = &file.machine else { continue };
+        match machines.iter_mut().find(|(of, _)| (&of.name, &of.about) == (&machine.name, &machine.about)) {
+            Some((_, names)) => names.push(name),
+            None => machines.push((machine, vec![name])),
+        }
+    }
+    if machines.is_empty() {
+        return String::new();
+    }
+    let of = |(machine, names): &(&MachineRecord, Vec<String>)| {
+        let verb = if names.len() > 1 { "are" } else { "is" };
+        let [names, name, about] = [&names.join(", "), &machine.name, &machine.about].map(|text| escape(text));
+        format!("{names} {verb} what a model of the machine {name} does ({about})")
     };
-    report.named().filter_map(of).collect()
+    let said: Vec<String> = machines.iter().map(of).collect();
+    format!(
+        "<p class=\"warn\"><strong>Simulated:</strong> {}; on virtual time. No such network was measured.</p>\n",
+        said.join("; ")
+    )
 }
 
 fn title(report: &Report<'_>) -> String {
@@ -236,9 +261,15 @@ fn impact(report: &Report<'_>) -> Content {
         let emulated = report.files.iter().any(|(_, file)| file.lab.is_some() || file.machine.is_some());
         let warning = if emulated { NOT_COMPARABLE } else { "" };
         let tables = [tables::published(), tables::published_applications()].map(|table| table.render()).concat();
+        let bars = match report.ranks_per_port() {
+            Some(own) => format!(
+                "Bars are of each system the job whose ranks per port are nearest to the {} of this result",
+                tables::short(own)
+            ),
+            None => "Bars are the jobs of the paper's figure 11, with 16 to 24 ranks per port".to_owned(),
+        };
         content = format!(
-            "{warning}{content}<details><summary>Published systems</summary><p>Bars are the jobs of the paper's figure 11, with 16 \
-             to 24 ranks per port. A p99 impact is p99 over p99, as GPCNeT 1.3 computes it; the paper's text fits p99 over the \
+            "{warning}{content}<details><summary>Published systems</summary><p>{bars}. A p99 impact is p99 over p99, as GPCNeT 1.3 computes it; the paper's text fits p99 over the \
              isolated average, which has a column of its own.</p>{tables}</details>"
         );
     }
@@ -322,7 +353,11 @@ fn numbers(report: &Report<'_>) -> Content {
             fold(&format!("{name}: ports"), &[ports::emulated(&name, lab, most)]);
         }
         if let Some(counted) = &file.counters {
-            let tables = [counters::ratios(&name, counted, most), counters::by_node(&name, counted, most)];
+            let tables = [
+                counters::ratios(&name, counted, most),
+                counters::spreads(&name, counted, most),
+                counters::by_node(&name, counted, most),
+            ];
             fold(&format!("{name}: counters"), &tables);
         }
         if let Some(machine) = &file.machine {

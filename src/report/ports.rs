@@ -23,7 +23,8 @@ fn rows<'a>(caption: &mut String, phases: &'a [PhaseCounters], most: usize) -> V
 pub(super) fn emulated(name: &str, lab: &LabRecord, most: usize) -> HtmlTable {
     let mut caption = format!("{name}: ports of the emulated network");
     let rows = rows(&mut caption, &lab.phases, most);
-    let header = ["port", "phase", "sent MiB", "packets", "dropped", "waits for its rate", "bytes left in its queue"];
+    let header =
+        ["port", "phase", "sent MiB", "packets", "dropped", "marked", "waits for its rate", "bytes left in its queue"];
     let mut table = HtmlTable::new(&caption, header);
     for (phase, port) in rows {
         let of = |value: fn(&QueueCounters) -> u64| {
@@ -35,6 +36,7 @@ pub(super) fn emulated(name: &str, lab: &LabRecord, most: usize) -> HtmlTable {
             figure(port.bytes as f64 / 1_048_576.0),
             port.packets.to_string(),
             of(|queue| queue.drops),
+            of(|queue| queue.marks),
             of(|queue| queue.overlimits),
             of(|queue| queue.backlog_bytes),
         ]);

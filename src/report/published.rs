@@ -63,6 +63,26 @@ pub fn table() -> Vec<System> {
     TABLE.lines().skip(1).filter_map(row).collect()
 }
 
+/// The jobs that stand beside one's own as bars: of each system the one whose ranks per port are nearest to `ranks_per_port`, by
+/// their ratio, and the largest of those; or, where ports are not known, those of the paper's figure 11.
+pub fn beside(ranks_per_port: Option<f64>) -> Vec<System> {
+    let Some(own) = ranks_per_port else { return table().into_iter().filter(|system| system.in_figure).collect() };
+    let apart = |system: &System| (f64::from(system.ranks_per_port) / own).ln().abs();
+    let mut nearest: Vec<System> = Vec::new();
+    for system in table() {
+        match nearest.iter_mut().find(|known| known.name == system.name) {
+            None => nearest.push(system),
+            Some(known) => {
+                let order = apart(&system).total_cmp(&apart(known)).then(known.nodes.cmp(&system.nodes));
+                if order.is_lt() {
+                    *known = system;
+                }
+            }
+        }
+    }
+    nearest
+}
+
 /// An application on a published system: Lulesh on 32 nodes, beside an incast on the others.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
@@ -242,6 +262,18 @@ mod tests {
             ("Malbec", 20),
         ];
         assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn jobs_of_as_many_ranks_per_port_stand_beside_ones_own() {
+        let names = |own: Option<f64>| -> Vec<String> {
+            beside(own).iter().map(|of| format!("{} {} {}", of.name, of.nodes, of.ranks_per_port)).collect()
+        };
+        let one = ["Crystal 696 1", "Osprey 128 1", "Edison 5575 1", "Theta 4096 1", "Summit 4500 4", "Sierra 4200 3"];
+        assert_eq!(names(Some(1.0))[..6], one);
+        assert_eq!(names(Some(7.0))[..2], ["Crystal 696 8", "Osprey 128 8"]);
+        assert_eq!(names(Some(26.0))[..3], ["Crystal 696 32", "Osprey 128 32", "Edison 5575 24"]);
+        assert_eq!(names(None).len(), 7, "figure 11");
     }
 
     #[test]

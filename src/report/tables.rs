@@ -55,6 +55,10 @@ pub(super) fn facts(side: &Side<'_>) -> [HtmlTable; 2] {
         "ranks",
         format!("{} on {} nodes, started by {}", file.system.ranks, file.system.nodes.len(), file.system.launcher),
     );
+    if let (Some(ports), Some(ranks)) = (file.system.ports, file.ranks_per_port()) {
+        let (of_node, how) = (ports.per_node, ports.known_by.phrase());
+        fact("ranks per port", format!("{}, with {of_node} a node, {how}", short(ranks)));
+    }
     let roles = placement_lines(&file.system.nodes, file.command);
     let counts =
         roles.iter().filter_map(|line| Some(line.split_once(" nodes:")?.0.split_whitespace().collect::<Vec<_>>()));
@@ -99,6 +103,11 @@ pub(super) fn facts(side: &Side<'_>) -> [HtmlTable; 2] {
     [main, more_facts(side)]
 }
 
+/// A number without the zeros behind its point.
+pub(super) fn short(value: f64) -> String {
+    format!("{value:.2}").trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// What the network of a lab was.
 fn links(spec: &LabSpec) -> String {
     let leaves = spec.leaves;
@@ -111,8 +120,9 @@ fn links(spec: &LabSpec) -> String {
         0 => String::new(),
         bands => format!(" in {} bands", bands + 1),
     };
+    let marks = spec.mark_above().map(|above| format!(" that mark above {}", Bytes(above))).unwrap_or_default();
     format!(
-        "{leaves} leaf switches, links {link}, spine {spine}, queues {queue}{bands}, {control}, {rto} ms to resend at least"
+        "{leaves} leaf switches, links {link}, spine {spine}, queues {queue}{bands}{marks}, {control}, {rto} ms to resend at least"
     )
 }
 
@@ -246,6 +256,9 @@ pub(super) fn comparison(sides: &[Side<'_>]) -> (Comparison, Vec<HtmlTable>) {
         tables.push(table);
     }
     tables.extend(comparison.figures.chunk_by(|a, b| a.group == b.group).map(|group| figure_table(&comparison, group)));
+    let mut counted = HtmlTable::new(compare::COUNTERS_TITLE, compare::counter_columns(&comparison.sides));
+    comparison.counters.iter().for_each(|row| counted.row(row.cells("–")));
+    tables.push(counted);
     (comparison, tables)
 }
 

@@ -7,8 +7,8 @@ use crate::models::contention;
 use crate::models::hpcc::{Check, Hpcc};
 use crate::models::maxrate::{self, Observation, Values};
 use crate::result::{
-    Command, ContentionResult, EdgeResult, GraphResult, LabRecord, MaxRateResult, ModelResults, PhaseCounters,
-    RegimeResult, ResultFile, synthetic,
+    Command, ContentionResult, CountersRecord, DeviceCounters, EdgeResult, GraphResult, KnownBy, LabRecord,
+    MaxRateResult, ModelResults, NodePorts, PhaseCounters, RegimeResult, ResultFile, synthetic,
 };
 use crate::stats::Interval;
 
@@ -105,6 +105,7 @@ fn lab() -> LabRecord {
             bytes: at,
             packets: at,
             drops: at * (times - 1),
+            marks: 0,
             overlimits: at,
             backlog_bytes: 0,
             backlog_packets: 0,
@@ -113,8 +114,8 @@ fn lab() -> LabRecord {
     };
     let phase = |name: &str, times| PhaseCounters {
         phase: name.into(),
-        seconds: None,
         ports: (0..12).map(|at| port(at, times)).collect(),
+        ..PhaseCounters::default()
     };
     let phases = vec![phase("isolated lat", 1), phase("loaded lat", 50)];
     LabRecord { spec: LabSpec::default(), mode: "root".into(), hosts: Vec::new(), phases, control: None }
@@ -136,6 +137,68 @@ fn ports_of_a_lab_are_violins_with_a_table() {
         ),
         "what it was"
     );
+}
+
+#[test]
+fn counters_of_nodes_are_violins_with_mean_p95_and_extremes() {
+    let mut files = files(2);
+    for (at, (_, file)) in files.iter_mut().enumerate() {
+        let mut record = CountersRecord::default();
+        for (phase, times) in [("isolated lat", 1.0), ("loaded lat", 10.0 * (at as f64 + 1.0))] {
+            for node in 0..21 {
+                let counted = [("rx_dropped", times * f64::from(node)), ("rx_bytes", 1e6 * times)];
+                let counters = counted.map(|(name, value)| (name.to_owned(), value)).into();
+                let (node, source, device) = (format!("n{node:02}"), "net".to_owned(), "eth0".to_owned());
+                record.add(phase, DeviceCounters { node, source, device, seconds: 1.0, counters });
+            }
+        }
+        file.counters = Some(record);
+    }
+    let report = Report::new(&files, false);
+    assert_eq!(report.counters().len(), 2, "one of each file: bytes do not tell of congestion");
+    let html = report.html();
+    check_nesting(&html);
+    assert!(html.contains("<section id=\"counters\"") && !html.contains("NaN"));
+    let told = "loaded lat: mean 100.0 (10.0x isolated), p95 190.0, least 0.000, most 200.0 at n20 eth0";
+    assert!(html.contains(told), "what the first file's violin shows");
+    assert!(html.contains("n20 eth0, loaded lat: 200.0 a second</title>"), "a dot tells whose it is");
+    assert!(html.contains("counters that tell of congestion, over the devices of all nodes"), "the same as a table");
+    assert!(html.contains("r1 isolated</th>") && html.contains("<td>2.00x</td>"), "and side by side");
+}
+
+#[test]
+fn rates_of_ports_are_beside_those_of_the_isolated_phase() {
+    let mut files = files(1);
+    let mut lab = lab();
+    (lab.phases[0].seconds, lab.phases[1].seconds) = (Some(1.0), Some(2.0));
+    files[0].1.lab = Some(lab);
+    let html = Report::new(&files, false).html();
+    // 0 to 11 MiB in one second, and 50 times that in two.
+    assert!(
+        html.contains("loaded lat: mean 137.5 (25.0x isolated), p95 261.2, least 0.000, most 275.0 at h11 to leaf0")
+    );
+    assert!(html.contains("MiB a second"));
+}
+
+#[test]
+fn published_jobs_are_those_of_as_many_ranks_per_port() {
+    let mut files = files(2);
+    let page = |files: &[(PathBuf, ResultFile)]| Report::new(files, true).html();
+    assert!(
+        page(&files).contains("with 16 to 24 ranks per port") && page(&files).contains("Summit, 4500 nodes, 21 ranks")
+    );
+    for (_, file) in &mut files {
+        file.system.ranks = 40;
+        file.system.ports = Some(NodePorts { per_node: 1, known_by: KnownBy::User });
+    }
+    let html = page(&files);
+    check_nesting(&html);
+    assert!(html.contains("nearest to the 4 of this result") && html.contains("4, with 1 a node, as given"));
+    assert!(
+        html.contains("Summit, 4500 nodes, 4 ranks per port (published)") && !html.contains("4500 nodes, 21 ranks")
+    );
+    files[0].1.system.ports = None;
+    assert!(page(&files).contains("with 16 to 24 ranks per port"), "not all of them are known");
 }
 
 fn study() -> ResultFile {

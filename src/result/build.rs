@@ -195,7 +195,7 @@ impl<'a> RunBuilder<'a> {
         let samples = of.samples();
         let batches: Vec<&Batch> = samples.iter().flat_map(Samples::batches).collect();
         let batch =
-            |batch: &Batch| BatchRecord { avg: batch.pass_mean(), histogram: EncodedHistogram::of(batch.histogram()) };
+            |batch: &Batch| BatchRecord { avg: batch.pass_mean(), histogram: EncodedHistogram::of(&batch.histogram()) };
         Test {
             phase: of.phase,
             kernel: test.kernel,
@@ -209,7 +209,7 @@ impl<'a> RunBuilder<'a> {
             schedule: self.plan.pace_of(test).map(|_| of.schedule),
             histogram: application
                 .is_none()
-                .then(|| EncodedHistogram::of(Batch::joined(batches.iter().copied()).histogram())),
+                .then(|| EncodedHistogram::of(&Batch::joined(batches.iter().copied()).histogram())),
             printed: None,
             batches: batches.into_iter().map(batch).collect(),
             load: self.loads(&of.loads, of.phase),
@@ -221,7 +221,7 @@ impl<'a> RunBuilder<'a> {
         let find = |phase| self.gathered.iter().find(|of| (of.canary, of.phase) == (canary, phase));
         let (alone, beside) = (find(Phase::Isolated)?, find(Phase::Loaded)?);
         let weight = self.plan.weight_of(test);
-        let view = |of: &Gathered| TimeView::of(of.pooled().histogram(), weight);
+        let view = |of: &Gathered| TimeView::of(&of.pooled().histogram(), weight);
         let congested = view(alone).zip(view(beside)).map(|(calm, busy)| TimeCongested::of(&calm, &busy));
         let only = (self.placements.len() == 1).then(|| (alone.samples(), beside.samples()));
         let headline = Headline::of(&self.placements, test.kernel, congested);

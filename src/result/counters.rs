@@ -10,6 +10,10 @@ use crate::engine::{ALL_CANARIES, Phase};
 
 /// Devices that are kept of a phase one by one; what the others counted is added up.
 const MOST_DEVICES: usize = 4000;
+/// Whose the sum of these is.
+pub(super) const OTHERS: &str = "the others";
+/// The source that ports of an emulated or simulated network are, when they are looked at beside devices.
+pub const PORT: &str = "port";
 
 /// What the devices of the job's nodes counted: adapters, interfaces, TCP, and a command of the user's.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -41,6 +45,13 @@ pub struct DeviceCounters {
     /// By the names they have there, in the units they have there. What did not move is left out, unless it would tell of
     /// congestion.
     pub counters: BTreeMap<String, f64>,
+}
+
+impl DeviceCounters {
+    /// Its node and its own name.
+    pub fn name(&self) -> String {
+        format!("{} {}", self.node, self.device).trim_end().to_owned()
+    }
 }
 
 /// A counter of one kind of device over all nodes, isolated and under load.
@@ -76,19 +87,25 @@ impl CounterRow {
         (self.loaded_per_s.unwrap_or(0.0) + 1.0) / (self.isolated_per_s.unwrap_or(0.0) + 1.0)
     }
 
-    fn moved(&self) -> bool {
+    /// Whether anything was counted.
+    pub fn moved(&self) -> bool {
         self.isolated_per_s.unwrap_or(0.0) + self.loaded_per_s.unwrap_or(0.0) > 0.0
     }
 }
 
 impl CountersRecord {
-    /// Adds what a device counted in a block of a phase.
-    pub fn add(&mut self, phase: &str, of: DeviceCounters) {
+    /// A phase, which is made where there was none.
+    pub(super) fn phase(&mut self, phase: &str) -> &mut CountedPhase {
         let at = self.phases.iter().position(|known| known.phase == phase).unwrap_or_else(|| {
             self.phases.push(CountedPhase { phase: phase.to_owned(), devices: Vec::new() });
             self.phases.len() - 1
         });
-        let devices = &mut self.phases[at].devices;
+        &mut self.phases[at]
+    }
+
+    /// Adds what a device counted in a block of a phase.
+    pub fn add(&mut self, phase: &str, of: DeviceCounters) {
+        let devices = &mut self.phase(phase).devices;
         let same = |known: &&mut DeviceCounters| {
             (&known.node, &known.source, &known.device) == (&of.node, &of.source, &of.device)
         };
@@ -121,7 +138,7 @@ impl CountersRecord {
             let rest = phase.devices.split_off(MOST_DEVICES);
             let mut sums: BTreeMap<String, (u32, DeviceCounters)> = BTreeMap::new();
             for of in rest {
-                let node = "the others".to_owned();
+                let node = OTHERS.to_owned();
                 let empty = DeviceCounters {
                     node,
                     device: String::new(),
@@ -142,6 +159,13 @@ impl CountersRecord {
 
     /// Every counter that moved, over all nodes, by what was measured meanwhile.
     pub fn rows(&self) -> Vec<CounterRow> {
+        let mut rows = self.all_rows();
+        rows.retain(CounterRow::moved);
+        rows
+    }
+
+    /// The same with those that did not, as far as they are kept.
+    pub fn all_rows(&self) -> Vec<CounterRow> {
         let mut rows: Vec<CounterRow> = Vec::new();
         for phase in &self.phases {
             let Some((state, during)) = phase.phase.split_once(' ') else { continue };
@@ -179,7 +203,6 @@ impl CountersRecord {
             row.isolated_per_s = row.isolated_per_s.or(isolated.then_some(0.0));
             row.loaded_per_s = row.loaded_per_s.or(loaded.then_some(0.0));
         }
-        rows.retain(CounterRow::moved);
         rows
     }
 }
@@ -194,7 +217,7 @@ impl CountedPhase {
                 let (sum, most, on) = sums.entry((&of.source, name)).or_default();
                 *sum += rate;
                 if rate > *most {
-                    (*most, *on) = (rate, format!("{} {}", of.node, of.device).trim_end().to_owned());
+                    (*most, *on) = (rate, of.name());
                 }
             }
         }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Run, TestImpact};
+use super::{PlacementRates, Run, TestImpact};
 use crate::engine::Phase;
 use crate::kernel::Canary;
 use crate::lab::{Host, Lab, LabSpec, PortCounters};
@@ -35,14 +35,27 @@ impl LabRecord {
 }
 
 /// What the ports did in one phase.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub struct PhaseCounters {
     pub phase: String,
-    /// From its first reading to its last, over all of its blocks; absent in results before this was kept.
+    /// From the first reading to the last of each of its blocks, in all; absent in results before this was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
     pub ports: Vec<PortCounters>,
+    /// The same by placement, in order; absent in results before this was kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub placements: Vec<PlacementRates>,
+}
+
+impl PhaseCounters {
+    /// Adds what its ports did in a block on some placement.
+    pub fn add_rates(&mut self, block: &PlacementRates) {
+        match self.placements.iter_mut().find(|known| known.placement == block.placement) {
+            Some(known) => known.add(block),
+            None => self.placements.push(block.clone()),
+        }
+    }
 }
 
 /// What keeps canaries out of the queues in a control.

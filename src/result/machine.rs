@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use tailback_sim::machine::Machine;
 use tailback_sim::net::PortReport;
 
-use super::PhaseCounters;
 use super::queues::{self, QueueRecord};
+use super::{PhaseCounters, PlacementRates};
 use crate::backend::Simulated;
-use crate::engine::PLACEMENT;
+use crate::engine::placement_of;
 use crate::lab::{PortCounters, QueueCounters, SimulatedCounters};
 
 /// Ports that are kept of a phase, those that were held up most first: a large machine has tens of thousands.
@@ -66,20 +66,24 @@ impl MachineRecord {
         format!("simulated, machine {}", self.name)
     }
 
-    /// Adds what was simulated for a run. Which placement or block of a phase it was is all the same to the ports.
+    /// Adds what was simulated for a run on a placement.
     pub fn add(&mut self, simulated: Simulated) {
         *self.virtual_s.get_or_insert(0.0) += simulated.elapsed_ps as f64 * 1e-12;
         *self.hops.get_or_insert(0) += simulated.hops;
         for phase in simulated.phases {
             queues::note(&mut self.queues, &phase);
-            let name = phase.name.split_once(PLACEMENT).map_or(phase.name.as_str(), |(name, _)| name).to_owned();
+            let (name, placement) = placement_of(&phase.name);
+            let seconds = (phase.to_ps - phase.from_ps) as f64 * 1e-12;
             let known = self.phases.iter().position(|of| of.phase == name).unwrap_or_else(|| {
-                self.phases.push(PhaseCounters { phase: name, seconds: None, ports: Vec::new() });
+                self.phases.push(PhaseCounters { phase: name.to_owned(), ..PhaseCounters::default() });
                 self.phases.len() - 1
             });
             let known = &mut self.phases[known];
-            *known.seconds.get_or_insert(0.0) += (phase.to_ps - phase.from_ps) as f64 * 1e-12;
+            *known.seconds.get_or_insert(0.0) += seconds;
             join(&mut known.ports, &phase.ports);
+            let mut ports = Vec::new();
+            join(&mut ports, &phase.ports);
+            known.add_rates(&PlacementRates::of(placement, seconds, &ports));
         }
     }
 
@@ -129,7 +133,7 @@ fn port_counters(port: &PortReport) -> PortCounters {
         to: to.clone(),
         bytes,
         packets,
-        queue: Some(QueueCounters { bytes, packets, drops, overlimits, backlog_bytes, backlog_packets }),
+        queue: Some(QueueCounters { bytes, packets, drops, marks: 0, overlimits, backlog_bytes, backlog_packets }),
         simulated: Some(SimulatedCounters {
             stalled_ns: counters.stalled_ps / 1000,
             marks: counters.marks,

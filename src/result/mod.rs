@@ -7,6 +7,7 @@
 mod between;
 mod build;
 mod calibration;
+mod counted;
 mod counters;
 mod ends;
 mod facts;
@@ -15,13 +16,17 @@ mod fits;
 mod histogram;
 mod lab;
 mod machine;
+mod memory;
 mod models;
 mod placements;
+mod ports;
 mod query;
 mod queues;
+mod rates;
 mod read;
 #[cfg(test)]
 pub mod synthetic;
+mod watch;
 mod why;
 
 use schemars::JsonSchema;
@@ -35,8 +40,9 @@ use crate::stats::{Direction, Impact, Summary};
 pub use between::{BetweenResult, Kind, Span};
 pub use build::{RunBuilder, placement, plain_placement};
 pub use calibration::{CalibrationRecord, CalibrationRun, Comparison, PartFound, Share, ShareFound};
-pub use counters::{CountedPhase, CounterRow, CountersRecord, DeviceCounters};
-pub use ends::{NetworkEnd, RankEnds};
+pub use counted::{CounterSpread, beside_isolated};
+pub use counters::{CountedPhase, CounterRow, CountersRecord, DeviceCounters, PORT};
+pub use ends::{NetworkEnd, RailEnd, RankEnds, WatcherEnd};
 pub use facts::{Build, HostFacts, environment, now_rfc3339};
 pub use file::{
     ResultError, check_distinct, check_writable, is_stdout, schema, write, write_bytes, write_draft, write_draft_text,
@@ -46,10 +52,15 @@ pub use fits::{Estimate, FitResult, RegimeResult};
 pub use histogram::EncodedHistogram;
 pub use lab::{Cause, ControlKind, ControlRecord, LabRecord, PhaseCounters, Verdict};
 pub use machine::{MachineRecord, held_up};
+pub use memory::MemoryRecord;
 pub use models::{ContentionResult, EdgeResult, GraphResult, MaxRateResult, ModelResults};
 pub use placements::{BlockRecord, Headline, KindSpread, PlacementRecord, PlacementTest, TimeCongested};
+pub use ports::{KnownBy, NodePorts};
 pub use queues::{CrowdedPort, Feeder, QueueLook, QueueRecord, WorstMoment};
+pub use rates::{PlacementRates, by_kind};
+pub(crate) use read::LARGEST_FIGURE;
 pub use read::{parse, read};
+pub use watch::WatchRecord;
 pub use why::Why;
 
 /// Changes when a reader of the old form would misread the new one. Version 1 had one placement and no figures by time;
@@ -158,6 +169,15 @@ pub struct System {
     /// Where each rank's data leaves, in rank order; empty where nothing was asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ends: Vec<RankEnds>,
+    /// The ports that connect each node to the network under test; absent where nobody says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ports: Option<NodePorts>,
+    /// How often ranks' watcher threads woke up meanwhile; absent where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<WatchRecord>,
+    /// What the memory of messages was made of, and whether it was near.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryRecord>,
 }
 
 /// One node.

@@ -51,6 +51,19 @@ impl TransportFacts {
         }
     }
 
+    /// The rails with what every rank has on each, where there is more than one.
+    pub fn rails_text(&self) -> Option<String> {
+        let count: usize = self.details.get("rails")?.parse().ok()?;
+        let above = self.details.get("striped_above_bytes").and_then(|bytes| bytes.parse().ok()).map(Bytes);
+        let above = above.map(|bytes| format!(", messages above {bytes} in parts")).unwrap_or_default();
+        let record = |rail: usize| {
+            let of = |name: &str| self.details.get(&Description::rail_key(rail, name));
+            of("devices").or_else(|| of("interfaces")).map(String::as_str).unwrap_or("unknown")
+        };
+        let rails: Vec<String> = (0..count).map(|rail| format!("rail {rail} is {}", record(rail))).collect();
+        Some(format!("{count} rails{above}: {}", rails.join(", ")))
+    }
+
     /// Backend and, where there is a choice, protocol.
     pub fn label(&self) -> String {
         match &self.protocol {

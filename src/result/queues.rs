@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailback_sim::net;
 
-use crate::engine::PLACEMENT;
+use crate::engine::placement_of;
 
 /// Looks that are kept of a phase.
 const MOST_LOOKS: usize = 200;
@@ -113,7 +113,7 @@ impl QueueRecord {
 
 /// Takes note of a block of a phase: it is kept if it is the worst of that phase so far.
 pub(super) fn note(known: &mut Vec<QueueRecord>, block: &net::PhaseCounters) {
-    let name = block.name.split_once(PLACEMENT).map_or(block.name.as_str(), |(name, _)| name);
+    let (name, _) = placement_of(&block.name);
     let record = QueueRecord::of(name, block);
     match known.iter_mut().find(|of| of.phase == name) {
         Some(of) if of.weight() >= record.weight() => {}
@@ -141,7 +141,7 @@ mod tests {
         };
         let crowds = vec![crowd("s0 -> n0", 9000, false, "s1 -> s0"), crowd("s1 -> s0", 5000, true, "n3 -> s1")];
         net::PhaseCounters {
-            name: format!("loaded lat{PLACEMENT}{placement} of 3"),
+            name: format!("loaded lat, placement {placement} of 3"),
             from_ps: 100_000_000,
             to_ps: 200_000_000,
             ports: Vec::new(),

@@ -12,7 +12,7 @@ const LARGEST_FILE: u64 = 1 << 30;
 
 /// No latency in microseconds and no bandwidth in MiB/s is less than this, or as much as that.
 const LEAST_FIGURE: f64 = 1e-12;
-const LARGEST_FIGURE: f64 = 1e15;
+pub(crate) const LARGEST_FIGURE: f64 = 1e15;
 
 /// Reads and checks a result file.
 pub fn read(path: &Path) -> Result<ResultFile, ResultError> {

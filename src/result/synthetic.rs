@@ -115,5 +115,8 @@ fn system(plan: &Plan) -> System {
         host,
         environment: BTreeMap::new(),
         ends: Vec::new(),
+        ports: None,
+        watch: None,
+        memory: None,
     }
 }

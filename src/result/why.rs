@@ -61,9 +61,17 @@ impl ResultFile {
             why.seen.push(format!("{label}The congestors moved nothing while canaries measured."));
             return;
         }
-        let link = link_mib_per_s(run, self.lab.as_ref());
-        let link = link.map(|rate| format!("; the link of a node carries {rate:.0}")).unwrap_or_default();
         let each = mean / nodes as f64;
+        let link = link_mib_per_s(run, self.lab.as_ref());
+        let of_port = |ports: u32| {
+            let link = link.map(|rate| format!("; the link of a port carries {rate:.0}")).unwrap_or_default();
+            format!(", {:.1} MiB/s at each of its {ports} ports{link}", each / f64::from(ports))
+        };
+        let of_node = || link.map(|rate| format!("; the link of a node carries {rate:.0}")).unwrap_or_default();
+        let link = match self.system.ports {
+            Some(ports) if ports.per_node > 1 => of_port(ports.per_node),
+            _ => of_node(),
+        };
         why.seen.push(format!(
             "{label}The congestors delivered {mean:.0} MiB/s from {nodes} nodes, {each:.1} MiB/s a node{link}."
         ));
@@ -88,12 +96,14 @@ impl ResultFile {
         }
         let mut full: Vec<&PortCounters> = loaded.iter().filter(|port| held_back(port) > 0).collect();
         full.sort_by_key(|port| std::cmp::Reverse(held_back(port)));
+        let marked = loaded.iter().any(|port| port.queue.as_ref().is_some_and(|queue| queue.marks > 0));
+        let full_or_so = if marked { "ran full or marked packets" } else { "ran full" };
         let Some(worst) = full.first() else {
             why.seen.push(format!("None of {} ports ran full under load.", loaded.len()));
             return Ports::NoneFull;
         };
         why.seen.push(format!(
-            "{} of {} ports ran full under load, most of all that from {} to {}.",
+            "{} of {} ports {full_or_so} under load, most of all that from {} to {}.",
             full.len(),
             loaded.len(),
             worst.from,
@@ -190,10 +200,10 @@ fn link_mib_per_s(run: &Run, lab: Option<&LabRecord>) -> Option<f64> {
     Some(mbit * 1e6 / 8.0 / MIB)
 }
 
-/// Packets that found a port's queue full, or nanoseconds that they waited for room behind it.
+/// Packets that found a port's queue full, or long enough to be marked, or nanoseconds that they waited for room behind it.
 fn held_back(port: &PortCounters) -> u64 {
-    let drops = port.queue.as_ref().map_or(0, |queue| queue.drops);
-    drops + port.simulated.map_or(0, |of| of.stalled_ns)
+    let met = port.queue.as_ref().map_or(0, |queue| queue.drops + queue.marks);
+    met + port.simulated.map_or(0, |of| of.stalled_ns)
 }
 
 /// Every port over all phases of a state.
@@ -212,7 +222,7 @@ fn sums(phases: &[PhaseCounters], state: Phase) -> Vec<PortCounters> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CountersRecord, DeviceCounters, synthetic};
+    use super::super::{CountersRecord, DeviceCounters, KnownBy, NodePorts, synthetic};
     use super::*;
     use crate::lab::{LabSpec, QueueCounters};
 
@@ -221,14 +231,31 @@ mod tests {
         PortCounters { from: "leaf0".into(), to: to.into(), bytes, packets: 1, queue, simulated: None }
     }
 
+    #[test]
+    fn ports_that_mark_are_where_the_congestion_is() {
+        let mut file = synthetic::file("tcp", None, 3.0);
+        let marking = |state: Phase, marks| {
+            let mut port = port("h0", 1000, 0);
+            port.queue.as_mut().expect("a queue").marks = marks;
+            let phase = format!("{} all canaries", state.word());
+            PhaseCounters { phase, ports: vec![port], ..PhaseCounters::default() }
+        };
+        let phases = vec![marking(Phase::Isolated, 0), marking(Phase::Loaded, 50)];
+        let (spec, mode) = (LabSpec { ecn: true, ..LabSpec::default() }, "root".to_owned());
+        file.lab = Some(LabRecord { spec, mode, hosts: Vec::new(), phases, control: None });
+        let seen = file.why().expect("an explanation").seen;
+        let told = "1 of 1 ports ran full or marked packets under load, most of all that from leaf0 to h0.";
+        assert!(seen.iter().any(|line| line == told), "{seen:?}");
+    }
+
     /// A load test on a lab with two ports: what each sent while canaries were alone, and dropped under load.
     fn on_a_lab(impact: f64, sent: [u64; 2], dropped: [u64; 2]) -> Why {
         let ports =
             |bytes: [u64; 2], drops: [u64; 2]| vec![port("h0", bytes[0], drops[0]), port("h1", bytes[1], drops[1])];
         let phase = |state: Phase, ports| PhaseCounters {
             phase: format!("{} all canaries", state.word()),
-            seconds: None,
             ports,
+            ..PhaseCounters::default()
         };
         let mut file = synthetic::file("tcp", None, impact);
         let phases = vec![phase(Phase::Isolated, ports(sent, [0; 2])), phase(Phase::Loaded, ports([9; 2], dropped))];
@@ -247,6 +274,18 @@ mod tests {
         );
         assert!(why.seen.iter().any(|line| line.starts_with("Canaries' messages cross 1 of these")), "{why:?}");
         assert_eq!(why.to_try, [""; 0]);
+    }
+
+    #[test]
+    fn the_load_of_a_port_is_told_where_nodes_have_several() {
+        let mut file = synthetic::file("verbs", None, 2.0);
+        file.system.ports = Some(NodePorts { per_node: 4, known_by: KnownBy::User });
+        file.runs[0].transport.details.insert("link_speed_mbit_per_s".into(), "100000".into());
+        let why = file.why().expect("an explanation");
+        let numbers: Vec<f64> = why.seen[0].split(' ').filter_map(|word| word.parse().ok()).collect();
+        let [all, nodes, node, port, ports] = numbers[..5] else { panic!("{why:?}") };
+        assert!((node - all / nodes).abs() < 0.6 && (port - node / 4.0).abs() < 0.2 && ports == 4.0, "{why:?}");
+        assert!(why.seen[0].ends_with("at each of its 4 ports; the link of a port carries 11921."), "{why:?}");
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub struct OnePlacement {
 /// The batches of samples, in the order they were taken.
 pub fn sums(samples: &Samples) -> Vec<Sum> {
     let sum = |batch: &super::Batch| {
-        let count = batch.histogram().len() as f64;
+        let count = batch.len() as f64;
         Sum { sum: batch.mean_ns() * count, count }
     };
     samples.batches().map(sum).collect()

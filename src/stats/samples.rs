@@ -1,13 +1,16 @@
 //! What a rank records and what travels up the tree: a bounded number of batches, each a histogram with exact sums.
 
+mod counts;
+
+use std::borrow::Cow;
+
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 
+use counts::{Counts, DIGITS, LONGEST_NS};
+
 /// At most this many batches; when they are full, neighbours are joined and batches become twice as wide.
 pub const MAX_BATCHES: usize = 16;
-/// Longer samples are counted as this long in the histogram; sums and maxima stay exact.
-const LONGEST_NS: u64 = 60_000_000_000;
-const DIGITS: u8 = 3;
 
 /// Bytes from a peer that are not samples.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +20,7 @@ pub struct SamplesError(pub String);
 /// Consecutive passes of one test.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    histogram: Histogram<u64>,
+    counts: Counts,
     /// Exact sum of the samples, in ns.
     sum_ns: f64,
     /// Exact extremes, in ns.
@@ -28,20 +31,16 @@ pub struct Batch {
 
 impl Batch {
     fn new() -> Self {
-        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).expect("constant bounds are valid");
-        Batch { histogram, sum_ns: 0.0, extremes_ns: None, passes: (0.0, 0) }
+        Batch { counts: Counts::fixed(), sum_ns: 0.0, extremes_ns: None, passes: (0.0, 0) }
     }
 
     /// As small as what is in it allows.
     fn growing() -> Self {
-        let histogram = Histogram::new(DIGITS).expect("a constant number of digits is valid");
-        Batch { histogram, sum_ns: 0.0, extremes_ns: None, passes: (0.0, 0) }
+        Batch { counts: Counts::growing(), sum_ns: 0.0, extremes_ns: None, passes: (0.0, 0) }
     }
 
     fn absorb(&mut self, other: &Batch) {
-        // Ours may have grown less than the other.
-        self.histogram.auto(true);
-        self.histogram.add(&other.histogram).expect("a histogram that may grow holds what another does");
+        self.counts.absorb(&other.counts);
         self.sum_ns += other.sum_ns;
         self.extremes_ns = match (self.extremes_ns, other.extremes_ns) {
             (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
@@ -59,18 +58,28 @@ impl Batch {
     }
 
     fn clear(&mut self) {
-        self.histogram.reset();
+        self.counts.reset();
         (self.sum_ns, self.extremes_ns, self.passes) = (0.0, None, (0.0, 0));
     }
 
-    /// The histogram of this batch.
-    pub fn histogram(&self) -> &Histogram<u64> {
-        &self.histogram
+    /// The histogram of this batch, made anew where its samples are few.
+    pub fn histogram(&self) -> Cow<'_, Histogram<u64>> {
+        self.counts.histogram()
+    }
+
+    /// How many samples it has.
+    pub fn len(&self) -> u64 {
+        self.counts.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Exact mean of the samples.
     pub fn mean_ns(&self) -> f64 {
-        self.sum_ns / self.histogram.len() as f64
+        self.sum_ns / self.len() as f64
     }
 
     /// Mean over passes and ranks of each pass's own figure, if a pass was closed.
@@ -126,10 +135,7 @@ impl Samples {
     pub fn record(&mut self, ns: u64) {
         let at = (self.passes / self.width) as usize;
         let batch = &mut self.batches[at];
-        let counted = ns.clamp(1, LONGEST_NS);
-        if batch.histogram.record(counted).is_err() {
-            batch.histogram.saturating_record(counted);
-        }
+        batch.counts.record(ns);
         batch.sum_ns += ns as f64;
         batch.extremes_ns = Some(batch.extremes_ns.map_or((ns, ns), |(low, high)| (low.min(ns), high.max(ns))));
     }
@@ -194,7 +200,7 @@ impl Samples {
 
     /// The batches that hold samples.
     pub fn batches(&self) -> impl Iterator<Item = &Batch> {
-        self.batches.iter().filter(|batch| !batch.histogram.is_empty())
+        self.batches.iter().filter(|batch| !batch.is_empty())
     }
 
     /// Everything in one batch.
@@ -207,7 +213,7 @@ impl Samples {
         self.check_passes(other.width, other.passes)?;
         self.batches.resize_with(self.batches.len().max(other.batches.len()), Batch::new);
         for (mine, theirs) in self.batches.iter_mut().zip(&other.batches) {
-            if !theirs.histogram.is_empty() || theirs.passes.1 > 0 {
+            if !theirs.is_empty() || theirs.passes.1 > 0 {
                 mine.absorb(theirs);
             }
         }
@@ -241,12 +247,12 @@ impl Samples {
         out.extend(self.width.to_le_bytes());
         out.extend(self.passes.to_le_bytes());
         let mut serializer = V2Serializer::new();
-        let used: Vec<&Batch> = self.batches.iter().take_while(|b| !b.histogram.is_empty() || b.passes.1 > 0).collect();
+        let used: Vec<&Batch> = self.batches.iter().take_while(|b| !b.is_empty() || b.passes.1 > 0).collect();
         out.extend((used.len() as u64).to_le_bytes());
         let mut histogram = Vec::new();
         for batch in used {
             histogram.clear();
-            serializer.serialize(&batch.histogram, &mut histogram).expect("a Vec takes every byte");
+            serializer.serialize(&*batch.histogram(), &mut histogram).expect("a Vec takes every byte");
             out.extend((histogram.len() as u64).to_le_bytes());
             out.extend(&histogram);
             let (low, high) = batch.extremes_ns.unwrap_or((u64::MAX, 0));
@@ -290,7 +296,12 @@ fn batch(bytes: &mut &[u8], deserializer: &mut Deserializer) -> Result<Batch, Sa
     let (low, high) = (word(bytes)?, word(bytes)?);
     let extremes_ns = (low <= high).then_some((low, high));
     let sum_ns = f64::from_bits(word(bytes)?);
-    Ok(Batch { histogram, sum_ns, extremes_ns, passes: (f64::from_bits(word(bytes)?), word(bytes)?) })
+    Ok(Batch {
+        counts: Counts::of(histogram),
+        sum_ns,
+        extremes_ns,
+        passes: (f64::from_bits(word(bytes)?), word(bytes)?),
+    })
 }
 
 fn end(bytes: &[u8]) -> Result<(), SamplesError> {

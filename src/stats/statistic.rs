@@ -87,10 +87,10 @@ impl Statistic {
     /// The figure of samples that followed each other ([`Weight::Length`]) or a schedule ([`Weight::Even`]); nothing
     /// without samples.
     pub fn ns(self, samples: &Batch, weight: Weight) -> Option<f64> {
-        let histogram = samples.histogram();
-        if histogram.is_empty() {
+        if samples.is_empty() {
             return None;
         }
+        let histogram = &*samples.histogram();
         Some(match (self.by_time(), self.quantile()) {
             (false, None) => samples.mean_ns(),
             (false, Some(quantile)) => quantile_ns(histogram, quantile),

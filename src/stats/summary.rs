@@ -113,14 +113,15 @@ impl Summary {
         let (fastest, slowest) = total.extremes_ns()?;
         // A histogram's buckets are wider than the exact extremes: no percentile is past them.
         let within = |ns: f64| ns.clamp(fastest as f64, slowest as f64);
-        let at = |quantile: f64| direction.figure(within(quantile_ns(total.histogram(), quantile)));
+        let histogram = &*total.histogram();
+        let at = |quantile: f64| direction.figure(within(quantile_ns(histogram, quantile)));
         let batch_avgs = batches.iter().filter_map(|batch| batch.pass_mean());
         let worst_batch_avg = match direction {
             Direction::Latency => batch_avgs.fold(f64::NEG_INFINITY, f64::max),
             Direction::Bandwidth => batch_avgs.fold(f64::INFINITY, f64::min),
         };
         let mean = direction.figure(total.mean_ns());
-        let samples = total.histogram().len();
+        let samples = total.len();
         Some(Summary {
             samples,
             // Every rank closed the same passes, so their sum tells how many ranks took samples.
@@ -135,7 +136,7 @@ impl Summary {
             p999: at(0.999),
             worst: direction.figure(slowest as f64),
             worst_batch_avg: if worst_batch_avg.is_finite() { worst_batch_avg } else { mean },
-            times: Times::of(total.histogram(), direction, weight),
+            times: Times::of(histogram, direction, weight),
         })
     }
 

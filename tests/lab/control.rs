@@ -59,6 +59,30 @@ fn canaries_with_a_band_of_their_own_wait_less_than_half_as_long() {
 }
 
 #[test]
+fn queues_mark_packets_where_the_kernel_can_and_are_refused_by_name_elsewhere() {
+    for_each_user("ecn", |bench| {
+        let words =
+            ["run", "--hosts", "4", "--no-control", "--budget", "200ms", "--ecn", "--congestion-control", "cubic"];
+        let probe = "ip link add a0 type veth peer name b0 && tc qdisc add dev a0 root red limit 100000 min 30000 max 30001 \
+                     avpkt 1000 burst 31 bandwidth 100mbit probability 1 ecn nodrop";
+        let can = std::process::Command::new("unshare").args(["--map-root-user", "--net", "sh", "-c", probe]).output();
+        if can.is_ok_and(|output| output.status.success()) {
+            let result = load_test(bench, &words[3..]);
+            assert_eq!(result["lab"]["spec"]["ecn"], true);
+            let phases = result["lab"]["phases"].as_array().unwrap().iter();
+            let ports = phases.flat_map(|phase| phase["ports"].as_array().unwrap());
+            let marks: u64 = ports.map(|port| port["queue"]["marks"].as_u64().unwrap()).sum();
+            assert!(marks > 0, "nothing was marked: {result}");
+        } else {
+            let refused = bench.refused(&[&words[..], &["--quiet"]].concat());
+            assert!(refused.contains("--ecn: the kernel has no red queue"), "{refused}");
+        }
+        let refused = bench.refused(&["run", "--hosts", "4", "--ecn", "--unshaped", "--quiet"]);
+        assert!(refused.contains("--ecn: links without a rate"), "{refused}");
+    });
+}
+
+#[test]
 fn roles_have_the_congestion_control_they_were_given() {
     for_each_user("roles", |bench| {
         let words = ["--no-control", "--budget", "200ms", "--congestor-congestion-control", "reno"];

@@ -76,6 +76,38 @@ fn a_second_interface_of_the_network_that_leads_nowhere_is_not_taken() {
     });
 }
 
+/// The bytes that a host has sent by an interface.
+fn sent(bench: &Bench, host: &str, interface: &str) -> u64 {
+    let path = format!("/sys/class/net/{interface}/statistics/tx_bytes");
+    bench.ok(&["exec", host, "--", "cat", &path]).trim().parse().expect("a number")
+}
+
+#[test]
+fn with_rails_both_interfaces_carry_what_is_long() {
+    for_each_user("rails", |bench| {
+        prepared(bench, "true");
+        let before = ["d0", "c0"].map(|interface| sent(bench, "h1", interface));
+        let options = ["--rails", "2", "--canaries", "bw-sync", "--set", "bw-sync.bytes=1MiB"];
+        let outputs = job(bench, "10.77.0.1:4808", &options);
+        assert_eq!(taken(&outputs), all_by("d0"));
+        let after = ["d0", "c0"].map(|interface| sent(bench, "h1", interface));
+        let [data, control] = [0, 1].map(|at| after[at] - before[at]);
+        // Beside what is short, which goes over one of them.
+        assert!(data > 1 << 20 && control > 1 << 20, "d0 carried {data} bytes, c0 {control}");
+        let result: serde_json::Value = serde_json::from_slice(&outputs[0].stdout).expect("the result file");
+        let details = &result["runs"][0]["transport"]["details"];
+        assert_eq!((&details["rails"], &details["rail_1_interfaces"]), (&"2".into(), &"c0: ranks 0-3".into()));
+        let end = &result["system"]["ends"][3]["networks"][0]["rails"][1];
+        assert_eq!(end, &serde_json::json!({ "device": "c0", "address": "10.78.0.4" }));
+
+        bench.ok(&["exec", "h2", "--", "ip", "link", "set", "c0", "down"]);
+        let line = refusal(&job(bench, "10.77.0.1:4809", &["--rails", "2"]));
+        assert!(line.contains("--rails 2: rank 2 on h2 has too few ends for that: 10.77.0.3 on d0;"), "{line}");
+        let line = refusal(&job(bench, "10.77.0.1:4810", &["--rails", "2", "--data-interface", "d0"]));
+        assert!(line.contains("--data-interface d0 names 1 for 2 rails"), "{line}");
+    });
+}
+
 #[test]
 fn an_address_that_every_host_has_is_no_network() {
     for_each_user("bridge", |bench| {

@@ -71,7 +71,8 @@ impl Engine {
         if span.len > self.endpoint.largest() {
             return Err(too_long(kind, span.len, self.endpoint.largest()));
         }
-        let ticket = Ticket { kind, lane, region: slot, member: member.0, peer: partner.rank.0, len: span.len };
+        let (peer, len) = (partner.rank.0, span.len);
+        let ticket = Ticket { kind, lane, region: slot, member: member.0, peer, len, access: 0 };
         let of_group = if kind == Kind::Send { partner.outgoing } else { partner.incoming };
         let whole = tag::of_message(of_group, lane, tag);
         let send = kind == Kind::Send;
@@ -106,9 +107,9 @@ impl Engine {
         while done < local.len {
             let span = Span::new(local.offset + done, (local.len - done).min(largest));
             let group = self.groups.at_mut(slot);
-            let ticket = group.ticket(slot, kind, 0, member, span.len)?;
+            let mut ticket = group.ticket(slot, kind, 0, member, span.len)?;
             let partner = &mut group.members[member.index()];
-            partner.open += 1;
+            ticket.access = partner.begin_access();
             partner.unconfirmed |= kind == Kind::Put && !self.endpoint.delivers();
             let there = Remote { card, offset: remote + done };
             let what = if kind == Kind::Put { What::Put(there) } else { What::Get(there) };
@@ -121,7 +122,7 @@ impl Engine {
     /// Whether nothing one-sided with `member` is open; asks the member where that takes a read.
     pub(super) fn confirm(&mut self, slot: Slot, member: Rank) -> Result<bool> {
         let group = self.groups.at_mut(slot);
-        let ticket = group.ticket(slot, Kind::Get, 0, member, 1)?;
+        let mut ticket = group.ticket(slot, Kind::Get, 0, member, 1)?;
         let (confirm, partner) = (group.confirm, &mut group.members[member.index()]);
         if partner.open > 0 {
             return Ok(false);
@@ -130,7 +131,7 @@ impl Engine {
             return Ok(true);
         }
         partner.unconfirmed = false;
-        partner.open += 1;
+        ticket.access = partner.begin_access();
         let there = Remote { card: partner.card, offset: confirm };
         self.start(Work { ticket, span: Span::new(confirm, 1), what: What::Get(there) })?;
         Ok(false)
@@ -216,7 +217,10 @@ impl GroupState {
     #[inline]
     fn ticket(&self, slot: Slot, kind: Kind, lane: u8, member: Rank, len: usize) -> Result<Ticket> {
         match self.members.get(member.index()) {
-            Some(partner) => Ok(Ticket { kind, lane, region: slot, member: member.0, peer: partner.rank.0, len }),
+            Some(partner) => {
+                let peer = partner.rank.0;
+                Ok(Ticket { kind, lane, region: slot, member: member.0, peer, len, access: 0 })
+            }
             None => Err(no_member(member, self.members.len())),
         }
     }

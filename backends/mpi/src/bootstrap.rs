@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use tailback_transport::{Bootstrap, Error, Merge, Rank, Result, WaitMode};
+use tailback_transport::{Bootstrap, Error, Merge, Monitor, Rank, Result, WaitMode};
 
 use crate::session::Session;
 
@@ -113,6 +113,10 @@ impl Bootstrap for MpiBootstrap {
         self.session.world.barrier()?;
         // Every rank is here and outside timed phases: the moment to free what the kernels dropped.
         self.session.reap()
+    }
+
+    fn monitor(&self) -> Option<&Monitor> {
+        Some(&self.session.identity.monitor)
     }
 
     fn abort(&self, reason: &str) -> ! {

@@ -1,7 +1,8 @@
 //! [`Group`] over one MPI communicator and window; collectives are MPI's own.
 //!
 //! - Two-sided messages are `MPI_Isend` and `MPI_Irecv` completed by one `MPI_Waitall`; requests live in arrays made
-//!   with the group, so a timed loop does not allocate.
+//!   with the group, so a timed loop does not allocate. One message that is waited for at once is `MPI_Send` or
+//!   `MPI_Recv`, as other programs' ping-pongs have it.
 //! - Ranks that share a core wait through `MPI_Testall` and started collectives instead: see `ffi/wait.rs`.
 //! - The window is locked for all members from its creation; put and get are completed by `MPI_Win_flush`, which means
 //!   complete at the target. A target that has no hardware for it serves peers inside its MPI calls.
@@ -103,6 +104,16 @@ impl Group for MpiGroup {
     #[inline(always)]
     fn wait_all(&mut self) -> Result<()> {
         self.port.wait_all()
+    }
+
+    #[inline(always)]
+    fn send(&mut self, to: Rank, tag: Tag, span: Span) -> Result<()> {
+        self.port.send(to, tag, span)
+    }
+
+    #[inline(always)]
+    fn recv(&mut self, from: Rank, tag: Tag, span: Span) -> Result<()> {
+        self.port.recv(from, tag, span)
     }
 
     #[inline]

@@ -11,6 +11,7 @@ mod ffi;
 mod group;
 mod launcher;
 mod neighbour;
+mod onesided;
 mod session;
 mod transport;
 mod watch;

@@ -9,7 +9,7 @@
 //! - The session ends when the last of its users is dropped: with `MPI_Finalize` after a clean run, with `MPI_Abort`
 //!   after a panic or an error of MPI's, when finalising could wait forever.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::env;
 use std::sync::Arc;
 use std::thread;
@@ -22,6 +22,7 @@ use tailback_transport::{Error, Monitor, Rank, Result, WaitMode};
 use crate::ffi::{self, Comm, Model, Port, Remains, Waiting};
 use crate::launcher::{self, Launcher};
 use crate::neighbour::{Farewell, Neighbour};
+use crate::onesided::{self, Service};
 use crate::watch::{Identity, Watch};
 
 /// A group's state as told to its members when they ask whether it can be freed. The smallest one counts.
@@ -67,6 +68,10 @@ pub(crate) struct Session {
     pub(crate) largest_tag: u32,
     /// The windows' memory model, or why there are none.
     pub(crate) windows: std::result::Result<Model, String>,
+    /// Who serves puts and gets on them, once that was tried.
+    pub(crate) service: OnceCell<Service>,
+    /// The lowest rank of the job on this rank's node.
+    lowest: u64,
     /// How this rank waits, and why.
     pub(crate) wait: (WaitMode, String),
     groups: RefCell<Vec<Entry>>,
@@ -105,7 +110,8 @@ impl Session {
         }
         let node = format!("{host}/{lowest}");
         let largest_tag = world.largest_tag()?;
-        let windows = probe_windows(world, size)?;
+        let windows = with_window(world, size, |port| Ok(port.model()))?
+            .and_then(|model| model.ok_or_else(|| "the library does not say how its windows see memory".into()));
         let groups = RefCell::default();
         let universe = Some(universe);
         Ok(Session {
@@ -119,6 +125,8 @@ impl Session {
             threads: Threads { asked, provided },
             largest_tag,
             windows,
+            service: OnceCell::new(),
+            lowest,
             wait: (WaitMode::Spin, "MPI is being set up".into()),
             groups,
             universe,
@@ -132,15 +140,28 @@ impl Session {
         if mode == WaitMode::Block {
             reason.push_str("; in naps, as MPI has no other way");
         }
-        let mut all_spin = [u64::from(mode == WaitMode::Spin)];
+        // Inside MPI's calls it is the library that looks again, with or without a pause.
+        let spins = matches!(mode, WaitMode::Spin | WaitMode::Pause);
+        let mut all_spin = [u64::from(spins)];
         self.world.minimum(&mut all_spin)?;
         self.world = self.world.waiting(match (mode, all_spin) {
-            (WaitMode::Spin, [1]) => Waiting::Inside,
-            (WaitMode::Spin, _) => Waiting::Mixed,
+            (WaitMode::Spin | WaitMode::Pause, [1]) => Waiting::Inside,
+            (WaitMode::Spin | WaitMode::Pause, _) => Waiting::Mixed,
             (WaitMode::Yield, _) => Waiting::Yielding,
             (WaitMode::Block, _) => Waiting::Napping,
         });
         self.wait = (mode, reason);
+        Ok(())
+    }
+
+    /// Finds out who serves puts and gets, if there are any and it is not known. Collective over the job.
+    pub(crate) fn try_one_sided(&self) -> Result<()> {
+        if self.windows.is_err() || self.service.get().is_some() {
+            return Ok(());
+        }
+        let (world, rank, size, lowest) = (self.world, self.rank, self.size, self.lowest);
+        let found = with_window(world, size, |port| onesided::service(world, port, rank, size, lowest))?;
+        let _ = self.service.set(found.unwrap_or(Service::Unknown));
         Ok(())
     }
 
@@ -227,19 +248,26 @@ fn on_node(world: Comm, rank: Rank, farewell: &Farewell) -> Result<(u64, Option<
     Ok((lowest[0], neighbour))
 }
 
-/// Makes a window over the whole job and frees it: some networks and settings have none, and it is better to know
-/// before the run. All ranks come to the same answer.
-fn probe_windows(world: Comm, size: usize) -> Result<std::result::Result<Model, String>> {
+/// Makes a window over the whole job, does something with it and frees it: some networks and settings have none, and it is
+/// better to know before the run. All ranks come to the same answer, or why there is none.
+fn with_window<A>(
+    world: Comm,
+    size: usize,
+    ask: impl FnOnce(&mut Port) -> Result<A>,
+) -> Result<std::result::Result<A, String>> {
     let everyone: Vec<Rank> = (0..size).map(Rank::from).collect();
-    let (model, reason) = match Port::open(world.duplicate()?, &everyone, 8, true, 0) {
-        Ok(mut port) => (port.model(), port.retire().free().err().map(|error| error.to_string())),
+    let (answer, reason) = match Port::open(world.duplicate()?, &everyone, 8, true, 0) {
+        Ok(mut port) => {
+            let answer = ask(&mut port)?;
+            (Some(answer), port.retire().free().err().map(|error| error.to_string()))
+        }
         Err(error) => (None, Some(error.to_string())),
     };
     let mut works = [u64::from(reason.is_none())];
     world.minimum(&mut works)?;
     ffi::forgive();
-    Ok(match (works, model) {
-        ([1], Some(model)) => Ok(model),
+    Ok(match (works, answer) {
+        ([1], Some(answer)) => Ok(answer),
         _ => Err(reason.unwrap_or_else(|| "another rank of the job could not make a window".into())),
     })
 }

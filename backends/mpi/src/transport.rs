@@ -8,6 +8,7 @@ use tailback_transport::{Capabilities, Clock, Description, Operation, Rank, Resu
 
 use crate::ffi::Model;
 use crate::group::MpiGroup;
+use crate::onesided;
 use crate::session::{Session, level};
 
 /// Variables that change how MPI libraries and the fabrics under them behave.
@@ -84,6 +85,10 @@ impl Transport for MpiTransport {
             Err(reason) => format!("none: {reason}"),
         };
         say("one_sided", rma);
+        let service = session.service.get();
+        if let Some(remark) = service.and_then(|&service| onesided::remark(&session.library, service)) {
+            say("one_sided_emulated", remark);
+        }
         say("wait", session.wait.0.to_string());
         say("wait_reason", session.wait.1.clone());
         for (key, value) in env::vars_os() {
@@ -93,6 +98,10 @@ impl Transport for MpiTransport {
             }
         }
         description
+    }
+
+    fn try_one_sided(&mut self) -> Result<()> {
+        self.session.try_one_sided()
     }
 
     fn group(&mut self, members: &[Rank], segment: usize) -> Result<MpiGroup> {

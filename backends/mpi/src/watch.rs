@@ -85,8 +85,11 @@ impl Watch {
         let body = move || {
             let mut seen = (identity.monitor.ticks(), Instant::now());
             let mut beside: Option<Beside> = None;
+            identity.monitor.begin_watch();
             loop {
-                match met.recv_timeout(pause) {
+                let woken = met.recv_timeout(pause);
+                identity.monitor.woke();
+                match woken {
                     Ok(neighbour) => beside = Some(Beside { neighbour, pause, glances: 0 }),
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => break,

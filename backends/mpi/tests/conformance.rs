@@ -64,7 +64,10 @@ fn run(mode: &str, monitor: &Monitor, bootstrap: &mut MpiBootstrap, transport: &
     let is_last = bootstrap.rank().index() + 1 == bootstrap.size();
     match mode {
         "" => return suite(bootstrap, transport),
-        "describe" => describe(bootstrap, transport),
+        "describe" => {
+            transport.try_one_sided().map_err(|error| error.to_string())?;
+            describe(bootstrap, transport);
+        }
         "idle" => {
             let members: Vec<Rank> = (0..bootstrap.size()).map(Rank::from).collect();
             let _group = transport.group(&members, 1 << 20).map_err(|error| error.to_string())?;

@@ -14,6 +14,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use tailback_tcp::address::Wish;
 use tailback_tcp::{Secret, TcpConfig, TcpGroup, TcpTransport, WaitMode};
 use tailback_transport::loopback;
 use tailback_transport::{Bootstrap, Lane, Rank, RawGroup, RawTransport, Result, Span, Tag};
@@ -167,8 +168,8 @@ fn measure(plan: &Plan) -> Vec<(f64, f64)> {
     let body = |mut bootstrap: loopback::LoopbackBootstrap, _| -> Result<()> {
         let leads = bootstrap.rank() == Rank(0);
         let config = TcpConfig {
-            interface: None,
-            address: None,
+            wish: Wish::default(),
+            rails: 1,
             wait: Some(plan.wait),
             traffic_class: 0,
             congestion_control: None,

@@ -1,6 +1,6 @@
-//! Which of this host's addresses carries the data.
+//! Which of this host's addresses carries the data, on each rail.
 //!
-//! The user names an interface or an address. Else loopback and every interface that is up are candidates, in the system's
+//! The user names an interface or an address per rail. Else loopback and every interface that is up are candidates, in the system's
 //! order, for the choice of local ends that all backends have ([`tailback_transport::ends`]). An address that another
 //! host has too, as bridges of containers do, leads nowhere. The choice and its reason go into the description.
 
@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use if_addrs::{IfAddr, IfOperStatus, Interface};
 
-use tailback_transport::ends::{self, End, Reach};
+use tailback_transport::ends::{self, Chosen, End, Reach};
 use tailback_transport::{Bootstrap, Error, Result};
 
 use crate::bootstrap::machine;
@@ -26,28 +26,76 @@ pub struct Choice {
     pub record: String,
 }
 
+/// What the user says of addresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wish {
+    /// Interfaces, one per rail; empty for no wish.
+    pub interfaces: Vec<String>,
+    /// Local addresses, likewise.
+    pub addresses: Vec<IpAddr>,
+}
+
+impl Wish {
+    /// Whether there is one.
+    #[must_use]
+    pub fn is_given(&self) -> bool {
+        !self.interfaces.is_empty() || !self.addresses.is_empty()
+    }
+
+    /// Whether it has one for every rail, each another; else what is wrong.
+    pub fn check(&self, rails: usize) -> std::result::Result<(), String> {
+        let addresses: Vec<String> = self.addresses.iter().map(IpAddr::to_string).collect();
+        for (option, names) in [("--data-interface", &self.interfaces), ("--data-address", &addresses)] {
+            if !names.is_empty() && names.len() != rails {
+                let (list, count) = (names.join(","), names.len());
+                return Err(format!(
+                    "{option} {list} names {count} for {rails} rails: each rail has its own (--rails)"
+                ));
+            }
+            if let Some(at) = (1..names.len()).find(|&at| names[..at].contains(&names[at])) {
+                return Err(format!("{option} names {} twice: each rail has its own", names[at]));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Chooses this rank's data address. Collective, whatever was asked for.
-pub fn choose(bootstrap: &mut impl Bootstrap, interface: Option<&str>, address: Option<IpAddr>) -> Result<Choice> {
+pub fn choose(bootstrap: &mut impl Bootstrap, wish: &Wish) -> Result<Choice> {
+    let chosen = choose_rails(bootstrap, wish, 1)?;
+    chosen.into_iter().next().ok_or_else(|| Error::Setup("no address to reach other hosts with".into()))
+}
+
+/// Chooses one for each of so many rails.
+pub fn choose_rails(bootstrap: &mut impl Bootstrap, wish: &Wish, rails: usize) -> Result<Vec<Choice>> {
     let here =
         if_addrs::get_if_addrs().map_err(|source| Error::Io { operation: "list interfaces", peer: None, source })?;
-    let candidates = match (interface, address) {
-        (Some(name), None) => vec![by_name(&here, name)?],
-        (name, Some(address)) => vec![by_address(&here, address, name)?],
-        (None, None) => by_default(&here),
+    wish.check(rails).map_err(Error::Setup)?;
+    let named = |at: usize| wish.interfaces.get(at).map(String::as_str);
+    let candidates = match (&wish.interfaces[..], &wish.addresses[..]) {
+        ([], []) => by_default(&here),
+        (names, []) => names.iter().map(|name| by_name(&here, name)).collect::<Result<_>>()?,
+        (_, addresses) => (addresses.iter().enumerate())
+            .map(|(at, &address)| by_address(&here, address, named(at)))
+            .collect::<Result<_>>()?,
     };
-    let asked = interface.is_some() || address.is_some();
-    let chosen = ends::choose(bootstrap, &candidates, &[], asked, "choose addresses of one family")?;
-    let Candidate { address, interface, .. } = candidates[chosen.index].clone();
-    if chosen.reach <= Reach::Local {
-        let there = listing(&here);
-        return Err(Error::Setup(match asked {
-            true => format!(
-                "{address} on {interface} leads to no other host: it is loopback's, or another host has it too; there are: {there}"
-            ),
-            false => format!("no address to reach other hosts with; there are: {there}"),
-        }));
+    let asked = wish.is_given();
+    let chosen = ends::choose_rails(bootstrap, &candidates, &[], asked, rails, "choose addresses of one family")?;
+    let mut choices = Vec::new();
+    for Chosen { index, reason, reach, record, .. } in chosen {
+        let Candidate { address, interface, .. } = candidates[index].clone();
+        if reach <= Reach::Local {
+            let there = listing(&here);
+            return Err(Error::Setup(match asked {
+                true => format!(
+                    "{address} on {interface} leads to no other host: it is loopback's, or another host has it too; there are: {there}"
+                ),
+                false => format!("no address to reach other hosts with; there are: {there}"),
+            }));
+        }
+        choices.push(Choice { address, interface, reason, record });
     }
-    Ok(Choice { address, interface, reason: chosen.reason, record: chosen.record })
+    Ok(choices)
 }
 
 /// An address and its network.
@@ -200,6 +248,23 @@ mod tests {
             interface("c0", [192, 168, 5, 1], 24),
             interface("d0", [10, 0, 0, 1], 16),
         ]
+    }
+
+    #[test]
+    fn every_rail_has_an_interface_of_its_own() {
+        let check = |names: &[&str], rails| {
+            let interfaces = names.iter().map(|name| (*name).to_owned()).collect();
+            Wish { interfaces, addresses: Vec::new() }.check(rails)
+        };
+        assert_eq!((check(&[], 2), check(&["d0", "d1"], 2), check(&["d0"], 1)), (Ok(()), Ok(()), Ok(())));
+        for (names, rails, expected) in [
+            (&["d0"][..], 2, "--data-interface d0 names 1 for 2 rails"),
+            (&["d0", "d1"], 1, "--data-interface d0,d1 names 2 for 1 rails"),
+            (&["d0", "d0"], 2, "--data-interface names d0 twice"),
+        ] {
+            let said = check(names, rails).expect_err("not one each");
+            assert!(said.starts_with(expected), "{said}");
+        }
     }
 
     #[test]

@@ -9,24 +9,25 @@ use tailback_transport::{Description, WaitMode};
 
 use crate::address::Choice;
 
-/// The description of a transport that listens on `listener`.
-pub fn describe(choice: &Choice, listener: &Socket, wait: WaitMode, wait_reason: &str) -> Description {
+/// The description of a transport with these rails that listens on `listener`. What is said of the first rail has no number.
+pub fn describe(choices: &[Choice], listener: &Socket, wait: WaitMode, wait_reason: &str) -> Description {
     let uname = rustix::system::uname();
     let library = format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy());
-    let mut details = BTreeMap::from([
-        ("address".to_owned(), choice.address.to_string()),
-        ("interface".to_owned(), choice.interface.clone()),
-        ("address_reason".to_owned(), choice.reason.clone()),
-        ("interfaces".to_owned(), choice.record.clone()),
-        ("wait".to_owned(), wait.to_string()),
-        ("wait_reason".to_owned(), wait_reason.to_owned()),
-    ]);
+    let mut details =
+        BTreeMap::from([("wait".to_owned(), wait.to_string()), ("wait_reason".to_owned(), wait_reason.to_owned())]);
+    for (rail, choice) in choices.iter().enumerate() {
+        let mut tell = |name: &str, value: String| details.insert(Description::rail_key(rail, name), value);
+        tell("address", choice.address.to_string());
+        tell("interface", choice.interface.clone());
+        tell("address_reason", choice.reason.clone());
+        tell("interfaces", choice.record.clone());
+        if let Some(speed) = link_speed(&choice.interface) {
+            tell("link_speed_mbit_per_s", speed.to_string());
+        }
+    }
     if let Ok(name) = listener.tcp_congestion() {
         let name = String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned();
         details.insert("tcp_congestion_control".to_owned(), name);
-    }
-    if let Some(speed) = link_speed(&choice.interface) {
-        details.insert("link_speed_mbit_per_s".to_owned(), speed.to_string());
     }
     Description { backend: "tcp".into(), library, details }
 }

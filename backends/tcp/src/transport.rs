@@ -1,4 +1,4 @@
-//! Opening the transport: listen, tell the others where, choose how to wait.
+//! Opening the transport: listen on every rail, tell the others where, choose how to wait.
 
 use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
@@ -6,14 +6,15 @@ use std::rc::Rc;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use tailback_transport::matching::Core;
+use tailback_transport::matching::{Core, MOST_RAILS, Rails, STRIPED_ABOVE};
 use tailback_transport::{
     Bootstrap, Capabilities, Clock, Description, EngineGroup, Error, Rank, RawTransport, Result, WaitMode,
 };
 
+use crate::address::{self, Choice, Wish};
 use crate::secret::Secret;
 use crate::wire::{LocalEnd, TcpWire, set_traffic_class};
-use crate::{address, facts, files};
+use crate::{facts, files};
 
 /// What a rank with a bootstrap like ours keeps open for it.
 const BOOTSTRAP_FILES: usize = 128;
@@ -23,11 +24,11 @@ const BACKLOG: i32 = 4096;
 /// How to open a [`TcpTransport`]. Every rank passes its own. Not printable, for it holds the secret.
 #[derive(Clone)]
 pub struct TcpConfig {
-    /// The interface that carries the data. None: see [`TcpConfig::address`].
-    pub interface: Option<String>,
-    /// The local address that carries the data. With neither this nor an interface: loopback when all ranks share a
-    /// host, else the first interface in a network of every other host.
-    pub address: Option<IpAddr>,
+    /// The interfaces or local addresses that carry the data, one per rail. With no wish: loopback when all ranks share a host,
+    /// else the first interfaces in a network of every other host.
+    pub wish: Wish,
+    /// How many rails: interfaces that a rank uses at once, with a connection to a peer on each.
+    pub rails: usize,
     /// How to wait. None: block when the ranks of this machine outnumber its cores, else spin.
     pub wait: Option<WaitMode>,
     /// The traffic class byte of every packet that this rank sends; 0 leaves it to the system.
@@ -41,7 +42,7 @@ pub struct TcpConfig {
 /// A group of ranks that talk over [`TcpTransport`]. Dropping it frees its segment.
 pub type TcpGroup = EngineGroup<Core<TcpWire>>;
 
-/// Plain sockets between the ranks of a job, one connection per pair that talks.
+/// Plain sockets between the ranks of a job, one connection per pair that talks and rail.
 #[derive(Debug)]
 pub struct TcpTransport {
     engine: Rc<RefCell<Core<TcpWire>>>,
@@ -53,49 +54,73 @@ pub struct TcpTransport {
 impl TcpTransport {
     /// Opens the transport. Collective over the job.
     pub fn open(bootstrap: &mut impl Bootstrap, config: &TcpConfig) -> Result<TcpTransport> {
+        if !(1..=MOST_RAILS).contains(&config.rails) {
+            return Err(Error::Setup(format!("{} rails: there can be 1 to {MOST_RAILS}", config.rails)));
+        }
         // Connections are made by need, to whomever a kernel has to do with; that can be everybody.
         let (rank, size) = (bootstrap.rank(), bootstrap.size());
-        files::make_room(&format!("rank {rank}, connected to {size} ranks,"), size + BOOTSTRAP_FILES)?;
-        let choice = address::choose(bootstrap, config.interface.as_deref(), config.address)?;
+        let connected = format!("rank {rank}, connected to {size} ranks,");
+        files::make_room(&connected, size * config.rails + BOOTSTRAP_FILES)?;
+        let choices = address::choose_rails(bootstrap, &config.wish, config.rails)?;
         let report = |source| Error::Io { operation: "listen", peer: None, source };
-        // What it accepts inherits the class.
-        let listener = listen(choice.address, config.traffic_class).map_err(report)?;
-        let local = listener.local_addr().map_err(report)?.as_socket();
-        let local = local.ok_or_else(|| Error::Setup("the listener has no address".into()))?;
-        let told = bootstrap.allgather(local.to_string().as_bytes())?;
-        let addresses = told.iter().enumerate().map(|(rank, text)| parse(rank, text)).collect::<Result<Vec<_>>>()?;
+        // What they accept inherits the class.
+        let listen = |choice: &Choice| listen(choice.address, config.traffic_class);
+        let listeners = choices.iter().map(listen).collect::<std::io::Result<Vec<_>>>().map_err(report)?;
+        let mut local = Vec::new();
+        for listener in &listeners {
+            let address = listener.local_addr().map_err(report)?.as_socket();
+            local.push(address.ok_or_else(|| Error::Setup("the listener has no address".into()))?);
+        }
+        let text: Vec<String> = local.iter().map(SocketAddr::to_string).collect();
+        let told = bootstrap.allgather(text.join(" ").as_bytes())?;
+        let parse = |(rank, text): (usize, &Vec<u8>)| parse(rank, text, config.rails);
+        let addresses = told.iter().enumerate().map(parse).collect::<Result<Vec<_>>>()?;
         let (wait, reason) = WaitMode::choose(config.wait, bootstrap)?;
-        let mut description = facts::describe(&choice, &listener, wait, &reason);
+        let mut description = facts::describe(&choices, &listeners[0], wait, &reason);
         if config.traffic_class != 0 {
             description.details.insert("traffic_class".into(), config.traffic_class.to_string());
         }
         if let Some(name) = &config.congestion_control {
             description.details.insert("tcp_congestion_control".into(), name.clone());
         }
-        let device = config.interface.clone().filter(|name| {
-            let may = may_bind_to(name);
-            let told = may.as_ref().map_or_else(|error| format!("no: {error}"), |()| "yes".into());
-            description.details.insert("bound_to_interface".into(), told);
-            may.is_ok()
-        });
-        let local_end = LocalEnd {
-            address: choice.address,
-            traffic_class: config.traffic_class,
-            congestion_control: config.congestion_control.clone(),
-            device,
+        if config.rails > 1 {
+            description.details.insert("rails".into(), config.rails.to_string());
+            description.details.insert("striped_above_bytes".into(), STRIPED_ABOVE.to_string());
+        }
+        // Of two interfaces in one network, routes know only the first. Addresses are the user's own affair.
+        let Wish { interfaces, addresses: own } = &config.wish;
+        let binds = !interfaces.is_empty() || (config.rails > 1 && own.is_empty());
+        let end = |choice: &Choice| {
+            let device = binds.then(|| choice.interface.clone()).filter(|name| {
+                let may = may_bind_to(name);
+                let told = may.as_ref().map_or_else(|error| format!("no: {error}"), |()| "yes".into());
+                description.details.insert("bound_to_interface".into(), told);
+                may.is_ok()
+            });
+            LocalEnd {
+                address: choice.address,
+                interface: choice.interface.clone(),
+                traffic_class: config.traffic_class,
+                congestion_control: config.congestion_control.clone(),
+                device,
+            }
         };
-        let wire = TcpWire::new(listener, local_end, &addresses, config.secret.clone(), wait)?;
-        let engine = Core::new(bootstrap.rank(), bootstrap.size(), wire);
-        Ok(TcpTransport { engine: Rc::new(RefCell::new(engine)), clock: Clock::start(), description, local })
+        let ends = listeners.into_iter().zip(choices.iter().map(end)).collect();
+        let wire = TcpWire::new(ends, &addresses, config.secret.clone(), wait)?;
+        let engine = Core::new(rank, size, Rails::new(config.rails), wire);
+        let engine = Rc::new(RefCell::new(engine));
+        Ok(TcpTransport { engine, clock: Clock::start(), description, local: local[0] })
     }
 
     /// Bytes of messages from `peer` that wait here for receives.
     #[must_use]
     pub fn held(&self, peer: Rank) -> usize {
-        self.engine.borrow().ledger().held(peer.index())
+        let engine = self.engine.borrow();
+        let (ledger, rails) = (engine.ledger(), engine.ledger().rails);
+        (0..rails.count()).map(|rail| ledger.held(rails.peer(peer.index(), rail))).sum()
     }
 
-    /// Where this rank listens.
+    /// Where this rank listens, on its first rail.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.local
@@ -143,12 +168,13 @@ pub fn has_congestion_control(name: &str) -> std::result::Result<(), String> {
     })
 }
 
-/// Where a rank listens, as told at start-up.
-fn parse(rank: usize, text: &[u8]) -> Result<SocketAddr> {
+/// Where a rank listens on each rail, as told at start-up.
+fn parse(rank: usize, text: &[u8], rails: usize) -> Result<Vec<SocketAddr>> {
     let text = String::from_utf8_lossy(text);
-    text.parse().map_err(|_| Error::Protocol {
+    let addresses: std::result::Result<Vec<SocketAddr>, _> = text.split(' ').map(str::parse).collect();
+    addresses.ok().filter(|addresses| addresses.len() == rails).ok_or_else(|| Error::Protocol {
         operation: "exchange of addresses",
         peer: Some(Rank::from(rank)),
-        detail: format!("\"{text}\" is no address"),
+        detail: format!("\"{text}\" is no address per rail"),
     })
 }

@@ -3,23 +3,13 @@
 
 mod common;
 
-use tailback_tcp::WaitMode;
+use tailback_tcp::{TcpGroup, WaitMode};
 use tailback_transport::matching::HELD_LIMIT;
-use tailback_transport::{Bootstrap, Error, Lane, Rank, RawGroup, RawTransport, Result, Span, Tag};
+use tailback_transport::{Bootstrap, Error, Idle, Lane, Rank, RawGroup, RawTransport, Result, Span, Tag};
 
-use common::{everyone, run};
+use common::{everyone, pattern, read, run};
 
 const MODES: [WaitMode; 3] = [WaitMode::Spin, WaitMode::Yield, WaitMode::Block];
-
-fn pattern(seed: usize, len: usize) -> Vec<u8> {
-    (0..len).map(|i| (i * 31 + seed * 7 + i / 251) as u8).collect()
-}
-
-fn read(group: &impl RawGroup, offset: usize, len: usize) -> Vec<u8> {
-    let mut bytes = vec![0; len];
-    group.read(offset, &mut bytes);
-    bytes
-}
 
 #[test]
 fn messages_of_all_sizes_go_both_ways_at_once() {
@@ -258,5 +248,41 @@ fn the_description_says_what_was_chosen_and_why() {
         assert_eq!(said("address_reason"), Some("all ranks share one host"));
         assert!(said("tcp_congestion_control").is_some_and(|name| !name.is_empty()));
         Ok(())
+    });
+}
+
+#[test]
+fn the_first_puts_and_gets_are_over_whatever_was_made_since() {
+    run(2, WaitMode::Block, |mut bootstrap, mut transport| -> Result<()> {
+        let mut group = everyone(&mut transport, 2, 4096);
+        if bootstrap.rank() == Rank(0) {
+            let peer = Rank(1);
+            group.write(0, &pattern(1, 64));
+            group.put(peer, Span::new(0, 64), 1024)?;
+            group.get(peer, Span::new(128, 64), 2048)?;
+            let first = group.accesses(peer);
+            assert_eq!(first, 2);
+            let wait = |group: &mut TcpGroup, count| -> Result<()> {
+                while !group.are_flushed(peer, count)? {
+                    group.progress(Idle::Wait)?;
+                }
+                Ok(())
+            };
+            wait(&mut group, first)?;
+            group.put(peer, Span::new(0, 64), 3072)?;
+            assert!(group.are_flushed(peer, first)?, "a put made since");
+            assert!(!group.are_flushed(peer, group.accesses(peer))? && !group.is_flushed(peer)?, "not yet answered");
+            let all = group.accesses(peer);
+            wait(&mut group, all)?;
+            assert!(group.is_flushed(peer)?);
+            group.post_send(Lane::Data, peer, Tag(0), Span::new(0, 8))?;
+            group.wait(Lane::Data)?;
+        } else {
+            // Waiting for the last message serves all that comes before it.
+            group.post_recv(Lane::Data, Rank(0), Tag(0), Span::new(0, 8))?;
+            group.wait(Lane::Data)?;
+            assert_eq!(read(&group, 3072, 64), pattern(1, 64));
+        }
+        bootstrap.barrier()
     });
 }

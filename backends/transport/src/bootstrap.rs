@@ -1,6 +1,8 @@
 //! Who is here: the plane that is never measured.
 
-use crate::{Rank, Result};
+use std::sync::Arc;
+
+use crate::{Monitor, Rank, Result};
 
 /// Folds a child's bytes (second) into one's own (first). Called in an order that is the same on every run.
 pub type Merge<'a> = &'a mut dyn FnMut(&mut Vec<u8>, &[u8]) -> Result<()>;
@@ -14,6 +16,11 @@ pub trait Bootstrap {
 
     /// How many ranks the job has.
     fn size(&self) -> usize;
+
+    /// All ranks in order. Where ranks share a process they share the list: one each would be gigabytes.
+    fn everyone(&self) -> Arc<[Rank]> {
+        (0..self.size()).map(Rank::from).collect()
+    }
 
     /// What identifies the host this rank runs on: ranks with equal hosts share a node.
     fn host(&self) -> &str;
@@ -33,6 +40,11 @@ pub trait Bootstrap {
 
     /// Returns once every rank has called it.
     fn barrier(&mut self) -> Result<()>;
+
+    /// What this rank's watcher thread reads, where it has one.
+    fn monitor(&self) -> Option<&Monitor> {
+        None
+    }
 
     /// Ends the whole job with exit code 2 because of `reason`: one message names this rank, its host and its phase,
     /// and every other rank ends too.

@@ -81,3 +81,23 @@ pub struct Description {
     /// Everything else worth keeping: provider, device, address, link speed, wait mode.
     pub details: BTreeMap<String, String>,
 }
+
+impl Description {
+    /// How many local ends a rank uses at once.
+    #[must_use]
+    pub fn rails(&self) -> usize {
+        self.details.get("rails").and_then(|count| count.parse().ok()).unwrap_or(1)
+    }
+
+    /// What it says about one of them.
+    #[must_use]
+    pub fn of_rail(&self, rail: usize, name: &str) -> Option<String> {
+        self.details.get(&Self::rail_key(rail, name)).cloned()
+    }
+
+    /// The name of a detail that is about one of them: the first is not numbered.
+    #[must_use]
+    pub fn rail_key(rail: usize, name: &str) -> String {
+        if rail == 0 { name.to_owned() } else { format!("rail_{rail}_{name}") }
+    }
+}

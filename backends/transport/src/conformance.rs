@@ -13,6 +13,7 @@ mod arena;
 mod background;
 mod collectives;
 mod groups;
+mod memory;
 mod messages;
 mod onesided;
 mod pattern;
@@ -24,6 +25,7 @@ use crate::loopback::{Loopback, LoopbackBootstrap};
 use crate::{Bootstrap, Capabilities, Collective, Operation, Support, Transport};
 use arena::{Arena, Case};
 
+pub use memory::ring_memory;
 pub use report::{Failure, Outcome, Report};
 
 /// The names of all cases, in the order they run.

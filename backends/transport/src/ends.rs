@@ -6,43 +6,20 @@
 //!    that may reach them through routers.
 //! 4. All ranks tell each other what they took. Two that cannot reach each other are an error, on both, that names them.
 //! 5. What every rank took is recorded.
+//!
+//! Over rails a rank takes several, each of another name. Rail by rail they are ordered after those of rank 0: its rail 1 is
+//! in the network of rank 0's rail 1 where it can be. What a rank has too few of is an error, on all, that names them.
 
 use std::collections::HashMap;
 
-use crate::{Bootstrap, Error, Rank, Result};
+mod offer;
+mod rails;
 
-/// How one end gets to another, worst first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reach {
-    /// Not at all: they are of different kinds.
-    Never,
-    /// If both are on the same machine.
-    Local,
-    /// Through routers, if there are any.
-    Routed,
-    /// They share a network.
-    Near,
-}
+pub use self::offer::{End, Reach};
 
-/// One end, as other ranks need to know it.
-pub trait End: Sized {
-    /// In one line.
-    fn encode(&self) -> String;
-
-    /// From such a line.
-    fn decode(line: &str) -> Option<Self>;
-
-    /// How this one gets to `other`, which is another rank's.
-    fn reach(&self, other: &Self) -> Reach;
-
-    /// What people call it, without what differs from host to host.
-    fn name(&self) -> String;
-
-    /// What errors call it.
-    fn describe(&self) -> String {
-        self.encode()
-    }
-}
+use self::offer::{OBSTACLE, Offer, RAILS, parse, unclear, worst};
+use crate::cores::number_list;
+use crate::{Bootstrap, Error, Result};
 
 /// What was chosen, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,52 +49,60 @@ pub fn choose<E: End>(
     asked: bool,
     advice: &str,
 ) -> Result<Chosen> {
+    let chosen = choose_rails(bootstrap, candidates, obstacles, asked, 1, advice)?;
+    chosen.into_iter().next().ok_or_else(|| unclear(bootstrap.rank().index(), "takes nothing"))
+}
+
+/// Chooses one for each of so many rails, in their order; if they were `asked` for, they are the candidates as they are.
+///
+/// # Errors
+/// As [`choose`]; or if ranks have unlike numbers of rails, or fewer ends than rails.
+pub fn choose_rails<E: End>(
+    bootstrap: &mut impl Bootstrap,
+    candidates: &[E],
+    obstacles: &[String],
+    asked: bool,
+    rails: usize,
+    advice: &str,
+) -> Result<Vec<Chosen>> {
     let obstacles = obstacles.iter().map(|text| format!("{OBSTACLE}{}", text.replace('\n', " ")));
-    let lines = candidates.iter().map(E::encode).chain(obstacles);
+    let several = (rails > 1).then(|| format!("{RAILS}{rails}"));
+    let lines = candidates.iter().map(E::encode).chain(obstacles).chain(several);
     let mine = lines.fold(bootstrap.host().to_owned(), |text, line| text + "\n" + &line);
     let told = bootstrap.allgather(mine.as_bytes())?;
     let offers = told.iter().enumerate().map(|(rank, bytes)| parse(rank, bytes)).collect::<Result<Vec<_>>>()?;
-    let (index, reach, reason) = pick(candidates, asked, bootstrap.host(), &offers);
-    let taken = bootstrap.allgather(&(index as u32).to_le_bytes())?;
-    let mut ends = Vec::new();
-    for (rank, (bytes, offer)) in taken.iter().zip(&offers).enumerate() {
-        let index = bytes.as_slice().try_into().map(u32::from_le_bytes).unwrap_or(u32::MAX);
-        ends.push(offer.ends.get(index as usize).ok_or_else(|| unclear(rank, "takes what it did not offer"))?);
+    if let Some(rank) = offers.iter().position(|offer| offer.rails != offers[0].rails) {
+        let (other, first) = (offers[rank].rails, offers[0].rails);
+        return Err(Error::Setup(format!("rank {rank} has {other} rails, rank 0 {first}: all ranks have as many")));
     }
-    for (rank, end) in ends.iter().enumerate() {
-        if candidates[index].reach(end) == Reach::Never {
-            return Err(Error::Setup(format!(
-                "rank {rank} uses {}, this rank {}: they cannot reach each other; {advice}",
-                end.describe(),
-                candidates[index].describe()
-            )));
+    let picked = match rails {
+        1 => vec![pick(candidates, asked, bootstrap.host(), &offers)],
+        _ => rails::pick(candidates, asked, bootstrap.host(), rails, &offers)?,
+    };
+    let mine: Vec<u8> = picked.iter().flat_map(|(index, ..)| (*index as u32).to_le_bytes()).collect();
+    let told = bootstrap.allgather(&mine)?;
+    let mut taken = Vec::new();
+    for (rank, (bytes, offer)) in told.iter().zip(&offers).enumerate() {
+        let index = |word: &[u8]| word.try_into().map_or(u32::MAX, u32::from_le_bytes) as usize;
+        let ends: Option<Vec<&E>> = bytes.chunks(4).map(|word| offer.ends.get(index(word))).collect();
+        let ends = ends.filter(|ends| ends.len() == rails);
+        taken.push(ends.ok_or_else(|| unclear(rank, "takes what it did not offer"))?);
+    }
+    let mut chosen = Vec::new();
+    for (rail, (index, reach, reason)) in picked.into_iter().enumerate() {
+        let ends: Vec<&E> = taken.iter().map(|ends| ends[rail]).collect();
+        for (rank, end) in ends.iter().enumerate() {
+            if candidates[index].reach(end) == Reach::Never {
+                return Err(Error::Setup(format!(
+                    "rank {rank} uses {}, this rank {}: they cannot reach each other; {advice}",
+                    end.describe(),
+                    candidates[index].describe()
+                )));
+            }
         }
+        chosen.push(Chosen { index, reason, reach, record: record(&ends), unlike: unlike(&offers, &ends) });
     }
-    Ok(Chosen { index, reason, reach, record: record(&ends), unlike: unlike(&offers, &ends) })
-}
-
-/// Begins a line that says why something cannot be used.
-const OBSTACLE: char = '!';
-
-/// What a rank could take.
-struct Offer<E> {
-    host: String,
-    ends: Vec<E>,
-    obstacles: Vec<String>,
-}
-
-fn parse<E: End>(rank: usize, bytes: &[u8]) -> Result<Offer<E>> {
-    let text = String::from_utf8_lossy(bytes);
-    let mut lines = text.lines();
-    let host = lines.next().unwrap_or_default().to_owned();
-    let (mut ends, mut obstacles) = (Vec::new(), Vec::new());
-    for line in lines {
-        match line.strip_prefix(OBSTACLE) {
-            Some(text) => obstacles.push(text.to_owned()),
-            None => ends.push(E::decode(line).ok_or_else(|| unclear(rank, &format!("offers \"{line}\"")))?),
-        }
-    }
-    Ok(Offer { host, ends, obstacles })
+    Ok(chosen)
 }
 
 /// See [`Chosen::unlike`].
@@ -146,19 +131,12 @@ fn unlike<E: End>(offers: &[Offer<E>], ends: &[&E]) -> Option<String> {
     None
 }
 
-fn unclear(rank: usize, what: &str) -> Error {
-    Error::Protocol { operation: "choice of local ends", peer: Some(Rank::from(rank)), detail: what.to_owned() }
-}
-
 /// Which candidate to take, how well it reaches the others, and why.
 fn pick<E: End>(candidates: &[E], asked: bool, host: &str, offers: &[Offer<E>]) -> (usize, Reach, String) {
-    let others: Vec<&[E]> =
-        offers.iter().filter(|offer| offer.host != host).map(|offer| offer.ends.as_slice()).collect();
-    // How well a candidate reaches the host that it reaches worst.
-    let worst = |end: &E| others.iter().map(|host| best_of(end, host)).min().unwrap_or(Reach::Near);
+    let worst = |end: &E| worst(end, host, offers);
     let first = |level| candidates.iter().position(|end| worst(end) >= level);
     let (at, reason) = match () {
-        () if others.is_empty() => (Some(0), "all ranks share one host"),
+        () if offers.iter().all(|offer| offer.host == host) => (Some(0), "all ranks share one host"),
         () if first(Reach::Near).is_some() => {
             (first(Reach::Near), "the first that shares a network with every other host")
         }
@@ -166,10 +144,6 @@ fn pick<E: End>(candidates: &[E], asked: bool, host: &str, offers: &[Offer<E>]) 
     };
     let at = at.or(first(Reach::Local)).unwrap_or_default();
     (at, worst(&candidates[at]), if asked { "as asked for" } else { reason }.to_owned())
-}
-
-fn best_of<E: End>(end: &E, others: &[E]) -> Reach {
-    others.iter().map(|other| end.reach(other)).max().unwrap_or(Reach::Never)
 }
 
 /// The ends' names, each with its ranks.
@@ -181,29 +155,14 @@ fn record<E: End>(ends: &[&E]) -> String {
             None => names.push((name, vec![rank])),
         }
     }
-    let text = |(name, ranks): &(String, Vec<usize>)| format!("{name}: ranks {}", ranges(ranks));
+    let text = |(name, ranks): &(String, Vec<usize>)| format!("{name}: ranks {}", number_list(ranks.iter().copied()));
     names.iter().map(text).collect::<Vec<_>>().join("; ")
-}
-
-/// `0-3,7` of ascending numbers.
-fn ranges(ranks: &[usize]) -> String {
-    let mut runs: Vec<(usize, usize)> = Vec::new();
-    for &rank in ranks {
-        match runs.last_mut() {
-            Some((_, last)) if *last + 1 == rank => *last = rank,
-            _ => runs.push((rank, rank)),
-        }
-    }
-    let text = |&(first, last): &(usize, usize)| {
-        if first == last { first.to_string() } else { format!("{first}-{last}") }
-    };
-    runs.iter().map(text).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loopback;
+    use crate::{Rank, loopback};
 
     /// A network by its number; 0 is the machine's own, odd ones have no router.
     #[derive(Clone, Debug, PartialEq, Eq)]
@@ -244,6 +203,7 @@ mod tests {
                 host: (*host).to_owned(),
                 ends: nets(list),
                 obstacles: Vec::new(),
+                rails: 1,
             };
             let offers: Vec<Offer<Net>> = others.iter().map(offer).collect();
             here[pick(&here, false, "a", &offers).0].0
@@ -273,6 +233,7 @@ mod tests {
             host: host.into(),
             ends: Vec::new(),
             obstacles: obstacles.iter().map(|text| (*text).to_owned()).collect(),
+            rails: 1,
         };
         let offers = [offer("a", &[]), offer("a", &[]), offer("b", &["net 2 is down"]), offer("b", &["net 2 is down"])];
         let told = |taken: [u32; 4]| {
@@ -289,7 +250,42 @@ mod tests {
     #[test]
     fn obstacles_travel_beside_candidates() {
         let told = parse::<Net>(0, b"host\n2\n!net 4 is down\n6").expect("an offer");
-        assert_eq!((told.ends, told.obstacles), (nets(&[2, 6]), vec!["net 4 is down".to_owned()]));
+        assert_eq!((told.ends, told.obstacles, told.rails), (nets(&[2, 6]), vec!["net 4 is down".to_owned()], 1));
+        assert_eq!(parse::<Net>(0, b"host\n2\n#3").expect("an offer").rails, 3);
+    }
+
+    fn rails(ranks: &[(&str, &[u32])], asked: bool) -> Result<Vec<Vec<u32>>> {
+        let hosts = ranks.iter().map(|(host, _)| (*host).to_owned()).collect();
+        loopback::Job::new(ranks.len()).hosts(hosts).run(|mut bootstrap, _| -> Result<Vec<u32>> {
+            let own = nets(ranks[bootstrap.rank().index()].1);
+            let chosen = choose_rails(&mut bootstrap, &own, &["net 9 is down".to_owned()], asked, 2, "choose others")?;
+            Ok(chosen.iter().map(|of| own[of.index].0).collect())
+        })
+    }
+
+    #[test]
+    fn a_rail_is_one_network_at_all_ranks() {
+        let (a, b) = (vec![2, 4], vec![4, 2]);
+        assert_eq!(rails(&[("a", &[0, 2, 4]), ("b", &[0, 4, 2])], false).expect("rails"), [a.clone(), a.clone()]);
+        assert_eq!(rails(&[("a", &[2, 4]), ("b", &[4, 2])], true).expect("rails"), [a, b], "as asked for");
+        assert_eq!(rails(&[("a", &[0, 2]), ("a", &[0, 2])], false).expect("rails"), [[0, 2], [0, 2]], "one host");
+    }
+
+    #[test]
+    fn ranks_have_as_many_rails() {
+        let outcome = loopback::run(2, |mut bootstrap, _| {
+            let rails = 1 + bootstrap.rank().index();
+            choose_rails(&mut bootstrap, &nets(&[2, 4]), &[], false, rails, "")
+        });
+        let message = outcome.expect_err("unlike numbers").to_string();
+        assert!(message.contains("rank 1 has 2 rails, rank 0 1: all ranks have as many"), "{message}");
+    }
+
+    #[test]
+    fn a_rank_with_fewer_ends_than_rails_is_named_with_what_it_has() {
+        let error = rails(&[("a", &[0, 2, 4]), ("b", &[0, 4, 4])], false).expect_err("too few").to_string();
+        let expected = "--rails 2: rank 1 on b has too few ends for that: 4; not to every other host: 0; net 9 is down";
+        assert!(error.contains(expected), "{error}");
     }
 
     #[test]

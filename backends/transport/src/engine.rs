@@ -31,6 +31,10 @@ pub trait Engine {
     fn is_complete(&self, slot: Self::Slot, lane: Lane) -> bool;
     fn is_sent(&self, slot: Self::Slot, lane: Lane, to: Rank) -> bool;
     fn is_flushed(&mut self, slot: Self::Slot, peer: Rank) -> Result<bool>;
+    /// Of all groups.
+    fn completions(&self) -> u64;
+    fn accesses(&self, slot: Self::Slot, peer: Rank) -> u64;
+    fn are_flushed(&mut self, slot: Self::Slot, peer: Rank, count: u64) -> Result<bool>;
     fn wait(&mut self, slot: Self::Slot, lane: Lane) -> Result<()>;
     fn flush(&mut self, slot: Self::Slot, peer: Rank) -> Result<()>;
 }
@@ -149,6 +153,18 @@ impl<E: Engine> RawGroup for EngineGroup<E> {
     #[inline]
     fn is_flushed(&mut self, peer: Rank) -> Result<bool> {
         self.engine.borrow_mut().is_flushed(self.slot, peer)
+    }
+
+    fn completions(&self) -> Option<u64> {
+        Some(self.engine.borrow().completions())
+    }
+
+    fn accesses(&self, peer: Rank) -> u64 {
+        self.engine.borrow().accesses(self.slot, peer)
+    }
+
+    fn are_flushed(&mut self, peer: Rank, count: u64) -> Result<bool> {
+        self.engine.borrow_mut().are_flushed(self.slot, peer, count)
     }
 
     #[inline]

@@ -1,7 +1,7 @@
 //! The only unsafe code of this crate: a group's memory, which devices and peers may write behind the compiler's back.
 //!
 //! Invariants that the SAFETY comments refer to by name:
-//! - *Owned*: the pages come from this file's allocation and are freed once, with the same layout.
+//! - *Owned*: the pages come from this file's allocation or mapping and are freed once, with the same layout or length.
 //! - *Inside*: every range is checked against the segment before its address is made.
 //! - *Registered*: a registration ends before its pages are freed; if it cannot be ended, the pages are never freed. What
 //!   a device does with memory that is gone therefore ends in the device's refusal, never in a stray access.
@@ -15,6 +15,9 @@ use std::fmt;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+use crate::pages::{self, HugePages};
 use crate::{Error, Result};
 
 const PAGE: usize = 4096;
@@ -39,9 +42,116 @@ impl Registration for () {
 /// Zeroed whole pages, all of them backed by memory, with a backend's registration.
 pub struct Segment<R: Registration = ()> {
     registration: R,
-    base: NonNull<u8>,
+    pages: Pages,
     len: usize,
-    layout: Layout,
+}
+
+/// Zeroed whole pages. They are freed only by [`Pages::free`].
+struct Pages {
+    base: NonNull<u8>,
+    size: usize,
+    /// Absent for mapped ones.
+    layout: Option<Layout>,
+}
+
+impl Pages {
+    /// At least `len` bytes of usual pages.
+    fn usual(len: usize) -> Option<Pages> {
+        let size = len.max(1).checked_next_multiple_of(PAGE)?;
+        let layout = Layout::from_size_align(size, PAGE).ok()?;
+        // SAFETY: the layout is not empty.
+        let base = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        pages::note(|had| had.usual += size);
+        Some(Pages { base, size, layout: Some(layout) })
+    }
+
+    /// The same of huge pages of `huge` bytes: reserved ones, or else those that the kernel makes. What is less than half of
+    /// one is not worth it, and usual. The error says why there are none.
+    fn huge(len: usize, huge: usize) -> std::result::Result<Pages, String> {
+        let size = len.checked_next_multiple_of(huge).ok_or("there is no such memory")?;
+        let (access, private) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+        // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
+        let reserved = unsafe { mmap_anonymous(ptr::null_mut(), size, access, private | MapFlags::HUGETLB) };
+        let refused = match reserved {
+            Ok(base) => {
+                pages::note(|had| had.reserved += size);
+                let base = NonNull::new(base.cast()).ok_or("the kernel mapped nothing")?;
+                return Ok(Pages { base, size, layout: None });
+            }
+            Err(error) => format!("no reserved ones ({error})"),
+        };
+        let whole = size.checked_add(huge).ok_or("there is no such memory")?;
+        // SAFETY: as above.
+        let start = unsafe { mmap_anonymous(ptr::null_mut(), whole, access, private) };
+        let start: *mut u8 = start.map_err(|error| format!("{refused}, and no memory ({error})"))?.cast();
+        let before = start.addr().next_multiple_of(huge) - start.addr();
+        // SAFETY: *Inside* of what was just mapped, which nobody knows of: its ends are given back, its middle is whole.
+        let (base, cut) = unsafe {
+            let base = start.add(before);
+            let front = if before > 0 { munmap(start.cast(), before) } else { Ok(()) };
+            (base, front.and_then(|()| munmap(base.add(size).cast(), huge - before)))
+        };
+        let base = NonNull::new(base).ok_or("the kernel mapped nothing")?;
+        let mapped = Pages { base, size, layout: None };
+        let earlier = pages::transparent_bytes();
+        // SAFETY: *Owned*, whole pages of a mapping of our own.
+        let advised = unsafe { madvise(mapped.base.as_ptr().cast(), size, Advice::LinuxHugepage) };
+        for offset in (0..size).step_by(PAGE) {
+            // SAFETY: *Inside*. Volatile, or the store of a zero over a zero might be left out.
+            unsafe { mapped.base.as_ptr().add(offset).write_volatile(0) };
+        }
+        let made = pages::transparent_bytes().saturating_sub(earlier).min(size);
+        match (cut, advised) {
+            (Ok(()), Ok(())) if made >= len.min(huge) => {
+                pages::note(|had| {
+                    had.transparent += made;
+                    had.usual += size - made;
+                });
+                Ok(mapped)
+            }
+            (cut, advised) => {
+                // SAFETY: *Owned*; nobody has it yet.
+                unsafe { mapped.free() };
+                let why = cut.and(advised).err().map_or_else(|| "it made none".to_owned(), |error| error.to_string());
+                Err(format!("{refused}, none of the kernel's making ({why})"))
+            }
+        }
+    }
+
+    /// As the process wishes for.
+    fn new(len: usize, wish: HugePages) -> Result<Pages> {
+        let too_much = || Error::Setup(format!("there is no memory for a segment of {len} bytes"));
+        let size = if wish == HugePages::No { None } else { pages::huge_page() };
+        let found = match size {
+            Some(huge) if len >= huge / 2 => Pages::huge(len, huge),
+            None if wish != HugePages::No => Err("the kernel has none".into()),
+            _ => return Pages::usual(len).ok_or_else(too_much),
+        };
+        match (found, wish) {
+            (Ok(pages), _) => Ok(pages),
+            (Err(why), HugePages::Require) => {
+                Err(Error::Setup(format!("there are no huge pages for a segment of {len} bytes: {why}")))
+            }
+            (Err(why), _) => {
+                pages::note(|had| had.why = Some(why));
+                Pages::usual(len).ok_or_else(too_much)
+            }
+        }
+    }
+
+    /// Gives them back.
+    ///
+    /// # Safety
+    /// Nobody may use them from here on.
+    unsafe fn free(&self) {
+        // SAFETY: *Owned*, and the caller's word. A mapping that cannot be undone stays.
+        unsafe {
+            match self.layout {
+                Some(layout) => dealloc(self.base.as_ptr(), layout),
+                None => _ = munmap(self.base.as_ptr().cast(), self.size),
+            }
+        }
+    }
 }
 
 impl<R: Registration> Segment<R> {
@@ -50,16 +160,15 @@ impl<R: Registration> Segment<R> {
     /// # Errors
     /// If there is no such memory, or what `register` says.
     pub fn new(len: usize, register: impl FnOnce(*mut u8, usize) -> Result<R>) -> Result<Segment<R>> {
-        let too_much = || Error::Setup(format!("there is no memory for a segment of {len} bytes"));
-        let pages = len.max(1).checked_next_multiple_of(PAGE).ok_or_else(too_much)?;
-        let layout = Layout::from_size_align(pages, PAGE).map_err(|_| too_much())?;
-        // SAFETY: the layout is not empty.
-        let base = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(too_much)?;
-        match register(base.as_ptr(), pages) {
-            Ok(registration) => Ok(Segment { registration, base, len, layout }),
+        Segment::of(Pages::new(len, pages::wished())?, len, register)
+    }
+
+    fn of(pages: Pages, len: usize, register: impl FnOnce(*mut u8, usize) -> Result<R>) -> Result<Segment<R>> {
+        match register(pages.base.as_ptr(), pages.size) {
+            Ok(registration) => Ok(Segment { registration, pages, len }),
             Err(error) => {
                 // SAFETY: *Owned*; nothing was registered.
-                unsafe { dealloc(base.as_ptr(), layout) };
+                unsafe { pages.free() };
                 Err(error)
             }
         }
@@ -95,7 +204,7 @@ impl<R: Registration> Segment<R> {
     pub fn place(&self, offset: usize, len: usize) -> *mut u8 {
         self.check(offset, len);
         // SAFETY: *Inside*.
-        unsafe { self.base.as_ptr().add(offset) }
+        unsafe { self.pages.base.as_ptr().add(offset) }
     }
 
     #[inline]
@@ -167,14 +276,14 @@ impl Segment {
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: *Owned*, initialised, and touched by nobody but through this value.
-        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.len) }
+        unsafe { std::slice::from_raw_parts(self.pages.base.as_ptr(), self.len) }
     }
 
     /// See [`Segment::bytes`].
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as for `bytes`; the loan is exclusive.
-        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.len) }
+        unsafe { std::slice::from_raw_parts_mut(self.pages.base.as_ptr(), self.len) }
     }
 }
 
@@ -182,7 +291,7 @@ impl<R: Registration> Drop for Segment<R> {
     fn drop(&mut self) {
         if self.registration.end() {
             // SAFETY: *Owned*, *Registered*.
-            unsafe { dealloc(self.base.as_ptr(), self.layout) };
+            unsafe { self.pages.free() };
         }
     }
 }
@@ -243,6 +352,33 @@ mod tests {
     #[should_panic(expected = "9 bytes at offset 8 are not inside the segment of 16 bytes")]
     fn ranges_outside_are_refused() {
         Segment::plain(16).expect("memory").place(8, 9);
+    }
+
+    #[test]
+    fn huge_pages_are_had_or_the_reason_is_said() {
+        const LEN: usize = (5 << 20) + 3;
+        let Some(huge) = pages::huge_page() else { return assert!(Pages::new(LEN, HugePages::Require).is_err()) };
+        match Pages::new(LEN, HugePages::Require) {
+            Ok(pages) => {
+                assert!(pages.base.addr().get().is_multiple_of(huge) && pages.size == LEN.next_multiple_of(huge));
+                let mut segment = Segment::of(pages, LEN, |_, _| Ok(())).expect("nothing to register");
+                assert!(segment.bytes().iter().all(|byte| *byte == 0));
+                segment.bytes_mut()[LEN - 1] = 7;
+                assert_eq!(segment.bytes()[LEN - 1], 7);
+                let had = pages::had();
+                assert!(had.reserved + had.transparent >= huge, "{had:?}");
+            }
+            Err(error) => {
+                let said = error.to_string();
+                assert!(said.contains("no huge pages for a segment of 5242883 bytes: no reserved ones"), "{said}");
+            }
+        }
+        let small = Pages::new(8, HugePages::Require).expect("too small to be worth one");
+        assert!(small.layout.is_some());
+        // SAFETY: nobody has it.
+        unsafe { small.free() };
+        let tried = Segment::of(Pages::new(LEN, HugePages::Try).expect("memory"), LEN, |_, _| Ok(()));
+        assert_eq!(tried.expect("nothing to register").len(), LEN);
     }
 
     struct Counted(Rc<Cell<u32>>);

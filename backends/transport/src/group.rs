@@ -27,6 +27,12 @@ pub trait Transport {
     /// What it is, for the result file.
     fn describe(&self) -> Description;
 
+    /// Finds out what there is to say of puts and gets, where that takes trying them, for [`Transport::describe`] to tell.
+    /// Collective over the job; a run that will use them asks for it before it starts.
+    fn try_one_sided(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// Makes a group of `members` (ranks of the job, in group order, this rank among them), each with a zeroed segment
     /// of `segment` bytes. Collective over the members only: other ranks may make other groups at the same time. Every
     /// rank makes the groups it shares with another in the same order. When it returns, every member's segment exists.
@@ -61,6 +67,19 @@ pub trait Group {
 
     /// Waits for every send and receive posted on this group.
     fn wait_all(&mut self) -> Result<()>;
+
+    /// Sends, and waits for it and for all that was posted before. Where a network has a shorter way for one message that is
+    /// waited for at once, this takes it.
+    fn send(&mut self, to: Rank, tag: Tag, span: Span) -> Result<()> {
+        self.post_send(to, tag, span)?;
+        self.wait_all()
+    }
+
+    /// Receives, as [`Group::send`] sends.
+    fn recv(&mut self, from: Rank, tag: Tag, span: Span) -> Result<()> {
+        self.post_recv(from, tag, span)?;
+        self.wait_all()
+    }
 
     /// Starts writing `local` at `remote` (an offset) of `to`'s segment.
     fn put(&mut self, to: Rank, local: Span, remote: usize) -> Result<()>;
@@ -193,6 +212,23 @@ pub trait RawGroup {
     /// Whether a flush of `peer` would return at once, as of the last round of progress of any group. Asks the peer
     /// where that takes a message, and does not wait for the answer.
     fn is_flushed(&mut self, peer: Rank) -> Result<bool>;
+
+    /// How many operations of all groups are complete, where the backend counts them: as long as that is the same, nothing has
+    /// arrived, left or been flushed.
+    fn completions(&self) -> Option<u64> {
+        None
+    }
+
+    /// How many puts and gets were made with a peer, where the backend counts them.
+    fn accesses(&self, _peer: Rank) -> u64 {
+        0
+    }
+
+    /// As [`RawGroup::is_flushed`], of the first so many of [`RawGroup::accesses`] alone: what was made since keeps nothing
+    /// waiting. A backend that does not count them answers for all.
+    fn are_flushed(&mut self, peer: Rank, _count: u64) -> Result<bool> {
+        self.is_flushed(peer)
+    }
 
     /// Waits until everything posted on `lane` is complete.
     fn wait(&mut self, lane: Lane) -> Result<()> {

@@ -15,7 +15,9 @@
 //! now and then while it posts, so that what is already under way is bounded too. A receive that waits may be for what
 //! comes behind all that is held: then a rank reads on, until it holds [`HELD_MOST`] in all, which is an error that says so.
 //!
-//! `kinds`, `member`, `groups`, `ledger`, `arrive` hold state and do no I/O; `wire` is what a backend adds; `core` has the
+//! A rank may use several of its local ends at once: then it has every other rank as a peer once per *rail*, see [`Rails`].
+//!
+//! `kinds`, `rails`, `member`, `groups`, `ledger`, `arrive` hold state and do no I/O; `wire` is what a backend adds; `core` has the
 //! operations. All of it is generic over the wire and monomorphised; once warm, a message allocates nothing.
 
 mod arrive;
@@ -25,7 +27,9 @@ mod core;
 mod groups;
 mod kinds;
 mod ledger;
+mod marks;
 mod member;
+mod rails;
 mod wire;
 
 pub use self::arrive::Place;
@@ -34,4 +38,5 @@ pub use self::groups::{Group, Groups};
 pub use self::kinds::{Envelope, Found, Kinds, Parcel, Slot, Word};
 pub use self::ledger::{HELD_LIMIT, HELD_MOST, Ledger};
 pub use self::member::Member;
+pub use self::rails::{MOST_RAILS, Rails, STRIPED_ABOVE};
 pub use self::wire::Wire;

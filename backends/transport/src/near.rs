@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 use std::str::FromStr;
 
-use crate::wait::core_numbers;
+use crate::cores::core_numbers;
 use crate::{Bootstrap, Result};
 
 /// What the user says of devices.

@@ -97,7 +97,7 @@ impl<T: RawTransport> RawTransport for Rendezvous<T> {
 
     fn group(&mut self, members: &[Rank], segment: usize) -> Result<Self::Group> {
         let threshold = usize::try_from(self.threshold.0).unwrap_or(usize::MAX);
-        let rules = Rules::new(self.protocol, threshold, self.refusal());
+        let rules = Rules::new(self.protocol, threshold, self.refusal()).within(segment);
         let slots = rules.slots(segment, members.len());
         let raw = self.raw.group(members, slots.end())?;
         let machine = Machine::new(raw, members, rules, slots, self.registry.open());

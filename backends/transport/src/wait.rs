@@ -4,6 +4,9 @@ use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::cores::{Topology, core_numbers};
+use crate::post::spare;
+use crate::seats::Seat;
 use crate::{Bootstrap, Error, Idle, Result};
 
 /// What a blocking call does while nothing arrives.
@@ -11,6 +14,8 @@ use crate::{Bootstrap, Error, Idle, Result};
 pub enum WaitMode {
     /// Looks at the network again and again: lowest latency, takes a core.
     Spin,
+    /// As spin, but lets the other thread of its core go first after each fruitless round.
+    Pause,
     /// As spin, but offers the core to others after each fruitless round.
     Yield,
     /// Sleeps in the kernel until the network has something.
@@ -29,18 +34,26 @@ pub enum Rest {
 }
 
 impl WaitMode {
-    /// What a fruitless round ends with; the same on every backend.
+    /// All of them.
+    pub const ALL: [WaitMode; 4] = [WaitMode::Spin, WaitMode::Pause, WaitMode::Yield, WaitMode::Block];
+
+    /// What a fruitless round ends with; the same on every backend. The processor's own pause is over when this returns.
     #[inline]
     #[must_use]
     pub fn rest(self, idle: Idle) -> Rest {
         match (self, idle) {
             (WaitMode::Spin, _) => Rest::None,
+            (WaitMode::Pause, _) => {
+                std::hint::spin_loop();
+                Rest::None
+            }
             (WaitMode::Block, Idle::Wait) => Rest::Sleep,
             (WaitMode::Yield | WaitMode::Block, _) => Rest::Yield,
         }
     }
 
-    /// The mode to use and why: `asked`, or else what suits the ranks that run on this machine. Collective over the job.
+    /// The mode to use and why: `asked`, or else what suits the ranks that run on this machine. The job's watcher thread, if it
+    /// has one, is sent off the cores that ranks do not sleep on. Collective over the job.
     ///
     /// # Errors
     /// If a rank is lost.
@@ -48,75 +61,50 @@ impl WaitMode {
         let mine = Seat::mine(bootstrap.host());
         let seats = bootstrap.allgather(mine.encode().as_bytes())?;
         let seats: Vec<Seat> = seats.iter().map(|seat| Seat::decode(&String::from_utf8_lossy(seat))).collect();
-        Ok(asked.map_or_else(|| suit(&mine, &seats), |mode| (mode, "as asked for".into())))
-    }
-}
-
-/// Where a rank runs. Hosts that share a machine, as containers and the lab's do, share its cores.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Seat {
-    machine: String,
-    host: String,
-    /// The cores that it may use, as the kernel writes them: `0-3,8`.
-    cores: String,
-    /// How many cores' time its container may use, where that is less.
-    quota: Option<usize>,
-}
-
-impl Seat {
-    fn mine(host: &str) -> Seat {
-        let read = |path| std::fs::read_to_string(path).unwrap_or_default();
-        let machine = read("/proc/sys/kernel/random/boot_id").trim().to_owned();
-        let status = read("/proc/self/status");
-        let cores = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or_default();
-        let usable = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        // A system without these files: every rank of a host may use what this one may.
-        let cores = if cores.is_empty() { format!("0-{}", usable - 1) } else { cores.trim().to_owned() };
-        let quota = (usable < core_numbers(&cores).count()).then_some(usable);
-        let machine = if machine.is_empty() { host.to_owned() } else { machine };
-        Seat { machine, host: host.to_owned(), cores, quota }
-    }
-
-    fn encode(&self) -> String {
-        format!("{}\n{}\n{}", self.machine, self.cores, self.host)
-    }
-
-    /// As told by a rank; its quota is its own affair.
-    fn decode(text: &str) -> Seat {
-        let mut lines = text.splitn(3, '\n').map(str::to_owned);
-        let [machine, cores, host] = std::array::from_fn(|_| lines.next().unwrap_or_default());
-        Seat { machine, host, cores, quota: None }
-    }
-}
-
-/// The numbers in a list such as `0-3,8`.
-pub(crate) fn core_numbers(list: &str) -> impl Iterator<Item = usize> + '_ {
-    list.split(',').flat_map(|part| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        match (first.parse::<usize>(), last.parse::<usize>()) {
-            (Ok(first), Ok(last)) => first..last + 1,
-            _ => 0..0,
+        let (mode, reason) = asked.map_or_else(|| suit(&mine, &seats), |mode| (mode, "as asked for".into()));
+        if let Some(monitor) = bootstrap.monitor() {
+            let neighbours: Vec<&Seat> = seats.iter().filter(|seat| seat.machine == mine.machine).collect();
+            monitor.post_watcher(match mode {
+                WaitMode::Block => Err("ranks sleep while they wait".into()),
+                _ => spare(&mine, &neighbours, &Topology::this()),
+            });
         }
-    })
+        Ok((mode, reason))
+    }
 }
 
 /// Ranks that are bound to cores of their own, as launchers do, have as many as all of them together.
 fn suit(mine: &Seat, seats: &[Seat]) -> (WaitMode, String) {
     let neighbours: Vec<&Seat> = seats.iter().filter(|seat| seat.machine == mine.machine).collect();
-    let cores: HashSet<usize> = neighbours.iter().flat_map(|seat| core_numbers(&seat.cores)).collect();
-    let (ranks, cores) = (neighbours.len(), cores.len());
+    let all = |list: fn(&Seat) -> &str| -> usize {
+        neighbours.iter().flat_map(|seat| core_numbers(list(seat))).collect::<HashSet<usize>>().len()
+    };
+    let (ranks, threads, cores) = (neighbours.len(), all(|seat| &seat.cores), all(|seat| &seat.whole));
     let here = neighbours.iter().filter(|seat| seat.host == mine.host).count();
+    let of_threads = if threads > cores { format!(", which have {threads} threads") } else { String::new() };
     match mine.quota {
-        _ if ranks > cores => (WaitMode::Block, format!("{ranks} ranks share {cores} cores of this machine")),
+        _ if ranks > threads => {
+            (WaitMode::Block, format!("{ranks} ranks share {cores} cores of this machine{of_threads}"))
+        }
         Some(quota) if here > quota => (WaitMode::Block, format!("{here} ranks share the time of {quota} cores")),
+        _ if ranks > cores => {
+            (WaitMode::Pause, format!("{ranks} ranks share {cores} cores of this machine{of_threads}"))
+        }
+        _ if shares(mine, &neighbours) => (WaitMode::Pause, "another rank is on a thread of the same core".into()),
         _ => (WaitMode::Spin, format!("{cores} cores for the {ranks} ranks of this machine")),
     }
+}
+
+/// Whether more ranks are bound to this rank's cores than there are of them: on threads of one core.
+fn shares(mine: &Seat, neighbours: &[&Seat]) -> bool {
+    neighbours.iter().filter(|seat| seat.whole == mine.whole).count() > core_numbers(&mine.whole).count().max(1)
 }
 
 impl fmt::Display for WaitMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             WaitMode::Spin => "spin",
+            WaitMode::Pause => "pause",
             WaitMode::Yield => "yield",
             WaitMode::Block => "block",
         })
@@ -127,19 +115,26 @@ impl FromStr for WaitMode {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        [WaitMode::Spin, WaitMode::Yield, WaitMode::Block]
+        WaitMode::ALL
             .into_iter()
             .find(|mode| mode.to_string() == name)
-            .ok_or_else(|| Error::Setup(format!("unknown wait mode \"{name}\": use spin, yield or block")))
+            .ok_or_else(|| Error::Setup(format!("unknown wait mode \"{name}\": use spin, pause, yield or block")))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cores::number_list;
 
     fn seat(machine: &str, host: &str, cores: &str) -> Seat {
-        Seat { machine: machine.into(), host: host.into(), cores: cores.into(), quota: None }
+        let (cores, whole) = (cores.to_owned(), cores.to_owned());
+        Seat { machine: machine.into(), host: host.into(), cores, whole, ..Seat::default() }
+    }
+
+    /// On a machine of four cores with two threads each: 0 and 4 are one.
+    fn threaded(cores: &str) -> Seat {
+        Seat { whole: number_list(Topology::of_pairs(4).cores(core_numbers(cores))), ..seat("m", "h", cores) }
     }
 
     #[test]
@@ -159,6 +154,24 @@ mod tests {
     }
 
     #[test]
+    fn threads_of_one_core_are_no_cores() {
+        let free = |ranks: usize| vec![threaded("0-7"); ranks];
+        let of = |seats: &[Seat]| suit(&seats[0], seats);
+        assert_eq!(of(&free(4)), (WaitMode::Spin, "4 cores for the 4 ranks of this machine".into()));
+        let told = "8 ranks share 4 cores of this machine, which have 8 threads";
+        assert_eq!(of(&free(8)), (WaitMode::Pause, told.into()));
+        assert_eq!(of(&free(9)).0, WaitMode::Block);
+        // As launchers bind them: a core each, both of its threads.
+        assert_eq!(of(&["0,4", "1,5", "2,6", "3,7"].map(threaded)).0, WaitMode::Spin);
+        // Bound to threads of one core, while others are idle.
+        let beside = ["0", "4", "1"].map(threaded);
+        assert_eq!(of(&beside).0, WaitMode::Pause);
+        assert_eq!(suit(&beside[2], &beside).0, WaitMode::Pause, "three ranks on two cores");
+        let apart = ["0", "4", "1-3"].map(threaded);
+        assert_eq!([0, 1, 2].map(|at| suit(&apart[at], &apart).0), [WaitMode::Pause, WaitMode::Pause, WaitMode::Spin]);
+    }
+
+    #[test]
     fn a_containers_share_of_time_counts() {
         let all = [seat("m", "a", "0-63"), seat("m", "a", "0-63"), seat("m", "b", "0-63")];
         let of = |quota| suit(&Seat { quota, ..all[0].clone() }, &all);
@@ -168,24 +181,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_understood_and_garbage_is_no_core() {
-        let mine = Seat::mine("this host");
-        assert!(core_numbers(&mine.cores).count() >= 1, "{mine:?}");
-        assert_eq!(Seat::decode(&mine.encode()), Seat { quota: None, ..mine });
-        assert_eq!(core_numbers("0-2,5,7-8").collect::<Vec<_>>(), [0, 1, 2, 5, 7, 8]);
-        assert_eq!(core_numbers("3-,x,9-1").count() + core_numbers(&Seat::decode("").cores).count(), 0);
-    }
-
-    #[test]
     fn only_ranks_that_block_sleep_and_only_if_they_may() {
-        let rests = |idle| [WaitMode::Spin, WaitMode::Yield, WaitMode::Block].map(|mode| mode.rest(idle));
-        assert_eq!(rests(Idle::Wait), [Rest::None, Rest::Yield, Rest::Sleep]);
-        assert_eq!(rests(Idle::Return), [Rest::None, Rest::Yield, Rest::Yield]);
+        let rests = |idle| WaitMode::ALL.map(|mode| mode.rest(idle));
+        assert_eq!(rests(Idle::Wait), [Rest::None, Rest::None, Rest::Yield, Rest::Sleep]);
+        assert_eq!(rests(Idle::Return), [Rest::None, Rest::None, Rest::Yield, Rest::Yield]);
     }
 
     #[test]
     fn names_are_read_back() {
-        for mode in [WaitMode::Spin, WaitMode::Yield, WaitMode::Block] {
+        for mode in WaitMode::ALL {
             assert_eq!(mode.to_string().parse::<WaitMode>().expect("a mode's own name"), mode);
         }
         assert!("sleep".parse::<WaitMode>().is_err());

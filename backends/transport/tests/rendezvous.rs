@@ -1,9 +1,11 @@
 //! The protocols: they conform at every size, move bytes the way they say, and break where they should.
 
+mod crowd;
 mod liar;
 
 use std::sync::{Arc, Mutex};
 
+use crowd::{Crowd, TOGETHER};
 use liar::Liar;
 use tailback_transport::conformance::{self, Failure, Report};
 use tailback_transport::loopback::{self, Fault, Job, Loopback, Transfer};
@@ -231,5 +233,33 @@ fn a_fin_before_the_flush_is_caught() {
     for protocol in [Protocol::Put, Protocol::Get] {
         let failure = suite_over_a_liar(protocol).expect_err("stale bytes went unnoticed");
         assert!(failure.detail.contains("byte"), "{protocol}: {failure}");
+    }
+}
+
+#[test]
+fn a_message_is_over_when_its_own_bytes_are_there_whatever_comes_behind_it() {
+    for protocol in [Protocol::Put, Protocol::Get] {
+        let done = loopback::run(2, |_, raw| -> Result<()> {
+            let mut transport = Collective::new(Rendezvous::new(Crowd(raw), protocol, DEFAULT_THRESHOLD));
+            let mut group = transport.group(&[Rank(0), Rank(1)], TOGETHER as usize * LONG)?;
+            let other = Rank(1 - group.rank().0);
+            for message in 0..TOGETHER as usize {
+                let (tag, span) = (Tag(message as u32), Span::new(message * LONG, LONG));
+                if group.rank() == Rank(0) {
+                    group.write(span.offset, &[message as u8 + 1; LONG]);
+                    group.post_send(other, tag, span)?;
+                } else {
+                    group.post_recv(other, tag, span)?;
+                }
+            }
+            group.wait_all()?;
+            for message in 0..TOGETHER as usize {
+                let mut seen = [0; LONG];
+                group.read(message * LONG, &mut seen);
+                assert!(seen.iter().all(|&byte| byte == message as u8 + 1), "{protocol}: message {message}");
+            }
+            group.barrier()
+        });
+        done.unwrap_or_else(|error| panic!("{protocol}: {error}"));
     }
 }

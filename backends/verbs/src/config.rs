@@ -1,5 +1,6 @@
 //! What the user may say about the device and the port.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use tailback_transport::WaitMode;
@@ -22,8 +23,33 @@ pub struct VerbsConfig {
     pub tries: Tries,
     /// The longest packet in bytes, a power of two from 256 to 4096. None: the longest that both ports take.
     pub path_mtu: Option<u32>,
+    /// What messages arrive in.
+    pub buffers: Buffers,
     /// How to wait. None: block when the ranks of this machine outnumber its cores, else spin.
     pub wait: Option<WaitMode>,
+}
+
+/// What messages arrive in at their receiver, which has some for every peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffers {
+    /// Bytes of each; a longer message takes several.
+    pub bytes: usize,
+    /// How many there are for one peer at most, and so how many its messages may fill before one is free again. There are
+    /// fewer as long as the peer does with fewer.
+    pub credits: u32,
+}
+
+impl Buffers {
+    /// Sizes that buffers can have: a message that travels inside its request fits the least.
+    pub const BYTES: RangeInclusive<usize> = 512..=1 << 20;
+    /// How many there can be for a peer.
+    pub const CREDITS: RangeInclusive<u32> = 4..=8192;
+}
+
+impl Default for Buffers {
+    fn default() -> Self {
+        Buffers { bytes: 8192, credits: 256 }
+    }
 }
 
 /// What a device does about packets that are not answered. On a network that loses packets this is what the longest tails are

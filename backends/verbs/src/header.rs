@@ -138,7 +138,7 @@ impl Hello {
 }
 
 /// Bytes of an [`Address`].
-const ADDRESS: usize = 32;
+const ADDRESS: usize = 40;
 
 /// Where a rank is found, told to all at start-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,6 +153,9 @@ pub(crate) struct Address {
     /// Its pair for datagrams, and what a datagram must show.
     pub(crate) number: u32,
     pub(crate) key: u32,
+    /// Bytes of a buffer that it has for a peer's messages, and how many of them at most.
+    pub(crate) buffer: u32,
+    pub(crate) credits: u32,
 }
 
 impl Address {
@@ -163,6 +166,8 @@ impl Address {
         (bytes[18], bytes[19], bytes[20]) = (u8::from(self.ethernet), self.mtu, self.reads);
         bytes[24..28].copy_from_slice(&self.number.to_le_bytes());
         bytes[28..32].copy_from_slice(&self.key.to_le_bytes());
+        bytes[32..36].copy_from_slice(&self.buffer.to_le_bytes());
+        bytes[36..40].copy_from_slice(&self.credits.to_le_bytes());
         bytes
     }
 
@@ -171,7 +176,9 @@ impl Address {
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let mut gid = [0; 16];
         gid.copy_from_slice(&bytes[..16]);
-        Some(Address {
+        // A header and something behind it have to fit, and there has to be a buffer.
+        let (buffer, credits) = (word(32), word(36));
+        (buffer as usize > LONG_HEADER && credits > 0).then_some(Address {
             gid,
             lid: u16::from_le_bytes([bytes[16], bytes[17]]),
             ethernet: bytes[18] != 0,
@@ -179,6 +186,8 @@ impl Address {
             reads: bytes[20],
             number: word(24),
             key: word(28),
+            buffer,
+            credits,
         })
     }
 }
@@ -231,9 +240,21 @@ mod tests {
             assert_eq!(Hello::decode(&hello.encode()), Some(hello));
         }
         assert_eq!(Hello::decode(&[0; HELLO]), None);
-        let address =
-            Address { gid: [7; 16], lid: 12, ethernet: true, mtu: 3, reads: 16, number: 0xabcdef, key: 0x8000_0001 };
+        let address = Address {
+            gid: [7; 16],
+            lid: 12,
+            ethernet: true,
+            mtu: 3,
+            reads: 16,
+            number: 0xabcdef,
+            key: 0x8000_0001,
+            buffer: 8192,
+            credits: 256,
+        };
         assert_eq!(Address::decode(&address.encode()), Some(address));
         assert_eq!(Address::decode(&[0; 3]), None);
+        for wrong in [Address { buffer: LONG_HEADER as u32, ..address }, Address { credits: 0, ..address }] {
+            assert_eq!(Address::decode(&wrong.encode()), None);
+        }
     }
 }

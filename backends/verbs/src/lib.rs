@@ -16,7 +16,7 @@ mod header;
 mod transport;
 mod wire;
 
-pub use config::{Tries, VerbsConfig};
+pub use config::{Buffers, Tries, VerbsConfig};
 pub use transport::{VerbsGroup, VerbsTransport};
 
 /// The devices and ports of this machine, a line each; or what is missing and the package that has it.

@@ -4,16 +4,16 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use tailback_transport::matching::Core;
+use tailback_transport::matching::{Core, Rails};
 use tailback_transport::{
     Bootstrap, Capabilities, Clock, Description, EngineGroup, Error, Rank, RawTransport, Result, WaitMode,
 };
 
 use crate::choose::{Choice, gid_text, rate_text};
-use crate::config::VerbsConfig;
+use crate::config::{Buffers, VerbsConfig};
 use crate::ffi::LinkLayer;
 use crate::header::Address;
-use crate::wire::{Endpoint, VerbsWire};
+use crate::wire::{Endpoint, Sizes, VerbsWire};
 
 /// A group of ranks that talk over [`VerbsTransport`]. Dropping it frees its segment.
 pub type VerbsGroup = EngineGroup<Core<VerbsWire>>;
@@ -33,7 +33,8 @@ impl VerbsTransport {
     /// If libibverbs, a device or an active port is missing: what to install or to look at.
     pub fn open(bootstrap: &mut impl Bootstrap, config: &VerbsConfig) -> Result<VerbsTransport> {
         let choice = Choice::make(bootstrap, config)?;
-        let endpoint = Endpoint::open(choice, bootstrap.size())?;
+        let sizes = Sizes::new(&checked(config.buffers)?, choice.limits.requests);
+        let endpoint = Endpoint::open(choice, bootstrap.size(), sizes)?;
         let told = bootstrap.allgather(&endpoint.address().encode())?;
         let addresses = told.iter().enumerate().map(|(rank, bytes)| parse(rank, bytes)).collect::<Result<Vec<_>>>()?;
         let (wait, reason) = WaitMode::choose(config.wait, bootstrap)?;
@@ -43,9 +44,12 @@ impl VerbsTransport {
             ("rc_timeout_ms", format!("{:.3}", config.tries.timeout_ms())),
             ("rc_retries", patience.retries.to_string()),
             ("rnr_retries", patience.not_ready_retries.to_string()),
+            ("credits", sizes.most.to_string()),
+            ("buffer_bytes", sizes.buffer.to_string()),
         ];
         description.details.extend(tried.map(|(key, value)| (key.to_owned(), value)));
-        let engine = Core::new(bootstrap.rank(), bootstrap.size(), VerbsWire::new(endpoint, &addresses, wait));
+        let engine =
+            Core::new(bootstrap.rank(), bootstrap.size(), Rails::default(), VerbsWire::new(endpoint, &addresses, wait));
         Ok(VerbsTransport { engine: Rc::new(RefCell::new(engine)), clock: Clock::start(), description })
     }
 }
@@ -59,14 +63,31 @@ impl RawTransport for VerbsTransport {
 
     fn describe(&self) -> Description {
         let mut description = self.description.clone();
-        let queue = self.engine.borrow().wire().queue_text();
-        description.details.insert("completion_queue_entries".into(), queue);
+        let engine = self.engine.borrow();
+        description.details.insert("completion_queue_entries".into(), engine.wire().queue_text());
+        description.details.insert("eager_windows".into(), engine.wire().windows_text());
         description
     }
 
     fn group(&mut self, members: &[Rank], segment: usize) -> Result<VerbsGroup> {
         VerbsGroup::make(&self.engine, &self.clock, members, segment)
     }
+}
+
+/// Buffers that can be.
+fn checked(buffers: Buffers) -> Result<Buffers> {
+    let Buffers { bytes, credits } = buffers;
+    if Buffers::BYTES.contains(&bytes) && Buffers::CREDITS.contains(&credits) {
+        return Ok(buffers);
+    }
+    let (sizes, counts) = (Buffers::BYTES, Buffers::CREDITS);
+    Err(Error::Setup(format!(
+        "{credits} buffers of {bytes} bytes: there are {} to {} of {} to {} bytes",
+        counts.start(),
+        counts.end(),
+        sizes.start(),
+        sizes.end()
+    )))
 }
 
 /// A rank's address and host, as told at start-up.

@@ -2,9 +2,12 @@
 //! device, so `ci/verbs-test` starts it, in the guest of `ci/rdma-guest`.
 //!
 //! ```text
-//! conformance suite RANKS [WAIT [PART [PROTOCOL]]]   every case, or those with PART in their name, with long messages by
-//!                                                    PROTOCOL (eager, put, get); exit code 0 when none found a fault
+//! conformance suite RANKS [WAIT [PART [PROTOCOL [CREDITS BYTES]]]]
+//!                                                    every case, or those with PART in their name, with long messages by
+//!                                                    PROTOCOL (eager, put, get), through CREDITS buffers of BYTES at most;
+//!                                                    exit code 0 when none found a fault
 //! conformance describe                               what the transport says about itself
+//! conformance ring RANKS                             each talks to two others: the memory of the largest rank
 //! conformance silence                                a peer that no longer answers: an error in time that names it
 //! ```
 
@@ -19,7 +22,7 @@ use tailback_transport::rendezvous::DEFAULT_THRESHOLD;
 use tailback_transport::{
     Bootstrap, Collective, Lane, Monitor, Protocol, Rank, RawGroup, RawTransport, Rendezvous, Span, Tag, conformance,
 };
-use tailback_verbs::{Tries, VerbsConfig, VerbsTransport};
+use tailback_verbs::{Buffers, Tries, VerbsConfig, VerbsTransport};
 
 /// For an emulated machine with more ranks than cores.
 const PATIENCE: Duration = Duration::from_secs(400);
@@ -44,12 +47,16 @@ fn main() -> ExitCode {
 
 /// Starts this program again as ranks.
 fn launch(arguments: &[String]) -> Result<i32, String> {
-    let ranks = match arguments.first().map(String::as_str) {
-        Some("suite") => arguments.get(1).and_then(|count| count.parse().ok()).ok_or("how many ranks?")?,
-        Some("describe") => 1,
-        Some("silence") => 2,
-        _ => return Err("conformance suite RANKS [WAIT [PART [PROTOCOL]]] | describe | silence".into()),
-    };
+    let ranks =
+        match arguments.first().map(String::as_str) {
+            Some("suite" | "ring") => arguments.get(1).and_then(|count| count.parse().ok()).ok_or("how many ranks?")?,
+            Some("describe") => 1,
+            Some("silence") => 2,
+            _ => return Err(
+                "conformance suite RANKS [WAIT [PART [PROTOCOL [CREDITS BYTES]]]] | ring RANKS | describe | silence"
+                    .into(),
+            ),
+        };
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let command = [program.into()].into_iter().chain(arguments.iter().map(OsString::from)).collect();
     launch::run(&LaunchOptions::new(ranks, command)).map_err(|error| error.to_string())
@@ -65,12 +72,21 @@ fn as_rank(mut config: JoinConfig, arguments: &[String]) -> Outcome {
     // Who waits for silence has not all day.
     let timeout = if arguments[0] == "silence" { Duration::from_millis(250) } else { Tries::default().timeout };
     let tries = Tries { timeout, ..Tries::default() };
-    let transport = match VerbsTransport::open(&mut bootstrap, &VerbsConfig { wait, tries, ..VerbsConfig::default() }) {
+    let config = VerbsConfig { wait, tries, buffers: buffers(arguments)?, ..VerbsConfig::default() };
+    let transport = match VerbsTransport::open(&mut bootstrap, &config) {
         Ok(transport) => transport,
         Err(error) => bootstrap.abort(&error.to_string()),
     };
     match arguments[0].as_str() {
         "describe" => describe(&transport),
+        "ring" => {
+            let mut transport = transport;
+            let said = conformance::ring_memory(&mut bootstrap, &mut transport).map_err(text)?;
+            said.iter().for_each(|line| println!("{line}"));
+            if bootstrap.rank() == Rank(0) {
+                describe(&transport);
+            }
+        }
         "silence" => silence(&mut bootstrap, transport)?,
         _ => {
             let protocol = arguments.get(4).map(|name| name.parse()).transpose().map_err(text)?.unwrap_or_default();
@@ -78,6 +94,17 @@ fn as_rank(mut config: JoinConfig, arguments: &[String]) -> Outcome {
         }
     }
     bootstrap.finish().map_err(text)
+}
+
+/// The buffers that the last two words ask for.
+fn buffers(arguments: &[String]) -> Result<Buffers, String> {
+    let number = |word: &String| word.parse::<u32>().map_err(|error| format!("{word}: {error}"));
+    match arguments {
+        [.., credits, bytes] if arguments.len() == 7 => {
+            Ok(Buffers { credits: number(credits)?, bytes: number(bytes)? as usize })
+        }
+        _ => Ok(Buffers::default()),
+    }
 }
 
 #[allow(clippy::print_stdout)]

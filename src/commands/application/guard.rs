@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, set_child_subreaper, wait};
 
+use crate::commands::local::Scratch;
+
 /// How long a program has to end in order before it is killed: launchers use it to end processes on other hosts.
 const GRACE: Duration = Duration::from_secs(3);
 /// How long processes may go on after the one that was started has ended well.
@@ -92,6 +94,7 @@ pub fn guard(output: &Path, words: &[OsString]) -> u8 {
         }
         _ => {
             end_all(pid);
+            Scratch::tidy_after_parent(output);
             2
         }
     }

@@ -48,7 +48,8 @@ fn form(launcher: Launcher, victims: &Victims, hostfile: &str) -> Result<Vec<Str
     let launcher = if launcher == Launcher::Auto { detect()? } else { launcher };
     let words: Vec<String> = match launcher {
         Launcher::Openmpi => ["mpirun", "-n", &processes, "--hostfile", hostfile].map(str::to_owned).into(),
-        Launcher::Mpich => ["mpiexec", "-n", &processes, "-f", hostfile].map(str::to_owned).into(),
+        // `mpiexec` is Open MPI's where both are installed.
+        Launcher::Mpich => ["mpiexec.hydra", "-n", &processes, "-f", hostfile].map(str::to_owned).into(),
         Launcher::Slurm => vec![
             "srun".into(),
             // Tailback's own ranks are a step of the same allocation.
@@ -111,7 +112,7 @@ mod tests {
     fn a_command_without_names_is_put_behind_its_launcher() {
         let list = victims().list();
         assert_eq!(made(&["lmp", "-in", "x"], Launcher::Openmpi).join(" "), "mpirun -n 6 --hostfile /tmp/x lmp -in x");
-        assert_eq!(made(&["lmp"], Launcher::Mpich).join(" "), "mpiexec -n 6 -f /tmp/x lmp");
+        assert_eq!(made(&["lmp"], Launcher::Mpich).join(" "), "mpiexec.hydra -n 6 -f /tmp/x lmp");
         assert_eq!(
             made(&["lmp"], Launcher::Slurm).join(" "),
             format!("srun --overlap --nodes=2 --ntasks=6 --nodelist={list} lmp")
@@ -126,7 +127,10 @@ mod tests {
         assert_eq!(found, ["mpirun", "--host", &list, "-n", "6", "-ppn=3", "2"]);
         let found = made(&["sh", "-c", "cd d && {launch} lmp {hostfile}"], Launcher::Openmpi);
         assert_eq!(found, ["sh", "-c", "cd d && mpirun -n 6 --hostfile /tmp/x lmp /tmp/x"]);
-        assert_eq!(made(&["time", "{launch}", "lmp"], Launcher::Mpich).join(" "), "time mpiexec -n 6 -f /tmp/x lmp");
+        assert_eq!(
+            made(&["time", "{launch}", "lmp"], Launcher::Mpich).join(" "),
+            "time mpiexec.hydra -n 6 -f /tmp/x lmp"
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::place::outside_lab;
 use super::ranks::{GRACE, exit_code, this_command, with_options};
 use super::scratch::{self, Scratch};
 use super::simulated;
-use crate::commands::phases::{self, PhaseListener};
+use crate::commands::phases::{self, Heard, PhaseListener};
 use crate::commands::{CalibrationWish, Request};
 use crate::lab::{self, LabSpec};
 use crate::output::Progress;
@@ -58,7 +58,11 @@ fn plain(request: &Request, why: &str) -> Result<u8, String> {
     ));
     let progress = Progress::new(!request.quiet());
     let scratch = Scratch::new()?;
-    let _listener = PhaseListener::start(&scratch.path("phases"), move |name, budget| progress.phase(name, budget))?;
+    let _listener = PhaseListener::start(&scratch.path("phases"), move |heard| {
+        if let Heard::Begins(name, budget) = heard {
+            progress.phase(name, budget);
+        }
+    })?;
     let mut options = LaunchOptions::new(ranks, command);
     options.grace = GRACE;
     options.env = vec![(phases::VARIABLE.into(), scratch.path("phases").into())];

@@ -8,11 +8,11 @@ use std::time::Duration;
 use tailback_tcp::launch;
 
 use super::fit;
-use super::place::unmarked;
+use super::place::{fits_hosts, unmarked};
 use super::ranks::{exit_code, on_hosts, this_command, with_options};
 use super::scratch::Scratch;
 use super::simulated;
-use crate::commands::phases::{self, PhaseListener};
+use crate::commands::phases::{self, Heard, PhaseListener};
 use crate::commands::ports::Recording;
 use crate::commands::show::show;
 use crate::commands::{ControlWish, Request, dry_run};
@@ -33,6 +33,7 @@ pub(in crate::commands) fn run_in_lab(request: &Request, spec: &LabSpec) -> Resu
     if simulated::machine(&request.settings).is_some() {
         return Err("the emulated cluster has no simulated network: `tailback run --transport sim` needs no lab".into());
     }
+    fits_hosts(&request.settings)?;
     let plan = request.resolve(Preset::Lab)?;
     fit::check(request.command, &plan, spec)?;
     let text = |error: crate::lab::Error| error.to_string();
@@ -153,7 +154,12 @@ impl LabBench<'_> {
         });
         match self.once(Some(kind))? {
             Ran::Result(again, phases) => {
-                file.interrupted |= again.interrupted;
+                if again.interrupted {
+                    file.interrupted = true;
+                    let why = again.notes.iter().filter(|note| !file.notes.contains(note));
+                    let why: Vec<String> = why.map(|note| format!("in the control: {note}")).collect();
+                    file.notes.extend(why);
+                }
                 Ok((ControlRecord::of(kind, &file.runs, again.runs, phases), 0))
             }
             Ran::Code(code) => {
@@ -236,11 +242,16 @@ impl LabBench<'_> {
         let (recording, lab) = (Arc::clone(&recorder.0), Arc::downgrade(&self.lab));
         let progress = Progress::new(!self.request.quiet());
         let by_ranks = self.request.calibration.is_some();
-        PhaseListener::start(socket, move |name, budget| {
-            progress.phase(name, budget);
-            if let Some(lab) = lab.upgrade().filter(|_| !by_ranks) {
-                let read = || lab.lock().unwrap_or_else(PoisonError::into_inner).counters();
-                recording.lock().unwrap_or_else(PoisonError::into_inner).begin(name, read);
+        PhaseListener::start(socket, move |heard| {
+            if let Heard::Begins(name, budget) = heard {
+                progress.phase(name, budget);
+            }
+            let Some(lab) = lab.upgrade().filter(|_| !by_ranks) else { return };
+            let read = || lab.lock().unwrap_or_else(PoisonError::into_inner).counters();
+            let mut recording = recording.lock().unwrap_or_else(PoisonError::into_inner);
+            match heard {
+                Heard::Begins(name, _) => recording.begin(name, read),
+                Heard::Ends => recording.end(read),
             }
         })?;
         Ok(recorder)

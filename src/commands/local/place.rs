@@ -21,6 +21,18 @@ pub(super) fn unmarked(settings: &Settings) -> Option<Backend> {
     named(settings).find(|backend| !backend.is_marked_in_lab())
 }
 
+/// Whether the hosts of the emulated cluster have what was asked for; the user may know of interfaces that it does not.
+pub(super) fn fits_hosts(settings: &Settings) -> Result<(), String> {
+    if settings.rails > 1 && settings.data_interface.is_empty() && settings.data_address.is_empty() {
+        return Err(format!(
+            "--rails {}: a host of the emulated cluster has one interface for data, d0: name others with --data-interface, or run \
+             with --no-lab or a launcher",
+            settings.rails
+        ));
+    }
+    Ok(())
+}
+
 /// Those the user named; without any it is tcp.
 fn named(settings: &Settings) -> impl Iterator<Item = Backend> {
     let congestors = match &settings.congestors {

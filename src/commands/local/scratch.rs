@@ -32,6 +32,16 @@ impl Scratch {
         Ok(Scratch { path, _lock: lock })
     }
 
+    /// Removes the folder of a file whose maker, this process's parent, did not live to do so.
+    pub(in crate::commands) fn tidy_after_parent(file: &Path) {
+        let Some(folder) = file.parent() else { return };
+        let owner = folder.file_name().and_then(|name| name.to_str()).and_then(owner);
+        let parent = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
+        if owner.is_some_and(|pid| i32::try_from(pid).ok() != parent) {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+
     pub(in crate::commands) fn path(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
@@ -93,5 +103,18 @@ mod tests {
         assert!(elsewhere.exists());
         let there: Vec<bool> = names.iter().map(|name| folder.path().join(name).exists()).collect();
         assert_eq!(there, [false, true, true, true]);
+    }
+
+    #[test]
+    fn only_the_folder_of_a_parent_that_is_gone_is_tidied() {
+        let folder = tempfile::tempdir().unwrap();
+        let parent = rustix::process::getppid().unwrap().as_raw_nonzero();
+        let names = [format!("tailback-{parent}-0123abcd"), "tailback-4194305-0123abcd".into(), "results".into()];
+        for name in &names {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+            Scratch::tidy_after_parent(&folder.path().join(name).join("output"));
+        }
+        let there: Vec<bool> = names.iter().map(|name| folder.path().join(name).exists()).collect();
+        assert_eq!(there, [true, false, true]);
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tailback_tcp::launch::{self, LaunchOptions, heed_signals};
 
-use super::place::outside_lab;
+use super::place::{fits_hosts, outside_lab};
 use super::ranks::{exit_code, on_hosts, this_command};
 use super::scratch::{self, Scratch};
 use super::simulated;
@@ -56,6 +56,7 @@ fn plain(request: &StudyRequest, ranks: usize, per_node: usize, why: &str) -> Re
 
 /// A host for every node, all on one switch: the models know ports, not what lies between switches.
 fn in_lab(request: &StudyRequest, ranks: usize, per_node: usize) -> Result<u8, String> {
+    fits_hosts(&request.settings)?;
     let spec =
         LabSpec { hosts: ranks.div_ceil(per_node), leaves: 1, name: scratch::unique_name(), ..LabSpec::default() };
     request.say(&format!(
@@ -90,7 +91,7 @@ fn measure(request: &StudyRequest, lab: &Lab, ranks: usize, per_node: usize) -> 
     let phases = match lab.counters() {
         Ok(after) => {
             let ports = after.iter().zip(&before).map(|(after, before)| after.since(before)).collect();
-            vec![PhaseCounters { phase: file.command.word().to_owned(), seconds: None, ports }]
+            vec![PhaseCounters { phase: file.command.word().to_owned(), ports, ..PhaseCounters::default() }]
         }
         Err(problem) => {
             file.notes.push(format!("the counters of the lab's ports could not be read: {problem}"));

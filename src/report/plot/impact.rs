@@ -27,7 +27,7 @@ pub fn impact(kernel: Canary, sides: &[Side<'_>], systems: &[System]) -> Option<
         class: "own",
         factors: SHOWN.map(|statistic| side.run.impact(kernel, statistic)),
     });
-    let published = systems.iter().filter(|system| system.in_figure).map(|system| Group {
+    let published = systems.iter().map(|system| Group {
         name: system.label(),
         class: "published",
         factors: SHOWN.map(|of| system.impact(kernel, of).map(|factor| Factor { factor, interval: None })),

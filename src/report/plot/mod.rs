@@ -3,6 +3,7 @@
 mod axis;
 mod beff;
 pub mod contention;
+mod devices;
 mod distribution;
 mod heat;
 pub mod hpcc;
@@ -11,6 +12,7 @@ mod load;
 pub mod maxrate;
 mod nodes;
 mod percentiles;
+mod ports;
 mod queues;
 mod repetitions;
 mod scatter;
@@ -22,19 +24,20 @@ mod violin;
 use crate::text::escape;
 
 pub use beff::beff;
+pub use devices::devices;
 pub use distribution::distribution;
 pub use heat::heat;
 pub use impact::impact;
 pub use load::load;
 pub use nodes::nodes;
 pub use percentiles::percentiles;
+pub use ports::ports;
 pub use queues::queues;
 pub use repetitions::repetitions;
 pub use scatter::scatter;
 pub use sizes::sizes;
 pub use spread::spread;
 pub use tree::trees;
-pub use violin::counters;
 
 /// Width of every plot.
 const WIDTH: f64 = 440.0;

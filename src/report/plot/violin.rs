@@ -1,71 +1,34 @@
-//! What the ports of an emulated or simulated network did in each phase: a violin per phase, over all ports, with the ports as dots.
+//! A counter in each phase: a violin over all devices that have it, with mean, 95th percentile and extremes, and the devices as
+//! dots.
 
 use super::axis::label;
-use super::{Plot, WIDTH, escape, fit, line, text};
-use crate::engine::Phase;
-use crate::lab::PortCounters;
-use crate::result::PhaseCounters;
-use crate::text::figure;
+use super::{Plot, WIDTH, dot, fit, line, text};
+use crate::result::CounterSpread;
+use crate::text::{factor, figure};
 
 const LEFT: f64 = 14.0;
 const RIGHT: f64 = WIDTH - 20.0;
-const ROW: f64 = 52.0;
+const ROW: f64 = 68.0;
+/// From a row's top to the middle of its violin.
+const MIDDLE: f64 = 46.0;
 /// Half the height of a violin.
 const HALF: f64 = 15.0;
 /// Points of an outline.
 const POINTS: usize = 72;
-/// A counter of a port.
-struct Counter {
-    key: &'static str,
-    title: &'static str,
-    unit: &'static str,
+/// Letters of a row's figures that fit a plot's width.
+const LETTERS: usize = 64;
+
+/// What a plot of violins shows.
+pub(super) struct Violins<'a> {
+    /// Its name, part by part.
+    pub id: [&'a str; 3],
+    pub title: String,
+    pub unit: String,
     /// Below this, values are drawn as good as zero.
-    floor: f64,
-    value: fn(&PortCounters) -> Option<f64>,
-}
-
-const COUNTERS: [Counter; 5] = [
-    Counter {
-        key: "sent",
-        title: "Sent by each port",
-        unit: "MiB",
-        floor: 0.01,
-        value: |port| Some(port.bytes as f64 / 1_048_576.0),
-    },
-    Counter {
-        key: "drops",
-        title: "Dropped at each port",
-        unit: "packets",
-        floor: 1.0,
-        value: |port| port.queue.as_ref().map(|queue| queue.drops as f64),
-    },
-    Counter {
-        key: "waits",
-        title: "Waits of each port for its rate",
-        unit: "times",
-        floor: 1.0,
-        value: |port| port.queue.as_ref().map(|queue| queue.overlimits as f64),
-    },
-    Counter {
-        key: "stalled",
-        title: "Time of each port without room at the other end",
-        unit: "us",
-        floor: 1.0,
-        value: |port| port.simulated.map(|of| 1e-3 * of.stalled_ns as f64),
-    },
-    Counter {
-        key: "queue",
-        title: "Longest queue of each port",
-        unit: "KiB",
-        floor: 1.0,
-        value: |port| port.simulated.map(|of| of.longest_queue_bytes as f64 / 1024.0),
-    },
-];
-
-/// One plot for each counter that counted anything. At most `dots` ports of a phase are drawn as such, those with the
-/// most first; all of them make the violin.
-pub fn counters(name: &str, phases: &[PhaseCounters], dots: usize) -> Vec<Plot> {
-    COUNTERS.iter().filter_map(|counter| violins(name, phases, counter, dots)).collect()
+    pub floor: f64,
+    pub spreads: Vec<CounterSpread>,
+    /// At most so many devices of a phase are drawn as such, those with the most first; all of them make the violin.
+    pub dots: usize,
 }
 
 /// A logarithmic axis that begins at zero.
@@ -92,72 +55,68 @@ impl Axis {
     }
 }
 
-fn violins(name: &str, phases: &[PhaseCounters], counter: &Counter, dots: usize) -> Option<Plot> {
-    let values = |phase: &PhaseCounters| -> Vec<(String, f64)> {
-        let port = |port: &PortCounters| Some((format!("{} to {}", port.from, port.to), (counter.value)(port)?));
-        phase.ports.iter().filter_map(port).collect()
-    };
-    let all: Vec<(&PhaseCounters, Vec<(String, f64)>)> = phases.iter().map(|phase| (phase, values(phase))).collect();
-    let most = all.iter().flat_map(|(_, ports)| ports.iter().map(|port| port.1)).fold(0.0f64, f64::max);
-    if most <= 0.0 {
-        return None;
+impl Violins<'_> {
+    /// The plot, if anything was counted.
+    pub(super) fn plot(self) -> Option<Plot> {
+        let most = self.spreads.iter().filter_map(|of| Some(of.most()?.1)).fold(0.0f64, f64::max);
+        if most <= 0.0 {
+            return None;
+        }
+        let axis = Axis { floor: self.floor, most };
+        let bottom = 6.0 + self.spreads.len() as f64 * ROW;
+        let mut body = String::new();
+        for tick in axis.ticks() {
+            body += &line((axis.at(tick), 6.0), (axis.at(tick), bottom), "grid");
+            body += &text(axis.at(tick), bottom + 14.0, "middle", "tick", &label(tick));
+        }
+        body += &line((LEFT, bottom), (RIGHT, bottom), "axis");
+        let mut told = Vec::new();
+        for (at, spread) in self.spreads.iter().enumerate() {
+            body += &self.violin(spread, &axis, 6.0 + at as f64 * ROW);
+            told.push(format!("{}: {}", spread.phase, figures(spread)));
+        }
+        body += &text((LEFT + RIGHT) / 2.0, bottom + 30.0, "middle", "axis-title", &self.unit);
+        Some(Plot::new(&self.id, self.title, told.join("; "), bottom + 38.0, body))
     }
-    let axis = Axis { floor: counter.floor, most };
-    let bottom = 6.0 + all.len() as f64 * ROW;
-    let mut body = String::new();
-    for tick in axis.ticks() {
-        body += &line((axis.at(tick), 6.0), (axis.at(tick), bottom), "grid");
-        body += &text(axis.at(tick), bottom + 14.0, "middle", "tick", &label(tick));
+
+    fn violin(&self, spread: &CounterSpread, axis: &Axis, top: f64) -> String {
+        let class = if spread.is_isolated() { "calm" } else { "busy" };
+        let mut out = text(LEFT, top + 11.0, "start", "name", &fit(&spread.phase, 60));
+        out += &text(LEFT, top + 25.0, "start", "tick", &fit(&short(spread), LETTERS));
+        let (Some(least), Some(most)) = (spread.least(), spread.most()) else { return out };
+        let middle = top + MIDDLE;
+        let parts: Vec<f64> = spread.devices.iter().map(|of| axis.part(of.1)).collect();
+        out += &outline(&parts, middle, class);
+        let upright = |value: f64, half: f64, class: &str| {
+            line((axis.at(value), middle - half), (axis.at(value), middle + half), class)
+        };
+        out += &line((axis.at(least.1), middle), (axis.at(most.1), middle), "whisker");
+        out += &upright(least.1, HALF / 3.0, "whisker");
+        out += &upright(most.1, HALF / 3.0, "whisker");
+        out += &upright(spread.p95, HALF, &format!("mark {class}"));
+        out += &upright(spread.mean, HALF, "whisker");
+        for (device, value) in spread.devices.iter().take(self.dots) {
+            let title = format!("{device}, {}: {} {}", spread.phase, figure(*value), self.unit);
+            out += &dot((axis.at(*value), middle), 2, class, &title);
+        }
+        out
     }
-    body += &line((LEFT, bottom), (RIGHT, bottom), "axis");
-    let mut told = Vec::new();
-    for (at, (phase, ports)) in all.iter().enumerate() {
-        let (drawn, said) = violin(phase, ports, (counter, dots), &axis, 6.0 + at as f64 * ROW);
-        body += &drawn;
-        told.push(said);
-    }
-    let title = format!("{}, {name}", counter.title);
-    body += &text((LEFT + RIGHT) / 2.0, bottom + 30.0, "middle", "axis-title", counter.unit);
-    Some(Plot::new(&["ports", counter.key, name], title, told.join("; "), bottom + 38.0, body))
 }
 
-fn violin(
-    phase: &PhaseCounters,
-    ports: &[(String, f64)],
-    (counter, dots): (&Counter, usize),
-    axis: &Axis,
-    top: f64,
-) -> (String, String) {
-    let class = if phase.phase.contains(Phase::Isolated.word()) { "calm" } else { "busy" };
-    let mut out = text(LEFT, top + 11.0, "start", "name", &fit(&phase.phase, 60));
-    let mut sorted: Vec<&(String, f64)> = ports.iter().collect();
-    sorted.sort_by(|a, b| b.1.total_cmp(&a.1));
-    if sorted.is_empty() {
-        return (out, format!("{}: no port has it", phase.phase));
-    }
-    let median = (sorted[(sorted.len() - 1) / 2].1 + sorted[sorted.len() / 2].1) / 2.0;
-    let middle = top + 20.0 + HALF;
-    out += &outline(&sorted.iter().map(|port| axis.part(port.1)).collect::<Vec<_>>(), middle, class);
-    let at = axis.at(median);
-    out += &line((at, middle - HALF), (at, middle + HALF), &format!("mark {class}"));
-    for (port, value) in sorted.iter().take(dots) {
-        let title = format!("{port}, {}: {} {}", phase.phase, figure(*value), counter.unit);
-        out += &format!(
-            "<circle cx=\"{:.1}\" cy=\"{middle:.1}\" r=\"2.5\" class=\"dot {class}\"><title>{}</title></circle>",
-            axis.at(*value),
-            escape(&title)
-        );
-    }
-    let worst = sorted[0];
-    let told = format!(
-        "{}: median {} {unit}, most {} {unit} at {}",
-        phase.phase,
-        figure(median),
-        figure(worst.1),
-        worst.0,
-        unit = counter.unit
-    );
-    (out, told)
+/// A phase's figures in a line of a plot.
+fn short(of: &CounterSpread) -> String {
+    let (Some(least), Some(most)) = (of.least(), of.most()) else { return "nothing has it".into() };
+    let times = of.times_isolated.map(|times| format!(" ({} isolated)", factor(times))).unwrap_or_default();
+    let [mean, p95, least, most] = [of.mean, of.p95, least.1, most.1].map(figure);
+    format!("mean {mean}{times}, p95 {p95}, from {least} to {most}")
+}
+
+/// The same in words, with who counted most.
+fn figures(of: &CounterSpread) -> String {
+    let (Some(least), Some(most)) = (of.least(), of.most()) else { return "nothing has it".into() };
+    let times = of.times_isolated.map(|times| format!(" ({} isolated)", factor(times))).unwrap_or_default();
+    let [mean, p95, least] = [of.mean, of.p95, least.1].map(figure);
+    format!("mean {mean}{times}, p95 {p95}, least {least}, most {} at {}", figure(most.1), most.0)
 }
 
 /// The density of `parts`, mirrored, by a Gaussian kernel of Silverman's width.
@@ -171,7 +130,7 @@ fn outline(parts: &[f64], middle: f64, class: &str) -> String {
     let heights: Vec<f64> = places.iter().map(|&at| density(at)).collect();
     let peak = heights.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     let x = |at: f64| LEFT + at * (RIGHT - LEFT);
-    // Where hardly any port is, the outline would only look like a line.
+    // Where hardly any device is, the outline would only look like a line.
     let shown: Vec<(f64, f64)> = places
         .iter()
         .zip(&heights)

@@ -32,7 +32,11 @@ fn growing_samples_are_the_same_and_smaller() {
             fixed.close_pass(Some(1.0));
             growing.close_pass(Some(1.0));
         }
-        let size = |samples: &Samples| samples.batches.iter().map(|of| of.histogram.distinct_values()).sum::<usize>();
+        let words = |batch: &Batch| match &batch.counts {
+            Counts::Few(few) => few.capacity(),
+            Counts::Many(histogram) => histogram.distinct_values(),
+        };
+        let size = |samples: &Samples| samples.batches.iter().map(words).sum::<usize>();
         assert!(size(&growing) < size(&fixed));
         let (one, other) = (fixed.total(), growing.total());
         assert_eq!(counts(&one), counts(&other));
@@ -60,6 +64,35 @@ fn one_batch_has_the_same_samples_and_passes_and_merges_with_its_like() {
     one.merge_encoded(&filled(6, 10).in_one().encode()).unwrap();
     assert_eq!((one.total().histogram().len(), one.total().closed()), (120, 12));
     assert!(one.merge(&filled(5, 10).in_one()).is_err(), "other passes");
+}
+
+#[test]
+fn a_handful_of_samples_takes_no_histogram_and_is_the_same_when_there_are_more() {
+    let of = |samples: &[u64]| {
+        let mut growing = Samples::growing(1);
+        samples.iter().for_each(|&ns| growing.record(ns));
+        growing
+    };
+    let (some, more): (Vec<u64>, Vec<u64>) =
+        ((1..300).map(|at| 7 * at * at).collect(), (1..400).map(|at| 13 * at).collect());
+    let handful = of(&some);
+    assert!(matches!(handful.batches[0].counts, Counts::Few(_)));
+    // Up the tree: what arrives is a histogram, and stays a handful where it is one.
+    let mut little = of(&[5, 6]);
+    little.merge_encoded(&handful.encode()).unwrap();
+    assert!(matches!(little.batches[0].counts, Counts::Few(_)));
+    let decoded = Samples::decode(&handful.encode()).unwrap();
+    assert!(matches!(decoded.batches[0].counts, Counts::Few(_)));
+    assert_eq!(decoded.encode(), handful.encode());
+    assert_eq!(counts(&little.total()), counts(&of(&[&[5, 6], &some[..]].concat()).total()));
+    for merge in [Samples::merge, |a: &mut Samples, b: &Samples| a.merge_encoded(&b.encode())] {
+        let mut both = handful.clone();
+        merge(&mut both, &of(&more)).unwrap();
+        assert!(matches!(both.batches[0].counts, Counts::Many(_)));
+        let whole = of(&[&some[..], &more[..]].concat());
+        assert_eq!(counts(&both.total()), counts(&whole.total()));
+        assert_eq!((both.total().len(), both.total().sum_ns), (698, whole.total().sum_ns));
+    }
 }
 
 fn filled(passes: u64, per_pass: u64) -> Samples {

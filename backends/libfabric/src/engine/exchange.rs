@@ -19,11 +19,21 @@ impl Engine {
         let member = |&rank: &Rank| {
             let number = self.groups.number_with(rank);
             let (outgoing, incoming) = (self.tags.of_group(number, self.me), self.tags.of_group(number, rank));
-            Member { rank, outgoing, incoming, card, sending: [0; LANES], open: 0, unconfirmed: false }
+            Member {
+                rank,
+                outgoing,
+                incoming,
+                card,
+                sending: [0; LANES],
+                accesses: 0,
+                over: 0,
+                open: 0,
+                unconfirmed: false,
+            }
         };
         let members = members.iter().map(member).collect();
         let rank = Rank::from(position);
-        self.groups.add(slot, GroupState { rank, members, segment, confirm, pending: [0; LANES] });
+        self.groups.add(slot, GroupState { rank, members, segment, confirm, pending: [0; LANES], ahead: Vec::new() });
         if let Err(error) = self.exchange(slot, cards, card) {
             self.drop_group(slot);
             return Err(error);

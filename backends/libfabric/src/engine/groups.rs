@@ -20,10 +20,21 @@ pub(super) struct Member {
     pub card: Card,
     /// Messages to it that are not complete, per lane.
     pub sending: [u32; LANES],
-    /// Puts and gets that are not complete.
-    pub open: usize,
+    /// Puts and gets made with it, how many of the first of them are complete, and how many of all are not.
+    pub accesses: u64,
+    pub over: u64,
+    pub open: u32,
     /// Whether a put completed without the target's word.
     pub unconfirmed: bool,
+}
+
+impl Member {
+    /// A put or a get is under way, or waits for room: its number.
+    pub(super) fn begin_access(&mut self) -> u64 {
+        self.accesses += 1;
+        self.open += 1;
+        self.accesses
+    }
 }
 
 /// One group as its engine sees it.
@@ -39,6 +50,8 @@ pub(super) struct GroupState {
     pub confirm: usize,
     /// Messages posted and not complete, per lane.
     pub pending: [usize; LANES],
+    /// Puts and gets that are complete while one before them is not: members and numbers.
+    pub ahead: Vec<(u32, u64)>,
 }
 
 impl GroupState {
@@ -48,6 +61,20 @@ impl GroupState {
         let lane = usize::from(ticket.lane);
         self.pending[lane] += 1;
         self.members[ticket.member as usize].sending[lane] += u32::from(ticket.kind == Kind::Send);
+    }
+
+    /// A put or a get is complete. Providers complete them in whatever order.
+    fn end_access(&mut self, ticket: &Ticket) {
+        let member = &mut self.members[ticket.member as usize];
+        member.open -= 1;
+        if ticket.access != member.over + 1 {
+            return self.ahead.push((ticket.member, ticket.access));
+        }
+        member.over += 1;
+        while let Some(at) = self.ahead.iter().position(|&done| done == (ticket.member, member.over + 1)) {
+            self.ahead.swap_remove(at);
+            member.over += 1;
+        }
     }
 
     /// Whether everything posted on a lane is complete.
@@ -80,11 +107,13 @@ pub(super) struct Groups {
     slots: Vec<Option<GroupState>>,
     /// How many groups this rank has made with every other: see [`crate::tag`].
     made_with: Vec<u32>,
+    /// Operations that are over.
+    pub completions: u64,
 }
 
 impl Groups {
     pub(super) fn new(ranks: usize) -> Groups {
-        Groups { slots: Vec::new(), made_with: vec![0; ranks] }
+        Groups { slots: Vec::new(), made_with: vec![0; ranks], completions: 0 }
     }
 
     /// How many ranks the job has.
@@ -127,6 +156,7 @@ impl Groups {
     /// An operation is over. Its group may be gone; its memory number is not reused before that.
     #[inline]
     pub(super) fn complete(&mut self, ticket: Ticket) {
+        self.completions += 1;
         let Some(group) = self.slots[ticket.region.0 as usize].as_mut() else { return };
         match ticket.kind {
             Kind::Send => {
@@ -134,7 +164,56 @@ impl Groups {
                 group.members[ticket.member as usize].sending[usize::from(ticket.lane)] -= 1;
             }
             Kind::Recv => group.pending[usize::from(ticket.lane)] -= 1,
-            Kind::Put | Kind::Get => group.members[ticket.member as usize].open -= 1,
+            Kind::Put | Kind::Get => group.end_access(&ticket),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_accesses_are_over_whatever_the_order_of_completions() {
+        let member = |rank| Member {
+            rank: Rank(rank),
+            outgoing: 0,
+            incoming: 0,
+            card: Card::default(),
+            sending: [0; LANES],
+            accesses: 0,
+            over: 0,
+            open: 0,
+            unconfirmed: false,
+        };
+        let mut group = GroupState {
+            rank: Rank(0),
+            members: vec![member(0), member(1)],
+            segment: 0,
+            confirm: 0,
+            pending: [0; LANES],
+            ahead: Vec::new(),
+        };
+        for member in [0, 1, 1, 1, 1] {
+            group.members[member].begin_access();
+        }
+        let mut end = |member: u32, access| {
+            group.end_access(&Ticket {
+                kind: Kind::Put,
+                lane: 0,
+                region: RegionId(0),
+                member,
+                peer: member,
+                len: 8,
+                access,
+            });
+            [0, 1].map(|member: usize| (group.members[member].over, group.members[member].open))
+        };
+        assert_eq!(end(1, 3), [(0, 1), (0, 3)]);
+        assert_eq!(end(1, 1), [(0, 1), (1, 2)]);
+        assert_eq!(end(0, 1), [(1, 0), (1, 2)]);
+        assert_eq!(end(1, 2), [(1, 0), (3, 1)]);
+        assert_eq!(end(1, 4), [(1, 0), (4, 0)]);
+        assert!(group.ahead.is_empty());
     }
 }

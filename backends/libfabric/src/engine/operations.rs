@@ -72,6 +72,22 @@ impl Operations for Engine {
         self.confirm(slot, peer)
     }
 
+    fn completions(&self) -> u64 {
+        self.groups.completions
+    }
+
+    fn accesses(&self, slot: Slot, peer: Rank) -> u64 {
+        self.groups.at(slot).members.get(peer.index()).map_or(0, |member| member.accesses)
+    }
+
+    /// One by one where the target's word comes with each put; where it has to be asked for, all together.
+    fn are_flushed(&mut self, slot: Slot, peer: Rank, count: u64) -> Result<bool> {
+        if !self.endpoint.delivers() {
+            return self.confirm(slot, peer);
+        }
+        Ok(self.groups.at(slot).members.get(peer.index()).is_none_or(|member| member.over >= count))
+    }
+
     #[inline]
     fn wait(&mut self, slot: Slot, lane: Lane) -> Result<()> {
         self.wait_for(slot, lane as u8)

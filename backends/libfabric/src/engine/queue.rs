@@ -107,7 +107,7 @@ mod tests {
     use crate::ffi::RegionId;
 
     fn work(peer: u32, kind: Kind, region: u32, len: usize) -> Work {
-        let ticket = Ticket { kind, lane: 0, region: RegionId(region), member: 0, peer, len };
+        let ticket = Ticket { kind, lane: 0, region: RegionId(region), member: 0, peer, len, access: 0 };
         Work { ticket, span: Span::new(0, len), what: What::Send(0) }
     }
 

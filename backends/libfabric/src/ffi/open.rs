@@ -7,8 +7,8 @@ use libfabric_sys::calls::{
     fi_av_insert, fi_av_open, fi_close, fi_cq_open, fi_domain, fi_enable, fi_endpoint, fi_ep_bind, fi_getname,
 };
 use libfabric_sys::{
-    FI_AV_UNSPEC, FI_CQ_FORMAT_MSG, FI_MR_ENDPOINT, FI_MR_PROV_KEY, FI_MR_VIRT_ADDR, FI_RECV, FI_TRANSMIT, FI_WAIT_FD,
-    FI_WAIT_NONE, fi_av_attr, fi_cq_attr, fi_info, fid,
+    FI_ADDR_MLX, FI_ADDR_STR, FI_AV_UNSPEC, FI_CQ_FORMAT_MSG, FI_FORMAT_UNSPEC, FI_MR_ENDPOINT, FI_MR_PROV_KEY,
+    FI_MR_VIRT_ADDR, FI_RECV, FI_TRANSMIT, FI_WAIT_FD, FI_WAIT_NONE, fi_addr_t, fi_av_attr, fi_cq_attr, fi_info, fid,
 };
 
 use super::endpoint::{Blocking, Endpoint};
@@ -18,6 +18,21 @@ use super::{Fabric, Failure, Info, signals};
 
 /// The longest name of an endpoint that is asked for; longer ones are asked for again.
 const NAME: usize = 256;
+
+/// What the library leaves where an address was refused: FI_ADDR_NOTAVAIL, which bindgen cannot read.
+const NOT_INSERTED: fi_addr_t = fi_addr_t::MAX;
+
+/// Whether names can be handed over in one piece, because it is clear where each begins: they are strings with their end, or
+/// of one length and of a format that has one.
+fn are_alike(format: u32, names: &[Vec<u8>]) -> bool {
+    match format {
+        FI_ADDR_STR => {
+            names.iter().all(|name| name.iter().position(|&byte| byte == 0).is_some_and(|end| end + 1 == name.len()))
+        }
+        FI_FORMAT_UNSPEC | FI_ADDR_MLX => false,
+        _ => names.iter().all(|name| name.len() == names[0].len()),
+    }
+}
 
 /// What an endpoint is opened with.
 #[derive(Clone, Copy, Debug)]
@@ -149,19 +164,23 @@ impl Endpoint {
 
     /// Makes the endpoints with these addresses known, in rank order. Gives the rank whose address is refused.
     pub(crate) fn insert(&mut self, names: &[Vec<u8>]) -> Result<(), (usize, Failure)> {
-        for (rank, name) in names.iter().enumerate() {
-            let mut address = 0;
-            // SAFETY: *Live*; one address is read, whose bytes came from an endpoint of the same provider and are
-            // followed by zeros in case this provider expects more; one is written.
+        // SAFETY: the endpoint's own description.
+        let format = unsafe { (*self.info).addr_format };
+        let at_once = if are_alike(format, names) { names.len() } else { 1 };
+        for (turn, names) in names.chunks(at_once.max(1)).enumerate() {
+            let mut addresses = vec![NOT_INSERTED; names.len()];
+            let bytes: Vec<u8> = names.iter().flatten().copied().chain([0; NAME]).collect();
+            // SAFETY: *Live*; as many addresses are read, whose bytes came from endpoints of the same provider and are
+            // followed by zeros in case this provider expects more; as many are written.
             let inserted = unsafe {
-                let padded: Vec<u8> = name.iter().copied().chain([0; NAME]).collect();
-                fi_av_insert(self.av, padded.as_ptr().cast::<c_void>(), 1, &mut address, 0)
+                fi_av_insert(self.av, bytes.as_ptr().cast::<c_void>(), names.len(), addresses.as_mut_ptr(), 0)
             };
-            if inserted != 1 {
+            if usize::try_from(inserted) != Ok(names.len()) {
                 let code = if inserted < 0 { inserted } else { -(libfabric_sys::FI_EINVAL as i32) };
-                return Err((rank, self.fabric.failure("fi_av_insert", code)));
+                let refused = addresses.iter().position(|&address| address == NOT_INSERTED).unwrap_or_default();
+                return Err((turn * at_once + refused, self.fabric.failure("fi_av_insert", code)));
             }
-            self.addresses.push(address);
+            self.addresses.extend(addresses);
         }
         Ok(())
     }
@@ -186,5 +205,24 @@ impl Drop for Endpoint {
             // SAFETY: duplicated by `build`, freed once.
             unsafe { (self.fabric.library.fi_freeinfo)(self.info) };
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use libfabric_sys::FI_SOCKADDR_IN;
+
+    use super::*;
+
+    #[test]
+    fn names_go_together_where_it_is_clear_where_each_begins() {
+        let names = |of: &[&str]| of.iter().map(|name| name.as_bytes().to_vec()).collect::<Vec<_>>();
+        assert!(are_alike(FI_SOCKADDR_IN, &names(&["sixteen bytes !!", "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"])));
+        assert!(!are_alike(FI_SOCKADDR_IN, &names(&["four", "three"])));
+        assert!(are_alike(FI_ADDR_STR, &names(&["fi_shm://1\0", "fi_shm://12\0"])));
+        assert!(!are_alike(FI_ADDR_STR, &names(&["fi_shm://1", "fi_shm://2"])), "without their end");
+        assert!(!are_alike(FI_ADDR_STR, &names(&["fi\0shm\0", ""])));
+        assert!(!are_alike(FI_ADDR_MLX, &names(&["a", "b"])));
+        assert!(are_alike(FI_SOCKADDR_IN, &[]));
     }
 }

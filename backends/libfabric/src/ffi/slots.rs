@@ -42,6 +42,8 @@ pub(crate) struct Ticket {
     pub peer: u32,
     /// Bytes.
     pub len: usize,
+    /// Which of the puts and gets with the member, from 1; 0 for a message.
+    pub access: u64,
 }
 
 #[repr(C)]

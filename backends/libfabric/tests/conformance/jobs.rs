@@ -27,10 +27,11 @@ pub fn tests() -> Vec<Test> {
             tests.push((name, Box::new(move || conforms("suite", 2, provider, "eager", wait))));
         }
     }
-    let others: [(&str, fn()); 4] = [
+    let others: [(&str, fn()); 5] = [
         ("a_wrong_length_names_the_peer", wrong_length_names_the_peer),
         ("no_shared_memory_is_left_by_killed_ranks", nothing_left_in_shared_memory),
         ("a_lost_peer_is_an_error", a_lost_peer_is_an_error),
+        ("memory_follows_the_peers", memory_follows_the_peers),
         ("unknown_providers_and_domains_are_explained", choices_are_explained),
     ];
     tests.extend(others.map(|(name, test)| (name.to_owned(), Box::new(test) as Box<_>)));
@@ -114,4 +115,18 @@ fn choices_are_explained() {
         let text = shown(&output);
         assert!(!output.status.success() && text.contains(expected), "{text}");
     }
+}
+
+/// What a rank of many has and a rank of few has not is little, as long as each talks to two others.
+fn memory_follows_the_peers() {
+    let anonymous = |provider: &str, size: usize| -> u64 {
+        let output = job(size, &["ring", provider, "eager", "block"]);
+        let text = shown(&output);
+        let said = text.split(", ").find_map(|part| part.strip_prefix("RssAnon ")?.trim().parse().ok());
+        assert!(output.status.success() && said.is_some(), "{provider}, {size} ranks: {text}");
+        said.unwrap_or_default()
+    };
+    let (few, many) = (anonymous("tcp;ofi_rxm", 3), anonymous("tcp;ofi_rxm", 24));
+    eprintln!("KiB of a rank of 3: {few}, of 24: {many}");
+    assert!(many < few + 2048, "{few} KiB of a rank of 3, {many} KiB of one of 24");
 }

@@ -73,7 +73,12 @@ fn work<B: Bootstrap>(arguments: &[String], bootstrap: &mut B) -> std::result::R
         },
         wait: word(3).map(|wait| wait.parse()).transpose().map_err(text)?,
     };
-    let raw = LibfabricTransport::open(bootstrap, &config).map_err(text)?;
+    let mut raw = LibfabricTransport::open(bootstrap, &config).map_err(text)?;
+    if arguments[0] == "ring" {
+        let said = conformance::ring_memory(bootstrap, &mut raw).map_err(text)?;
+        said.iter().for_each(|line| println!("{line}"));
+        return Ok(());
+    }
     let mut transport = Collective::new(Rendezvous::new(raw, protocol, DEFAULT_THRESHOLD));
     match arguments[0].as_str() {
         "suite" | "undirected" => {

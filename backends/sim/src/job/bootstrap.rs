@@ -1,6 +1,7 @@
 //! The bootstrap of a simulated job.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use tailback_transport::{Bootstrap, Merge, Rank, Result};
 
@@ -44,6 +45,10 @@ impl Bootstrap for SimBootstrap<'_> {
 
     fn size(&self) -> usize {
         self.size
+    }
+
+    fn everyone(&self) -> Arc<[Rank]> {
+        Arc::clone(&self.handle.world.borrow().everyone)
     }
 
     fn host(&self) -> &str {

@@ -179,18 +179,19 @@ fn schedule(world: &RefCell<World>, fibers: &mut Fibers<'_>) -> Option<Box<dyn A
     let mut panicked = None;
     let mut left = world.borrow().ranks.len();
     loop {
-        let next = world.borrow_mut().ready.pop_front();
-        let Some(rank) = next else {
+        let next = {
             let mut world = world.borrow_mut();
+            // After the last rank too: what is still under way comes to its end, so that the books can be checked.
+            while world.ready.is_empty() && world.step() {}
+            world.ready.pop_front()
+        };
+        let Some(rank) = next else {
             if left == 0 {
-                // What is still under way comes to its end, so that the books can be checked.
-                while world.step() {}
                 return panicked;
             }
-            if !world.step() {
-                let reason = stuck(&world);
-                world.fail(None, &reason);
-            }
+            let mut world = world.borrow_mut();
+            let reason = stuck(&world);
+            world.fail(None, &reason);
             continue;
         };
         let rank = rank as usize;

@@ -15,6 +15,11 @@ use crate::rng::mix;
 
 const PAGE: usize = 4096;
 
+/// Pages that are named together: most of a long segment is never touched, and its names should take no memory either.
+const TABLE: usize = 32;
+
+type Table = [Option<Rc<[u8]>>; TABLE];
+
 /// Known pages kept before those that nobody uses are forgotten.
 const MOST_KNOWN: usize = 1 << 16;
 
@@ -22,8 +27,8 @@ const MOST_KNOWN: usize = 1 << 16;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Segment {
     len: usize,
-    /// Made with the first write; a page that is missing is zero.
-    pages: Vec<Option<Rc<[u8]>>>,
+    /// Made with the first write, as are the tables; a page that is missing is zero.
+    tables: Vec<Option<Box<Table>>>,
 }
 
 /// Pages that were written whole, by what is in them.
@@ -65,7 +70,7 @@ fn parts(offset: usize, len: usize) -> impl Iterator<Item = (usize, usize, usize
 
 impl Segment {
     pub(super) fn new(len: usize) -> Self {
-        Segment { len, pages: Vec::new() }
+        Segment { len, tables: Vec::new() }
     }
 
     /// # Panics
@@ -80,7 +85,7 @@ impl Segment {
         let mut done = 0;
         for (page, first, count) in parts(offset, into.len()) {
             let into = &mut into[done..done + count];
-            match self.pages.get(page).and_then(Option::as_ref) {
+            match self.page(page) {
                 Some(page) => into.copy_from_slice(&page[first..first + count]),
                 None => into.fill(0),
             }
@@ -104,11 +109,15 @@ impl Segment {
         }
     }
 
+    fn page(&self, page: usize) -> Option<&Rc<[u8]>> {
+        self.tables.get(page / TABLE)?.as_ref()?[page % TABLE].as_ref()
+    }
+
     fn slot(&mut self, page: usize) -> &mut Option<Rc<[u8]>> {
-        if self.pages.is_empty() {
-            self.pages = vec![None; self.len.div_ceil(PAGE)];
+        if self.tables.is_empty() {
+            self.tables = vec![None; self.len.div_ceil(PAGE).div_ceil(TABLE)];
         }
-        &mut self.pages[page]
+        &mut self.tables[page / TABLE].get_or_insert_default()[page % TABLE]
     }
 
     /// What is in a span, on its way to another segment.
@@ -116,8 +125,7 @@ impl Segment {
         self.check(span.offset, span.len);
         if span.len >= PAGE && span.offset.is_multiple_of(PAGE) && span.len.is_multiple_of(PAGE) {
             let first = span.offset / PAGE;
-            let page = |at: usize| self.pages.get(at).cloned().flatten();
-            return Extract::Pages((first..first + span.len / PAGE).map(page).collect());
+            return Extract::Pages((first..first + span.len / PAGE).map(|at| self.page(at).cloned()).collect());
         }
         let mut bytes = vec![0; span.len];
         self.read(span.offset, &mut bytes);
@@ -197,6 +205,19 @@ mod tests {
     }
 
     #[test]
+    fn a_long_segment_takes_what_is_touched_of_it() {
+        let mut segment = Segment::new(1000 * PAGE);
+        segment.write(&mut Known::default(), 777 * PAGE + 5, &[1, 2]);
+        let mut found = [9; 4];
+        segment.read(777 * PAGE + 4, &mut found);
+        assert_eq!(found, [0, 1, 2, 0]);
+        segment.read(999 * PAGE, &mut found);
+        assert_eq!(found, [0; 4]);
+        let tables: Vec<&Table> = segment.tables.iter().flatten().map(|table| &**table).collect();
+        assert_eq!((tables.len(), tables[0].iter().flatten().count()), (1, 1));
+    }
+
+    #[test]
     fn equal_pages_are_one_page() {
         let mut known = Known::default();
         let mut segments = vec![Segment::new(8 * PAGE); 10];
@@ -204,7 +225,7 @@ mod tests {
             segment.write(&mut known, 0, &vec![7; 8 * PAGE]);
         }
         assert_eq!(known.pages.len(), 1);
-        let pages: Vec<_> = segments.iter().flat_map(|segment| segment.pages.iter().flatten()).collect();
+        let pages: Vec<_> = segments.iter().flat_map(|segment| (0..8).map(|at| segment.page(at).unwrap())).collect();
         assert!(pages.iter().all(|page| Rc::ptr_eq(page, pages[0])));
     }
 }

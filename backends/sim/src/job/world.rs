@@ -5,6 +5,7 @@
 //! in the order in which they were woken: nothing here depends on the real clock, or on addresses.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use tailback_transport::{Error, Lane, Rank, Result};
 
@@ -91,6 +92,7 @@ pub(super) struct Failure {
 pub(super) struct World {
     pub(super) network: Network,
     pub(super) ranks: Vec<RankState>,
+    pub(super) everyone: Arc<[Rank]>,
     pub(super) ready: VecDeque<u32>,
     pub(super) groups: Groups,
     pub(super) channels: Channels,
@@ -113,6 +115,7 @@ impl World {
             machine: network.machine().clone(),
             network,
             ranks: (0..size).map(|_| rank()).collect(),
+            everyone: (0..size).map(Rank::from).collect(),
             ready: (0..size as u32).collect(),
             groups: Groups::default(),
             channels: Channels::default(),

@@ -25,6 +25,18 @@ pub(crate) struct DragonflyRouter {
     row: u32,
     column: u32,
     global: u32,
+    /// Where every switch is, and the switch of every gate in the order of their ports: looked up, as every hop asks for
+    /// several of them.
+    seats: Vec<Seat>,
+    exits: Vec<u32>,
+}
+
+/// A switch's place.
+#[derive(Clone, Copy, Debug)]
+struct Seat {
+    group: u32,
+    row: u16,
+    column: u16,
 }
 
 impl DragonflyRouter {
@@ -39,8 +51,26 @@ impl DragonflyRouter {
         let per_switch = spec.ports_per_switch as u32;
         let attach = |e: u32| e / per_group * rows * columns + e % per_group / per_switch;
         let mut graph = Graph::new(machine, spec.host, attach);
-        let mut router =
-            DragonflyRouter { groups, rows, columns, row_links, column_links, gates, row: 0, column: 0, global: 0 };
+        let seat = |switch: u32| Seat {
+            group: switch / (rows * columns),
+            row: (switch / columns % rows) as u16,
+            column: (switch % columns) as u16,
+        };
+        let seats = (0..switches).map(seat).collect();
+        let (row, column, global, exits) = (0, 0, 0, Vec::new());
+        let mut router = DragonflyRouter {
+            groups,
+            rows,
+            columns,
+            row_links,
+            column_links,
+            gates,
+            row,
+            column,
+            global,
+            seats,
+            exits,
+        };
         router.row = graph.next_port();
         for switch in 0..switches {
             for port in 0..(columns - 1) * row_links {
@@ -60,8 +90,9 @@ impl DragonflyRouter {
         for group in 0..groups {
             for other in (0..groups).filter(|&other| other != group) {
                 for gate in 0..gates {
-                    let (from, to) = (router.gate_switch(group, other, gate), router.gate_switch(other, group, gate));
+                    let [from, to] = [(group, other), (other, group)].map(|(a, b)| router.deal(a, b, gate));
                     graph.add(Node::Switch(from), Node::Switch(to), spec.global);
+                    router.exits.push(from);
                 }
             }
         }
@@ -72,13 +103,26 @@ impl DragonflyRouter {
         self.rows * self.columns
     }
 
-    /// The switch of `group` that a gate to `other` is on: gates go round the switches.
-    fn gate_switch(&self, group: u32, other: u32, gate: u32) -> u32 {
+    fn seat(&self, switch: u32) -> Seat {
+        self.seats[switch as usize]
+    }
+
+    /// The switch of `group` that gets a gate to `other`: gates go round the switches.
+    fn deal(&self, group: u32, other: u32, gate: u32) -> u32 {
         group * self.size() + (before(group, other) * self.gates + gate) % self.size()
     }
 
+    /// The number of a gate among all of them.
+    fn gate_number(&self, group: u32, other: u32, gate: u32) -> u32 {
+        (group * (self.groups - 1) + before(group, other)) * self.gates + gate
+    }
+
+    fn gate_switch(&self, group: u32, other: u32, gate: u32) -> u32 {
+        self.exits[self.gate_number(group, other, gate) as usize]
+    }
+
     fn gate_port(&self, group: u32, other: u32, gate: u32) -> u32 {
-        self.global + (group * (self.groups - 1) + before(group, other)) * self.gates + gate
+        self.global + self.gate_number(group, other, gate)
     }
 
     /// The gates to `other` on switch `at` itself: the first, and how many.
@@ -91,20 +135,18 @@ impl DragonflyRouter {
 
     /// Hops between two switches of a group.
     fn distance(&self, a: u32, b: u32) -> u64 {
-        let size = self.size();
-        let (a, b) = (a % size, b % size);
-        u64::from(a % self.columns != b % self.columns) + u64::from(a / self.columns != b / self.columns)
+        let (a, b) = (self.seat(a), self.seat(b));
+        u64::from(a.column != b.column) + u64::from(a.row != b.row)
     }
 
     /// The ports of the next hop from `at` to another switch of its group: the first, and how many.
     fn towards(&self, at: u32, to: u32) -> (u32, u32) {
-        let (from_column, to_column) = (at % self.columns, to % self.columns);
-        if from_column != to_column {
-            let index = at * (self.columns - 1) + before(from_column, to_column);
+        let (from, to) = (self.seat(at), self.seat(to));
+        if from.column != to.column {
+            let index = at * (self.columns - 1) + before(from.column.into(), to.column.into());
             return (self.row + index * self.row_links, self.row_links);
         }
-        let (from_row, to_row) = (at / self.columns % self.rows, to / self.columns % self.rows);
-        let index = at * (self.rows - 1) + before(from_row, to_row);
+        let index = at * (self.rows - 1) + before(from.row.into(), to.row.into());
         (self.column + index * self.column_links, self.column_links)
     }
 
@@ -114,11 +156,11 @@ impl DragonflyRouter {
             packet.flags |= flag::ROUTED;
             self.decide(at, home, packet, view);
         }
-        let (size, group) = (self.size(), at / self.size());
-        let mut goal = (home / size, home);
+        let group = self.seat(at).group;
+        let mut goal = (self.seat(home).group, home);
         if packet.detour != NONE {
-            let (detour_group, inside) = (packet.detour / size, packet.detour);
-            if detour_group == group && home / size != group {
+            let (detour_group, inside) = (self.seat(packet.detour).group, packet.detour);
+            if detour_group == group && goal.0 != group {
                 // A detour through a group is over as soon as the group is reached.
                 packet.detour = NONE;
             } else if inside == at {
@@ -179,8 +221,8 @@ impl DragonflyRouter {
 
     /// Decides on a detour.
     fn decide(&self, at: u32, home: u32, packet: &mut Packet, view: &mut View<'_>) {
-        let (size, group) = (self.size(), at / self.size());
-        let target = home / size;
+        let (size, group) = (self.size(), self.seat(at).group);
+        let target = self.seat(home).group;
         let random_switch = |view: &mut View<'_>| group * size + view.rng.below(size);
         match view.routing {
             Routing::Valiant if target == group => packet.detour = random_switch(view),
@@ -212,7 +254,7 @@ impl DragonflyRouter {
     /// Inside a group: straight on, or by way of a switch at random.
     fn weigh_inside(&self, at: u32, home: u32, packet: &mut Packet, view: &mut View<'_>, bias: u64) {
         let straight = view.backlog(self.towards(at, home).0, packet) * self.distance(at, home);
-        let via = at - at % self.size() + view.rng.below(self.size());
+        let via = self.seat(at).group * self.size() + view.rng.below(self.size());
         if straight <= bias || via == at || via == home {
             return;
         }
@@ -225,8 +267,8 @@ impl DragonflyRouter {
 
     /// Between groups: the shortest way, another gate, or another group.
     fn weigh_between(&self, at: u32, home: u32, packet: &mut Packet, view: &mut View<'_>, bias: u64) {
-        let (size, group) = (self.size(), at / self.size());
-        let target = home / size;
+        let (size, group) = (self.size(), self.seat(at).group);
+        let target = self.seat(home).group;
         let gate = self.any_gate(at, group, target, packet, view);
         let cost = |gate: u32, packet: &Packet, view: &mut View<'_>| {
             let (port, hops) = self.first_hop(at, group, target, gate);

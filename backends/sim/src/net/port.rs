@@ -188,23 +188,27 @@ impl Ports {
     /// The queue to serve next: the lowest class that can send, its channels in turn.
     #[inline]
     pub(crate) fn select(&mut self, packets: &Packets, port: u32) -> Option<u8> {
-        let (pending, turn) = (self.all[port as usize].pending, self.all[port as usize].turn);
-        let mut left = pending;
-        while left != 0 {
-            let class = left.trailing_zeros() as usize / self.channels;
-            for step in 0..self.channels {
-                let channel = (turn as usize + step) % self.channels;
-                let queue = (class * self.channels + channel) as u8;
-                if left & 1 << queue == 0 {
-                    continue;
-                }
-                left &= !(1 << queue);
+        let (mut pending, turn) = (u64::from(self.all[port as usize].pending), u32::from(self.all[port as usize].turn));
+        let channels = self.channels as u32;
+        let every = (1 << channels) - 1;
+        let mut first = 0;
+        while pending != 0 {
+            // This class's channels, the one whose turn it is first.
+            let waiting = pending & every;
+            let mut left = (waiting >> turn | waiting << (channels - turn)) & every;
+            while left != 0 {
+                let channel = turn + left.trailing_zeros();
+                let channel = if channel >= channels { channel - channels } else { channel };
+                left &= left - 1;
+                let queue = (first + channel) as u8;
                 let head = self.queues[port as usize * self.per_port + queue as usize].head;
                 if self.may_send(port, queue, packets[head].size) {
-                    self.all[port as usize].turn = ((channel + 1) % self.channels) as u8;
+                    self.all[port as usize].turn = if channel + 1 == channels { 0 } else { channel as u8 + 1 };
                     return Some(queue);
                 }
             }
+            pending >>= channels;
+            first += channels;
         }
         None
     }

@@ -84,12 +84,15 @@ impl Gate {
             peer: None,
             source,
         })?;
+        // Only who has something to say is read: a thousand ranks that join at once would else be read a thousand times.
+        let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         drop(fds);
 
-        let mut admitted = Vec::new();
-        for mut pending in std::mem::take(&mut self.pending) {
-            match pending.advance(self.rank, &self.secret) {
-                Ok(Progress::Waiting) if Instant::now() < pending.deadline => self.pending.push(pending),
+        let (mut admitted, now) = (Vec::new(), Instant::now());
+        for (mut pending, ready) in std::mem::take(&mut self.pending).into_iter().zip(ready) {
+            let progress = if ready { pending.advance(self.rank, &self.secret) } else { Ok(Progress::Waiting) };
+            match progress {
+                Ok(Progress::Waiting) if now < pending.deadline => self.pending.push(pending),
                 Ok(Progress::Waiting) => self.complain(pending.address, "it stays silent"),
                 Ok(Progress::Admitted { rank, message }) => {
                     let Pending { stream, address, .. } = pending;

@@ -150,6 +150,10 @@ impl Bootstrap for TcpBootstrap {
         self.collective(Tree::barrier)
     }
 
+    fn monitor(&self) -> Option<&Monitor> {
+        Some(&self.shared.monitor)
+    }
+
     fn abort(&self, reason: &str) -> ! {
         self.shared.command(Command::Abort(reason.to_owned()));
         if !self.shared.wait_failed(END_LIMIT) {

@@ -84,8 +84,10 @@ impl Watcher {
 
     /// Watches until the job fails or the rank finishes.
     pub(super) fn run(mut self) {
+        self.shared.monitor.begin_watch();
         loop {
             let flow = self.wait();
+            self.shared.monitor.woke();
             if flow == Flow::Stop || self.take_commands() == Flow::Stop {
                 return;
             }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use socket2::{Domain, Socket, Type};
 use tailback_transport::{Error, Rank, Result};
 
@@ -28,15 +28,29 @@ const NOTICE: Duration = Duration::from_millis(1500);
 const DRAIN: Duration = Duration::from_secs(1);
 /// How long they then have to end when they are told to: the job has failed, and there is nothing left to bring home.
 const FAILED_GRACE: Duration = Duration::from_secs(2);
-/// How often the ground under the ranks is looked at, where there is any to lose.
+/// How often the ranks are looked at, and the ground under them where there is any to lose.
 const LOOK: Duration = Duration::from_millis(500);
-const IDLE: Duration = Duration::from_secs(3600);
+/// How long a rank may stand still while others run. Those that have joined miss it earlier and can say in which phase.
+const STOPPED_LIMIT: Duration = Duration::from_secs(9);
 
 #[derive(Debug)]
 struct Member {
     rank: Rank,
     child: Child,
     status: Option<ExitStatus>,
+    /// Since when it was seen to stand still.
+    stopped: Option<Instant>,
+}
+
+impl Member {
+    fn pid(&self) -> Option<Pid> {
+        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
+    }
+
+    fn is_stopped(&self) -> bool {
+        let look = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        self.pid().is_some_and(|pid| waitid(WaitId::Pid(pid), look).is_ok_and(|status| status.is_some()))
+    }
 }
 
 /// What the launcher will do next to ranks that are still there.
@@ -141,19 +155,18 @@ impl Crew {
         let stdout = child.stdout.take().map(|s| Stream::new(s.into(), rank, prefixed, false));
         let stderr = child.stderr.take().map(|s| Stream::new(s.into(), rank, prefixed, true));
         self.streams.extend(stdout.into_iter().chain(stderr));
-        self.members.push(Member { rank, child, status: None });
+        self.members.push(Member { rank, child, status: None, stopped: None });
         Ok(())
     }
 
     /// Waits for the end of all ranks and gives the job's exit code. An error of `ground` ends them.
     pub(super) fn supervise(&mut self, signals: &Signals, ground: Option<&Ground>) -> Result<i32> {
-        let look = if ground.is_some() { LOOK } else { IDLE };
         let ground = || ground.map_or(Ok(()), |holds| holds());
         let mut drained = None;
         loop {
             let next = match self.pressure {
                 Pressure::Terminate(at) | Pressure::Kill(at) => at,
-                Pressure::None | Pressure::Killed => Instant::now() + look,
+                Pressure::None | Pressure::Killed => Instant::now() + LOOK,
             };
             self.wait(signals, drained.unwrap_or(next))?;
             for signal in signals.arrived() {
@@ -161,6 +174,11 @@ impl Crew {
             }
             if let (Pressure::None, Err(reason)) = (self.pressure, ground()) {
                 self.give_up(&reason);
+            }
+            if let (Pressure::None, false, Some(rank)) = (self.pressure, self.reported, self.left_behind()) {
+                let limit = STOPPED_LIMIT.as_secs();
+                let what = "by SIGSTOP or a debugger, while others run";
+                self.give_up(&format!("rank {rank} (host {}) has been stopped for {limit} s, {what}", hostname()));
             }
             self.reap();
             self.press();
@@ -220,6 +238,19 @@ impl Crew {
         self.pressure = Pressure::Killed;
     }
 
+    /// A rank that has been standing still for too long. All of them together may: somebody stopped the job.
+    fn left_behind(&mut self) -> Option<Rank> {
+        let now = Instant::now();
+        let mut running = self.members.iter_mut().filter(|m| m.status.is_none()).collect::<Vec<_>>();
+        for member in &mut running {
+            member.stopped = member.is_stopped().then(|| member.stopped.unwrap_or(now));
+        }
+        if running.iter().all(|m| m.stopped.is_some()) {
+            running.iter_mut().for_each(|m| m.stopped = None);
+        }
+        running.iter().find(|m| m.stopped.is_some_and(|since| now - since >= STOPPED_LIMIT)).map(|m| m.rank)
+    }
+
     fn reap(&mut self) {
         let mut failures = Vec::new();
         for member in self.members.iter_mut().filter(|m| m.status.is_none()) {
@@ -258,7 +289,7 @@ impl Crew {
     fn signal_all(&self, signal: Signal) -> bool {
         let running: Vec<&Member> = self.members.iter().filter(|m| m.status.is_none()).collect();
         for member in &running {
-            if let Some(pid) = i32::try_from(member.child.id()).ok().and_then(Pid::from_raw) {
+            if let Some(pid) = member.pid() {
                 let _ = kill_process_group(pid, signal);
             }
         }

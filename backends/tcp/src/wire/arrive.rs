@@ -7,7 +7,7 @@ use tailback_transport::Result;
 use tailback_transport::matching::{Envelope, Found, Place, Slot};
 
 use super::outbox::Ends;
-use super::peer::{Held, Incoming, Route, Then};
+use super::peer::{Asked, Held, Incoming, Route, Then};
 use super::state::{Books, TcpWire};
 use crate::header::{Header, Message};
 
@@ -46,9 +46,10 @@ impl TcpWire {
     /// What a member asks of this rank's segment, or answers.
     fn request(&mut self, books: &mut Books, peer: usize, slot: Slot, header: Header) -> Result<Incoming> {
         let left = header.payload();
+        let seat = books.rails.seat(header.from, peer);
         let group = books.groups.at_mut(slot);
         let answer = |message, length| Header { message, from: group.rank, group: group.id, length };
-        let far = &mut group.members[header.from as usize].far;
+        let far = &mut group.members[seat].far;
         match header.message {
             Message::Put { offset } => {
                 let offset = in_segment(books, peer, slot, offset, header.length)?;
@@ -56,12 +57,17 @@ impl TcpWire {
                 return Ok(Incoming::Into { slot, offset, left, then: Then::Put });
             }
             Message::GetReply => {
-                return match far.gets.pop_front() {
-                    Some(span) if span.len == left => {
-                        Ok(Incoming::Into { slot, offset: span.offset, left, then: Then::Get(header.from) })
+                return match far.asked.pop_front() {
+                    Some(Asked::Get { into, over }) if into.len == left => {
+                        let then = Then::Get { member: header.from, over };
+                        Ok(Incoming::Into { slot, offset: into.offset, left, then })
                     }
-                    Some(span) => Err(books.protocol(peer, format!("{left} bytes answer a get of {}", span.len))),
-                    None => Err(books.protocol(peer, "an answer to a get that was not made")),
+                    Some(Asked::Get { into, .. }) => {
+                        Err(books.protocol(peer, format!("{left} bytes answer a get of {}", into.len)))
+                    }
+                    Some(Asked::Flush { .. }) | None => {
+                        Err(books.protocol(peer, "an answer to a get that was not made"))
+                    }
                 };
             }
             Message::Get { offset } => {
@@ -81,10 +87,10 @@ impl TcpWire {
                 self.answer(books, peer, ack)?;
             }
             Message::FlushAck { counter } => {
-                if counter != far.flushes_acked + 1 || counter > far.flushes {
-                    return Err(books.protocol(peer, "an answer to a flush that was not asked for"));
+                match far.asked.pop_front() {
+                    Some(Asked::Flush { counter: own, over }) if own == counter => far.over = over,
+                    _ => return Err(books.protocol(peer, "an answer to a flush that was not asked for")),
                 }
-                far.flushes_acked = counter;
                 books.end_access(peer, slot);
             }
             Message::Send { .. } | Message::Refused | Message::Word(_) => {
@@ -155,8 +161,9 @@ fn hold(books: &mut Books, what: Held, len: usize) -> Incoming {
 pub(super) fn arrived(books: &mut Books, peer: usize, slot: Slot, then: Then) {
     match then {
         Then::Receive(lane) => books.arrived(peer, slot, lane),
-        Then::Get(member) => {
-            books.groups.at_mut(slot).members[member as usize].far.gets_open -= 1;
+        Then::Get { member, over } => {
+            let seat = books.rails.seat(member, peer);
+            books.groups.at_mut(slot).members[seat].far.over = over;
             books.end_access(peer, slot);
         }
         Then::Put => books.unlend(slot),

@@ -1,4 +1,4 @@
-//! Connections before they carry data: made by the first message to a peer, one per pair, each end proven.
+//! Connections before they carry data: made by the first message to a peer, one per pair and rail, each end proven.
 //!
 //! When two ranks connect to each other at once, the attempt of the lower rank wins: the lower rank redirects the
 //! other's, the higher rank gives up its own. A stranger (garbage, silence, wrong proof) is dropped without a word and
@@ -57,12 +57,14 @@ impl TcpWire {
     /// Starts to connect to a peer that is not reached yet.
     pub(super) fn connect(&mut self, books: &mut Books, peer: usize) -> Result<()> {
         let address = self.peers[peer].address;
-        let report = |e: io::Error| failed("connect", Some(Rank::from(peer)), e);
+        let rank = self.rank(peer);
+        let report = |e: io::Error| failed("connect", Some(rank), e);
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP)).map_err(report)?;
         socket.set_nonblocking(true).map_err(report)?;
-        set_traffic_class(&socket, address, self.local.traffic_class).map_err(report)?;
-        self.bind_to_device(&socket, address).map_err(report)?;
-        socket.bind(&SocketAddr::new(self.local.address, 0).into()).map_err(report)?;
+        let local = self.local(peer);
+        set_traffic_class(&socket, address, local.traffic_class).map_err(report)?;
+        self.bind_to_device(&socket, peer).map_err(report)?;
+        socket.bind(&SocketAddr::new(local.address, 0).into()).map_err(report)?;
         match socket.connect(&address.into()) {
             Ok(()) => {}
             Err(e)
@@ -76,27 +78,30 @@ impl TcpWire {
 
     /// Keeps what a socket sends to another host on the interface that was asked for: routes go by destination, and of two
     /// interfaces in one network they know only the first. What stays on this host goes by no interface.
-    fn bind_to_device(&self, socket: &Socket, peer: SocketAddr) -> io::Result<()> {
-        match &self.local.device {
-            Some(device) if peer.ip() != self.local.address => socket.bind_device(Some(device.as_bytes())),
+    fn bind_to_device(&self, socket: &Socket, peer: usize) -> io::Result<()> {
+        let local = self.local(peer);
+        match &local.device {
+            Some(device) if self.peers[peer].address.ip() != local.address => {
+                socket.bind_device(Some(device.as_bytes()))
+            }
             _ => Ok(()),
         }
     }
 
-    /// Takes new connections from the listener while there is room for strangers.
-    pub(super) fn accept(&mut self, books: &mut Books) -> Result<()> {
-        while self.listener_ready {
+    /// Takes new connections from a rail's listener while there is room for strangers.
+    pub(super) fn accept(&mut self, books: &mut Books, rail: usize) -> Result<()> {
+        while self.listeners[rail].ready {
             if self.strangers >= MAX_STRANGERS && !self.evict() {
                 return Ok(());
             }
-            match self.listener.accept() {
+            match self.listeners[rail].socket.accept() {
                 Ok((socket, _)) => {
                     if socket.set_nonblocking(true).is_ok() {
-                        let slot = self.add_half(socket, Stage::Hello)?;
+                        let slot = self.add_half(socket, Stage::Hello { rail })?;
                         self.drive(books, slot)?;
                     }
                 }
-                Err(e) if e.kind() == ErrorKind::WouldBlock => self.listener_ready = false,
+                Err(e) if e.kind() == ErrorKind::WouldBlock => self.listeners[rail].ready = false,
                 Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
                 // Out of descriptors or memory: whoever knocks waits in the kernel until there are some.
                 Err(_) => return Ok(()),
@@ -152,7 +157,7 @@ impl TcpWire {
         half.got = 0;
         match &half.stage {
             &Stage::Connecting { to } => {
-                let hello = Hello { from: me, to: Rank::from(to), nonce: nonce()? };
+                let hello = Hello { from: me, to: books.rank(to), nonce: nonce()? };
                 half.stage = Stage::Challenge { to, hello };
                 Ok(half.say(&hello.encode()))
             }
@@ -170,31 +175,31 @@ impl TcpWire {
                 Some(Verdict::Redirect) => Next::Redirected(to),
                 None => Next::Drop,
             }),
-            Stage::Hello => {
+            &Stage::Hello { rail } => {
                 let Some(hello) = Hello::decode(&bytes[..HELLO]) else { return Ok(Next::Drop) };
-                if hello.to != me || hello.from == me || hello.from.index() >= self.peers.len() {
+                if hello.to != me || hello.from == me || hello.from.index() >= books.ranks() {
                     return Ok(Next::Drop);
                 }
                 let nonce = nonce()?;
                 let mut challenge = [0; CHALLENGE];
                 challenge[..nonce.len()].copy_from_slice(&nonce);
                 challenge[nonce.len()..].copy_from_slice(&hello.prove(&secret, Role::Acceptor, &nonce));
-                half.stage = Stage::Proof { hello, nonce };
+                half.stage = Stage::Proof { rail, hello, nonce };
                 Ok(half.say(&challenge))
             }
-            Stage::Proof { hello, nonce } => {
+            Stage::Proof { rail, hello, nonce } => {
                 if !hello.verify(&secret, Role::Initiator, nonce, &bytes[..PROOF]) {
                     return Ok(Next::Drop);
                 }
-                let from = hello.from;
-                Ok(self.judge(slot, books.me, from))
+                let (from, rail) = (hello.from, *rail);
+                Ok(self.judge(slot, books.me, from, rail))
             }
         }
     }
 
     /// Which of a pair's connections is kept; see the module.
-    fn judge(&mut self, slot: usize, me: Rank, from: Rank) -> Next {
-        let peer = from.index();
+    fn judge(&mut self, slot: usize, me: Rank, from: Rank, rail: usize) -> Next {
+        let peer = self.rails.peer(from.index(), rail);
         let verdict = match self.peers[peer].route {
             Route::Idle | Route::Redirected => Verdict::Accept,
             Route::Connecting(own) if from < me => {
@@ -214,11 +219,12 @@ impl TcpWire {
     /// A proven connection starts to carry data.
     fn promote(&mut self, books: &mut Books, slot: usize, peer: usize) -> Result<()> {
         let Some(half) = self.remove_half(slot) else { return Ok(()) };
-        let report = |e: io::Error| failed("connect", Some(Rank::from(peer)), e);
+        let rank = self.rank(peer);
+        let report = |e: io::Error| failed("connect", Some(rank), e);
         half.socket.set_tcp_nodelay(true).map_err(report)?;
-        self.bind_to_device(&half.socket, self.peers[peer].address).map_err(report)?;
+        self.bind_to_device(&half.socket, peer).map_err(report)?;
         // Not earlier: a route may have a congestion control too, which replaces what the socket had before it connected.
-        if let Some(name) = &self.local.congestion_control {
+        if let Some(name) = &self.local(peer).congestion_control {
             sockopt::set_tcp_congestion(&half.socket, name).map_err(|e| report(e.into()))?;
         }
         half.socket.set_nonblocking(false).map_err(report)?;
@@ -258,7 +264,7 @@ impl TcpWire {
             self.halves.push(None);
         }
         epoll::add(&self.epoll, &socket, EventData::new_u64(HALF + slot as u64), interest())
-            .map_err(|e| failed("epoll_ctl", stage.ours().map(Rank::from), e))?;
+            .map_err(|e| failed("epoll_ctl", stage.ours().map(|peer| self.rank(peer)), e))?;
         *if stage.ours().is_some() { &mut self.connecting } else { &mut self.strangers } += 1;
         self.halves[slot] = Some(Half { socket, stage, bytes: [0; LONGEST], got: 0, since: Instant::now() });
         Ok(slot)
@@ -272,7 +278,7 @@ impl TcpWire {
 
     /// Makes room for one more stranger; says whether it could.
     fn evict(&mut self) -> bool {
-        let silent = |half: &Half| matches!(half.stage, Stage::Hello) && half.since.elapsed() > SILENCE;
+        let silent = |half: &Half| matches!(half.stage, Stage::Hello { .. }) && half.since.elapsed() > SILENCE;
         let oldest = (0..self.halves.len())
             .filter(|&slot| self.halves[slot].as_ref().is_some_and(silent))
             .min_by_key(|&slot| self.halves[slot].as_ref().map(|half| half.since));

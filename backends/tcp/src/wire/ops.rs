@@ -6,7 +6,7 @@ use tailback_transport::matching::{Found, Ledger, Parcel, Slot, Wire, Word};
 use tailback_transport::{Idle, Rank, Result, Segment, Span, WaitMode};
 
 use super::outbox::Ends;
-use super::peer::{Far, Incoming, Route};
+use super::peer::{Asked, Far, Incoming, Route};
 use super::progress::LOOK_EVERY_BUSY;
 use super::state::{Books, TcpWire};
 use super::write::SMALL;
@@ -56,7 +56,10 @@ impl Wire for TcpWire {
         remote: usize,
     ) -> Result<()> {
         self.reach(books, peer)?;
-        books.groups.at_mut(slot).members[to.index()].far.unflushed = true;
+        let seat = books.rails.seat(to.0, peer);
+        let far = &mut books.groups.at_mut(slot).members[seat].far;
+        far.unflushed = true;
+        far.accesses += 1;
         if self.queue(books, slot, peer, Message::Put { offset: remote as u64 }, local) {
             self.peers[peer].out.end_with_last(Ends::Loan { slot });
             books.lend(slot);
@@ -74,10 +77,11 @@ impl Wire for TcpWire {
         remote: usize,
     ) -> Result<()> {
         self.reach(books, peer)?;
+        let seat = books.rails.seat(from.0, peer);
         let group = books.groups.at_mut(slot);
-        let far = &mut group.members[from.index()].far;
-        far.gets.push_back(local);
-        far.gets_open += 1;
+        let far = &mut group.members[seat].far;
+        far.accesses += 1;
+        far.asked.push_back(Asked::Get { into: local, over: far.accesses });
         let message = Message::Get { offset: remote as u64 };
         let header = Header { message, from: group.rank, group: group.id, length: local.len as u64 };
         books.begin_access(peer, slot);
@@ -86,21 +90,29 @@ impl Wire for TcpWire {
 
     /// Asks the peer if nobody has since the last put.
     fn is_flushed(&mut self, books: &mut Ledger<Self>, peer: usize, (slot, to): (Slot, Rank)) -> Result<bool> {
-        let group = books.groups.at_mut(slot);
-        let far = &mut group.members[to.index()].far;
-        if far.unflushed {
-            if matches!(self.peers[peer].route, Route::Lost(_)) {
-                return Err(self.lost(books, peer));
-            }
-            far.unflushed = false;
-            far.flushes += 1;
-            let message = Message::Flush { counter: far.flushes };
-            let header = Header { message, from: group.rank, group: group.id, length: 0 };
-            books.begin_access(peer, slot);
-            self.answer(books, peer, header)?;
+        self.ask_flushed(books, peer, (slot, to))?;
+        let far = &books.groups.at(slot).members[books.rails.seat(to.0, peer)].far;
+        Ok(far.over == far.accesses)
+    }
+
+    fn accesses(far: &Far) -> u64 {
+        far.accesses
+    }
+
+    /// Likewise.
+    fn are_flushed(
+        &mut self,
+        books: &mut Ledger<Self>,
+        peer: usize,
+        (slot, to): (Slot, Rank),
+        count: u64,
+    ) -> Result<bool> {
+        let seat = books.rails.seat(to.0, peer);
+        if books.groups.at(slot).members[seat].far.over >= count {
+            return Ok(true);
         }
-        let far = &books.groups.at(slot).members[to.index()].far;
-        Ok(far.gets_open == 0 && far.flushes == far.flushes_acked)
+        self.ask_flushed(books, peer, (slot, to))?;
+        Ok(books.groups.at(slot).members[seat].far.over >= count)
     }
 
     #[inline]
@@ -149,10 +161,7 @@ impl Wire for TcpWire {
     }
 
     fn forget(far: &mut Far) -> usize {
-        let open = far.gets.len() + (far.flushes - far.flushes_acked) as usize;
-        far.gets.clear();
-        far.flushes_acked = far.flushes;
-        open
+        far.asked.drain(..).count()
     }
 
     /// Peers may wait for answers that the kernel had no room for: they get a last chance.
@@ -168,6 +177,26 @@ impl Wire for TcpWire {
 }
 
 impl TcpWire {
+    /// Asks a member whether its segment has all puts, if one was made since it was last asked.
+    fn ask_flushed(&mut self, books: &mut Books, peer: usize, (slot, to): (Slot, Rank)) -> Result<()> {
+        let seat = books.rails.seat(to.0, peer);
+        let group = books.groups.at_mut(slot);
+        let far = &mut group.members[seat].far;
+        if !far.unflushed {
+            return Ok(());
+        }
+        if matches!(self.peers[peer].route, Route::Lost(_)) {
+            return Err(self.lost(books, peer));
+        }
+        far.unflushed = false;
+        far.flushes += 1;
+        far.asked.push_back(Asked::Flush { counter: far.flushes, over: far.accesses });
+        let message = Message::Flush { counter: far.flushes };
+        let header = Header { message, from: group.rank, group: group.id, length: 0 };
+        books.begin_access(peer, slot);
+        self.answer(books, peer, header)
+    }
+
     /// Makes sure that output for `peer` will go somewhere.
     #[inline]
     fn reach(&mut self, books: &mut Books, peer: usize) -> Result<()> {

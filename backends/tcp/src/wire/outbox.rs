@@ -162,7 +162,7 @@ impl Outbox {
 
 #[cfg(test)]
 mod tests {
-    use tailback_transport::matching::Ledger;
+    use tailback_transport::matching::{Ledger, Rails};
     use tailback_transport::{Rank, Segment};
 
     use super::*;
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn bytes_leave_in_order_whatever_the_kernel_takes() {
         for step in 1..40 {
-            let mut books = Ledger::<Plain>::new(Rank(0), 1);
+            let mut books = Ledger::<Plain>::new(Rank(0), 1, Rails::default());
             let segment = Segment::plain(64).expect("memory");
             let slot = books.groups.make(0, &[Rank(0)], segment);
             books.groups.at_mut(slot).segment.write(0, &std::array::from_fn::<u8, 64, _>(|i| i as u8));

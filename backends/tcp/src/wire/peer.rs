@@ -1,4 +1,4 @@
-//! One other rank of the job: the connection to it, what waits to be written, and how much is open with it.
+//! One other rank of the job on one rail: the connection to it, what waits to be written, and how much is open with it.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -43,8 +43,8 @@ pub enum Held {
 pub enum Then {
     /// A receive on this lane.
     Receive(Lane),
-    /// A get from the member at this position.
-    Get(u32),
+    /// A get from the member at this position, with which so many accesses to it are over.
+    Get { member: u32, over: u64 },
     /// A peer's put, which only the peer waits for.
     Put,
 }
@@ -105,7 +105,7 @@ pub enum Route {
     Lost(String),
 }
 
-/// One other rank.
+/// One other rank on one rail.
 #[derive(Debug)]
 pub struct Peer {
     /// Where it listens.
@@ -130,16 +130,25 @@ impl Peer {
 /// What this rank has open with a member's segment.
 #[derive(Debug, Default)]
 pub struct Far {
-    /// Gets whose reply has not begun to arrive, in order.
-    pub gets: VecDeque<Span>,
-    /// Gets whose reply has not arrived in full.
-    pub gets_open: usize,
+    /// Puts and gets made.
+    pub accesses: u64,
+    /// So many of the first of them are over.
+    pub over: u64,
+    /// What was asked and whose answer has not begun to arrive. Answers come in that order.
+    pub asked: VecDeque<Asked>,
     /// Whether a put was made since the last flush request.
     pub unflushed: bool,
     /// Flush requests sent.
     pub flushes: u64,
-    /// Flush requests answered.
-    pub flushes_acked: u64,
+}
+
+/// A question about a member's segment; when it is answered, so many of the first accesses are `over`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// For these bytes.
+    Get { into: Span, over: u64 },
+    /// Whether it has all puts.
+    Flush { counter: u64, over: u64 },
 }
 
 /// A connection that is not yet trusted.
@@ -161,10 +170,10 @@ pub enum Stage {
     Challenge { to: usize, hello: Hello },
     /// Ours, waiting for the verdict.
     Verdict { to: usize },
-    /// Theirs, and it said nothing complete yet.
-    Hello,
+    /// Theirs, on this rail, and it said nothing complete yet.
+    Hello { rail: usize },
     /// Theirs, waiting for its proof.
-    Proof { hello: Hello, nonce: Nonce },
+    Proof { rail: usize, hello: Hello, nonce: Nonce },
 }
 
 impl Stage {
@@ -174,7 +183,7 @@ impl Stage {
             Stage::Connecting { .. } => 0,
             Stage::Challenge { .. } => CHALLENGE,
             Stage::Verdict { .. } => VERDICT,
-            Stage::Hello => HELLO,
+            Stage::Hello { .. } => HELLO,
             Stage::Proof { .. } => PROOF,
         }
     }
@@ -183,7 +192,7 @@ impl Stage {
     pub fn ours(&self) -> Option<usize> {
         match *self {
             Stage::Connecting { to } | Stage::Challenge { to, .. } | Stage::Verdict { to } => Some(to),
-            Stage::Hello | Stage::Proof { .. } => None,
+            Stage::Hello { .. } | Stage::Proof { .. } => None,
         }
     }
 }

@@ -68,7 +68,7 @@ impl TcpWire {
     /// Strangers wait for the peer's next bytes.
     fn only_source(&self) -> Option<usize> {
         let (&[peer], 2) = (self.up.as_slice(), self.peers.len()) else { return None };
-        let quiet = self.connecting + self.strangers == 0 && !self.listener_ready;
+        let quiet = self.connecting + self.strangers == 0 && !self.listeners.iter().any(|of| of.ready);
         (quiet && self.peers[peer as usize].out.is_empty()).then_some(peer as usize)
     }
 
@@ -98,12 +98,12 @@ impl TcpWire {
         let mut any = false;
         let mut at = 0;
         while at < self.ready.len() {
-            let rank = self.ready[at];
-            any |= self.read_link(books, rank as usize)?;
-            match &self.peers[rank as usize].route {
+            let peer = self.ready[at];
+            any |= self.read_link(books, peer as usize)?;
+            match &self.peers[peer as usize].route {
                 Route::Up(link) if link.ready => at += 1,
                 // A link that was lost has left the list already.
-                _ if self.ready.get(at) == Some(&rank) => {
+                _ if self.ready.get(at) == Some(&peer) => {
                     self.ready.swap_remove(at);
                 }
                 _ => {}
@@ -124,8 +124,10 @@ impl TcpWire {
         let acted = events.iter().try_for_each(|event| self.act(books, event.data.u64(), event.flags));
         self.events = events;
         acted?;
-        if self.listener_ready {
-            self.accept(books)?;
+        for rail in 0..self.listeners.len() {
+            if self.listeners[rail].ready {
+                self.accept(books, rail)?;
+            }
         }
         if self.strangers > 0 {
             self.expire()?;
@@ -135,10 +137,10 @@ impl TcpWire {
 
     fn act(&mut self, books: &mut Books, token: u64, flags: EventFlags) -> Result<()> {
         match token {
-            LISTENER => self.listener_ready = true,
+            LISTENER.. => self.listeners[(token - LISTENER) as usize].ready = true,
             HALF.. => self.drive(books, (token - HALF) as usize)?,
-            rank => {
-                let peer = rank as usize;
+            number => {
+                let peer = number as usize;
                 let ended = EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR;
                 if let Route::Up(link) = &mut self.peers[peer].route {
                     link.closing |= flags.intersects(ended);

@@ -8,22 +8,25 @@ use std::os::fd::OwnedFd;
 use rustix::event::epoll;
 use socket2::Socket;
 
-use tailback_transport::matching::{Kinds, Ledger};
+use tailback_transport::matching::{Kinds, Ledger, Rails};
 use tailback_transport::{Error, Rank, Result, WaitMode};
 
 use super::peer::{Far, Half, Incoming, Peer, Route, Then};
 use crate::header::Header;
 use crate::secret::Secret;
 
-/// The epoll token of the listener; peers have their rank, half-open connections `HALF` plus their slot.
-pub(super) const LISTENER: u64 = u64::MAX;
+/// The epoll tokens of listeners: `LISTENER` plus their rail. Peers have their number, half-open connections `HALF` plus their
+/// slot.
+pub(super) const LISTENER: u64 = 1 << 63;
 pub(super) const HALF: u64 = 1 << 32;
 
-/// This rank's end of its connections.
+/// This rank's end of its connections on one rail.
 #[derive(Clone, Debug)]
 pub struct LocalEnd {
     /// Where they start.
     pub address: IpAddr,
+    /// The interface that has that address.
+    pub interface: String,
     /// The traffic class byte of what it sends; 0 leaves it to the system.
     pub traffic_class: u8,
     /// How it reacts to congestion; `None` leaves it to the system.
@@ -32,21 +35,29 @@ pub struct LocalEnd {
     pub device: Option<String>,
 }
 
+/// Where others knock on one rail.
+pub(super) struct Listener {
+    pub(super) socket: Socket,
+    /// Whether somebody may have.
+    pub(super) ready: bool,
+}
+
 /// See [`super`].
 pub struct TcpWire {
     pub(super) secret: Secret,
     pub(super) wait: WaitMode,
-    pub(super) local: LocalEnd,
-    pub(super) listener: Socket,
-    pub(super) listener_ready: bool,
+    pub(super) rails: Rails,
+    /// One per rail, as the listeners.
+    pub(super) local: Vec<LocalEnd>,
+    pub(super) listeners: Vec<Listener>,
     pub(super) epoll: OwnedFd,
     pub(super) events: Vec<epoll::Event>,
     pub(super) peers: Vec<Peer>,
-    /// Ranks with a link.
+    /// Peers with a link.
     pub(super) up: Vec<u32>,
-    /// Ranks whose link has something to read.
+    /// Peers whose link has something to read.
     pub(super) ready: Vec<u32>,
-    /// Ranks whose outbox holds small puts back.
+    /// Peers whose outbox holds small puts back.
     pub(super) corked: Vec<u32>,
     pub(super) halves: Vec<Option<Half>>,
     /// How many of `halves` this rank started.
@@ -66,27 +77,32 @@ impl Kinds for TcpWire {
 pub(super) type Books = Ledger<TcpWire>;
 
 impl TcpWire {
-    /// The wire of a rank that listens on `listener`; `addresses` has every rank's, in rank order.
+    /// The wire of a rank with these ends and their listeners, one per rail; `addresses` has every rank's, in rank order.
     pub fn new(
-        listener: Socket,
-        local: LocalEnd,
-        addresses: &[SocketAddr],
+        ends: Vec<(Socket, LocalEnd)>,
+        addresses: &[Vec<SocketAddr>],
         secret: Secret,
         wait: WaitMode,
     ) -> Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|e| failed("epoll_create", None, e))?;
         let interest = epoll::EventFlags::IN | epoll::EventFlags::ET;
-        epoll::add(&epoll, &listener, epoll::EventData::new_u64(LISTENER), interest)
-            .map_err(|e| failed("epoll_ctl", None, e))?;
+        for (rail, (listener, _)) in ends.iter().enumerate() {
+            epoll::add(&epoll, listener, epoll::EventData::new_u64(LISTENER + rail as u64), interest)
+                .map_err(|e| failed("epoll_ctl", None, e))?;
+        }
+        let rails = Rails::new(ends.len());
+        let (listeners, local) = ends.into_iter().unzip::<_, _, Vec<_>, Vec<_>>();
+        // A number that is nobody's has an address that nobody asks for.
+        let address = |peer: usize| addresses[rails.rank(peer)][rails.rail(peer).min(local.len() - 1)];
         Ok(TcpWire {
             secret,
             wait,
-            local,
-            listener,
-            listener_ready: true,
+            rails,
+            listeners: listeners.into_iter().map(|socket| Listener { socket, ready: true }).collect(),
             epoll,
             events: Vec::with_capacity(64),
-            peers: addresses.iter().map(|&address| Peer::new(address)).collect(),
+            peers: (0..rails.peers(addresses.len())).map(|peer| Peer::new(address(peer))).collect(),
+            local,
             up: Vec::new(),
             ready: Vec::new(),
             corked: Vec::new(),
@@ -99,10 +115,11 @@ impl TcpWire {
 
     /// The connection to `peer` ended: an error if anything still needs it, else noted for whoever will.
     pub(super) fn lose(&mut self, books: &mut Books, peer: usize, detail: impl Into<String>) -> Result<()> {
-        let rank = peer as u32;
-        self.up.retain(|&r| r != rank);
-        self.ready.retain(|&r| r != rank);
-        let route = std::mem::replace(&mut self.peers[peer].route, Route::Lost(detail.into()));
+        let number = peer as u32;
+        self.up.retain(|&of| of != number);
+        self.ready.retain(|&of| of != number);
+        let lost = Route::Lost(detail.into() + &self.rail_text(peer));
+        let route = std::mem::replace(&mut self.peers[peer].route, lost);
         if let Route::Up(link) = route
             && let Incoming::Into { slot, then: Then::Put, .. } = link.incoming
         {
@@ -119,6 +136,25 @@ impl TcpWire {
             if let Some(ends) = ends {
                 books.unlend(ends.slot());
             }
+        }
+    }
+
+    /// The peer's rank.
+    pub(super) fn rank(&self, peer: usize) -> Rank {
+        Rank::from(self.rails.rank(peer))
+    }
+
+    /// This rank's end on the peer's rail.
+    pub(super) fn local(&self, peer: usize) -> &LocalEnd {
+        &self.local[self.rails.rail(peer)]
+    }
+
+    /// Which rail a connection was on, where there are several.
+    fn rail_text(&self, peer: usize) -> String {
+        let LocalEnd { address, interface, .. } = self.local(peer);
+        match self.rails.count() {
+            1 => String::new(),
+            _ => format!("; rail {}, {address} on {interface}", self.rails.rail(peer)),
         }
     }
 

@@ -3,13 +3,15 @@
 #![allow(dead_code)]
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use tailback_tcp::address::Wish;
 use tailback_tcp::{Secret, TcpConfig, TcpTransport, WaitMode};
 use tailback_transport::loopback::{self, LoopbackBootstrap};
-use tailback_transport::{Rank, RawTransport};
+use tailback_transport::{Bootstrap, Rank, RawGroup, RawTransport};
 
 /// The secret of every test's job.
 pub const SECRET: Secret = Secret::from_bytes([42; 32]);
@@ -20,8 +22,8 @@ const LIMIT: Duration = Duration::from_secs(240);
 /// What a rank passes to open its transport.
 pub fn config(wait: WaitMode) -> TcpConfig {
     TcpConfig {
-        interface: None,
-        address: None,
+        wish: Wish::default(),
+        rails: 1,
         wait: Some(wait),
         traffic_class: 0,
         congestion_control: None,
@@ -29,10 +31,26 @@ pub fn config(wait: WaitMode) -> TcpConfig {
     }
 }
 
+/// Likewise, with rails: a rank has so many addresses of loopback's for itself.
+pub fn config_with_rails(wait: WaitMode, rails: usize, rank: Rank) -> TcpConfig {
+    let address = |rail: usize| IpAddr::from([127, 7, rank.0 as u8 + 1, rail as u8 + 1]);
+    let wish = Wish { interfaces: Vec::new(), addresses: (0..rails).map(address).collect() };
+    TcpConfig { wish, rails, ..config(wait) }
+}
+
 /// Runs `body` as each of `size` ranks with an open transport; the results in rank order. Ends the process if it hangs.
 pub fn run<R: Send, E: Send + fmt::Display>(
     size: usize,
     wait: WaitMode,
+    body: impl Fn(LoopbackBootstrap, TcpTransport) -> Result<R, E> + Sync,
+) -> Vec<R> {
+    run_with(size, |_| config(wait), body)
+}
+
+/// Likewise, with what each rank passes.
+pub fn run_with<R: Send, E: Send + fmt::Display>(
+    size: usize,
+    config: impl Fn(Rank) -> TcpConfig + Sync,
     body: impl Fn(LoopbackBootstrap, TcpTransport) -> Result<R, E> + Sync,
 ) -> Vec<R> {
     let (done, finished) = mpsc::channel::<()>();
@@ -44,7 +62,8 @@ pub fn run<R: Send, E: Send + fmt::Display>(
         }
     });
     let outcome = loopback::run(size, |mut bootstrap, _| {
-        let transport = TcpTransport::open(&mut bootstrap, &config(wait)).expect("open");
+        let config = config(bootstrap.rank());
+        let transport = TcpTransport::open(&mut bootstrap, &config).expect("open");
         body(bootstrap, transport)
     });
     drop(done);
@@ -55,4 +74,16 @@ pub fn run<R: Send, E: Send + fmt::Display>(
 pub fn everyone(transport: &mut TcpTransport, size: usize, segment: usize) -> <TcpTransport as RawTransport>::Group {
     let members: Vec<Rank> = (0..size).map(Rank::from).collect();
     transport.group(&members, segment).expect("a group of all ranks")
+}
+
+/// Bytes that tell where they are, and whose.
+pub fn pattern(seed: usize, len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i * 31 + seed * 7 + i / 251) as u8).collect()
+}
+
+/// A part of this rank's segment.
+pub fn read(group: &impl RawGroup, offset: usize, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    group.read(offset, &mut bytes);
+    bytes
 }

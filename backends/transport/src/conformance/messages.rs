@@ -13,6 +13,7 @@ pub(super) fn cases<B: Bootstrap, T: Transport>() -> Vec<Case<B, T>> {
     let case = |name, body| Case { name, needs: &[Operation::TwoSided], body };
     vec![
         case("send/recv: every size around the ring", ring),
+        case("send/recv: one message at a time around the ring", one_at_a_time),
         case("send/recv: every pair", pairs),
         case("send/recv: to itself", to_itself),
         case("send/recv: 256 outstanding per peer", outstanding),
@@ -39,6 +40,28 @@ fn ring<B: Bootstrap, T: Transport>(arena: &mut Arena<'_, B, T>) -> Result<()> {
         group.post_recv(previous, Tag(1), into)?;
         group.post_send(next, Tag(1), out)?;
         group.wait_all()?;
+        arena.verify(&group, into, arena.seed(previous, me, index), || format!("{len} B from rank {previous}"));
+    }
+    group.barrier()
+}
+
+/// Each is waited for where it is sent and where it is received; now and then beside one that was posted before.
+fn one_at_a_time<B: Bootstrap, T: Transport>(arena: &mut Arena<'_, B, T>) -> Result<()> {
+    let mut group = arena.world(2 * LARGEST)?;
+    let (me, (next, previous)) = (group.rank(), neighbours(&group));
+    for (index, len) in SIZES.into_iter().enumerate() {
+        let (out, into) = (Span::new(0, len), Span::new(LARGEST, len));
+        fill(&mut group, out, arena.seed(me, next, index));
+        if me.0 > 0 {
+            group.recv(previous, Tag(1), into)?;
+            group.send(next, Tag(1), out)?;
+        } else if index % 2 == 0 || me == next {
+            group.post_recv(previous, Tag(1), into)?;
+            group.send(next, Tag(1), out)?;
+        } else {
+            group.send(next, Tag(1), out)?;
+            group.recv(previous, Tag(1), into)?;
+        }
         arena.verify(&group, into, arena.seed(previous, me, index), || format!("{len} B from rank {previous}"));
     }
     group.barrier()

@@ -30,11 +30,12 @@ impl<K: Kinds> Ledger<K> {
     #[inline]
     pub fn deliver(&mut self, peer: usize, envelope: &Envelope) -> Option<(Slot, usize)> {
         let slot = self.groups.find(envelope.group)?;
+        let (rank, seat) = (self.rails.rank(peer), self.rails.seat(envelope.from, peer));
         let group = self.groups.at_mut(slot);
-        if !group.is_member(envelope.from, peer) {
+        if !group.is_member(envelope.from, rank) {
             return None;
         }
-        let member = &mut group.members[envelope.from as usize];
+        let member = &mut group.members[seat];
         let offset = member.take_first(envelope.lane, envelope.tag, envelope.len)?;
         self.end_receive(peer, slot, envelope.lane);
         Some((slot, offset))
@@ -49,8 +50,9 @@ impl<K: Kinds> Ledger<K> {
             Found::Dropped => Ok(Place::Discard),
             Found::Early => self.hold(peer, HELD_EACH + envelope.len).map(|()| Place::Hold),
             Found::Here(slot) => {
+                let seat = self.rails.seat(envelope.from, peer);
                 let group = self.groups.at_mut(slot);
-                match group.members[envelope.from as usize].take_posted(envelope.lane, envelope.tag) {
+                match group.members[seat].take_posted(envelope.lane, envelope.tag) {
                     Some(span) if span.len == envelope.len => {
                         group.hold();
                         Ok(Place::Into { slot, offset: span.offset })
@@ -76,8 +78,9 @@ impl<K: Kinds> Ledger<K> {
     /// If the receive is for another length.
     pub fn place_held(&mut self, peer: usize, envelope: &Envelope, data: &[u8]) -> Result<Option<(Slot, usize)>> {
         let Found::Here(slot) = self.find(peer, envelope.group, envelope.from)? else { return Ok(None) };
+        let seat = self.rails.seat(envelope.from, peer);
         let group = self.groups.at_mut(slot);
-        match group.members[envelope.from as usize].take_posted(envelope.lane, envelope.tag) {
+        match group.members[seat].take_posted(envelope.lane, envelope.tag) {
             None => Ok(None),
             Some(span) if span.len == envelope.len => {
                 group.segment.write(span.offset, data);
@@ -107,8 +110,9 @@ impl<K: Kinds> Ledger<K> {
             }
         };
         // The receive may have been posted, or the group made, while it arrived.
+        let seat = self.rails.seat(envelope.from, peer);
         let group = self.groups.at_mut(slot);
-        let member = &mut group.members[envelope.from as usize];
+        let member = &mut group.members[seat];
         match member.take_posted(envelope.lane, envelope.tag) {
             None => member.keep(envelope.lane, envelope.tag, data),
             Some(span) if span.len == data.len() => {
@@ -145,7 +149,7 @@ impl<K: Kinds> Ledger<K> {
     #[inline]
     pub fn find(&self, peer: usize, group: u64, from: u32) -> Result<Found> {
         match self.groups.find(group) {
-            Some(slot) if self.groups.at(slot).is_member(from, peer) => Ok(Found::Here(slot)),
+            Some(slot) if self.groups.at(slot).is_member(from, self.rails.rank(peer)) => Ok(Found::Here(slot)),
             Some(_) => Err(self.protocol(peer, format!("it is not member {from} of the group it names"))),
             None if self.groups.was_dropped(group) => Ok(Found::Dropped),
             None => Ok(Found::Early),

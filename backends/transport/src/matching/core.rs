@@ -6,9 +6,12 @@ use super::arrive::wrong_length;
 use super::groups::{Arrival, Early};
 use super::kinds::{Found, Parcel, Slot};
 use super::ledger::{HELD_EACH, HELD_LIMIT, Ledger};
+use super::rails::Rails;
 use super::wire::Wire;
 use crate::engine::{Engine, position};
 use crate::{Error, Idle, Lane, Rank, Result, Span, Tag};
+
+mod striped;
 
 /// A rank that posts this many bytes without looking for what arrives does so then: a peer may want it to pause.
 const LISTEN_EVERY: usize = HELD_LIMIT;
@@ -25,9 +28,9 @@ pub struct Core<W: Wire> {
 }
 
 impl<W: Wire> Core<W> {
-    /// The engine of rank `me` in a job of `ranks`.
-    pub fn new(me: Rank, ranks: usize, wire: W) -> Self {
-        Core { ledger: Ledger::new(me, ranks), wire, unheard: 0 }
+    /// The engine of rank `me` in a job of `ranks`, over a wire with these rails.
+    pub fn new(me: Rank, ranks: usize, rails: Rails, wire: W) -> Self {
+        Core { ledger: Ledger::new(me, ranks, rails), wire, unheard: 0 }
     }
 
     /// The books, for tests and reports.
@@ -69,6 +72,53 @@ impl<W: Wire> Core<W> {
     #[inline]
     fn has_room(&self, peer: usize) -> bool {
         self.wire.waiting(peer) < QUEUE_LIMIT
+    }
+
+    /// This rank, as a peer.
+    #[inline]
+    fn myself(&self) -> usize {
+        self.ledger.rails.peer(self.ledger.me.index(), 0)
+    }
+
+    /// Posts a message to another rank.
+    #[inline]
+    fn send(&mut self, peer: usize, parcel: Parcel) -> Result<()> {
+        if parcel.lane == Lane::Data {
+            let listens = self.unheard >= LISTEN_EVERY;
+            if listens || self.ledger.is_stopped(peer) || !self.has_room(peer) {
+                return self.send_patiently(peer, parcel);
+            }
+            self.unheard += parcel.span.len;
+        }
+        self.wire.send(&mut self.ledger, peer, parcel)
+    }
+
+    /// Posts a receive.
+    #[inline]
+    fn receive(&mut self, peer: usize, parcel: &Parcel) -> Result<()> {
+        let Parcel { slot, member, lane, tag, span } = *parcel;
+        let seat = self.ledger.rails.seat(member, peer);
+        let group = self.ledger.groups.at_mut(slot);
+        if let Some(data) = group.members[seat].take_held(lane, tag) {
+            if data.len() != span.len {
+                return Err(self.ledger.protocol(peer, wrong_length(data.len(), span.len)));
+            }
+            group.segment.write(span.offset, &data);
+            if !self.ledger.is_me(peer) {
+                self.ledger.release(peer, HELD_EACH + data.len());
+            }
+            self.ledger.recycle(data);
+            return Ok(());
+        }
+        if self.ledger.is_me(peer) {
+            self.ledger.begin_receive(peer, slot, Rank(member), (lane, tag, span));
+            return Ok(());
+        }
+        if let Some(detail) = self.wire.loss(peer) {
+            return Err(self.ledger.lost(peer, detail));
+        }
+        self.ledger.begin_receive(peer, slot, Rank(member), (lane, tag, span));
+        self.wire.wanted(&mut self.ledger, peer)
     }
 
     /// A message of the kernel's that has to wait, or one before which this rank should listen.
@@ -131,20 +181,21 @@ impl<W: Wire> Core<W> {
 
     fn send_to_self(&mut self, parcel: &Parcel) -> Result<()> {
         let Parcel { slot, member, lane, tag, span } = *parcel;
+        let seat = self.ledger.rails.peer(member as usize, 0);
         let group = self.ledger.groups.at_mut(slot);
-        match group.members[member as usize].take_posted(lane, tag) {
+        match group.members[seat].take_posted(lane, tag) {
             Some(posted) if posted.len == span.len => {
                 group.segment.copy_within(span.offset, posted.offset, span.len);
                 group.pending[lane as usize] -= 1;
                 Ok(())
             }
-            Some(posted) => Err(self.ledger.protocol(self.ledger.me.index(), wrong_length(span.len, posted.len))),
+            Some(posted) => Err(self.ledger.protocol(self.myself(), wrong_length(span.len, posted.len))),
             None => {
                 let mut data = self.ledger.spare();
                 data.resize(span.len, 0);
                 let group = self.ledger.groups.at_mut(slot);
                 group.segment.read(span.offset, &mut data);
-                group.members[member as usize].keep(lane, tag, data);
+                group.members[seat].keep(lane, tag, data);
                 Ok(())
             }
         }
@@ -212,68 +263,61 @@ impl<W: Wire> Engine for Core<W> {
     #[inline]
     fn post_send(&mut self, slot: Slot, lane: Lane, to: Rank, tag: Tag, span: Span) -> Result<()> {
         self.ledger.operation = "send";
-        let peer = self.check(slot, to, span)?;
+        let rank = self.check(slot, to, span)?;
         let parcel = Parcel { slot, member: to.0, lane, tag, span };
-        if peer == self.ledger.me.index() {
+        if rank == self.ledger.me.index() {
             return self.send_to_self(&parcel);
         }
-        if lane == Lane::Data {
-            let listens = self.unheard >= LISTEN_EVERY;
-            if listens || self.ledger.is_stopped(peer) || !self.has_room(peer) {
-                return self.send_patiently(peer, parcel);
-            }
-            self.unheard += span.len;
+        if self.has_rails() {
+            return self.over_rails(rank, span, |core, peer, span| core.send(peer, Parcel { span, ..parcel }));
         }
-        self.wire.send(&mut self.ledger, peer, parcel)
+        self.send(rank, parcel)
     }
 
     #[inline]
     fn post_recv(&mut self, slot: Slot, lane: Lane, from: Rank, tag: Tag, span: Span) -> Result<()> {
         self.ledger.operation = "recv";
-        let peer = self.check(slot, from, span)?;
-        let group = self.ledger.groups.at_mut(slot);
-        if let Some(data) = group.members[from.index()].take_held(lane, tag) {
-            if data.len() != span.len {
-                return Err(self.ledger.protocol(peer, wrong_length(data.len(), span.len)));
+        let rank = self.check(slot, from, span)?;
+        let parcel = Parcel { slot, member: from.0, lane, tag, span };
+        if self.has_rails() {
+            if rank == self.ledger.me.index() {
+                return self.receive(self.myself(), &parcel);
             }
-            group.segment.write(span.offset, &data);
-            if peer != self.ledger.me.index() {
-                self.ledger.release(peer, HELD_EACH + data.len());
-            }
-            self.ledger.recycle(data);
-            return Ok(());
+            return self.over_rails(rank, span, |core, peer, span| core.receive(peer, &Parcel { span, ..parcel }));
         }
-        if peer == self.ledger.me.index() {
-            self.ledger.begin_receive(peer, slot, from, (lane, tag, span));
-            return Ok(());
-        }
-        if let Some(detail) = self.wire.loss(peer) {
-            return Err(self.ledger.lost(peer, detail));
-        }
-        self.ledger.begin_receive(peer, slot, from, (lane, tag, span));
-        self.wire.wanted(&mut self.ledger, peer)
+        self.receive(rank, &parcel)
     }
 
     #[inline]
     fn put(&mut self, slot: Slot, to: Rank, local: Span, remote: usize) -> Result<()> {
         self.ledger.operation = "put";
-        let peer = self.check_access(slot, to, local, remote)?;
-        if peer == self.ledger.me.index() {
+        let rank = self.check_access(slot, to, local, remote)?;
+        if rank == self.ledger.me.index() {
             self.ledger.groups.at_mut(slot).segment.copy_within(local.offset, remote, local.len);
             return Ok(());
         }
-        self.wire.put(&mut self.ledger, peer, (slot, to), local, remote)
+        if self.has_rails() {
+            return self.access_over_rails((slot, to), rank, local, |core, peer, part| {
+                core.wire.put(&mut core.ledger, peer, (slot, to), part, remote + (part.offset - local.offset))
+            });
+        }
+        self.wire.put(&mut self.ledger, rank, (slot, to), local, remote)
     }
 
     #[inline]
     fn get(&mut self, slot: Slot, from: Rank, local: Span, remote: usize) -> Result<()> {
         self.ledger.operation = "get";
-        let peer = self.check_access(slot, from, local, remote)?;
-        if peer == self.ledger.me.index() {
+        let rank = self.check_access(slot, from, local, remote)?;
+        if rank == self.ledger.me.index() {
             self.ledger.groups.at_mut(slot).segment.copy_within(remote, local.offset, local.len);
             return Ok(());
         }
-        self.wire.get(&mut self.ledger, peer, (slot, from), local, remote)
+        if self.has_rails() {
+            return self.access_over_rails((slot, from), rank, local, |core, peer, part| {
+                core.wire.get(&mut core.ledger, peer, (slot, from), part, remote + (part.offset - local.offset))
+            });
+        }
+        self.wire.get(&mut self.ledger, rank, (slot, from), local, remote)
     }
 
     #[inline]
@@ -287,18 +331,46 @@ impl<W: Wire> Engine for Core<W> {
     }
 
     fn is_sent(&self, slot: Slot, lane: Lane, to: Rank) -> bool {
-        self.ledger.groups.at(slot).members[to.index()].sending[lane as usize] == 0
+        let (rails, members) = (self.ledger.rails, &self.ledger.groups.at(slot).members);
+        (0..rails.count()).all(|rail| members[rails.peer(to.index(), rail)].sending[lane as usize] == 0)
     }
 
     #[inline]
     fn is_flushed(&mut self, slot: Slot, member: Rank) -> Result<bool> {
         self.ledger.operation = "flush";
-        let peer = self.check(slot, member, Span::default())?;
+        let rank = self.check(slot, member, Span::default())?;
         // Puts and gets on itself are over when they return.
-        if peer == self.ledger.me.index() {
+        if rank == self.ledger.me.index() {
             return Ok(true);
         }
-        self.wire.is_flushed(&mut self.ledger, peer, (slot, member))
+        if self.has_rails() {
+            return self.is_flushed_over_rails((slot, member), rank);
+        }
+        self.wire.is_flushed(&mut self.ledger, rank, (slot, member))
+    }
+
+    fn completions(&self) -> u64 {
+        self.ledger.completions
+    }
+
+    fn accesses(&self, slot: Slot, member: Rank) -> u64 {
+        let group = self.ledger.groups.at(slot);
+        group.ranks.get(member.index()).map_or(0, |rank| {
+            let seat = self.ledger.rails.peer(member.index(), self.home(rank.index()));
+            W::accesses(&group.members[seat].far)
+        })
+    }
+
+    fn are_flushed(&mut self, slot: Slot, member: Rank, count: u64) -> Result<bool> {
+        self.ledger.operation = "flush";
+        let rank = self.check(slot, member, Span::default())?;
+        if rank == self.ledger.me.index() {
+            return Ok(true);
+        }
+        if self.has_rails() {
+            return self.are_flushed_over_rails((slot, member), rank, count);
+        }
+        self.wire.are_flushed(&mut self.ledger, rank, (slot, member), count)
     }
 
     #[inline]

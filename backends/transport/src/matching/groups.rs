@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::kinds::{Envelope, Kinds, Slot};
 use super::member::Member;
+use super::rails::Rails;
 use crate::{Lane, Rank, Segment};
 
 /// One group as its engine sees it.
@@ -15,7 +16,7 @@ pub struct Group<K: Kinds> {
     pub rank: u32,
     /// The members' ranks in the job, in group order.
     pub ranks: Vec<Rank>,
-    /// One entry per member, in group order.
+    /// Entries of every member, one per rail, by [`Rails::seat`].
     pub members: Vec<Member<K::Far>>,
     /// This rank's segment.
     pub segment: Segment<K::Registration>,
@@ -33,16 +34,16 @@ impl<K: Kinds> Group<K> {
         self.used += 1;
     }
 
-    /// Whether `peer` is the member at position `from`.
+    /// Whether this rank of the job is the member at position `from`.
     #[inline]
-    pub(super) fn is_member(&self, from: u32, peer: usize) -> bool {
-        self.ranks.get(from as usize).is_some_and(|rank| rank.index() == peer)
+    pub(super) fn is_member(&self, from: u32, rank: usize) -> bool {
+        self.ranks.get(from as usize).is_some_and(|member| member.index() == rank)
     }
 }
 
 /// Something that arrived for a group that this rank has not made yet.
 pub(super) struct Early<Q> {
-    /// The sender, as a rank of the job.
+    /// The sender.
     pub(super) peer: usize,
     pub(super) what: Arrival<Q>,
     pub(super) data: Vec<u8>,
@@ -56,6 +57,7 @@ pub(super) enum Arrival<Q> {
 
 /// All groups of a rank.
 pub struct Groups<K: Kinds> {
+    rails: Rails,
     slots: Vec<Option<Group<K>>>,
     /// The live ones. Every message is looked up here, and a rank has a handful of them: no table is faster.
     live: Vec<(u64, Slot)>,
@@ -65,9 +67,11 @@ pub struct Groups<K: Kinds> {
     early: HashMap<u64, Vec<Early<K::Request>>>,
 }
 
-impl<K: Kinds> Default for Groups<K> {
-    fn default() -> Self {
+impl<K: Kinds> Groups<K> {
+    /// None yet, of a rank with these rails.
+    pub(super) fn over(rails: Rails) -> Self {
         Groups {
+            rails,
             slots: Vec::new(),
             live: Vec::new(),
             dropped: HashSet::new(),
@@ -75,9 +79,7 @@ impl<K: Kinds> Default for Groups<K> {
             early: HashMap::new(),
         }
     }
-}
 
-impl<K: Kinds> Groups<K> {
     /// Makes a group of `ranks` in which this one is at position `rank`; the caller has checked them.
     pub fn make(&mut self, rank: usize, ranks: &[Rank], segment: Segment<K::Registration>) -> Slot {
         let count = self.made.entry(ranks.to_vec()).or_default();
@@ -87,7 +89,7 @@ impl<K: Kinds> Groups<K> {
             id,
             rank: rank as u32,
             ranks: ranks.to_vec(),
-            members: ranks.iter().map(|_| Member::default()).collect(),
+            members: (0..self.rails.peers(ranks.len())).map(|_| Member::default()).collect(),
             segment,
             pending: [0; Lane::COUNT],
             used: 0,
@@ -197,7 +199,7 @@ mod tests {
     fn ids_are_the_same_on_every_member_and_differ_between_groups() {
         let (these, others) = ([Rank(4), Rank(2), Rank(9)], [Rank(2), Rank(4), Rank(9)]);
         let ids = |rank: usize| {
-            let mut groups = Groups::<Bare>::default();
+            let mut groups = Groups::<Bare>::over(Rails::default());
             [&these, &these, &others].map(|ranks| {
                 let slot = make(&mut groups, rank, ranks);
                 groups.at(slot).id
@@ -210,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_slot_lives_while_work_refers_to_it() {
-        let mut groups = Groups::<Bare>::default();
+        let mut groups = Groups::<Bare>::over(Rails::default());
         let slot = make(&mut groups, 0, &[Rank(0)]);
         let id = groups.at(slot).id;
         groups.at_mut(slot).hold();

@@ -9,6 +9,7 @@ use std::fmt;
 
 use super::groups::Groups;
 use super::kinds::{Kinds, Parcel, Slot, Word};
+use super::rails::Rails;
 use crate::{Error, Lane, Rank, Result, Span};
 
 /// A peer is told to pause while this many bytes of it wait for receives and no receive waits for it.
@@ -24,7 +25,7 @@ pub(super) const HELD_EACH: usize = 64;
 const SPARES: usize = 64;
 const SPARE_LEN: usize = 256 * 1024;
 
-/// What this rank and one other have open.
+/// What this rank and a peer have open.
 #[derive(Debug, Default)]
 struct Account {
     /// Operations of this rank that need the peer: receives, sends, puts, gets and what confirms them.
@@ -47,6 +48,8 @@ struct Account {
 pub struct Ledger<K: Kinds> {
     /// This rank.
     pub me: Rank,
+    /// Its rails, by which peers are numbered.
+    pub rails: Rails,
     /// The call under way, for errors.
     pub operation: &'static str,
     /// Its groups.
@@ -62,23 +65,27 @@ pub struct Ledger<K: Kinds> {
     waiting: Vec<usize>,
     /// Whether `words` or `waiting` has anything that can be done.
     pub(super) chores: bool,
+    /// Sends, receives and accesses that were ended.
+    pub(super) completions: u64,
     closing: bool,
 }
 
 impl<K: Kinds> Ledger<K> {
-    /// The ledger of rank `me` in a job of `ranks`.
+    /// The ledger of rank `me` in a job of `ranks`, with these rails.
     #[must_use]
-    pub fn new(me: Rank, ranks: usize) -> Self {
+    pub fn new(me: Rank, ranks: usize, rails: Rails) -> Self {
         Ledger {
             me,
+            rails,
             operation: "start-up",
-            groups: Groups::default(),
-            accounts: (0..ranks).map(|_| Account::default()).collect(),
+            groups: Groups::over(rails),
+            accounts: (0..rails.peers(ranks)).map(|_| Account::default()).collect(),
             held: 0,
             spare: Vec::new(),
             words: Vec::new(),
             waiting: Vec::new(),
             chores: false,
+            completions: 0,
             closing: false,
         }
     }
@@ -86,7 +93,7 @@ impl<K: Kinds> Ledger<K> {
     /// How many ranks the job has.
     #[must_use]
     pub fn ranks(&self) -> usize {
-        self.accounts.len()
+        self.rails.rank(self.accounts.len())
     }
 
     /// Whether this rank has something open with `peer`.
@@ -96,10 +103,10 @@ impl<K: Kinds> Ledger<K> {
         self.accounts[peer].open > 0 && !self.closing
     }
 
-    /// The first rank that this one has something open with.
+    /// The first peer that this rank has something open with on a rail.
     #[must_use]
-    pub fn first_needed(&self) -> Option<usize> {
-        (0..self.accounts.len()).find(|&peer| self.needs(peer))
+    pub fn first_needed(&self, rail: usize) -> Option<usize> {
+        (0..self.accounts.len()).find(|&peer| self.rails.rail(peer) == rail && self.needs(peer))
     }
 
     /// From now on nobody here waits for anyone.
@@ -111,9 +118,10 @@ impl<K: Kinds> Ledger<K> {
     /// A message that is not over when its post returns.
     #[inline]
     pub fn begin_send(&mut self, peer: usize, parcel: &Parcel) {
+        let seat = self.rails.seat(parcel.member, peer);
         let group = self.groups.at_mut(parcel.slot);
         group.pending[parcel.lane as usize] += 1;
-        group.members[parcel.member as usize].sending[parcel.lane as usize] += 1;
+        group.members[seat].sending[parcel.lane as usize] += 1;
         group.hold();
         self.accounts[peer].open += 1;
     }
@@ -121,21 +129,24 @@ impl<K: Kinds> Ledger<K> {
     /// Such a message no longer needs its memory.
     #[inline]
     pub fn end_send(&mut self, peer: usize, slot: Slot, member: u32, lane: Lane) {
+        let seat = self.rails.seat(member, peer);
         let group = self.groups.at_mut(slot);
         group.pending[lane as usize] -= 1;
-        group.members[member as usize].sending[lane as usize] -= 1;
+        group.members[seat].sending[lane as usize] -= 1;
         self.groups.unuse(slot);
         self.accounts[peer].open -= 1;
+        self.completions += 1;
     }
 
     /// A receive waits for `peer`.
     #[inline]
     pub(super) fn begin_receive(&mut self, peer: usize, slot: Slot, member: Rank, parcel: (Lane, crate::Tag, Span)) {
         let (lane, tag, span) = parcel;
+        let seat = self.rails.seat(member.0, peer);
         let group = self.groups.at_mut(slot);
-        group.members[member.index()].post(lane, tag, span);
+        group.members[seat].post(lane, tag, span);
         group.pending[lane as usize] += 1;
-        if peer != self.me.index() {
+        if !self.is_me(peer) {
             let account = &mut self.accounts[peer];
             account.open += 1;
             account.wanted += usize::from(lane == Lane::Data);
@@ -152,6 +163,7 @@ impl<K: Kinds> Ledger<K> {
         let account = &mut self.accounts[peer];
         account.open -= 1;
         account.wanted -= usize::from(lane == Lane::Data);
+        self.completions += 1;
     }
 
     /// Work on this rank's segment, or a request that refers to it, is under way with `peer`.
@@ -166,13 +178,19 @@ impl<K: Kinds> Ledger<K> {
     pub fn end_access(&mut self, peer: usize, slot: Slot) {
         self.groups.unuse(slot);
         self.accounts[peer].open -= 1;
+        self.completions += 1;
     }
 
     /// Ends what a group gives up of its accesses: `forget` says how many with each member.
     pub(super) fn forget_accesses(&mut self, slot: Slot, forget: impl Fn(&mut K::Far) -> usize) {
         let group = self.groups.at_mut(slot);
-        let members = group.ranks.iter().zip(&mut group.members);
-        let open: Vec<_> = members.map(|(rank, member)| (rank.index(), forget(&mut member.far))).collect();
+        let rails = self.rails;
+        let open: Vec<_> = (group.members.iter_mut().enumerate())
+            .map(|(seat, member)| {
+                (rails.peer(group.ranks[rails.rank(seat)].index(), rails.rail(seat)), &mut member.far)
+            })
+            .map(|(peer, far)| (peer, forget(far)))
+            .collect();
         for (peer, count) in open {
             (0..count).for_each(|_| self.end_access(peer, slot));
         }
@@ -193,14 +211,11 @@ impl<K: Kinds> Ledger<K> {
     /// Ends a group: its receives are forgotten, and what it holds.
     pub(super) fn drop_group(&mut self, slot: Slot) {
         let group = self.groups.at(slot);
-        let shares: Vec<_> = group
-            .ranks
-            .iter()
-            .zip(&group.members)
-            .filter(|(rank, _)| **rank != self.me)
-            .map(|(rank, member)| {
-                (rank.index(), member.receives(), member.held().map(|len| HELD_EACH + len).sum::<usize>())
-            })
+        let rails = self.rails;
+        let shares: Vec<_> = (group.members.iter().enumerate())
+            .map(|(seat, member)| (rails.peer(group.ranks[rails.rank(seat)].index(), rails.rail(seat)), member))
+            .filter(|&(peer, _)| !self.is_me(peer))
+            .map(|(peer, member)| (peer, member.receives(), member.held().map(|len| HELD_EACH + len).sum::<usize>()))
             .collect();
         for (peer, (receives, wanted), held) in shares {
             let account = &mut self.accounts[peer];
@@ -230,6 +245,18 @@ impl<K: Kinds> Ledger<K> {
         if account.hushed && account.held < HELD_LIMIT / 2 {
             self.tell(peer, Word::Resume);
         }
+    }
+
+    /// Whether the peer is this rank.
+    #[inline]
+    pub(super) fn is_me(&self, peer: usize) -> bool {
+        self.rails.rank(peer) == self.me.index()
+    }
+
+    /// The peer's rank.
+    #[must_use]
+    pub fn rank(&self, peer: usize) -> Rank {
+        Rank::from(self.rails.rank(peer))
     }
 
     /// Bytes held of `peer`.
@@ -320,13 +347,13 @@ impl<K: Kinds> Ledger<K> {
     /// The error for an operation that needs a lost peer, and what is known about that.
     #[cold]
     pub fn lost(&self, peer: usize, detail: impl Into<String>) -> Error {
-        Error::PeerLost { operation: self.operation, peer: Rank::from(peer), detail: detail.into() }
+        Error::PeerLost { operation: self.operation, peer: self.rank(peer), detail: detail.into() }
     }
 
     /// The error for what no correct peer sends.
     #[cold]
     pub fn protocol(&self, peer: usize, detail: impl Into<String>) -> Error {
-        Error::Protocol { operation: self.operation, peer: Some(Rank::from(peer)), detail: detail.into() }
+        Error::Protocol { operation: self.operation, peer: Some(self.rank(peer)), detail: detail.into() }
     }
 
     /// The error for arguments that mean nothing.

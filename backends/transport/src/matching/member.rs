@@ -1,7 +1,8 @@
-//! What this rank and one member of a group have open with each other.
+//! What this rank and one member of a group have open with each other, on one rail.
 
 use std::collections::VecDeque;
 
+use super::marks::Marks;
 use crate::{Lane, Span, Tag};
 
 /// See the module. `F` is what the wire knows about the member's segment.
@@ -13,6 +14,8 @@ pub struct Member<F> {
     held: VecDeque<(Lane, Tag, Vec<u8>)>,
     /// Messages to it whose memory is still needed, per lane.
     pub(super) sending: [u32; Lane::COUNT],
+    /// On the home rail: accesses with parts on others.
+    pub(super) marks: Option<Box<Marks>>,
     /// The wire's own.
     pub far: F,
 }

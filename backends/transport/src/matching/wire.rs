@@ -6,7 +6,8 @@ use crate::{Idle, Rank, Result, Segment, Span};
 
 /// Connections to the other ranks, which carry messages in order and serve puts and gets.
 ///
-/// Peers are ranks of the job. What arrives goes through the ledger: [`Ledger::begin`] and what follows it for messages,
+/// Peers are the other ranks of the job, each once per rail and numbered by [`Rails`](super::Rails): a connection is with a
+/// peer. What arrives goes through the ledger: [`Ledger::begin`] and what follows it for messages,
 /// [`Ledger::find`] for requests, [`Ledger::heard`] for words. What is posted and not over is in the ledger too:
 /// [`Ledger::begin_send`], [`Ledger::begin_access`] and their ends. A peer that is lost is an error while
 /// [`Ledger::needs`] says so, and noted otherwise.
@@ -51,6 +52,12 @@ pub trait Wire: Kinds + Sized {
     /// Whether the puts to the member are in its segment and the gets from it have arrived; asks the member where that
     /// takes a message.
     fn is_flushed(&mut self, ledger: &mut Ledger<Self>, peer: usize, far: (Slot, Rank)) -> Result<bool>;
+
+    /// How many puts and gets were made with the member.
+    fn accesses(far: &Self::Far) -> u64;
+
+    /// As [`Wire::is_flushed`], of the first `count` of them.
+    fn are_flushed(&mut self, ledger: &mut Ledger<Self>, peer: usize, far: (Slot, Rank), count: u64) -> Result<bool>;
 
     /// One round of progress; waits if there was nothing to do and `idle` says so.
     fn progress(&mut self, ledger: &mut Ledger<Self>, idle: Idle) -> Result<()>;

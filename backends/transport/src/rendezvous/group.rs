@@ -122,6 +122,14 @@ impl<G: RawGroup> RawGroup for RendezvousGroup<G> {
         self.machine.borrow_mut().raw.is_flushed(peer)
     }
 
+    fn accesses(&self, peer: Rank) -> u64 {
+        self.machine.borrow().raw.accesses(peer)
+    }
+
+    fn are_flushed(&mut self, peer: Rank, count: u64) -> Result<bool> {
+        self.machine.borrow_mut().raw.are_flushed(peer, count)
+    }
+
     #[inline]
     fn wait(&mut self, lane: Lane) -> Result<()> {
         if !self.registry.is_busy() {

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use super::Protocol;
 use super::rules::{Rules, window};
-use super::sending::{Message, Sending};
+use super::sending::{Message, Moving, Sending};
 use super::slots::{self, CTS_WORDS, FIN_WORDS, Found, RTS_WORDS, Slots};
 use crate::group::{Lane, RawGroup};
 use crate::{Error, Operation, Rank, Result, Span, Tag};
@@ -27,8 +27,8 @@ enum Receiving {
     Expected,
     /// The sender was told where to put it; the FIN arrives in this slot.
     Granted { slot: usize },
-    /// The get was made; the FIN goes to this slot of the sender.
-    Reading { fin_for: usize },
+    /// The get was made, the last of so many accesses; the FIN goes to this slot of the sender.
+    Reading { fin_for: usize, accesses: u64 },
 }
 
 /// See the module.
@@ -48,6 +48,8 @@ pub(super) struct Machine<G> {
     leaving: Vec<(usize, Rank)>,
     /// Messages under way in all groups of the transport.
     open: Rc<Cell<usize>>,
+    /// What the raw group's completions were when no message could go on, if none was posted since.
+    stuck_at: Option<u64>,
 }
 
 impl<G> Machine<G> {
@@ -74,7 +76,9 @@ impl<G> Machine<G> {
         self.rules.protocol == Protocol::Eager
     }
 
-    fn count(&self, change: isize) {
+    /// A message began or ended.
+    fn count(&mut self, change: isize) {
+        self.stuck_at = None;
         self.open.set(self.open.get().wrapping_add_signed(change));
     }
 }
@@ -108,6 +112,7 @@ impl<G: RawGroup> Machine<G> {
             free: (0..slots.receivers()).collect(),
             leaving: Vec::new(),
             open,
+            stuck_at: None,
         }
     }
 
@@ -140,8 +145,17 @@ impl<G: RawGroup> Machine<G> {
     /// Goes on with every message that can go on; says whether one did.
     pub(super) fn advance(&mut self) -> Result<bool> {
         let mut moved = false;
-        // Ends: each turn but the last brings a message a step on, and none has more than four.
-        while self.under_way() > 0 && self.step()? {
+        // Ends: each turn but the last brings a message a step on, and none has more than four. A rank that spins comes here
+        // all the time and may have thousands of messages open: they are looked at when something has happened.
+        while self.under_way() > 0 {
+            let completions = self.raw.completions();
+            if completions.is_some() && completions == self.stuck_at {
+                break;
+            }
+            if !self.step()? {
+                self.stuck_at = completions;
+                break;
+            }
             moved = true;
         }
         Ok(moved)
@@ -228,7 +242,7 @@ impl<G: RawGroup> Machine<G> {
             let number = number as usize;
             self.receives[at].state = if self.rules.protocol == Protocol::Get {
                 self.raw.get(from, span, offset as usize)?;
-                Receiving::Reading { fin_for: number }
+                Receiving::Reading { fin_for: number, accesses: self.raw.accesses(from) }
             } else {
                 let Some(slot) = self.free.pop() else { break };
                 let (cts, landing) = (self.slots.reply(slot, CTS_WORDS), self.slots.landing(slot));
@@ -261,7 +275,7 @@ impl<G: RawGroup> Machine<G> {
                     let (slot, number) = slots::unpack(word);
                     let span = self.known(from, number)?;
                     self.raw.put(from, span, offset as usize)?;
-                    self.sending.put(number, slot);
+                    self.sending.put(Moving { number, slot, accesses: self.raw.accesses(from) });
                 }
                 self.sending.take_answer(from);
                 self.await_answers(from)?;
@@ -290,12 +304,12 @@ impl<G: RawGroup> Machine<G> {
         })
     }
 
-    /// Whoever moved the bytes says FIN, once they are where they belong.
+    /// Whoever moved the bytes says FIN, once they are where they belong; those of later messages are not waited for.
     fn end_moved(&mut self) -> Result<bool> {
         let mut moved = false;
         let mut at = 0;
-        while let Some((to, number, slot)) = self.sending.put_at(at) {
-            if !self.raw.is_flushed(to)? {
+        while let Some((to, Moving { number, slot, accesses })) = self.sending.put_at(at) {
+            if !self.raw.are_flushed(to, accesses)? {
                 at += 1;
                 continue;
             }
@@ -306,15 +320,15 @@ impl<G: RawGroup> Machine<G> {
             moved = true;
         }
         let got = self.end_receives(|machine, receive| match receive.state {
-            Receiving::Reading { fin_for } => machine.finish_get(receive.from, fin_for),
+            Receiving::Reading { fin_for, accesses } => machine.finish_get(receive.from, fin_for, accesses),
             _ => Ok(false),
         })?;
         Ok(moved | got)
     }
 
     /// Says FIN for a get whose bytes are here, if they are and there is a place to say it from.
-    fn finish_get(&mut self, to: Rank, number: usize) -> Result<bool> {
-        if !self.raw.is_flushed(to)? {
+    fn finish_get(&mut self, to: Rank, number: usize, accesses: u64) -> Result<bool> {
+        if !self.raw.are_flushed(to, accesses)? {
             return Ok(false);
         }
         if self.free.is_empty() {

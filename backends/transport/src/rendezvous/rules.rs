@@ -32,6 +32,15 @@ impl Rules {
         Rules { protocol, below, refusal }
     }
 
+    /// The rules of a group with a segment of `user` bytes. One that no announced message fits, as that of all ranks, is
+    /// eager, and so has no slots: they are registered memory, and the more of it the larger the group.
+    pub(super) fn within(self, user: usize) -> Self {
+        if user >= self.below {
+            return self;
+        }
+        Rules { protocol: Protocol::Eager, below: usize::MAX, refusal: None }
+    }
+
     /// The layout of the segment of a group of `size` members.
     pub(super) fn slots(&self, user: usize, size: usize) -> Slots {
         match self.protocol {
@@ -45,4 +54,23 @@ impl Rules {
 /// How many RTSs may be leaving for one peer at a time, and how many answers arriving.
 pub(super) fn window(size: usize) -> usize {
     (SENDER_SLOTS / size.max(1)).clamp(WINDOW.0, WINDOW.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_without_room_for_a_long_message_have_no_slots() {
+        let end = |user, threshold| {
+            let rules = Rules::new(Protocol::Put, threshold, None).within(user);
+            (rules.protocol, rules.slots(user, 8192).end())
+        };
+        assert_eq!(end(80, 1024), (Protocol::Eager, 80));
+        assert_eq!(end(1024, 1024), (Protocol::Eager, 1024));
+        assert_eq!(end(1025, 1024).0, Protocol::Put);
+        assert!(end(80, 0).1 > 1 << 20, "80 bytes can be announced where everything is");
+        let refused = Rules::new(Protocol::Get, 1024, Some("no gets".into())).within(80);
+        assert!(refused.refusal.is_some(), "what is refused stays refused");
+    }
 }

@@ -13,6 +13,16 @@ pub(super) struct Message {
     pub(super) span: Span,
 }
 
+/// A message whose put was made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moving {
+    pub(super) number: usize,
+    /// The receiver's slot.
+    pub(super) slot: usize,
+    /// It was the last of so many accesses to the receiver.
+    pub(super) accesses: u64,
+}
+
 /// What this member sends to one other.
 #[derive(Clone, Debug)]
 struct Window {
@@ -36,8 +46,7 @@ pub(super) struct Sending {
     /// Announced messages by their numbers, which are given again.
     announced: Vec<Option<(Rank, Span)>>,
     vacant: Vec<usize>,
-    /// Messages whose put was made: their numbers, and the receivers' slots.
-    puts: Vec<(usize, usize)>,
+    puts: Vec<Moving>,
     queued: usize,
     /// Members whose answers are to come, and members with a queue.
     awaited: Vec<Rank>,
@@ -190,15 +199,15 @@ impl Sending {
         self.announced.get(number).copied().flatten().filter(|(peer, _)| *peer == to).map(|(_, span)| span)
     }
 
-    /// The put of a message was made, for a receiver's slot.
-    pub(super) fn put(&mut self, number: usize, slot: usize) {
-        self.puts.push((number, slot));
+    /// The put of a message was made.
+    pub(super) fn put(&mut self, moving: Moving) {
+        self.puts.push(moving);
     }
 
-    /// One of the messages whose put was made: its receiver, its number, the receiver's slot.
-    pub(super) fn put_at(&self, at: usize) -> Option<(Rank, usize, usize)> {
-        let &(number, slot) = self.puts.get(at)?;
-        self.announced[number].map(|(to, _)| (to, number, slot))
+    /// One of the messages whose put was made, and its receiver.
+    pub(super) fn put_at(&self, at: usize) -> Option<(Rank, Moving)> {
+        let &moving = self.puts.get(at)?;
+        self.announced[moving.number].map(|(to, _)| (to, moving))
     }
 
     pub(super) fn end_put(&mut self, at: usize) {

@@ -72,6 +72,10 @@ impl<T: Transport> Transport for Saboteur<T> {
         self.inner.describe()
     }
 
+    fn try_one_sided(&mut self) -> Result<()> {
+        self.inner.try_one_sided()
+    }
+
     fn group(&mut self, members: &[Rank], segment: usize) -> Result<Self::Group> {
         let mut inner = self.inner.group(members, segment)?;
         if self.sabotage == Sabotage::DirtySegments && segment > 0 {

@@ -93,6 +93,8 @@ pub(crate) struct Limits {
     pub(crate) firmware: String,
     pub(crate) ports: u8,
     pub(crate) completions: u32,
+    /// Requests that a queue of a pair takes.
+    pub(crate) requests: u32,
     /// Reads that it may have under way to one peer, and serve for one peer.
     pub(crate) reads_out: u8,
     pub(crate) reads_in: u8,
@@ -161,6 +163,7 @@ impl Context {
             firmware: String::from_utf8_lossy(&firmware).into_owned(),
             ports: attributes.phys_port_cnt,
             completions: u32::try_from(attributes.max_cqe).unwrap_or_default(),
+            requests: u32::try_from(attributes.max_qp_wr).unwrap_or_default(),
             reads_out: narrow(attributes.max_qp_init_rd_atom),
             reads_in: narrow(attributes.max_qp_rd_atom),
         })

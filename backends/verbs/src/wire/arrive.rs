@@ -6,14 +6,14 @@
 use tailback_transport::matching::{Envelope, Found, Place};
 use tailback_transport::{Rank, Result};
 
-use super::link::{BUFFER, CREDITS, Incoming, Link, Route};
+use super::link::{Incoming, Link, Route};
 use super::state::{Books, VerbsWire};
 use super::work::{Key, Work};
-use crate::ffi;
+use crate::ffi::{self, Memory};
 use crate::header::{HEADER, Header, LONG_HEADER, Message};
 
 impl VerbsWire {
-    /// A buffer of `len` bytes arrived from `peer`, which has freed `credits` buffers.
+    /// A buffer of `len` bytes arrived from `peer`, and the number that came along.
     #[inline]
     pub(super) fn arrive(
         &mut self,
@@ -21,14 +21,21 @@ impl VerbsWire {
         peer: usize,
         buffer: u32,
         len: usize,
-        credits: u32,
+        number: u32,
     ) -> Result<()> {
         let state = &mut self.peers[peer];
         let Route::Linked(link) = &mut state.route else { return Ok(()) };
-        if credits > CREDITS - link.credits {
-            return Err(books.protocol(peer, format!("it gives {credits} buffers back, more than it was sent")));
+        let last = match link.window.hear(number) {
+            Ok(last) => last,
+            Err(freed) => {
+                return Err(books.protocol(peer, format!("it gives {freed} buffers back, more than it was sent")));
+            }
+        };
+        if last {
+            self.widen(peer)?;
         }
-        link.credits += credits;
+        let state = &mut self.peers[peer];
+        let Route::Linked(link) = &mut state.route else { return Ok(()) };
         if !deliver(link, books, peer, buffer, len) {
             return self.arrive_part(books, peer, buffer, len);
         }
@@ -39,13 +46,12 @@ impl VerbsWire {
     /// Likewise, for what is not a whole message that was waited for.
     fn arrive_part(&mut self, books: &mut Books, peer: usize, buffer: u32, len: usize) -> Result<()> {
         let Route::Linked(link) = &mut self.peers[peer].route else { return Ok(()) };
-        let at = buffer as usize * BUFFER;
         if len == 0 {
             link.repost(Rank::from(peer), buffer)?;
         } else if matches!(link.incoming, Incoming::Header) {
-            self.arrive_header(books, peer, at, len)?;
+            self.arrive_header(books, peer, buffer, len)?;
         } else {
-            self.absorb(books, peer, at, len)?;
+            self.absorb(books, peer, (buffer, 0), len)?;
         }
         let Route::Linked(link) = &mut self.peers[peer].route else { return Ok(()) };
         if len > 0 {
@@ -59,36 +65,37 @@ impl VerbsWire {
     }
 
     /// The first buffer of a message.
-    fn arrive_header(&mut self, books: &mut Books, peer: usize, at: usize, len: usize) -> Result<()> {
+    fn arrive_header(&mut self, books: &mut Books, peer: usize, buffer: u32, len: usize) -> Result<()> {
         let Route::Linked(link) = &mut self.peers[peer].route else { return Ok(()) };
-        let Some((header, size)) = read_header(link, at, len) else {
+        let Some((header, size)) = read_header(link.buffers.find(buffer), len) else {
             return Err(books.protocol(peer, format!("{len} bytes without a header")));
         };
         let incoming = self.begin(books, peer, header)?;
         if let Route::Linked(link) = &mut self.peers[peer].route {
             link.incoming = incoming;
         }
-        self.absorb(books, peer, at + size, len - size)
+        self.absorb(books, peer, (buffer, size), len - size)
     }
 
-    /// Payload arrived: it goes where the message under way says.
-    fn absorb(&mut self, books: &mut Books, peer: usize, at: usize, len: usize) -> Result<()> {
+    /// Payload arrived, from a place in a buffer on: it goes where the message under way says.
+    fn absorb(&mut self, books: &mut Books, peer: usize, (buffer, at): (u32, usize), len: usize) -> Result<()> {
         let Route::Linked(link) = &mut self.peers[peer].route else { return Ok(()) };
         let left = link.incoming.left();
         if len > left {
             return Err(books.protocol(peer, format!("{len} bytes where {left} were left")));
         }
+        let (memory, begin) = link.buffers.find(buffer);
         match &mut link.incoming {
             Incoming::Header => return Ok(()),
             Incoming::Into { slot, offset, left, .. } => {
-                books.groups.at_mut(*slot).segment.copy_from(*offset, &link.memory, at, len);
+                books.groups.at_mut(*slot).segment.copy_from(*offset, memory, begin + at, len);
                 (*offset, *left) = (*offset + len, *left - len);
             }
             Incoming::Discard { left } => *left -= len,
             Incoming::Hold { data, .. } => {
                 let filled = data.len();
                 data.resize(filled + len, 0);
-                link.memory.read(at, &mut data[filled..]);
+                memory.read(begin + at, &mut data[filled..]);
             }
         }
         if len < left {
@@ -142,7 +149,8 @@ impl VerbsWire {
                 out.push_back(Work::Say(Header { message: Message::Refused, from: 0, group: header.group, length: 0 }));
             }
             (Message::Key { address, key }, Found::Here(slot)) => {
-                let far = &mut books.groups.at_mut(slot).members[header.from as usize].far;
+                let seat = books.rails.seat(header.from, peer);
+                let far = &mut books.groups.at_mut(slot).members[seat].far;
                 let waiting = std::mem::replace(&mut far.key, Key::Known { address, key });
                 if let Key::Asked(work) = waiting {
                     out.extend(work);
@@ -158,25 +166,25 @@ impl VerbsWire {
 /// Takes a message that is whole in its buffer to the receive that waits for it: whether that is what came.
 #[inline]
 fn deliver(link: &Link, books: &mut Books, peer: usize, buffer: u32, len: usize) -> bool {
-    let at = buffer as usize * BUFFER;
     if !link.heard || !matches!(link.incoming, Incoming::Header) {
         return false;
     }
+    let (memory, begin) = link.buffers.find(buffer);
     let Some((Header { message: Message::Send { lane, tag }, from, group, length }, HEADER)) =
-        read_header(link, at, len)
+        read_header((memory, begin), len)
     else {
         return false;
     };
     let len = length as usize;
     let Some((slot, offset)) = books.deliver(peer, &Envelope { group, from, lane, tag, len }) else { return false };
-    books.groups.at_mut(slot).segment.copy_from(offset, &link.memory, at + HEADER, len);
+    books.groups.at_mut(slot).segment.copy_from(offset, memory, begin + HEADER, len);
     true
 }
 
-/// The header in a buffer of `len` bytes, and its size.
+/// The header in a buffer with `len` bytes in it, and its size.
 #[inline]
-fn read_header(link: &Link, at: usize, len: usize) -> Option<(Header, usize)> {
+fn read_header((memory, begin): (&Memory, usize), len: usize) -> Option<(Header, usize)> {
     let mut bytes = [0; LONG_HEADER];
-    link.memory.read(at, &mut bytes);
+    memory.read(begin, &mut bytes);
     Header::decode(&bytes, len)
 }

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use tailback_transport::{Rank, Result};
 
-use super::endpoint::first_packet;
+use super::endpoint::{Endpoint, first_packet};
 use super::link::{Link, Route};
 use super::state::{Books, VerbsWire};
+use super::window::GROWN_LIMIT;
 use crate::ffi::{Completion, Peer};
 use crate::header::Hello;
 
@@ -36,16 +37,51 @@ impl VerbsWire {
 
     /// Makes this rank's end.
     fn link(&mut self, peer: usize) -> Result<()> {
-        if self.endpoint.make_room(self.links, Rank::from(peer))? {
-            // Whether a queue that has grown still tells of the next completion is the driver's business: asked again, it does.
-            self.armed = false;
-        }
-        let path = self.endpoint.path(&self.peers[peer].address);
         let rank = Rank::from(peer);
-        let link = Link::new(&self.endpoint.domain, &self.endpoint.completions, &path, first_packet(rank), rank)?;
+        self.make_room(self.endpoint.sizes.completions(), rank)?;
+        let Endpoint { domain, completions, sizes, .. } = &self.endpoint;
+        let address = &self.peers[peer].address;
+        let path = self.endpoint.path(address);
+        let link = Link::new((domain, completions), sizes, (&path, address), first_packet(rank), rank)?;
         self.peers[peer].route = Route::Linked(Box::new(link));
         self.connecting.push(peer);
         self.links += 1;
+        Ok(())
+    }
+
+    /// Makes room for `count` more completions.
+    fn make_room(&mut self, count: u32, peer: Rank) -> Result<()> {
+        if self.endpoint.make_room(count, peer)? {
+            // Whether a queue that has grown still tells of the next completion is the driver's business: asked again, it does.
+            self.armed = false;
+        }
+        Ok(())
+    }
+
+    /// A peer has spent its last credit: it gets more buffers, as far as there may be more. Without them it goes on as before,
+    /// so what is in the way is kept for the result file and is no error.
+    #[cold]
+    pub(super) fn widen(&mut self, peer: usize) -> Result<()> {
+        let rank = Rank::from(peer);
+        let Route::Linked(link) = &self.peers[peer].route else { return Ok(()) };
+        let Some(by) = link.window.growth().filter(|_| self.narrow.is_none()) else { return Ok(()) };
+        let bytes = by as usize * self.endpoint.sizes.buffer;
+        if self.grown + bytes > GROWN_LIMIT {
+            self.narrow = Some(format!("{} MiB for all peers", GROWN_LIMIT >> 20));
+            return Ok(());
+        }
+        if let Err(error) = self.make_room(by, rank) {
+            self.narrow = Some(error.to_string());
+            return Ok(());
+        }
+        let Route::Linked(link) = &mut self.peers[peer].route else { return Ok(()) };
+        if let Err(error) = link.grow(&self.endpoint.domain, rank, by) {
+            self.endpoint.give_room(by);
+            self.narrow = Some(error.to_string());
+            return Ok(());
+        }
+        self.grown += bytes;
+        self.widest = self.widest.max(link.window.size());
         Ok(())
     }
 

@@ -6,7 +6,8 @@ use std::rc::Rc;
 
 use tailback_transport::{Error, Rank, Result};
 
-use super::{ids, link};
+use super::ids;
+use super::window::{GROWN_LIMIT, Sizes};
 use crate::choose::Choice;
 use crate::ffi::{self, Access, Completions, Datagrams, Depths, Domain, Handle, LinkLayer, Memory, Path};
 use crate::header::{Address, HELLO, Hello};
@@ -17,7 +18,7 @@ const RECEIVES: u32 = 256;
 const SENDS: u32 = 64;
 /// Completions that greetings can cause at a time.
 const COMPLETIONS: u32 = RECEIVES + SENDS;
-/// Pairs that the completion queue has room for at first; then for twice as many, and so on.
+/// Pairs that the completion queue has room for at first; it then grows to twice its length, and so on.
 const FIRST_LINKS: u32 = 2;
 /// Datagrams arrive behind a global header, or the room for one.
 const GLOBAL_HEADER: usize = 40;
@@ -32,10 +33,10 @@ pub(crate) struct Endpoint {
     pub(crate) domain: Rc<Domain>,
     pub(crate) completions: Rc<Completions>,
     pub(crate) choice: Choice,
-    /// How many pairs the completion queue has room for now.
-    links: u32,
-    /// And at most, for as many ranks as there are or as the device allows.
-    most_links: u32,
+    pub(crate) sizes: Sizes,
+    /// How many completions greetings, pairs and windows can cause at a time; how many the queue is made for.
+    taken: u32,
+    room: u32,
     /// Whether it grows; some drivers cannot.
     grows: bool,
     datagrams: Datagrams,
@@ -50,54 +51,74 @@ impl Endpoint {
     /// Opens the chosen port for pairs with all other ranks of a job of `size`, or with as many as the device allows. The
     /// completion queue has room for the first few: a rank of a large job talks to few of the others, and a queue for all
     /// would be memory that every poll has to fetch.
-    pub(crate) fn open(choice: Choice, size: usize) -> Result<Endpoint> {
+    pub(crate) fn open(choice: Choice, size: usize, sizes: Sizes) -> Result<Endpoint> {
         let peers = u32::try_from(size.saturating_sub(1)).unwrap_or(u32::MAX);
-        let most_links = peers.min(links_of(choice.limits.completions));
+        let (most, pair) = (choice.limits.completions, sizes.completions());
         let domain = Domain::new(&choice.context)?;
-        let mut links = FIRST_LINKS.min(most_links);
-        let mut completions = Completions::new(&choice.context, completions_of(links))?;
+        let mut room = COMPLETIONS + FIRST_LINKS.min(peers) * pair;
+        let mut completions = Completions::new(&choice.context, room)?;
         // Found out now, and not when a phase is under way.
-        let grows = links == most_links || completions.grow(completions_of(links + 1)).is_ok();
+        let grows = completions.grow(room + pair).is_ok();
         if !grows {
-            links = most_links;
-            completions = Completions::new(&choice.context, completions_of(links))?;
+            // For all ranks and whatever windows may grow to.
+            let windows = u32::try_from(GROWN_LIMIT / sizes.buffer).unwrap_or(u32::MAX);
+            room = peers.saturating_mul(pair).saturating_add(windows).saturating_add(COMPLETIONS).min(most);
+            completions = Completions::new(&choice.context, room)?;
         }
         let key = random() & 0x7fff_ffff; // the upper half belongs to the kernel
         let depths = Depths { sends: SENDS, receives: RECEIVES, inline: 0 };
         let datagrams = Datagrams::new(&domain, &completions, depths, choice.port.number, key)?;
         let memory = ffi::memory(&domain, OUT + SENDS as usize * HELLO, Access::Own)?;
-        let (leaving, next) = (VecDeque::new(), 0);
-        let endpoint =
-            Endpoint { domain, completions, choice, links, most_links, grows, datagrams, memory, key, leaving, next };
+        let endpoint = Endpoint {
+            domain,
+            completions,
+            choice,
+            sizes,
+            taken: COMPLETIONS,
+            room,
+            grows,
+            datagrams,
+            memory,
+            key,
+            leaving: VecDeque::new(),
+            next: 0,
+        };
         (0..RECEIVES).try_for_each(|buffer| endpoint.repost(buffer))?;
         Ok(endpoint)
     }
 
-    /// Makes sure that the completion queue has room for one more pair than the `made` there are; whether it had to grow.
-    pub(crate) fn make_room(&mut self, made: u32, peer: Rank) -> Result<bool> {
-        if made < self.links {
-            return Ok(false);
+    /// Makes sure that the completion queue has room for `count` more; whether it had to grow.
+    pub(crate) fn make_room(&mut self, count: u32, peer: Rank) -> Result<bool> {
+        let taken = self.taken.saturating_add(count);
+        let grown = taken > self.room;
+        if grown {
+            let most = self.choice.limits.completions;
+            if !self.grows || taken > most {
+                let (place, most) = (self.place(), if self.grows { most } else { self.room });
+                let message = format!(
+                    "the completion queue of {place} has room for {most} completions, and {} are taken: use fewer ranks, \
+                     or another device",
+                    self.taken
+                );
+                return Err(Error::Library { call: "ibv_resize_cq", peer: Some(peer), code: 12, message });
+            }
+            let room = self.room.saturating_mul(2).clamp(taken, most);
+            self.completions.grow(room)?;
+            self.room = room;
         }
-        if made >= self.most_links {
-            let detail = format!(
-                "the completion queue of {} has room for {} connections of {} completions: use fewer ranks, or another \
-                 device",
-                self.place(),
-                self.most_links,
-                link::COMPLETIONS
-            );
-            return Err(Error::Library { call: "ibv_create_cq", peer: Some(peer), code: 12, message: detail });
-        }
-        let links = self.links.saturating_mul(2).clamp(made + 1, self.most_links);
-        self.completions.grow(completions_of(links))?;
-        self.links = links;
-        Ok(true)
+        self.taken = taken;
+        Ok(grown)
+    }
+
+    /// So many completions can no longer come.
+    pub(crate) fn give_room(&mut self, count: u32) {
+        self.taken -= count;
     }
 
     /// The completion queue as it is now, for the result file.
     pub(crate) fn queue_text(&self, made: u32) -> String {
         let grows = if self.grows { "grows with them" } else { "the driver cannot let it grow" };
-        format!("{} for {} connections, {made} made; {grows}", self.completions.len(), self.links)
+        format!("{} for {made} connections; {grows}", self.completions.len())
     }
 
     /// What others must know.
@@ -111,6 +132,8 @@ impl Endpoint {
             reads: self.choice.limits.reads_in.min(READS),
             number: self.datagrams.number(),
             key: self.key,
+            buffer: self.sizes.buffer as u32,
+            credits: self.sizes.most,
         }
     }
 
@@ -174,16 +197,6 @@ impl Endpoint {
 /// The number of the first packet to `peer`: unlike that of an earlier connection, whose packets may still be around.
 pub(crate) fn first_packet(_peer: Rank) -> u32 {
     random() & 0xff_ffff
-}
-
-/// Completions that so many pairs and greetings can cause at a time.
-fn completions_of(links: u32) -> u32 {
-    links.saturating_mul(link::COMPLETIONS).saturating_add(COMPLETIONS)
-}
-
-/// Pairs that a queue of so many completions has room for.
-fn links_of(completions: u32) -> u32 {
-    completions.saturating_sub(COMPLETIONS) / link::COMPLETIONS
 }
 
 fn random() -> u32 {

@@ -1,10 +1,5 @@
-//! One other rank of the job: the pair that connects to it, and what waits to be posted.
-//!
-//! Flow control: a rank has [`CREDITS`] buffers for each connected peer, and the peer sends no more than it knows to be
-//! free. Freed buffers go back to the device some at a time; from then on the next message tells of them, or one of its
-//! own once half of them are untold. Such a message needs no credit: at most two of them can be under way, for the peer
-//! must have used half of its credits for each, and [`SPARE`] buffers are there for them. So a receive queue never runs
-//! dry.
+//! One other rank of the job: the pair that connects to it, and what waits to be posted. Its buffers and credits are
+//! [`super::window`]'s.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -13,33 +8,19 @@ use std::time::Instant;
 use tailback_transport::matching::{Envelope, Slot};
 use tailback_transport::{Lane, Rank, Result};
 
+use super::buffers::Buffers;
 use super::ids;
+use super::window::{Sizes, Window};
 use super::work::{Done, Work};
-use crate::ffi::{self, Access, Completions, Depths, Domain, Handle, Memory, Pair, Path, Piece};
+use crate::ffi::{self, Completions, Depths, Domain, Handle, Pair, Path, Piece};
 use crate::header::{Address, LONG_HEADER};
 
-/// Buffers for a peer's messages.
-pub(super) const CREDITS: u32 = 32;
-/// Buffers for its messages without credit. These go back to the device at once.
-const SPARE: u32 = 4;
-/// So many buffers go back to the device together. What is held back until then is less than half of the credits, so a
-/// peer that has used all of them is told of the others.
-const FREED: usize = 8;
-/// Bytes of a buffer.
-pub(super) const BUFFER: usize = 8192;
-/// Requests that may be under way to a peer.
-pub(super) const SENDS: u32 = 128;
 /// At least every so many requests, one tells of its completion.
 const SIGNAL_EVERY: u32 = 32;
 /// Bytes that a request should be able to carry in itself.
 const INLINE: u32 = 220;
-/// Completions that one peer can cause at a time.
-pub(super) const COMPLETIONS: u32 = CREDITS + SPARE + SENDS;
-
-/// Where a link's memory has what: buffers, then a header for each request under way, then a place for fences.
-const HEADERS: usize = (CREDITS + SPARE) as usize * BUFFER;
-const LANDING: usize = HEADERS + SENDS as usize * LONG_HEADER;
-const MEMORY: usize = LANDING + 8;
+/// Bytes for fences.
+const LANDING: usize = 8;
 
 /// Where the payload under way goes.
 #[derive(Debug)]
@@ -70,7 +51,10 @@ impl Incoming {
 pub(super) struct Link {
     pub(super) pair: Pair,
     pub(super) handle: Handle,
-    pub(super) memory: Memory,
+    pub(super) buffers: Buffers,
+    pub(super) window: Window,
+    /// Bytes of a buffer of the peer's.
+    pub(super) piece_len: usize,
     /// The number of the first packet this rank sends.
     pub(super) first: u32,
     /// This end is connected.
@@ -87,45 +71,49 @@ pub(super) struct Link {
     next: u32,
     first_open: u32,
     unsignalled: u32,
-    /// Buffers of the peer's known to be free.
-    pub(super) credits: u32,
+    /// Requests that may be under way.
+    sends: u32,
+    /// Where a header for each of them is, in the first memory of the buffers; behind that, a place for fences.
+    headers: usize,
     /// Buffers of this rank's that were freed and are not yet the device's.
     freed: Vec<u32>,
-    /// Buffers of this rank's that were given back and not yet told.
-    pub(super) owed: u32,
     pub(super) incoming: Incoming,
 }
 
 impl Link {
     /// A pair with its buffers posted, not connected yet.
     pub(super) fn new(
-        domain: &Rc<Domain>,
-        completions: &Rc<Completions>,
-        path: &Path,
+        (domain, completions): (&Rc<Domain>, &Rc<Completions>),
+        sizes: &Sizes,
+        (path, peer): (&Path, &Address),
         first: u32,
         rank: Rank,
     ) -> Result<Link> {
-        let depths = Depths { sends: SENDS, receives: CREDITS + SPARE, inline: INLINE };
+        let depths = Depths { sends: sizes.sends, receives: sizes.most + sizes.spare, inline: INLINE };
+        let count = sizes.first + sizes.spare;
+        let behind = sizes.sends as usize * LONG_HEADER + LANDING;
         let link = Link {
             pair: Pair::new(domain, completions, depths, path.port, rank)?,
             handle: Handle::new(domain, path, rank)?,
-            memory: ffi::memory(domain, MEMORY, Access::Own)?,
+            buffers: Buffers::new(domain, sizes.buffer, count, behind)?,
+            window: Window::new(sizes, peer.credits),
+            piece_len: peer.buffer as usize,
             first,
             connected: false,
             heard: false,
             since: Instant::now(),
             greeted: None,
             greetings: 0,
-            under_way: VecDeque::with_capacity(SENDS as usize),
+            under_way: VecDeque::with_capacity(sizes.sends as usize),
             next: 0,
             first_open: 0,
             unsignalled: 0,
-            credits: CREDITS,
-            freed: Vec::with_capacity(FREED),
-            owed: 0,
+            sends: sizes.sends,
+            headers: count as usize * sizes.buffer,
+            freed: Vec::new(),
             incoming: Incoming::Header,
         };
-        (0..CREDITS + SPARE).try_for_each(|buffer| link.repost(rank, buffer))?;
+        (0..count).try_for_each(|buffer| link.repost(rank, buffer))?;
         Ok(link)
     }
 
@@ -133,24 +121,31 @@ impl Link {
     #[inline]
     pub(super) fn free(&mut self, rank: Rank, buffer: u32) -> Result<()> {
         self.freed.push(buffer);
-        if self.freed.len() < FREED {
+        if self.freed.len() < self.window.batch() {
             return Ok(());
         }
         self.freed.iter().try_for_each(|&buffer| self.repost(rank, buffer))?;
+        self.window.give(self.freed.len() as u32);
         self.freed.clear();
-        self.owed += FREED as u32;
         Ok(())
     }
 
     /// Gives a buffer back to the device.
     pub(super) fn repost(&self, rank: Rank, buffer: u32) -> Result<()> {
-        let piece = ffi::piece(&self.memory, buffer as usize * BUFFER, BUFFER);
-        self.pair.receive(ids::receive(rank, buffer), piece)
+        self.pair.receive(ids::receive(rank, buffer), self.buffers.piece(buffer))
+    }
+
+    /// More buffers for the peer.
+    pub(super) fn grow(&mut self, domain: &Rc<Domain>, rank: Rank, by: u32) -> Result<()> {
+        let added = self.buffers.add(domain, by)?;
+        added.into_iter().try_for_each(|buffer| self.repost(rank, buffer))?;
+        self.window.grow(by);
+        Ok(())
     }
 
     /// Whether another request can be posted.
     pub(super) fn has_room(&self) -> bool {
-        self.heard && self.under_way.len() < SENDS as usize
+        self.heard && self.under_way.len() < self.sends as usize
     }
 
     /// Whether all requests are known to be complete.
@@ -174,7 +169,7 @@ impl Link {
     /// The oldest request up to `number`, which is complete with it: requests of a pair complete in order.
     pub(super) fn complete_up_to(&mut self, number: u32) -> Option<Done> {
         // Distances instead of an order, since numbers begin again.
-        if number.wrapping_sub(self.first_open) >= SENDS {
+        if number.wrapping_sub(self.first_open) >= self.sends {
             return None;
         }
         self.first_open = self.first_open.wrapping_add(1);
@@ -183,24 +178,15 @@ impl Link {
 
     /// The header's place for the request with this number: free, since there are no more requests than places.
     pub(super) fn stage(&mut self, number: u32, header: &[u8]) -> Piece {
-        let place = HEADERS + (number % SENDS) as usize * LONG_HEADER;
-        self.memory.write(place, header);
-        ffi::piece(&self.memory, place, header.len())
+        let place = self.headers + (number & (self.sends - 1)) as usize * LONG_HEADER;
+        let memory = self.buffers.first_mut();
+        memory.write(place, header);
+        ffi::piece(memory, place, header.len())
     }
 
     /// Where a fence's byte goes.
     pub(super) fn landing(&self) -> Piece {
-        ffi::piece(&self.memory, LANDING, 1)
-    }
-
-    /// Takes the freed buffers to tell the peer of.
-    pub(super) fn take_owed(&mut self) -> u32 {
-        std::mem::take(&mut self.owed)
-    }
-
-    /// Whether the peer should be told even without a message.
-    pub(super) fn owes_much(&self) -> bool {
-        self.owed >= CREDITS / 2
+        ffi::piece(self.buffers.first(), self.headers + self.sends as usize * LONG_HEADER, 1)
     }
 }
 
@@ -235,6 +221,6 @@ impl Peer {
     /// Whether there is anything to post: work, or a word about freed buffers.
     #[inline]
     pub(super) fn wants_pump(&self) -> bool {
-        !self.out.is_empty() || matches!(&self.route, Route::Linked(link) if link.owes_much())
+        !self.out.is_empty() || matches!(&self.route, Route::Linked(link) if link.window.owes_much())
     }
 }

@@ -57,7 +57,8 @@ impl Wire for VerbsWire {
         remote: usize,
     ) -> Result<()> {
         self.access(books, peer, (slot, to), AccessKind::Put, local, remote)?;
-        books.groups.at_mut(slot).members[to.index()].far.unfenced |= local.len > 0;
+        let seat = books.rails.seat(to.0, peer);
+        books.groups.at_mut(slot).members[seat].far.unfenced |= local.len > 0;
         Ok(())
     }
 
@@ -77,13 +78,28 @@ impl Wire for VerbsWire {
     /// Sends a fence after puts.
     #[inline]
     fn is_flushed(&mut self, books: &mut Ledger<Self>, peer: usize, (slot, to): (Slot, Rank)) -> Result<bool> {
-        if std::mem::take(&mut books.groups.at_mut(slot).members[to.index()].far.unfenced) {
-            self.queue(books, peer, (slot, to), Work::Fence { slot, member: to.0 })?;
+        self.fence(books, peer, (slot, to))?;
+        Ok(books.groups.at(slot).members[books.rails.seat(to.0, peer)].far.open == 0)
+    }
+
+    fn accesses(far: &Far) -> u64 {
+        far.accesses
+    }
+
+    /// Likewise.
+    fn are_flushed(
+        &mut self,
+        books: &mut Ledger<Self>,
+        peer: usize,
+        (slot, to): (Slot, Rank),
+        count: u64,
+    ) -> Result<bool> {
+        let seat = books.rails.seat(to.0, peer);
+        if books.groups.at(slot).members[seat].far.over >= count {
+            return Ok(true);
         }
-        if matches!(self.peers[peer].route, Route::Lost(_)) && books.needs(peer) {
-            return Err(self.lost(books, peer));
-        }
-        Ok(books.groups.at(slot).members[to.index()].far.accesses == 0)
+        self.fence(books, peer, (slot, to))?;
+        Ok(books.groups.at(slot).members[seat].far.over >= count)
     }
 
     #[inline]
@@ -147,6 +163,17 @@ impl Wire for VerbsWire {
 }
 
 impl VerbsWire {
+    /// Sends a fence if a put was made since the last.
+    #[inline]
+    fn fence(&mut self, books: &mut Books, peer: usize, (slot, to): (Slot, Rank)) -> Result<()> {
+        let seat = books.rails.seat(to.0, peer);
+        if std::mem::take(&mut books.groups.at_mut(slot).members[seat].far.unfenced) {
+            self.queue(books, peer, (slot, to), Work::Fence { slot, member: to.0 })?;
+        }
+        let lost = matches!(self.peers[peer].route, Route::Lost(_)) && books.needs(peer);
+        if lost { Err(self.lost(books, peer)) } else { Ok(()) }
+    }
+
     /// Queues a put or a get.
     #[inline]
     fn access(
@@ -172,10 +199,11 @@ impl VerbsWire {
     /// Queues work on a member's segment, once it is known where that is.
     fn queue(&mut self, books: &mut Books, peer: usize, (slot, member): (Slot, Rank), work: Work) -> Result<()> {
         books.begin_access(peer, slot);
+        let seat = books.rails.seat(member.0, peer);
         let group = books.groups.at_mut(slot);
         let (id, rank) = (group.id, group.rank);
-        let far = &mut group.members[member.index()].far;
-        far.accesses += 1;
+        let far = &mut group.members[seat].far;
+        far.begin();
         match &mut far.key {
             Key::Known { .. } => self.submit(books, peer, work),
             Key::Asked(waiting) => {

@@ -118,8 +118,9 @@ impl VerbsWire {
             match done {
                 Done::Nothing => {}
                 Done::Send { slot, member, lane } => books.end_send(peer, slot, member, lane),
-                Done::Access { slot, member } => {
-                    books.groups.at_mut(slot).members[member as usize].far.accesses -= 1;
+                Done::Access { slot, member, reads } => {
+                    let seat = books.rails.seat(member, peer);
+                    books.groups.at_mut(slot).members[seat].far.end(reads);
                     books.end_access(peer, slot);
                 }
             }
@@ -181,7 +182,7 @@ impl VerbsWire {
             }
         }
         let Some(since) = self.port_down.filter(|since| since.elapsed() >= PORT_PATIENCE) else { return Ok(()) };
-        let Some(peer) = books.first_needed() else { return Ok(()) };
+        let Some(peer) = books.first_needed(0) else { return Ok(()) };
         let seen = format!("no link for {:.1} s", since.elapsed().as_secs_f64());
         Err(books.lost(peer, self.evidence(&seen)))
     }

@@ -8,7 +8,7 @@ use tailback_transport::matching::{Group, Parcel, Slot};
 use tailback_transport::{Rank, Result, Span};
 
 use super::ids;
-use super::link::{BUFFER, Link, Route};
+use super::link::{Link, Route};
 use super::state::{Books, VerbsWire};
 use super::work::{AccessKind, Done, Key, Work};
 use crate::ffi::{self, Piece};
@@ -30,7 +30,7 @@ impl VerbsWire {
     pub(super) fn send_at_once(&mut self, books: &Books, peer: usize, parcel: &Parcel) -> Result<bool> {
         let state = &mut self.peers[peer];
         let Route::Linked(link) = &mut state.route else { return Ok(false) };
-        let goes = state.out.is_empty() && link.credits > 0 && link.has_room();
+        let goes = state.out.is_empty() && link.window.has_credit() && link.has_room();
         if !goes || HEADER + parcel.span.len > link.pair.inline() {
             return Ok(false);
         }
@@ -52,16 +52,18 @@ impl VerbsWire {
         let max = self.endpoint.choice.port.max_message as usize;
         let state = &mut self.peers[peer];
         let Route::Linked(link) = &mut state.route else { return Ok(false) };
+        let seat = books.rails.seat(member.0, peer);
         let group = books.groups.at_mut(slot);
-        let far = &mut group.members[member.index()].far;
+        let far = &mut group.members[seat].far;
         let Key::Known { address, key } = far.key else { return Ok(false) };
         if !state.out.is_empty() || !link.has_room() || local.len > max {
             return Ok(false);
         }
-        far.accesses += 1;
+        far.begin();
         let (from, to) = (ffi::piece(&group.segment, local.offset, local.len), address + remote as u64);
         books.begin_access(peer, slot);
-        access(link, peer, kind, Done::Access { slot, member: member.0 }, from, (to, key))?;
+        let done = Done::Access { slot, member: member.0, reads: kind == AccessKind::Get };
+        access(link, peer, kind, done, from, (to, key))?;
         Ok(true)
     }
 
@@ -126,14 +128,13 @@ impl VerbsWire {
 /// Sends a message inside its request. There are a credit and a place for it.
 #[inline]
 fn send_short(link: &mut Link, peer: usize, group: &Group<VerbsWire>, parcel: &Parcel) -> Result<()> {
-    let (header, size) = header(group, parcel).encode(BUFFER);
-    link.credits -= 1;
-    let owed = link.take_owed();
+    let (header, size) = header(group, parcel).encode(link.piece_len);
+    let told = link.window.spend();
     let (number, signalled) = link.begin(Done::Nothing, false);
     link.pair.send_inline(
         ids::send(peer, number),
         signalled,
-        owed,
+        told,
         &header[..size],
         body(group, parcel, parcel.span.len),
     )
@@ -182,18 +183,15 @@ struct Poster<'a> {
 impl Poster<'_> {
     fn post(&mut self, work: &mut Work) -> Result<Step> {
         match work {
-            Work::Send { .. } | Work::Say(_) if self.link.credits == 0 => Ok(Step::Stuck),
+            Work::Send { .. } | Work::Say(_) if !self.link.window.has_credit() => Ok(Step::Stuck),
             Work::Send { at, begun, .. } if *at > 0 || *begun => self.send_more(work),
             Work::Send { .. } => self.send_first(work),
-            Work::Say(header) => {
-                self.link.credits -= 1;
-                self.say(header).map(|()| Step::Posted)
-            }
+            Work::Say(header) => self.say(header).map(|()| Step::Posted),
             Work::Access { .. } => self.access(work),
             Work::Fence { slot, member } => {
                 let (slot, member) = (*slot, *member);
                 let (address, key) = self.key(slot, member);
-                let (number, _) = self.link.begin(Done::Access { slot, member }, true);
+                let (number, _) = self.link.begin(Done::Access { slot, member, reads: true }, true);
                 self.link.pair.read(ids::send(self.peer, number), true, self.link.landing(), address, key)?;
                 Ok(Step::Posted)
             }
@@ -211,15 +209,14 @@ impl Poster<'_> {
             self.books.end_send(self.peer, slot, member, lane);
             return Ok(Step::Posted);
         }
-        let (header, size) = header(group, parcel).encode(BUFFER);
-        self.link.credits -= 1;
-        let owed = self.link.take_owed();
-        let len = span.len.min(BUFFER - size);
+        let (header, size) = header(group, parcel).encode(self.link.piece_len);
+        let told = self.link.window.spend();
+        let len = span.len.min(self.link.piece_len - size);
         let last = len == span.len;
         let done = if last { Done::Send { slot, member, lane } } else { Done::Nothing };
         let (number, signalled) = self.link.begin(done, last);
         let head = self.link.stage(number, &header[..size]);
-        self.link.pair.send(ids::send(self.peer, number), signalled, owed, Some(head), body(group, parcel, len))?;
+        self.link.pair.send(ids::send(self.peer, number), signalled, told, Some(head), body(group, parcel, len))?;
         (*at, *begun) = (len, true);
         Ok(if last { Step::Posted } else { Step::Part })
     }
@@ -228,14 +225,13 @@ impl Poster<'_> {
     fn send_more(&mut self, work: &mut Work) -> Result<Step> {
         let Work::Send { parcel, at, .. } = work else { return Ok(Step::Posted) };
         let Parcel { slot, member, lane, span, .. } = *parcel;
-        let len = (span.len - *at).min(BUFFER);
+        let len = (span.len - *at).min(self.link.piece_len);
         let last = *at + len == span.len;
         let piece = self.piece(slot, Span::new(span.offset + *at, len));
-        self.link.credits -= 1;
+        let told = self.link.window.spend();
         let done = if last { Done::Send { slot, member, lane } } else { Done::Nothing };
         let (number, signalled) = self.link.begin(done, last);
-        let owed = self.link.take_owed();
-        self.link.pair.send(ids::send(self.peer, number), signalled, owed, Some(piece), None)?;
+        self.link.pair.send(ids::send(self.peer, number), signalled, told, Some(piece), None)?;
         *at += len;
         Ok(if last { Step::Posted } else { Step::Part })
     }
@@ -248,7 +244,8 @@ impl Poster<'_> {
         let last = *at + len == local.len;
         let piece = self.piece(*slot, Span::new(local.offset + *at, len));
         let to = address + (*remote + *at) as u64;
-        let done = if last { Done::Access { slot: *slot, member: *member } } else { Done::Nothing };
+        let reads = *kind == AccessKind::Get;
+        let done = if last { Done::Access { slot: *slot, member: *member, reads } } else { Done::Nothing };
         access(self.link, self.peer, *kind, done, piece, (to, key))?;
         *at += len;
         Ok(if last { Step::Posted } else { Step::Part })
@@ -257,25 +254,25 @@ impl Poster<'_> {
     /// Tells of freed buffers, if there are many that no message told of.
     #[inline]
     fn settle(&mut self) -> Result<()> {
-        if self.link.owes_much() && self.link.has_room() { self.credit(false) } else { Ok(()) }
+        if self.link.window.owes_much() && self.link.has_room() { self.credit(false) } else { Ok(()) }
     }
 
     /// Tells of freed buffers, and of nothing else.
     fn credit(&mut self, signalled: bool) -> Result<()> {
-        let owed = self.link.take_owed();
+        let told = self.link.window.tell();
         let (number, signalled) = self.link.begin(Done::Nothing, signalled);
-        self.link.pair.send(ids::send(self.peer, number), signalled, owed, None, None)
+        self.link.pair.send(ids::send(self.peer, number), signalled, told, None, None)
     }
 
     fn say(&mut self, header: &Header) -> Result<()> {
-        let ((bytes, size), owed) = (header.encode(BUFFER), self.link.take_owed());
+        let ((bytes, size), told) = (header.encode(self.link.piece_len), self.link.window.spend());
         let (number, signalled) = self.link.begin(Done::Nothing, false);
         let id = ids::send(self.peer, number);
         if size <= self.link.pair.inline() {
-            return self.link.pair.send_inline(id, signalled, owed, &bytes[..size], None);
+            return self.link.pair.send_inline(id, signalled, told, &bytes[..size], None);
         }
         let head = self.link.stage(number, &bytes[..size]);
-        self.link.pair.send(id, signalled, owed, Some(head), None)
+        self.link.pair.send(id, signalled, told, Some(head), None)
     }
 
     fn piece(&self, slot: Slot, span: Span) -> Piece {
@@ -284,7 +281,7 @@ impl Poster<'_> {
 
     /// Where the member's segment is: work that needs it waits elsewhere until it is known.
     fn key(&self, slot: Slot, member: u32) -> (u64, u32) {
-        match self.books.groups.at(slot).members[member as usize].far.key {
+        match self.books.groups.at(slot).members[self.books.rails.seat(member, self.peer)].far.key {
             Key::Known { address, key } => (address, key),
             _ => unreachable!("work is queued once the key is known"),
         }

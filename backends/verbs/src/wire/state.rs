@@ -8,6 +8,7 @@ use tailback_transport::{Error, Result, WaitMode};
 
 use super::endpoint::Endpoint;
 use super::link::{Peer, Route};
+use super::window::Sizes;
 use super::work::Far;
 use crate::ffi::{Completion, Region};
 use crate::header::{Address, Header};
@@ -23,6 +24,10 @@ pub struct VerbsWire {
     /// Ranks with a pair that is not known to be connected at both ends.
     pub(super) connecting: Vec<usize>,
     pub(super) links: u32,
+    /// Bytes by which windows have grown, the buffers of the widest, and why they grow no more.
+    pub(super) grown: usize,
+    pub(super) widest: u32,
+    pub(super) narrow: Option<String>,
     pub(super) batch: [Completion; BATCH],
     /// Whether an event was asked for and not taken.
     pub(super) armed: bool,
@@ -43,6 +48,9 @@ impl VerbsWire {
     /// The wire of a rank with that end; `addresses` has every rank's, in rank order.
     pub(crate) fn new(endpoint: Endpoint, addresses: &[Address], wait: WaitMode) -> VerbsWire {
         VerbsWire {
+            grown: 0,
+            widest: endpoint.sizes.first,
+            narrow: None,
             endpoint,
             wait,
             peers: addresses.iter().map(|&address| Peer::new(address)).collect(),
@@ -60,6 +68,19 @@ impl VerbsWire {
         self.endpoint.queue_text(self.links)
     }
 
+    /// The buffers that were registered for peers' messages so far.
+    pub(crate) fn windows_text(&self) -> String {
+        let Sizes { buffer, first, most, spare, .. } = self.endpoint.sizes;
+        let all = (self.links * (first + spare)) as usize * buffer + self.grown;
+        let limit = self.narrow.as_ref().map_or(String::new(), |reason| format!("; no more: {reason}"));
+        format!(
+            "{first} to {most} buffers a peer, the widest {}; {} KiB for {} connections{limit}",
+            self.widest,
+            all >> 10,
+            self.links
+        )
+    }
+
     /// The error for an operation that needs a lost peer.
     pub(super) fn lost(&self, books: &Books, peer: usize) -> Error {
         let detail = match &self.peers[peer].route {
@@ -72,8 +93,11 @@ impl VerbsWire {
     /// The pair with `peer` is unusable: an error if anything still needs it, else noted for whoever will.
     pub(super) fn lose(&mut self, books: &Books, peer: usize, seen: &str) -> Result<()> {
         let detail = self.evidence(seen);
-        if matches!(self.peers[peer].route, Route::Linked(_)) {
+        if let Route::Linked(link) = &self.peers[peer].route {
+            let grown = link.window.size() - self.endpoint.sizes.first;
             self.links -= 1;
+            self.grown -= grown as usize * self.endpoint.sizes.buffer;
+            self.endpoint.give_room(self.endpoint.sizes.completions() + grown);
         }
         self.connecting.retain(|&other| other != peer);
         let state = &mut self.peers[peer];

@@ -43,8 +43,8 @@ pub(super) enum Done {
     Nothing,
     /// A send on this lane.
     Send { slot: Slot, member: u32, lane: Lane },
-    /// A put, a get or a fence.
-    Access { slot: Slot, member: u32 },
+    /// A put; or a get or a fence, which read.
+    Access { slot: Slot, member: u32, reads: bool },
 }
 
 /// Where a member's segment is.
@@ -65,8 +65,49 @@ pub(super) enum Key {
 #[derive(Debug, Default)]
 pub struct Far {
     pub(super) key: Key,
-    /// Puts, gets and fences that are not known to be complete.
-    pub(super) accesses: usize,
+    /// Puts, gets and fences, and how many of the first of them are over: gets when they are complete, puts when something
+    /// behind them has read.
+    pub(super) accesses: u64,
+    pub(super) over: u64,
+    /// Those that are not known to be complete.
+    pub(super) open: u32,
     /// Whether a put was made since the last fence.
     pub(super) unfenced: bool,
+}
+
+impl Far {
+    /// A put, a get or a fence will be posted.
+    pub(super) fn begin(&mut self) {
+        self.accesses += 1;
+        self.open += 1;
+    }
+
+    /// The first that is open is complete: requests of a pair complete in order.
+    pub(super) fn end(&mut self, reads: bool) {
+        self.open -= 1;
+        if reads {
+            self.over = self.accesses - u64::from(self.open);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn puts_are_over_with_a_read_behind_them() {
+        let mut far = Far::default();
+        (0..4).for_each(|_| far.begin()); // put, put, fence, put
+        far.end(false);
+        assert_eq!((far.over, far.open), (0, 3));
+        far.end(false);
+        far.end(true);
+        assert_eq!((far.over, far.open), (3, 1), "the last put keeps the others from nothing");
+        far.end(false);
+        assert_eq!((far.over, far.open), (3, 0), "complete, and not known to be in memory");
+        far.begin();
+        far.end(true);
+        assert_eq!((far.over, far.open), (5, 0));
+    }
 }

@@ -5,7 +5,7 @@ use super::*;
 use crate::{Segment, Tag};
 
 fn ledger() -> (Ledger<Bare>, Slot) {
-    let mut ledger = Ledger::new(Rank(0), 2);
+    let mut ledger = Ledger::new(Rank(0), 2, Rails::default());
     let slot = ledger.groups.make(0, &[Rank(0), Rank(1)], Segment::plain(64).expect("memory"));
     (ledger, slot)
 }

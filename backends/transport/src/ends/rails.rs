@@ -1,0 +1,77 @@
+//! Which of a rank's ends are its rails. Every rank knows all offers and comes to the same conclusion about all ranks.
+
+use super::offer::{End, Offer, Reach, worst};
+use crate::{Error, Result};
+
+/// A candidate's index, how well it reaches the host that it reaches worst, and why it is taken.
+type Picked = (usize, Reach, String);
+
+/// What a rank takes for each of so many rails, in their order.
+pub(super) fn pick<E: End>(
+    candidates: &[E],
+    asked: bool,
+    host: &str,
+    rails: usize,
+    offers: &[Offer<E>],
+) -> Result<Vec<Picked>> {
+    for (rank, offer) in offers.iter().enumerate() {
+        let ends = usable(&offer.ends, asked, &offer.host, offers);
+        if ends.len() < rails {
+            return Err(Error::Setup(too_few(rank, offer, &ends, rails)));
+        }
+    }
+    let of =
+        |ends: &[E], host: &str| -> Vec<Picked> { usable(ends, asked, host, offers).into_iter().take(rails).collect() };
+    let mut mine = of(candidates, host);
+    if let Some(leader) = offers.first().filter(|_| !asked) {
+        let lead: Vec<&E> = of(&leader.ends, &leader.host).iter().map(|(at, ..)| &leader.ends[*at]).collect();
+        align(&mut mine, candidates, &lead);
+    }
+    Ok(mine)
+}
+
+/// The ends of a rank on `host` that can be rails, best first: one of each name that may reach every other host; if they were
+/// asked for, all.
+fn usable<E: End>(ends: &[E], asked: bool, host: &str, offers: &[Offer<E>]) -> Vec<Picked> {
+    if asked {
+        let reach = |end: &E| worst(end, host, offers);
+        return ends.iter().enumerate().map(|(at, end)| (at, reach(end), "as asked for".to_owned())).collect();
+    }
+    let mut usable: Vec<Picked> = Vec::new();
+    for (level, reason) in [
+        (Reach::Near, "of those that share a network with every other host"),
+        (Reach::Routed, "of those that may reach every host"),
+    ] {
+        for (at, end) in ends.iter().enumerate() {
+            let known = usable.iter().any(|(of, ..)| ends[*of].name() == end.name());
+            if !known && worst(end, host, offers) >= level {
+                usable.push((at, level, reason.to_owned()));
+            }
+        }
+    }
+    usable
+}
+
+/// Orders ends so that each is in the network of the leader's in its place, where one is, and has its name among equals.
+fn align<E: End>(mine: &mut [Picked], candidates: &[E], lead: &[&E]) {
+    for rail in 0..mine.len() {
+        let fit = |(at, ..): &Picked| (candidates[*at].reach(lead[rail]), candidates[*at].name() == lead[rail].name());
+        let best = mine[rail..].iter().map(fit).max();
+        if let Some(at) = mine[rail..].iter().position(|of| Some(fit(of)) == best) {
+            mine[rail..=rail + at].rotate_right(1);
+        }
+    }
+}
+
+fn too_few<E: End>(rank: usize, offer: &Offer<E>, usable: &[Picked], rails: usize) -> String {
+    let list = |texts: Vec<String>| if texts.is_empty() { "none".to_owned() } else { texts.join(", ") };
+    let ends = list(usable.iter().map(|(at, ..)| offer.ends[*at].describe()).collect());
+    let is_other = |end: &&E| usable.iter().all(|(at, ..)| offer.ends[*at].name() != end.name());
+    let others: Vec<String> = offer.ends.iter().filter(is_other).map(End::describe).collect();
+    let others = match &others[..] {
+        [] => String::new(),
+        others => format!("; not to every other host: {}", others.join(", ")),
+    };
+    let obstacles = offer.obstacles.iter().fold(String::new(), |text, obstacle| text + "; " + obstacle);
+    format!("--rails {rails}: rank {rank} on {} has too few ends for that: {ends}{others}{obstacles}", offer.host)
+}
