@@ -69,7 +69,7 @@ fn numbers_out_of_range() {
     refused("run --copies 9", "9");
     refused("run --rails 0", "0 is not in 1..=8");
     refused("run --rails 9", "9 is not in 1..=8");
-    refused("run --rails 2 --transport sim --machine small -n 4", "--rails is for tcp: a simulated rank");
+    refused("run --rails 2 --transport sim --machine small -n 4", "--rails is for tcp and verbs: a simulated rank");
     refused("run -n 4 --rails 2 --data-interface lo", "--data-interface lo names 1 for 2 rails");
     refused("run -n 4 --data-interface lo,lo --rails 2", "--data-interface names lo twice");
     refused("run --ranks-per-node 0", "--ranks-per-node must be at least 1");

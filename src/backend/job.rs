@@ -108,7 +108,7 @@ fn usable(settings: &Settings, variants: &[Variant]) -> Result<(), String> {
         return Err("congestion controls by role are for --transport tcp".into());
     }
     if let Some(why) = backends(variants).find_map(Backend::without_rails).filter(|_| settings.rails() > 1) {
-        return Err(format!("--rails is for tcp: {why}"));
+        return Err(format!("--rails is for tcp and verbs: {why}"));
     }
     if settings.machine.is_some() && !used(Backend::Sim) {
         return Err("--machine is for --transport sim".into());

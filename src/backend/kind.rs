@@ -47,10 +47,9 @@ impl Backend {
     /// Why a rank cannot use several of its ends at once, where it cannot.
     pub(super) fn without_rails(self) -> Option<&'static str> {
         match self {
-            Backend::Tcp => None,
+            Backend::Tcp | Backend::Verbs => None,
             Backend::Mpi => Some("MPI decides by itself which adapters it uses"),
             Backend::Libfabric => Some("a rank has one endpoint of libfabric's"),
-            Backend::Verbs => Some("a rank has one port of verbs"),
             Backend::Sim => Some("a simulated rank has the port that the machine gives it"),
         }
     }

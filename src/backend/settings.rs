@@ -34,7 +34,7 @@ pub struct Settings {
     pub huge_pages: HugePages,
     /// What MPI is told of threads; its default if nothing is said.
     pub mpi_thread: Option<ThreadLevel>,
-    /// How many of its ends a rank uses at once, over plain sockets; 0 and 1 are one.
+    /// How many of its ends a rank uses at once, over plain sockets and verbs; 0 and 1 are one.
     pub rails: u8,
     /// Interfaces for measured traffic, one per rail; empty for no wish.
     pub data_interface: Vec<String>,
@@ -146,7 +146,7 @@ impl FabricSettings {
 /// Which of the RDMA devices, and how.
 #[derive(Clone, Debug, Default)]
 pub struct VerbsSettings {
-    /// Which devices; each rank takes one of them.
+    /// Which devices; each rank takes one of them, or a port for each rail.
     pub device: Option<DeviceWish>,
     /// Its port, from 1.
     pub port: Option<u8>,

@@ -15,7 +15,8 @@ pub(super) fn state() -> String {
 
 /// Whether there is a library and a device, and the options mean something.
 pub(super) fn check(settings: &Settings) -> Result<(), String> {
-    config(settings)?;
+    let config = config(settings)?;
+    config.device.check(config.rails)?;
     tailback_verbs::devices().map(|_| ())
 }
 
@@ -34,6 +35,7 @@ pub(super) fn open<B: Bootstrap, V: Visitor>(
 fn config(settings: &Settings) -> Result<VerbsConfig, String> {
     Ok(VerbsConfig {
         device: settings.verbs.device.clone().unwrap_or_default(),
+        rails: settings.rails(),
         port: settings.verbs.port,
         gid_index: settings.verbs.gid_index,
         service_level: settings.verbs.service_level.unwrap_or_default(),

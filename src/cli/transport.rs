@@ -74,8 +74,8 @@ pub struct TransportOptions {
     #[arg(long, value_parser = thread_levels(), value_name = "LEVEL")]
     pub mpi_thread: Option<ThreadLevel>,
 
-    /// With tcp: how many of its interfaces a rank uses at once, with a connection to a peer over each. A message of more
-    /// than 64 KiB is cut into a part for each, a shorter one goes over one of them
+    /// With tcp and verbs: how many of its interfaces or ports a rank uses at once, with a connection to a peer over each. A
+    /// message of more than 64 KiB is cut into a part for each, a shorter one goes over one of them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = rails())]
     pub rails: u8,
 
@@ -149,11 +149,12 @@ pub struct LibfabricPath {
 #[allow(missing_docs)]
 pub struct VerbsOptions {
     /// With verbs: which devices ranks take: auto (near a rank's cores, equals dealt out over the ranks of a host),
-    /// round-robin (all, dealt out), or names as `tailback info` shows them, with commas [default: auto]
+    /// round-robin (all, dealt out), or names as `tailback info` shows them, with commas; as many as --rails are one for each,
+    /// in their order [default: auto]
     #[arg(long, value_name = "DEVICES", env = "TAILBACK_DEVICE", hide_env_values = true)]
     pub device: Option<DeviceWish>,
 
-    /// With verbs: the device's port, from 1 [default: the first that is active]
+    /// With verbs: the device's port, from 1 [default: the first that is active; with --rails all that are]
     #[arg(long, value_name = "N")]
     pub port: Option<u8>,
 

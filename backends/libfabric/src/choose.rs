@@ -158,7 +158,7 @@ fn dealt(offers: &[&Offer], wish: &DeviceWish, seat: &Seat, is_near: impl Fn(&Of
     let fabric = |at: usize| (*wish == DeviceWish::Auto).then(|| offers[at].fabric.clone());
     let kind = |&at: &usize| (fabric(at), offers[at].link_speed);
     let near = |&at: &usize| *wish == DeviceWish::RoundRobin || is_near(offers[at]);
-    seat.deal(of_provider, |&at| offers[at].domain.clone(), kind, near).first().copied().unwrap_or_default()
+    seat.deal(of_provider, 1, |&at| offers[at].domain.clone(), kind, near).first().copied().unwrap_or_default()
 }
 
 /// Where the kernel tells of the device behind a domain.

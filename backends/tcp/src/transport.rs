@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use tailback_transport::matching::{Core, MOST_RAILS, Rails, STRIPED_ABOVE};
+use tailback_transport::matching::{Core, Rails};
 use tailback_transport::{
     Bootstrap, Capabilities, Clock, Description, EngineGroup, Error, Rank, RawTransport, Result, WaitMode,
 };
@@ -54,9 +54,7 @@ pub struct TcpTransport {
 impl TcpTransport {
     /// Opens the transport. Collective over the job.
     pub fn open(bootstrap: &mut impl Bootstrap, config: &TcpConfig) -> Result<TcpTransport> {
-        if !(1..=MOST_RAILS).contains(&config.rails) {
-            return Err(Error::Setup(format!("{} rails: there can be 1 to {MOST_RAILS}", config.rails)));
-        }
+        let rails = Rails::checked(config.rails)?;
         // Connections are made by need, to whomever a kernel has to do with; that can be everybody.
         let (rank, size) = (bootstrap.rank(), bootstrap.size());
         let connected = format!("rank {rank}, connected to {size} ranks,");
@@ -83,10 +81,7 @@ impl TcpTransport {
         if let Some(name) = &config.congestion_control {
             description.details.insert("tcp_congestion_control".into(), name.clone());
         }
-        if config.rails > 1 {
-            description.details.insert("rails".into(), config.rails.to_string());
-            description.details.insert("striped_above_bytes".into(), STRIPED_ABOVE.to_string());
-        }
+        rails.tell(&mut description);
         // Of two interfaces in one network, routes know only the first. Addresses are the user's own affair.
         let Wish { interfaces, addresses: own } = &config.wish;
         let binds = !interfaces.is_empty() || (config.rails > 1 && own.is_empty());
@@ -107,7 +102,7 @@ impl TcpTransport {
         };
         let ends = listeners.into_iter().zip(choices.iter().map(end)).collect();
         let wire = TcpWire::new(ends, &addresses, config.secret.clone(), wait)?;
-        let engine = Core::new(rank, size, Rails::new(config.rails), wire);
+        let engine = Core::new(rank, size, rails, wire);
         let engine = Rc::new(RefCell::new(engine));
         Ok(TcpTransport { engine, clock: Clock::start(), description, local: local[0] })
     }

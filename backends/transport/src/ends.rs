@@ -7,7 +7,7 @@
 //! 4. All ranks tell each other what they took. Two that cannot reach each other are an error, on both, that names them.
 //! 5. What every rank took is recorded.
 //!
-//! Over rails a rank takes several, each of another name. Rail by rail they are ordered after those of rank 0: its rail 1 is
+//! Over rails a rank takes several, each of another name. Rail by rail they are taken after those of rank 0: its rail 1 is
 //! in the network of rank 0's rail 1 where it can be. What a rank has too few of is an error, on all, that names them.
 
 use std::collections::HashMap;
@@ -267,6 +267,7 @@ mod tests {
     fn a_rail_is_one_network_at_all_ranks() {
         let (a, b) = (vec![2, 4], vec![4, 2]);
         assert_eq!(rails(&[("a", &[0, 2, 4]), ("b", &[0, 4, 2])], false).expect("rails"), [a.clone(), a.clone()]);
+        assert_eq!(rails(&[("a", &[2, 4, 6]), ("b", &[6, 4, 2])], false).expect("rails"), [a.clone(), a.clone()]);
         assert_eq!(rails(&[("a", &[2, 4]), ("b", &[4, 2])], true).expect("rails"), [a, b], "as asked for");
         assert_eq!(rails(&[("a", &[0, 2]), ("a", &[0, 2])], false).expect("rails"), [[0, 2], [0, 2]], "one host");
     }

@@ -2,8 +2,8 @@
 //!
 //! Ranks of one host that all took the first device would measure one of four cards. Ranks that took whatever is near, of any
 //! kind, might not reach each other. So a host's devices are ordered: those of the first one's kind before others, near ones
-//! before far ones, and equals rotated by the rank's place on its host. The i-th ranks of hosts that are built alike then
-//! have the same device.
+//! before far ones, and equals rotated by the rank's place on its host, times the devices that a rank takes. The i-th ranks of
+//! hosts that are built alike then have the same ones.
 
 use std::fmt;
 use std::fs;
@@ -62,6 +62,18 @@ impl DeviceWish {
         }
     }
 
+    /// Whether every one that it names is another, as rails are; else what is wrong.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check(&self, rails: usize) -> std::result::Result<(), String> {
+        let DeviceWish::Named(names) = self else { return Ok(()) };
+        match (1..names.len()).find(|&at| names[..at].contains(&names[at])) {
+            Some(at) if rails > 1 => Err(format!("--device names {} twice: each rail has its own", names[at])),
+            _ => Ok(()),
+        }
+    }
+
     /// The names that `there` does not have.
     #[must_use]
     pub fn missing(&self, there: &[String]) -> Vec<String> {
@@ -102,11 +114,13 @@ impl Seat {
         near.peek().is_none() || near.any(|core| self.cores.contains(&core))
     }
 
-    /// Orders what a host has, as the module says. Items with one `device` stay together and in their order.
+    /// Orders what a host has, as the module says, for ranks that take `each` devices. Items with one `device` stay together
+    /// and in their order.
     #[must_use]
     pub fn deal<T, K: PartialEq>(
         &self,
         items: Vec<T>,
+        each: usize,
         device: impl Fn(&T) -> String,
         kind: impl Fn(&T) -> K,
         is_near: impl Fn(&T) -> bool,
@@ -124,7 +138,7 @@ impl Seat {
         devices.sort_by_key(|(_, of)| merit(of));
         let best = devices.first().map(|(_, of)| merit(of));
         let equals = devices.iter().take_while(|(_, of)| Some(merit(of)) == best).count();
-        devices[..equals].rotate_left(self.index % equals.max(1));
+        devices[..equals].rotate_left(self.index * each % equals.max(1));
         devices.into_iter().flat_map(|(_, of)| of).collect()
     }
 }
@@ -163,8 +177,12 @@ mod tests {
     type Item = (&'static str, &'static str, bool);
 
     fn dealt(index: usize, items: &[Item]) -> Vec<&'static str> {
+        dealt_by(1, index, items)
+    }
+
+    fn dealt_by(each: usize, index: usize, items: &[Item]) -> Vec<&'static str> {
         let seat = Seat { index, cores: Vec::new() };
-        let order = seat.deal(items.to_vec(), |of| of.0.into(), |of| of.1, |of| of.2);
+        let order = seat.deal(items.to_vec(), each, |of| of.0.into(), |of| of.1, |of| of.2);
         order.into_iter().map(|(name, ..)| name).collect()
     }
 
@@ -181,6 +199,21 @@ mod tests {
         assert_eq!(dealt(1, &items), ["ib2", "ib1", "ib0", "ib3", "roce"]);
         assert_eq!(dealt(2, &items), dealt(0, &items));
         assert!(dealt(3, &[]).is_empty());
+    }
+
+    #[test]
+    fn ranks_that_take_several_take_others() {
+        let items = ["a", "b", "c", "d"].map(|name| (name, "ib", true));
+        assert_eq!([0, 1, 2].map(|index| dealt_by(2, index, &items)[..2].join("")), ["ab", "cd", "ab"]);
+        assert_eq!(dealt_by(2, 1, &items[..3]), ["c", "a", "b"]);
+    }
+
+    #[test]
+    fn rails_are_no_device_twice() {
+        let wish: DeviceWish = "a,b,a".parse().unwrap();
+        assert_eq!(wish.check(1), Ok(()));
+        assert!(wish.check(2).unwrap_err().contains("--device names a twice"));
+        assert_eq!((DeviceWish::Auto.check(2), "a,b".parse::<DeviceWish>().unwrap().check(3)), (Ok(()), Ok(())));
     }
 
     #[test]

@@ -1,16 +1,17 @@
-//! Which device, port and address to use: what the user named, or all that work, for the choice of local ends that all
-//! backends have ([`tailback_transport::ends`]); else what is wrong with each.
+//! Which device, port and address to use on each rail: what the user named, or all that work, for the choice of local ends
+//! that all backends have ([`tailback_transport::ends`]); else what is wrong with each.
 
-use std::fs;
-use std::net::Ipv6Addr;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use tailback_transport::ends::{self, End, Reach};
+use tailback_transport::ends::{self, Chosen, End};
 use tailback_transport::near::{DeviceWish, Seat};
 use tailback_transport::{Bootstrap, Error, Result};
 
 use crate::config::VerbsConfig;
 use crate::ffi::{self, Context, Limits, LinkLayer, Patience, Port};
+use crate::gid::{addresses, gid_text, network};
+use crate::place::Place;
 
 /// What to do where there is no device.
 const NO_DEVICE: &str = "no RDMA device: load the adapter's driver (packages rdma-core and ibverbs-providers), or make a \
@@ -38,24 +39,43 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    /// Chooses among what the user named, or all active ports. Collective over the job.
-    pub(crate) fn make(bootstrap: &mut impl Bootstrap, config: &VerbsConfig) -> Result<Choice> {
+    /// Chooses for each rail among what the user named, or all active ports. Collective over the job.
+    pub(crate) fn make(bootstrap: &mut impl Bootstrap, config: &VerbsConfig) -> Result<Vec<Choice>> {
+        let (wish, rails) = (&config.device, config.rails);
+        wish.check(rails).map_err(Error::Setup)?;
         let seat = Seat::find(bootstrap)?;
-        let (candidates, obstacles) = Self::candidates(config)?;
-        let near = |of: &Choice| config.device == DeviceWish::RoundRobin || seat.is_near(&of.context.folder());
-        let candidates = seat.deal(candidates, |of| of.context.name.clone(), |of| of.kind(&config.device), near);
-        let ends: Vec<Place> = candidates.iter().map(Place::of).collect();
-        let asked = matches!(&config.device, DeviceWish::Named(names) if names.len() == 1);
+        let (candidates, mut obstacles) = Self::candidates(config)?;
+        if count(&candidates, |of| of.place().name()) < rails {
+            let named = matches!(wish, DeviceWish::Named(_)).then_some("--device names no others");
+            let port = config.port.map(|_| "--port leaves others out");
+            obstacles.extend([named, port].into_iter().flatten().map(str::to_owned));
+        }
+        let asked = match wish {
+            DeviceWish::Named(names) if names.len() == rails => Some(names),
+            _ => None,
+        };
+        let candidates = match asked {
+            Some(names) if rails > 1 => first_of_each(&candidates, names),
+            _ => dealt(candidates, &seat, config),
+        };
+        let ends: Vec<Place> = candidates.iter().map(Choice::place).collect();
         let advice = "choose devices of one kind with --device";
-        let chosen = ends::choose(bootstrap, &ends, &obstacles, asked, advice)?;
-        let Some(choice) = candidates.into_iter().nth(chosen.index) else {
-            return Err(Error::Setup(NO_DEVICE.into()));
+        let chosen = ends::choose_rails(bootstrap, &ends, &obstacles, asked.is_some(), rails, advice)?;
+        let choice = |chosen: Chosen| {
+            let Chosen { index, reason, record, unlike, .. } = chosen;
+            let reason = match asked {
+                Some(_) => reason,
+                None => format!("{wish}, place {} on its host; {reason}", seat.index),
+            };
+            Choice { reason, record, unlike, ..candidates[index].clone() }
         };
-        let reason = match &config.device {
-            DeviceWish::Named(names) if names.len() == 1 => chosen.reason,
-            wish => format!("{wish}, place {} on its host; {}", seat.index, chosen.reason),
-        };
-        Ok(Choice { reason, record: chosen.record, unlike: chosen.unlike, ..choice })
+        Ok(chosen.into_iter().map(choice).collect())
+    }
+
+    /// As other ranks know it.
+    fn place(&self) -> Place {
+        let ethernet = self.port.link_layer == LinkLayer::Ethernet;
+        Place { device: self.context.name.clone(), port: self.port.number, ethernet, gid: self.gid }
     }
 
     /// What devices have to have in common to be equals. Ranks on different ones talk to each other, so without a word of the
@@ -136,142 +156,24 @@ impl Choice {
     }
 }
 
-/// A port and an address, as other ranks need to know them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
-    device: String,
-    port: u8,
-    ethernet: bool,
-    gid: [u8; 16],
+/// The best of each device, in the order in which they are named.
+fn first_of_each(candidates: &[Choice], names: &[String]) -> Vec<Choice> {
+    let first = |name: &String| candidates.iter().find(|of| of.context.name == *name).cloned();
+    names.iter().filter_map(first).collect()
 }
 
-impl Place {
-    fn of(choice: &Choice) -> Place {
-        Place {
-            device: choice.context.name.clone(),
-            port: choice.port.number,
-            ethernet: choice.port.link_layer == LinkLayer::Ethernet,
-            gid: choice.gid,
-        }
-    }
-
-    /// Whether the address stands for one of IPv4, or is of one link only.
-    fn family(&self) -> (bool, bool) {
-        (is_mapped(&self.gid), is_link_local(&self.gid))
-    }
+/// Those for this rank first: it takes as many devices as have ports for its rails.
+fn dealt(candidates: Vec<Choice>, seat: &Seat, config: &VerbsConfig) -> Vec<Choice> {
+    let devices = count(&candidates, |of| of.context.name.clone()).max(1);
+    let ports = count(&candidates, |of| of.place().name()).div_ceil(devices).max(1);
+    let near = |of: &Choice| config.device == DeviceWish::RoundRobin || seat.is_near(&of.context.folder());
+    let each = config.rails.div_ceil(ports);
+    seat.deal(candidates, each, |of| of.context.name.clone(), |of| of.kind(&config.device), near)
 }
 
-impl End for Place {
-    fn encode(&self) -> String {
-        let layer = if self.ethernet { "RoCE" } else { "InfiniBand" };
-        format!("{} port {} {layer} {}", self.device, self.port, gid_text(&self.gid))
-    }
-
-    fn decode(line: &str) -> Option<Self> {
-        let words: Vec<&str> = line.split(' ').collect();
-        let [device, "port", port, layer, gid] = words[..] else { return None };
-        let gid: Ipv6Addr = gid.parse().ok()?;
-        Some(Place { device: device.into(), port: port.parse().ok()?, ethernet: layer == "RoCE", gid: gid.octets() })
-    }
-
-    /// RoCE takes addresses of one family and does not tell their networks; InfiniBand has subnets.
-    fn reach(&self, other: &Self) -> Reach {
-        match (self.ethernet, other.ethernet) {
-            (true, true) if self.family() == other.family() => Reach::Near,
-            (false, false) if self.gid[..8] == other.gid[..8] => Reach::Near,
-            (false, false) => Reach::Routed,
-            _ => Reach::Never,
-        }
-    }
-
-    fn name(&self) -> String {
-        format!("{} port {}", self.device, self.port)
-    }
-}
-
-fn is_mapped(gid: &[u8; 16]) -> bool {
-    gid[..10] == [0; 10] && gid[10..12] == [0xff; 2]
-}
-
-fn is_link_local(gid: &[u8; 16]) -> bool {
-    gid[0] == 0xfe && gid[1] & 0xc0 == 0x80
-}
-
-/// An entry of a port's table of addresses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Entry {
-    index: u8,
-    gid: [u8; 16],
-    /// As the kernel calls it.
-    kind: String,
-}
-
-impl Entry {
-    /// How good an address is for RoCE; None where routers and peers may not know it.
-    fn merit(&self) -> Option<u32> {
-        let v2 = self.kind == "RoCE v2";
-        match (v2, is_mapped(&self.gid), is_link_local(&self.gid)) {
-            (true, true, _) => Some(4),
-            (true, false, false) => Some(3),
-            (true, false, true) => Some(2),
-            (false, _, _) if self.kind.is_empty() => None,
-            (false, _, _) => Some(1),
-        }
-    }
-}
-
-/// The entries of the port's table that can be used, best first. On RoCE: version 2 with an IPv4 address if there is one.
-fn addresses(context: &Context, port: &Port, wanted: Option<u8>) -> std::result::Result<Vec<Entry>, String> {
-    let place = || format!("port {} of {}", port.number, context.name);
-    let entries = entries(context, port);
-    let usable: Vec<Entry> = match (wanted, port.link_layer) {
-        (Some(index), _) => entries.iter().filter(|entry| entry.index == index).cloned().collect(),
-        (None, LinkLayer::InfiniBand) => entries.iter().take(1).cloned().collect(),
-        (None, LinkLayer::Ethernet) => by_merit(&entries),
-    };
-    match (usable.is_empty(), wanted, port.link_layer) {
-        (false, ..) => Ok(usable),
-        (true, Some(index), _) => {
-            let known = entries.iter().map(|entry| entry.index.to_string()).collect::<Vec<_>>().join(", ");
-            Err(format!("{} has no address (GID) at index {index}, only at {known}", place()))
-        }
-        (true, None, LinkLayer::InfiniBand) => Err(format!("{} has no address (GID)", place())),
-        (true, None, LinkLayer::Ethernet) => {
-            Err(format!("{} has no RoCE address (GID): give its network interface an IP address", place()))
-        }
-    }
-}
-
-/// The best first, in the table's order among equals.
-fn by_merit(entries: &[Entry]) -> Vec<Entry> {
-    let mut usable: Vec<Entry> = entries.iter().filter(|entry| entry.merit().is_some()).cloned().collect();
-    usable.sort_by_key(|entry| std::cmp::Reverse(entry.merit()));
-    usable
-}
-
-/// The entries in use.
-fn entries(context: &Context, port: &Port) -> Vec<Entry> {
-    let count = u8::try_from(port.gids).unwrap_or(u8::MAX);
-    let used = (0..count).filter_map(|index| {
-        let gid = context.gid(port.number, index.into()).ok().filter(|gid| *gid != [0; 16])?;
-        Some(Entry { index, gid, kind: kind(&context.name, port.number, index) })
-    });
-    used.collect()
-}
-
-fn kind(device: &str, port: u8, index: u8) -> String {
-    let path = format!("/sys/class/infiniband/{device}/ports/{port}/gid_attrs/types/{index}");
-    fs::read_to_string(path).unwrap_or_default().trim().to_owned()
-}
-
-/// The part of an address that hosts of one network share: the subnet on InfiniBand, 64 bits of IPv6, 24 of IPv4.
-fn network(gid: &[u8; 16]) -> &[u8] {
-    if is_mapped(gid) { &gid[..15] } else { &gid[..8] }
-}
-
-/// A GID as people write it; an IPv4 address where it holds one.
-pub(crate) fn gid_text(gid: &[u8; 16]) -> String {
-    Ipv6Addr::from(*gid).to_string()
+/// How many different names they have.
+fn count(candidates: &[Choice], name: impl Fn(&Choice) -> String) -> usize {
+    candidates.iter().map(name).collect::<BTreeSet<_>>().len()
 }
 
 /// The devices and ports of this machine, a line each; or what is missing.
@@ -316,60 +218,4 @@ fn ports(name: &str) -> Result<Vec<String>> {
 /// The link's rate.
 pub(crate) fn rate_text(port: &Port) -> Option<String> {
     port.rate.map(|tenths| format!("{}.{} Gbit/s", tenths / 10, tenths % 10))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn entry(index: u8, gid: &str, kind: &str) -> Entry {
-        let gid: Ipv6Addr = gid.parse().expect("an address");
-        Entry { index, gid: gid.octets(), kind: kind.into() }
-    }
-
-    #[test]
-    fn version_2_with_an_ipv4_address_comes_first() {
-        let entries = [
-            entry(0, "fe80::1", "IB/RoCE v1"),
-            entry(1, "fe80::1", "RoCE v2"),
-            entry(2, "::ffff:10.0.0.1", "IB/RoCE v1"),
-            entry(3, "::ffff:10.0.0.1", "RoCE v2"),
-            entry(4, "::ffff:10.0.0.2", "RoCE v2"),
-            entry(5, "2001:db8::1", "RoCE v2"),
-        ];
-        let order = |entries: &[Entry]| by_merit(entries).iter().map(|entry| entry.index).collect::<Vec<_>>();
-        assert_eq!(order(&entries), [3, 4, 5, 1, 0, 2]);
-        assert_eq!(order(&entries[..3]), [1, 0, 2]);
-        assert_eq!(order(&entries[..1]), [0]);
-        assert!(order(&[]).is_empty());
-    }
-
-    #[test]
-    fn mapped_addresses_are_shown_as_such() {
-        assert_eq!(gid_text(&entry(0, "::ffff:10.1.0.1", "").gid), "::ffff:10.1.0.1");
-    }
-
-    #[test]
-    fn addresses_tell_of_networks() {
-        let same = |a: &str, b: &str| network(&entry(0, a, "").gid) == network(&entry(0, b, "").gid);
-        assert!(same("::ffff:10.1.0.1", "::ffff:10.1.0.9") && !same("::ffff:10.1.0.1", "::ffff:10.1.1.1"));
-        assert!(same("fe80::1", "fe80::2") && !same("fe80::1", "fec0::1"));
-    }
-
-    #[test]
-    fn ports_of_one_kind_reach_each_other() {
-        let reach = |a: &str, b: &str| {
-            let of = |line| Place::decode(line).expect("a port");
-            assert_eq!(of(a).encode(), a);
-            of(a).reach(&of(b))
-        };
-        let v4 = "rxe0 port 1 RoCE ::ffff:10.1.0.1";
-        assert_eq!(reach(v4, "rxe1 port 1 RoCE ::ffff:10.1.0.2"), Reach::Near);
-        assert_eq!(reach(v4, "rxe1 port 1 RoCE fe80::1"), Reach::Never);
-        assert_eq!(reach(v4, "mlx5_0 port 1 InfiniBand fe80::1"), Reach::Never);
-        let ib = "mlx5_0 port 2 InfiniBand fe80::1";
-        assert_eq!(reach(ib, "mlx5_1 port 1 InfiniBand fe80::2"), Reach::Near);
-        assert_eq!(reach(ib, "mlx5_1 port 1 InfiniBand fec0::2"), Reach::Routed);
-        assert_eq!(Place::decode("rxe0"), None);
-    }
 }

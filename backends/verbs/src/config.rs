@@ -7,11 +7,14 @@ use tailback_transport::WaitMode;
 use tailback_transport::near::DeviceWish;
 
 /// How to open a [`VerbsTransport`](crate::VerbsTransport). Every rank passes its own.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct VerbsConfig {
-    /// Which devices; every rank takes one of them.
+    /// Which devices; every rank takes as many of their ports as it has rails. As many names as rails are a rail each, in their
+    /// order.
     pub device: DeviceWish,
-    /// The port, from 1. None: the first that is active.
+    /// How many rails: ports that a rank uses at once, with a pair for a peer on each.
+    pub rails: usize,
+    /// The port, from 1. None: the first that is active; over rails, any.
     pub port: Option<u8>,
     /// The entry of the port's table of addresses. None: on RoCE, version 2 with an IPv4 address if there is one.
     pub gid_index: Option<u8>,
@@ -27,6 +30,23 @@ pub struct VerbsConfig {
     pub buffers: Buffers,
     /// How to wait. None: block when the ranks of this machine outnumber its cores, else spin.
     pub wait: Option<WaitMode>,
+}
+
+impl Default for VerbsConfig {
+    fn default() -> Self {
+        VerbsConfig {
+            device: DeviceWish::default(),
+            rails: 1,
+            port: None,
+            gid_index: None,
+            service_level: 0,
+            traffic_class: 0,
+            tries: Tries::default(),
+            path_mtu: None,
+            buffers: Buffers::default(),
+            wait: None,
+        }
+    }
 }
 
 /// What messages arrive in at their receiver, which has some for every peer.

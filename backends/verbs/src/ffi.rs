@@ -21,8 +21,8 @@ use rdma_sys::Library;
 use tailback_transport::{Error, Rank, Result};
 
 pub(crate) use device::{Context, Domain, Event, Limits, LinkLayer, Port, device_names};
-pub use memory::Region;
-pub(crate) use memory::{Access, Memory, Piece, card, memory, piece};
+pub use memory::Regions;
+pub(crate) use memory::{Access, Memory, Piece, card, memory, piece, shared, shared_piece};
 pub(crate) use pair::{Datagrams, Depths, Handle, Pair, Path, Patience, Peer};
 pub(crate) use queue::{Completion, Completions, poll_failed};
 

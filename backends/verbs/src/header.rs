@@ -138,9 +138,9 @@ impl Hello {
 }
 
 /// Bytes of an [`Address`].
-const ADDRESS: usize = 40;
+pub(crate) const ADDRESS: usize = 40;
 
-/// Where a rank is found, told to all at start-up.
+/// Where a rank is found on one rail, told to all at start-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     pub(crate) gid: [u8; 16],

@@ -7,12 +7,17 @@
 //!
 //! Safety: every unsafe block is in `ffi` (and in the crate `rdma-sys`), whose head says what they rely on.
 //!
-//! Out of scope: multicast, atomics, device memory, more than one port per rank.
+//! Over rails a rank uses several ports at once, of several devices or of one, and has all of this on each.
+//!
+//! Out of scope: multicast, atomics, device memory.
 
 mod choose;
 mod config;
+mod facts;
 mod ffi;
+mod gid;
 mod header;
+mod place;
 mod transport;
 mod wire;
 

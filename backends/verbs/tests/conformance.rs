@@ -9,7 +9,10 @@
 //! conformance describe                               what the transport says about itself
 //! conformance ring RANKS                             each talks to two others: the memory of the largest rank
 //! conformance silence                                a peer that no longer answers: an error in time that names it
+//! conformance unlike                                 ranks that have unlike numbers of rails: refused
 //! ```
+//!
+//! With `--rails N` before that, over so many ports.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -30,13 +33,8 @@ const PATIENCE: Duration = Duration::from_secs(400);
 type Outcome = Result<(), String>;
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let done = match JoinConfig::from_env() {
-        Ok(Some(config)) => as_rank(config, &arguments).map(|()| 0),
-        Ok(None) => launch(&arguments),
-        Err(error) => Err(error.to_string()),
-    };
-    match done {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match run(&words) {
         Ok(code) => ExitCode::from(u8::try_from(code).unwrap_or(2)),
         Err(message) => {
             eprintln!("conformance: {message}");
@@ -45,24 +43,37 @@ fn main() -> ExitCode {
     }
 }
 
-/// Starts this program again as ranks.
-fn launch(arguments: &[String]) -> Result<i32, String> {
-    let ranks =
-        match arguments.first().map(String::as_str) {
-            Some("suite" | "ring") => arguments.get(1).and_then(|count| count.parse().ok()).ok_or("how many ranks?")?,
-            Some("describe") => 1,
-            Some("silence") => 2,
-            _ => return Err(
-                "conformance suite RANKS [WAIT [PART [PROTOCOL [CREDITS BYTES]]]] | ring RANKS | describe | silence"
-                    .into(),
-            ),
-        };
+fn run(words: &[String]) -> Result<i32, String> {
+    let (rails, arguments) = match words {
+        [option, count, arguments @ ..] if option == "--rails" => {
+            (count.parse::<usize>().map_err(|error| format!("--rails {count}: {error}"))?, arguments)
+        }
+        arguments => (1, arguments),
+    };
+    match JoinConfig::from_env() {
+        Ok(Some(config)) => as_rank(config, rails, arguments).map(|()| 0),
+        Ok(None) => launch(words, arguments),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Starts this program again as ranks, with the same words, of which `arguments` are the last.
+fn launch(words: &[String], arguments: &[String]) -> Result<i32, String> {
+    let ranks = match arguments.first().map(String::as_str) {
+        Some("suite" | "ring") => arguments.get(1).and_then(|count| count.parse().ok()).ok_or("how many ranks?")?,
+        Some("describe") => 1,
+        Some("silence" | "unlike") => 2,
+        _ => {
+            let suite = "suite RANKS [WAIT [PART [PROTOCOL [CREDITS BYTES]]]]";
+            return Err(format!("conformance [--rails N] {suite} | ring RANKS | describe | silence | unlike"));
+        }
+    };
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let command = [program.into()].into_iter().chain(arguments.iter().map(OsString::from)).collect();
+    let command = [program.into()].into_iter().chain(words.iter().map(OsString::from)).collect();
     launch::run(&LaunchOptions::new(ranks, command)).map_err(|error| error.to_string())
 }
 
-fn as_rank(mut config: JoinConfig, arguments: &[String]) -> Outcome {
+fn as_rank(mut config: JoinConfig, rails: usize, arguments: &[String]) -> Outcome {
     config.stall_limit = Some(PATIENCE);
     let monitor = Arc::new(Monitor::new());
     let text = |error: tailback_transport::Error| error.to_string();
@@ -72,7 +83,8 @@ fn as_rank(mut config: JoinConfig, arguments: &[String]) -> Outcome {
     // Who waits for silence has not all day.
     let timeout = if arguments[0] == "silence" { Duration::from_millis(250) } else { Tries::default().timeout };
     let tries = Tries { timeout, ..Tries::default() };
-    let config = VerbsConfig { wait, tries, buffers: buffers(arguments)?, ..VerbsConfig::default() };
+    let rails = if arguments[0] == "unlike" { rails + bootstrap.rank().index() } else { rails };
+    let config = VerbsConfig { rails, wait, tries, buffers: buffers(arguments)?, ..VerbsConfig::default() };
     let transport = match VerbsTransport::open(&mut bootstrap, &config) {
         Ok(transport) => transport,
         Err(error) => bootstrap.abort(&error.to_string()),
@@ -88,6 +100,7 @@ fn as_rank(mut config: JoinConfig, arguments: &[String]) -> Outcome {
             }
         }
         "silence" => silence(&mut bootstrap, transport)?,
+        "unlike" => return Err("ranks with unlike numbers of rails were not refused".into()),
         _ => {
             let protocol = arguments.get(4).map(|name| name.parse()).transpose().map_err(text)?.unwrap_or_default();
             suite(&mut bootstrap, transport, arguments.get(3).map_or("", String::as_str), protocol);

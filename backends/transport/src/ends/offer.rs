@@ -26,6 +26,12 @@ pub trait End: Sized {
     /// How this one gets to `other`, which is another rank's.
     fn reach(&self, other: &Self) -> Reach;
 
+    /// Whether both are of one network, as far as they tell: where they may be of several that reach each other, a rail
+    /// keeps to one.
+    fn shares_network(&self, other: &Self) -> bool {
+        self.reach(other) == Reach::Near
+    }
+
     /// What people call it, without what differs from host to host.
     fn name(&self) -> String;
 

@@ -20,13 +20,17 @@ pub(super) fn pick<E: End>(
             return Err(Error::Setup(too_few(rank, offer, &ends, rails)));
         }
     }
-    let of =
-        |ends: &[E], host: &str| -> Vec<Picked> { usable(ends, asked, host, offers).into_iter().take(rails).collect() };
-    let mut mine = of(candidates, host);
+    let mut mine = usable(candidates, asked, host, offers);
     if let Some(leader) = offers.first().filter(|_| !asked) {
-        let lead: Vec<&E> = of(&leader.ends, &leader.host).iter().map(|(at, ..)| &leader.ends[*at]).collect();
-        align(&mut mine, candidates, &lead);
+        let lead = usable(&leader.ends, asked, &leader.host, offers);
+        let lead: Vec<&E> = lead.iter().take(rails).map(|(at, ..)| &leader.ends[*at]).collect();
+        let network = |end: &E, lead: &E| (end.reach(lead), end.shares_network(lead));
+        align(&mut mine, candidates, &lead, network);
+        // Names only order what was taken: who took by name would take what the leader has, and equals be dealt out in vain.
+        mine.truncate(rails);
+        align(&mut mine, candidates, &lead, |end, lead| (network(end, lead), end.name() == lead.name()));
     }
+    mine.truncate(rails);
     Ok(mine)
 }
 
@@ -52,10 +56,10 @@ fn usable<E: End>(ends: &[E], asked: bool, host: &str, offers: &[Offer<E>]) -> V
     usable
 }
 
-/// Orders ends so that each is in the network of the leader's in its place, where one is, and has its name among equals.
-fn align<E: End>(mine: &mut [Picked], candidates: &[E], lead: &[&E]) {
-    for rail in 0..mine.len() {
-        let fit = |(at, ..): &Picked| (candidates[*at].reach(lead[rail]), candidates[*at].name() == lead[rail].name());
+/// Orders ends so that in the place of each of the leader's is the first that fits it best.
+fn align<E: End, F: Ord>(mine: &mut [Picked], candidates: &[E], lead: &[&E], fit: impl Fn(&E, &E) -> F) {
+    for (rail, lead) in lead.iter().enumerate() {
+        let fit = |(at, ..): &Picked| fit(&candidates[*at], lead);
         let best = mine[rail..].iter().map(fit).max();
         if let Some(at) = mine[rail..].iter().position(|of| Some(fit(of)) == best) {
             mine[rail..=rail + at].rotate_right(1);

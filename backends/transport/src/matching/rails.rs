@@ -10,7 +10,7 @@
 
 use std::ops::Range;
 
-use crate::Span;
+use crate::{Description, Error, Result, Span};
 
 /// Longer messages, puts and gets are cut into a part for every rail.
 pub const STRIPED_ABOVE: usize = 64 * 1024;
@@ -44,6 +44,25 @@ impl Rails {
     pub fn new(count: usize) -> Self {
         assert!((1..=MOST_RAILS).contains(&count), "{count} rails");
         Rails { count, bits: count.next_power_of_two().trailing_zeros() }
+    }
+
+    /// So many, if there can be.
+    ///
+    /// # Errors
+    /// If there cannot.
+    pub fn checked(count: usize) -> Result<Self> {
+        if (1..=MOST_RAILS).contains(&count) {
+            return Ok(Rails::new(count));
+        }
+        Err(Error::Setup(format!("{count} rails: there can be 1 to {MOST_RAILS}")))
+    }
+
+    /// Tells of them in a transport's description, where there is more than one.
+    pub fn tell(self, description: &mut Description) {
+        if self.count > 1 {
+            description.details.insert("rails".into(), self.count.to_string());
+            description.details.insert("striped_above_bytes".into(), STRIPED_ABOVE.to_string());
+        }
     }
 
     /// How many.
@@ -136,6 +155,19 @@ mod tests {
         assert_eq!(rails.taken(home, STRIPED_ABOVE), 2..3);
         assert_eq!(rails.part(2, Span::new(5, STRIPED_ABOVE)), Span::new(5, STRIPED_ABOVE));
         assert_eq!(rails.taken(home, STRIPED_ABOVE + 1), 0..3);
+    }
+
+    #[test]
+    fn a_description_has_them_where_there_are_several() {
+        let mut description = Description::default();
+        Rails::default().tell(&mut description);
+        assert!(description.details.is_empty());
+        Rails::checked(2).expect("two").tell(&mut description);
+        assert_eq!((description.rails(), description.details["striped_above_bytes"].as_str()), (2, "65536"));
+        for wrong in [0, MOST_RAILS + 1] {
+            let told = Rails::checked(wrong).expect_err("no such number").to_string();
+            assert!(told.contains(&format!("{wrong} rails: there can be 1 to 8")), "{told}");
+        }
     }
 
     proptest! {

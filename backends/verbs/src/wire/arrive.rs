@@ -3,8 +3,8 @@
 //! Messages of the user's are the engine's to place. Headers come from ranks of the job, and are checked all the same: a
 //! wrong one names its sender.
 
+use tailback_transport::Result;
 use tailback_transport::matching::{Envelope, Found, Place};
-use tailback_transport::{Rank, Result};
 
 use super::link::{Incoming, Link, Route};
 use super::state::{Books, VerbsWire};
@@ -39,7 +39,7 @@ impl VerbsWire {
         if !deliver(link, books, peer, buffer, len) {
             return self.arrive_part(books, peer, buffer, len);
         }
-        link.free(Rank::from(peer), buffer)?;
+        link.free(buffer)?;
         if state.wants_pump() { self.pump(books, peer) } else { Ok(()) }
     }
 
@@ -47,7 +47,7 @@ impl VerbsWire {
     fn arrive_part(&mut self, books: &mut Books, peer: usize, buffer: u32, len: usize) -> Result<()> {
         let Route::Linked(link) = &mut self.peers[peer].route else { return Ok(()) };
         if len == 0 {
-            link.repost(Rank::from(peer), buffer)?;
+            link.repost(buffer)?;
         } else if matches!(link.incoming, Incoming::Header) {
             self.arrive_header(books, peer, buffer, len)?;
         } else {
@@ -55,7 +55,7 @@ impl VerbsWire {
         }
         let Route::Linked(link) = &mut self.peers[peer].route else { return Ok(()) };
         if len > 0 {
-            link.free(Rank::from(peer), buffer)?;
+            link.free(buffer)?;
         }
         // A message is as good as a greeting.
         if !link.heard {
@@ -136,11 +136,12 @@ impl VerbsWire {
 
     /// Tells a member where this rank's segment is, or learns where the member's is.
     pub(super) fn request(&mut self, books: &mut Books, peer: usize, found: Found, header: Header) -> Result<()> {
+        let rail = self.rails.rail(peer);
         let out = &mut self.peers[peer].out;
         match (header.message, found) {
             (Message::KeyRequest, Found::Here(slot)) => {
                 let group = books.groups.at(slot);
-                let (address, key) = ffi::card(&group.segment);
+                let (address, key) = ffi::card(&group.segment, rail);
                 let message = Message::Key { address, key };
                 out.push_back(Work::Say(Header { message, from: group.rank, group: group.id, length: 0 }));
             }

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use tailback_transport::{Rank, Result};
 
-use super::endpoint::{Endpoint, first_packet};
 use super::link::{Link, Route};
 use super::state::{Books, VerbsWire};
 use super::window::GROWN_LIMIT;
@@ -37,24 +36,13 @@ impl VerbsWire {
 
     /// Makes this rank's end.
     fn link(&mut self, peer: usize) -> Result<()> {
-        let rank = Rank::from(peer);
-        self.make_room(self.endpoint.sizes.completions(), rank)?;
-        let Endpoint { domain, completions, sizes, .. } = &self.endpoint;
-        let address = &self.peers[peer].address;
-        let path = self.endpoint.path(address);
-        let link = Link::new((domain, completions), sizes, (&path, address), first_packet(rank), rank)?;
+        let rank = self.rank(peer);
+        let endpoint = &mut self.endpoints[self.rails.rail(peer)];
+        endpoint.make_room(endpoint.sizes.completions(), rank)?;
+        let link = Link::new(endpoint, &self.peers[peer].address, peer, rank)?;
+        endpoint.links += 1;
         self.peers[peer].route = Route::Linked(Box::new(link));
         self.connecting.push(peer);
-        self.links += 1;
-        Ok(())
-    }
-
-    /// Makes room for `count` more completions.
-    fn make_room(&mut self, count: u32, peer: Rank) -> Result<()> {
-        if self.endpoint.make_room(count, peer)? {
-            // Whether a queue that has grown still tells of the next completion is the driver's business: asked again, it does.
-            self.armed = false;
-        }
         Ok(())
     }
 
@@ -62,21 +50,21 @@ impl VerbsWire {
     /// so what is in the way is kept for the result file and is no error.
     #[cold]
     pub(super) fn widen(&mut self, peer: usize) -> Result<()> {
-        let rank = Rank::from(peer);
-        let Route::Linked(link) = &self.peers[peer].route else { return Ok(()) };
+        let rank = self.rank(peer);
+        let endpoint = &mut self.endpoints[self.rails.rail(peer)];
+        let Route::Linked(link) = &mut self.peers[peer].route else { return Ok(()) };
         let Some(by) = link.window.growth().filter(|_| self.narrow.is_none()) else { return Ok(()) };
-        let bytes = by as usize * self.endpoint.sizes.buffer;
+        let bytes = by as usize * endpoint.sizes.buffer;
         if self.grown + bytes > GROWN_LIMIT {
             self.narrow = Some(format!("{} MiB for all peers", GROWN_LIMIT >> 20));
             return Ok(());
         }
-        if let Err(error) = self.make_room(by, rank) {
+        if let Err(error) = endpoint.make_room(by, rank) {
             self.narrow = Some(error.to_string());
             return Ok(());
         }
-        let Route::Linked(link) = &mut self.peers[peer].route else { return Ok(()) };
-        if let Err(error) = link.grow(&self.endpoint.domain, rank, by) {
-            self.endpoint.give_room(by);
+        if let Err(error) = link.grow(&endpoint.domain, by) {
+            endpoint.give_room(by);
             self.narrow = Some(error.to_string());
             return Ok(());
         }
@@ -87,11 +75,12 @@ impl VerbsWire {
 
     /// Says where this end is and what it knows of the other.
     fn greet(&mut self, me: Rank, peer: usize) -> Result<()> {
+        let to = self.rank(peer);
         let state = &mut self.peers[peer];
         let Route::Linked(link) = &mut state.route else { return Ok(()) };
         let hello = Hello {
             from: me.0,
-            to: peer as u32,
+            to: to.0,
             pair: link.pair.number(),
             first: link.first,
             connected: link.connected,
@@ -99,15 +88,20 @@ impl VerbsWire {
         };
         link.greeted = Some(Instant::now());
         link.greetings += 1;
-        self.endpoint.greet(&hello, &state.address, &link.handle)
+        self.endpoints[link.rail].greet(&hello, &state.address, &link.handle)
     }
 
-    /// A greeting has arrived, from a rank or from a stranger.
-    pub(super) fn take_hello(&mut self, books: &mut Books, buffer: u32, completion: &Completion) -> Result<()> {
-        let Some(hello) = self.endpoint.take_hello(buffer, completion.len())? else { return Ok(()) };
-        let peer = hello.from as usize;
+    /// A greeting has arrived on a rail, from a rank or from a stranger.
+    pub(super) fn take_hello(
+        &mut self,
+        books: &mut Books,
+        (rail, buffer): (usize, u32),
+        completion: &Completion,
+    ) -> Result<()> {
+        let Some(hello) = self.endpoints[rail].take_hello(buffer, completion.len())? else { return Ok(()) };
+        let peer = self.rails.peer(hello.from as usize, rail);
         let known = self.peers.get(peer).is_some_and(|state| state.address.number == completion.source());
-        if !known || hello.to != books.me.0 || peer == books.me.index() {
+        if !known || hello.to != books.me.0 || hello.from == books.me.0 {
             return Ok(());
         }
         match self.peers[peer].route {
@@ -124,21 +118,21 @@ impl VerbsWire {
 
     /// Connects this end to the one that a greeting names.
     fn connect(&mut self, peer: usize, hello: &Hello) -> Result<()> {
-        let address = self.peers[peer].address;
-        let mine = self.endpoint.address();
+        let endpoint = &self.endpoints[self.rails.rail(peer)];
+        let (address, mine) = (self.peers[peer].address, endpoint.address());
         let Route::Linked(link) = &mut self.peers[peer].route else { return Ok(()) };
         if link.connected {
             return Ok(());
         }
         link.pair.connect(&Peer {
-            path: self.endpoint.path(&address),
+            path: endpoint.path(&address),
             number: hello.pair,
             first_in: hello.first,
             first_out: link.first,
             mtu: u32::from(address.mtu.min(mine.mtu)),
-            reads_out: self.endpoint.reads_out(address.reads),
+            reads_out: endpoint.reads_out(address.reads),
             reads_in: mine.reads,
-            patience: self.endpoint.choice.patience,
+            patience: endpoint.choice.patience,
         })?;
         link.connected = true;
         Ok(())

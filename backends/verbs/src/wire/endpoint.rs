@@ -1,15 +1,16 @@
-//! This rank's end of the fabric: the device, the completion queue, and the pair for datagrams that greets others.
+//! This rank's end of the fabric on one rail: the device, the completion queue, and the pair for datagrams that greets others.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::rc::Rc;
+use std::time::Instant;
 
 use tailback_transport::{Error, Rank, Result};
 
 use super::ids;
 use super::window::{GROWN_LIMIT, Sizes};
 use crate::choose::Choice;
-use crate::ffi::{self, Access, Completions, Datagrams, Depths, Domain, Handle, LinkLayer, Memory, Path};
+use crate::ffi::{self, Access, Completions, Datagrams, Depths, Domain, Event, Handle, LinkLayer, Memory, Path};
 use crate::header::{Address, HELLO, Hello};
 
 /// Greetings that can arrive at a time; what is too much is lost and said again.
@@ -34,6 +35,13 @@ pub(crate) struct Endpoint {
     pub(crate) completions: Rc<Completions>,
     pub(crate) choice: Choice,
     pub(crate) sizes: Sizes,
+    /// Pairs that were made and not lost.
+    pub(crate) links: u32,
+    /// Since when its port is down.
+    pub(crate) down_since: Option<Instant>,
+    pub(crate) rail: usize,
+    /// Whether an event was asked for and not taken.
+    armed: bool,
     /// How many completions greetings, pairs and windows can cause at a time; how many the queue is made for.
     taken: u32,
     room: u32,
@@ -48,10 +56,10 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Opens the chosen port for pairs with all other ranks of a job of `size`, or with as many as the device allows. The
+    /// Opens a rail's port for pairs with all other ranks of a job of `size`, or with as many as the device allows. The
     /// completion queue has room for the first few: a rank of a large job talks to few of the others, and a queue for all
     /// would be memory that every poll has to fetch.
-    pub(crate) fn open(choice: Choice, size: usize, sizes: Sizes) -> Result<Endpoint> {
+    pub(crate) fn open(rail: usize, choice: Choice, size: usize, sizes: Sizes) -> Result<Endpoint> {
         let peers = u32::try_from(size.saturating_sub(1)).unwrap_or(u32::MAX);
         let (most, pair) = (choice.limits.completions, sizes.completions());
         let domain = Domain::new(&choice.context)?;
@@ -74,6 +82,10 @@ impl Endpoint {
             completions,
             choice,
             sizes,
+            links: 0,
+            down_since: None,
+            rail,
+            armed: false,
             taken: COMPLETIONS,
             room,
             grows,
@@ -87,11 +99,10 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// Makes sure that the completion queue has room for `count` more; whether it had to grow.
-    pub(crate) fn make_room(&mut self, count: u32, peer: Rank) -> Result<bool> {
+    /// Makes sure that the completion queue has room for `count` more.
+    pub(crate) fn make_room(&mut self, count: u32, peer: Rank) -> Result<()> {
         let taken = self.taken.saturating_add(count);
-        let grown = taken > self.room;
-        if grown {
+        if taken > self.room {
             let most = self.choice.limits.completions;
             if !self.grows || taken > most {
                 let (place, most) = (self.place(), if self.grows { most } else { self.room });
@@ -105,9 +116,11 @@ impl Endpoint {
             let room = self.room.saturating_mul(2).clamp(taken, most);
             self.completions.grow(room)?;
             self.room = room;
+            // Whether a queue that has grown still tells of the next completion is the driver's business: asked again, it does.
+            self.armed = false;
         }
         self.taken = taken;
-        Ok(grown)
+        Ok(())
     }
 
     /// So many completions can no longer come.
@@ -116,9 +129,36 @@ impl Endpoint {
     }
 
     /// The completion queue as it is now, for the result file.
-    pub(crate) fn queue_text(&self, made: u32) -> String {
+    pub(crate) fn queue_text(&self) -> String {
         let grows = if self.grows { "grows with them" } else { "the driver cannot let it grow" };
-        format!("{} for {made} connections; {grows}", self.completions.len())
+        format!("{} for {} connections; {grows}", self.completions.len(), self.links)
+    }
+
+    /// Asks for an event with the next completion; whether that was not done yet.
+    pub(crate) fn arm(&mut self) -> Result<bool> {
+        if self.armed {
+            return Ok(false);
+        }
+        self.completions.arm()?;
+        self.armed = true;
+        Ok(true)
+    }
+
+    /// Takes the event that was asked for, if it is there.
+    pub(crate) fn take_event(&mut self) {
+        if self.completions.take_event() {
+            self.armed = false;
+        }
+    }
+
+    /// The device says something, maybe about this port.
+    pub(crate) fn hear(&mut self, event: Event) {
+        let own = self.choice.port.number;
+        match event {
+            Event::PortDown(port) if port == own => self.down_since = Some(Instant::now()),
+            Event::PortUp(port) if port == own => self.down_since = None,
+            _ => {}
+        }
     }
 
     /// What others must know.
@@ -166,7 +206,7 @@ impl Endpoint {
         self.next = self.next.wrapping_add(1);
         self.memory.write(at, &hello.encode());
         self.leaving.push_back(place);
-        let id = ids::datagram_send(place);
+        let id = ids::datagram_send(self.rail, place);
         self.datagrams.send(id, ffi::piece(&self.memory, at, HELLO), handle, to.number, to.key)
     }
 
@@ -185,7 +225,7 @@ impl Endpoint {
 
     fn repost(&self, buffer: u32) -> Result<()> {
         let piece = ffi::piece(&self.memory, buffer as usize * SLOT, SLOT);
-        self.datagrams.receive(ids::datagram_receive(buffer), piece)
+        self.datagrams.receive(ids::datagram_receive(self.rail, buffer), piece)
     }
 
     /// The device and the port, for messages.
@@ -194,8 +234,8 @@ impl Endpoint {
     }
 }
 
-/// The number of the first packet to `peer`: unlike that of an earlier connection, whose packets may still be around.
-pub(crate) fn first_packet(_peer: Rank) -> u32 {
+/// The number of the first packet to a peer: unlike that of an earlier connection, whose packets may still be around.
+pub(crate) fn first_packet() -> u32 {
     random() & 0xff_ffff
 }
 

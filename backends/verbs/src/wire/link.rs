@@ -1,4 +1,4 @@
-//! One other rank of the job: the pair that connects to it, and what waits to be posted. Its buffers and credits are
+//! One other rank of the job on one rail: the pair that connects to it, and what waits to be posted. Its buffers and credits are
 //! [`super::window`]'s.
 
 use std::collections::VecDeque;
@@ -9,10 +9,11 @@ use tailback_transport::matching::{Envelope, Slot};
 use tailback_transport::{Lane, Rank, Result};
 
 use super::buffers::Buffers;
+use super::endpoint::{Endpoint, first_packet};
 use super::ids;
-use super::window::{Sizes, Window};
+use super::window::Window;
 use super::work::{Done, Work};
-use crate::ffi::{self, Completions, Depths, Domain, Handle, Pair, Path, Piece};
+use crate::ffi::{self, Depths, Domain, Handle, Pair, Piece};
 use crate::header::{Address, LONG_HEADER};
 
 /// At least every so many requests, one tells of its completion.
@@ -53,8 +54,13 @@ pub(super) struct Link {
     pub(super) handle: Handle,
     pub(super) buffers: Buffers,
     pub(super) window: Window,
+    /// The peer's number, and the rail that is part of it.
+    peer: usize,
+    pub(super) rail: usize,
     /// Bytes of a buffer of the peer's.
     pub(super) piece_len: usize,
+    /// The longest message of this rank's port.
+    pub(super) longest: usize,
     /// The number of the first packet this rank sends.
     pub(super) first: u32,
     /// This end is connected.
@@ -81,24 +87,23 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// A pair with its buffers posted, not connected yet.
-    pub(super) fn new(
-        (domain, completions): (&Rc<Domain>, &Rc<Completions>),
-        sizes: &Sizes,
-        (path, peer): (&Path, &Address),
-        first: u32,
-        rank: Rank,
-    ) -> Result<Link> {
+    /// A pair on this end with the rank of a peer, whose address that is: its buffers posted, not connected yet.
+    pub(super) fn new(endpoint: &Endpoint, address: &Address, peer: usize, rank: Rank) -> Result<Link> {
+        let Endpoint { domain, completions, sizes, .. } = endpoint;
+        let path = endpoint.path(address);
         let depths = Depths { sends: sizes.sends, receives: sizes.most + sizes.spare, inline: INLINE };
         let count = sizes.first + sizes.spare;
         let behind = sizes.sends as usize * LONG_HEADER + LANDING;
         let link = Link {
             pair: Pair::new(domain, completions, depths, path.port, rank)?,
-            handle: Handle::new(domain, path, rank)?,
+            handle: Handle::new(domain, &path, rank)?,
             buffers: Buffers::new(domain, sizes.buffer, count, behind)?,
-            window: Window::new(sizes, peer.credits),
-            piece_len: peer.buffer as usize,
-            first,
+            window: Window::new(sizes, address.credits),
+            peer,
+            rail: endpoint.rail,
+            piece_len: address.buffer as usize,
+            longest: endpoint.choice.port.max_message as usize,
+            first: first_packet(),
             connected: false,
             heard: false,
             since: Instant::now(),
@@ -113,32 +118,32 @@ impl Link {
             freed: Vec::new(),
             incoming: Incoming::Header,
         };
-        (0..count).try_for_each(|buffer| link.repost(rank, buffer))?;
+        (0..count).try_for_each(|buffer| link.repost(buffer))?;
         Ok(link)
     }
 
     /// The payload of a buffer was taken: it goes back to the device with others.
     #[inline]
-    pub(super) fn free(&mut self, rank: Rank, buffer: u32) -> Result<()> {
+    pub(super) fn free(&mut self, buffer: u32) -> Result<()> {
         self.freed.push(buffer);
         if self.freed.len() < self.window.batch() {
             return Ok(());
         }
-        self.freed.iter().try_for_each(|&buffer| self.repost(rank, buffer))?;
+        self.freed.iter().try_for_each(|&buffer| self.repost(buffer))?;
         self.window.give(self.freed.len() as u32);
         self.freed.clear();
         Ok(())
     }
 
     /// Gives a buffer back to the device.
-    pub(super) fn repost(&self, rank: Rank, buffer: u32) -> Result<()> {
-        self.pair.receive(ids::receive(rank, buffer), self.buffers.piece(buffer))
+    pub(super) fn repost(&self, buffer: u32) -> Result<()> {
+        self.pair.receive(ids::receive(self.peer, buffer), self.buffers.piece(buffer))
     }
 
     /// More buffers for the peer.
-    pub(super) fn grow(&mut self, domain: &Rc<Domain>, rank: Rank, by: u32) -> Result<()> {
+    pub(super) fn grow(&mut self, domain: &Rc<Domain>, by: u32) -> Result<()> {
         let added = self.buffers.add(domain, by)?;
-        added.into_iter().try_for_each(|buffer| self.repost(rank, buffer))?;
+        added.into_iter().try_for_each(|buffer| self.repost(buffer))?;
         self.window.grow(by);
         Ok(())
     }
@@ -201,7 +206,7 @@ pub(super) enum Route {
     Lost(String),
 }
 
-/// One other rank.
+/// One other rank on one rail.
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) address: Address,

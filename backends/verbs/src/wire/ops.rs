@@ -8,7 +8,7 @@ use tailback_transport::{Idle, Rank, Result, Segment, Span};
 use super::link::Route;
 use super::state::{Books, VerbsWire};
 use super::work::{AccessKind, Far, Key, Work};
-use crate::ffi::{self, Access, Region};
+use crate::ffi::{self, Regions};
 use crate::header::{Header, Message, POSITIONS};
 
 /// Calls with nothing to wait for serve peers once in so many.
@@ -22,8 +22,8 @@ impl Wire for VerbsWire {
     const LONGEST: usize = usize::MAX;
     const MEMBERS: usize = POSITIONS;
 
-    fn segment(&mut self, len: usize) -> Result<Segment<Region>> {
-        ffi::memory(&self.endpoint.domain, len, Access::Peers)
+    fn segment(&mut self, len: usize) -> Result<Segment<Regions>> {
+        ffi::shared(self.endpoints.iter().map(|of| &of.domain), len)
     }
 
     /// Queues a message and posts as much of it as goes.
@@ -107,9 +107,8 @@ impl Wire for VerbsWire {
         self.advance(books, idle)
     }
 
-    fn listen(&mut self, books: &mut Ledger<Self>, _: usize) -> Result<()> {
-        let found = self.endpoint.completions.poll(&mut self.batch);
-        self.act_on_all(books, found).map(drop)
+    fn listen(&mut self, books: &mut Ledger<Self>, peer: usize) -> Result<()> {
+        self.poll(books, self.rails.rail(peer)).map(drop)
     }
 
     #[inline]

@@ -1,9 +1,11 @@
 //! Completions: what they end, and what they say is wrong. Waiting for them as the wait mode says.
 
-use std::time::{Duration, Instant};
+use std::rc::Rc;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use tailback_transport::matching::MOST_RAILS;
 use tailback_transport::{Error, Idle, Rest, Result, WaitMode};
 
 use super::ids::{self, DATAGRAM, RECEIVE};
@@ -12,7 +14,7 @@ use super::state::{Books, VerbsWire};
 use super::work::Done;
 use crate::ffi::{self, Completion, Context, Event};
 
-/// A rank looks at clocks and at the device's events about once in so many fruitless rounds: of some ten nanoseconds if it
+/// A rank looks at clocks and at the devices' events about once in so many fruitless rounds: of some ten nanoseconds if it
 /// spins, of up to milliseconds if it offers its core to others after each.
 const LOOK_SPINNING: u32 = 8192;
 const LOOK_YIELDING: u32 = 256;
@@ -21,25 +23,32 @@ const LOOK_YIELDING: u32 = 256;
 const PORT_PATIENCE: Duration = Duration::from_secs(5);
 
 impl VerbsWire {
-    /// One round: takes completions, acts on them, waits if there were none and `idle` says so.
+    /// One round: takes completions of every rail, acts on them, waits if there were none and `idle` says so.
     #[inline]
     pub(super) fn advance(&mut self, books: &mut Books, idle: Idle) -> Result<()> {
-        let found = self.endpoint.completions.poll(&mut self.batch);
         self.rounds = self.rounds.wrapping_add(1);
+        let mut worked = false;
+        for rail in 0..self.endpoints.len() {
+            worked |= self.poll(books, rail)?;
+        }
         // Most rounds of a rank that spins. No pause instruction: it takes as long as a look at the queue, and adds to
         // the latency.
-        let fruitless = found == 0 && self.wait == WaitMode::Spin && self.connecting.is_empty();
-        if fruitless && !self.rounds.is_multiple_of(LOOK_SPINNING) {
-            Ok(())
-        } else {
-            self.act_or_wait(books, found, idle)
+        let over = worked || self.wait == WaitMode::Spin && !self.rounds.is_multiple_of(LOOK_SPINNING);
+        if over && self.connecting.is_empty() { Ok(()) } else { self.remind_or_wait(books, worked, idle) }
+    }
+
+    /// Takes completions of a rail and acts on them: whether there were any.
+    #[inline]
+    pub(super) fn poll(&mut self, books: &mut Books, rail: usize) -> Result<bool> {
+        match self.endpoints[rail].completions.poll(&mut self.batch) {
+            0 => Ok(false),
+            found => self.act_on_all(books, found).map(|()| true),
         }
     }
 
-    /// The rest of a round whose poll gave `found`.
+    /// The rest of a round that worked or did not.
     #[inline(never)]
-    fn act_or_wait(&mut self, books: &mut Books, found: i32, idle: Idle) -> Result<()> {
-        let worked = self.act_on_all(books, found)?;
+    fn remind_or_wait(&mut self, books: &mut Books, worked: bool, idle: Idle) -> Result<()> {
         if !self.connecting.is_empty() {
             self.remind(books)?;
         }
@@ -57,14 +66,14 @@ impl VerbsWire {
     }
 
     fn look_every(&mut self, books: &Books, rounds: u32) -> Result<()> {
-        if self.rounds.is_multiple_of(rounds) { self.look_at_device(books) } else { Ok(()) }
+        if self.rounds.is_multiple_of(rounds) { self.look_at_devices(books) } else { Ok(()) }
     }
 
-    /// Acts on what a poll put into the batch; whether that was anything.
-    #[inline]
-    pub(super) fn act_on_all(&mut self, books: &mut Books, found: i32) -> Result<bool> {
+    /// Acts on what a poll put into the batch.
+    #[inline(never)]
+    fn act_on_all(&mut self, books: &mut Books, found: i32) -> Result<()> {
         if found == 1 {
-            return self.act(books, 0).map(|()| true);
+            return self.act(books, 0);
         }
         let count = usize::try_from(found).map_err(|_| ffi::poll_failed(found))?;
         let batch = &mut self.batch[..count];
@@ -72,8 +81,7 @@ impl VerbsWire {
         if batch.iter().any(|completion| !completion.is_success()) {
             batch.sort_by_key(Completion::is_consequence);
         }
-        (0..count).try_for_each(|at| self.act(books, at))?;
-        Ok(count > 0)
+        (0..count).try_for_each(|at| self.act(books, at))
     }
 
     /// Acts on one completion of the batch.
@@ -88,7 +96,7 @@ impl VerbsWire {
         }
         let completion = *completion;
         if id & DATAGRAM != 0 {
-            return self.act_on_datagram(books, &completion, number);
+            return self.act_on_datagram(books, &completion, ids::parts(id));
         }
         if !completion.is_success() {
             return self.fail(books, peer, &completion);
@@ -97,7 +105,12 @@ impl VerbsWire {
         if self.peers[peer].wants_pump() { self.pump(books, peer) } else { Ok(()) }
     }
 
-    fn act_on_datagram(&mut self, books: &mut Books, completion: &Completion, number: u32) -> Result<()> {
+    fn act_on_datagram(
+        &mut self,
+        books: &mut Books,
+        completion: &Completion,
+        (rail, number): (usize, u32),
+    ) -> Result<()> {
         let receives = completion.id() & RECEIVE != 0;
         if !completion.is_success() {
             let status = completion.status();
@@ -105,9 +118,9 @@ impl VerbsWire {
             return Err(Error::Library { call: "ibv_poll_cq", peer: None, code: status.into(), message });
         }
         if receives {
-            return self.take_hello(books, number, completion);
+            return self.take_hello(books, (rail, number), completion);
         }
-        self.endpoint.greeted();
+        self.endpoints[rail].greeted();
         Ok(())
     }
 
@@ -139,51 +152,72 @@ impl VerbsWire {
 
     /// Sleeps until something completes, or something is wrong, or it is time to look.
     fn sleep(&mut self, books: &mut Books) -> Result<()> {
-        if !self.armed {
-            self.endpoint.completions.arm()?;
-            self.armed = true;
+        let mut worked = false;
+        for rail in 0..self.endpoints.len() {
             // What completed before the queue was armed makes no event.
-            let found = self.endpoint.completions.poll(&mut self.batch);
-            if self.act_on_all(books, found)? {
-                return Ok(());
+            worked |= self.endpoints[rail].arm()? && self.poll(books, rail)?;
+        }
+        if worked {
+            return Ok(());
+        }
+        let (completed, happened) = self.watch(self.nap())?;
+        for (rail, endpoint) in self.endpoints.iter_mut().enumerate() {
+            if completed >> rail & 1 != 0 {
+                endpoint.take_event();
             }
         }
-        let nap = self.nap();
-        let (completed, happened) = {
-            let completions = &self.endpoint.completions;
-            let context = &self.endpoint.choice.context;
-            let limit = Timespec { tv_sec: 0, tv_nsec: nap.subsec_nanos().into() };
-            let (queue, events) = (completions.fd(), context.event_fd());
-            let mut ready = [PollFd::new(&queue, PollFlags::IN), PollFd::new(&events, PollFlags::IN)];
-            match poll(&mut ready, Some(&limit)) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(Error::Io { operation: "poll", peer: None, source: error.into() }),
-            }
-            (!ready[0].revents().is_empty(), !ready[1].revents().is_empty())
-        };
-        if completed && self.endpoint.completions.take_event() {
-            self.armed = false;
-        }
-        if happened || !completed { self.look_at_device(books) } else { Ok(()) }
+        if happened || completed == 0 { self.look_at_devices(books) } else { Ok(()) }
     }
 
-    /// Hears what the device says by itself: a port that stays down is an error for a rank that waits for someone.
-    fn look_at_device(&mut self, books: &Books) -> Result<()> {
-        let own = self.endpoint.choice.port.number;
-        while let Some(event) = self.endpoint.choice.context.next_event() {
-            match event {
-                Event::PortDown(port) if port == own => self.port_down = Some(Instant::now()),
-                Event::PortUp(port) if port == own => self.port_down = None,
-                Event::Fatal(kind) => {
-                    let message = format!("{} on {}", Context::event_text(kind), self.endpoint.place());
-                    return Err(Error::Library { call: "ibv_get_async_event", peer: None, code: kind.into(), message });
-                }
-                Event::PortDown(_) | Event::PortUp(_) | Event::Other => {}
+    /// Waits for the devices of all rails, so long at most: the rails on which something completed, a bit for each, and
+    /// whether a device says something by itself.
+    fn watch(&self, limit: Duration) -> Result<(u32, bool)> {
+        let limit = Timespec { tv_sec: 0, tv_nsec: limit.subsec_nanos().into() };
+        let count = self.endpoints.len();
+        let mut watched: [PollFd<'_>; 2 * MOST_RAILS] = std::array::from_fn(|at| {
+            let endpoint = &self.endpoints[(at / 2).min(count - 1)];
+            let queue = at % 2 == 0;
+            let fd = if queue { endpoint.completions.fd() } else { endpoint.choice.context.event_fd() };
+            PollFd::from_borrowed_fd(fd, PollFlags::IN)
+        });
+        match poll(&mut watched[..2 * count], Some(&limit)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(Error::Io { operation: "poll", peer: None, source: error.into() }),
+        }
+        let (mut completed, mut happened) = (0, false);
+        for (rail, of) in watched[..2 * count].chunks_exact(2).enumerate() {
+            completed |= u32::from(!of[0].revents().is_empty()) << rail;
+            happened |= !of[1].revents().is_empty();
+        }
+        Ok((completed, happened))
+    }
+
+    /// Hears what the devices say by themselves: a port that stays down is an error for a rank that waits for someone on its
+    /// rail.
+    fn look_at_devices(&mut self, books: &Books) -> Result<()> {
+        for rail in 0..self.endpoints.len() {
+            while let Some(event) = self.endpoints[rail].choice.context.next_event() {
+                self.hear_device(rail, event)?;
             }
         }
-        let Some(since) = self.port_down.filter(|since| since.elapsed() >= PORT_PATIENCE) else { return Ok(()) };
-        let Some(peer) = books.first_needed(0) else { return Ok(()) };
-        let seen = format!("no link for {:.1} s", since.elapsed().as_secs_f64());
-        Err(books.lost(peer, self.evidence(&seen)))
+        for (rail, endpoint) in self.endpoints.iter().enumerate() {
+            let Some(since) = endpoint.down_since.filter(|since| since.elapsed() >= PORT_PATIENCE) else { continue };
+            let Some(peer) = books.first_needed(rail) else { continue };
+            let seen = format!("no link for {:.1} s", since.elapsed().as_secs_f64());
+            return Err(books.lost(peer, self.evidence(rail, &seen)));
+        }
+        Ok(())
+    }
+
+    /// The device of a rail says something, maybe about a port that is another rail's.
+    fn hear_device(&mut self, rail: usize, event: Event) -> Result<()> {
+        let context = Rc::clone(&self.endpoints[rail].choice.context);
+        if let Event::Fatal(kind) = event {
+            let message = format!("{} on {}", Context::event_text(kind), context.name);
+            return Err(Error::Library { call: "ibv_get_async_event", peer: None, code: kind.into(), message });
+        }
+        let of_device = self.endpoints.iter_mut().filter(|of| Rc::ptr_eq(&of.choice.context, &context));
+        of_device.for_each(|of| of.hear(event));
+        Ok(())
     }
 }

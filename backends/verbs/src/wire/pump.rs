@@ -49,18 +49,18 @@ impl VerbsWire {
         local: Span,
         remote: usize,
     ) -> Result<bool> {
-        let max = self.endpoint.choice.port.max_message as usize;
         let state = &mut self.peers[peer];
         let Route::Linked(link) = &mut state.route else { return Ok(false) };
         let seat = books.rails.seat(member.0, peer);
         let group = books.groups.at_mut(slot);
         let far = &mut group.members[seat].far;
         let Key::Known { address, key } = far.key else { return Ok(false) };
-        if !state.out.is_empty() || !link.has_room() || local.len > max {
+        if !state.out.is_empty() || !link.has_room() || local.len > link.longest {
             return Ok(false);
         }
         far.begin();
-        let (from, to) = (ffi::piece(&group.segment, local.offset, local.len), address + remote as u64);
+        let from = ffi::shared_piece(&group.segment, link.rail, local.offset, local.len);
+        let to = address + remote as u64;
         books.begin_access(peer, slot);
         let done = Done::Access { slot, member: member.0, reads: kind == AccessKind::Get };
         access(link, peer, kind, done, from, (to, key))?;
@@ -70,13 +70,12 @@ impl VerbsWire {
     /// Posts work at once if nothing is before it and it goes, else lets it wait for its turn.
     #[inline]
     pub(super) fn submit(&mut self, books: &mut Books, peer: usize, mut work: Work) -> Result<()> {
-        let max = self.endpoint.choice.port.max_message as usize;
         let state = &mut self.peers[peer];
         if let Route::Linked(link) = &mut state.route
             && state.out.is_empty()
             && link.has_room()
         {
-            let mut poster = Poster { peer, link, books, max };
+            let mut poster = Poster { peer, link, books };
             if let Step::Posted = poster.post(&mut work)? {
                 return poster.settle();
             }
@@ -88,10 +87,9 @@ impl VerbsWire {
 
     /// Posts as much as goes.
     pub(super) fn pump(&mut self, books: &mut Books, peer: usize) -> Result<()> {
-        let max = self.endpoint.choice.port.max_message as usize;
         let state = &mut self.peers[peer];
         let Route::Linked(link) = &mut state.route else { return Ok(()) };
-        let mut poster = Poster { peer, link, books, max };
+        let mut poster = Poster { peer, link, books };
         while let Some(work) = state.out.front_mut() {
             if !poster.link.has_room() {
                 break;
@@ -112,7 +110,7 @@ impl VerbsWire {
     pub(super) fn say_farewell(&mut self, books: &mut Books, peer: usize) -> Result<()> {
         let state = &mut self.peers[peer];
         let Route::Linked(link) = &mut state.route else { return Ok(()) };
-        let mut poster = Poster { peer, link, books, max: 0 };
+        let mut poster = Poster { peer, link, books };
         if !poster.link.is_idle() && poster.link.has_room() {
             poster.credit(true)?;
         }
@@ -136,7 +134,7 @@ fn send_short(link: &mut Link, peer: usize, group: &Group<VerbsWire>, parcel: &P
         signalled,
         told,
         &header[..size],
-        body(group, parcel, parcel.span.len),
+        body(group, link.rail, parcel, parcel.span.len),
     )
 }
 
@@ -165,10 +163,10 @@ fn header(group: &Group<VerbsWire>, parcel: &Parcel) -> Header {
     Header { message, from: group.rank, group: group.id, length: parcel.span.len as u64 }
 }
 
-/// The first `len` bytes of a message's payload.
+/// The first `len` bytes of a message's payload, for a request on a rail.
 #[inline]
-fn body(group: &Group<VerbsWire>, parcel: &Parcel, len: usize) -> Option<Piece> {
-    (len > 0).then(|| ffi::piece(&group.segment, parcel.span.offset, len))
+fn body(group: &Group<VerbsWire>, rail: usize, parcel: &Parcel, len: usize) -> Option<Piece> {
+    (len > 0).then(|| ffi::shared_piece(&group.segment, rail, parcel.span.offset, len))
 }
 
 /// A link and what its work refers to.
@@ -176,8 +174,6 @@ struct Poster<'a> {
     peer: usize,
     link: &'a mut Link,
     books: &'a mut Books,
-    /// The longest message of the port's.
-    max: usize,
 }
 
 impl Poster<'_> {
@@ -216,7 +212,8 @@ impl Poster<'_> {
         let done = if last { Done::Send { slot, member, lane } } else { Done::Nothing };
         let (number, signalled) = self.link.begin(done, last);
         let head = self.link.stage(number, &header[..size]);
-        self.link.pair.send(ids::send(self.peer, number), signalled, told, Some(head), body(group, parcel, len))?;
+        let body = body(group, self.link.rail, parcel, len);
+        self.link.pair.send(ids::send(self.peer, number), signalled, told, Some(head), body)?;
         (*at, *begun) = (len, true);
         Ok(if last { Step::Posted } else { Step::Part })
     }
@@ -240,7 +237,7 @@ impl Poster<'_> {
     fn access(&mut self, work: &mut Work) -> Result<Step> {
         let Work::Access { kind, slot, member, local, remote, at } = work else { return Ok(Step::Posted) };
         let (address, key) = self.key(*slot, *member);
-        let len = (local.len - *at).min(self.max);
+        let len = (local.len - *at).min(self.link.longest);
         let last = *at + len == local.len;
         let piece = self.piece(*slot, Span::new(local.offset + *at, len));
         let to = address + (*remote + *at) as u64;
@@ -276,7 +273,7 @@ impl Poster<'_> {
     }
 
     fn piece(&self, slot: Slot, span: Span) -> Piece {
-        ffi::piece(&self.books.groups.at(slot).segment, span.offset, span.len)
+        ffi::shared_piece(&self.books.groups.at(slot).segment, self.link.rail, span.offset, span.len)
     }
 
     /// Where the member's segment is: work that needs it waits elsewhere until it is known.

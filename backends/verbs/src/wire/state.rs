@@ -1,16 +1,14 @@
 //! All pairs of a rank.
 
 use std::fmt;
-use std::time::Instant;
 
-use tailback_transport::matching::{Kinds, Ledger};
-use tailback_transport::{Error, Result, WaitMode};
+use tailback_transport::matching::{Kinds, Ledger, Rails};
+use tailback_transport::{Error, Rank, Result, WaitMode};
 
 use super::endpoint::Endpoint;
 use super::link::{Peer, Route};
-use super::window::Sizes;
 use super::work::Far;
-use crate::ffi::{Completion, Region};
+use crate::ffi::{Completion, Regions};
 use crate::header::{Address, Header};
 
 /// How many completions are taken at once.
@@ -18,25 +16,23 @@ const BATCH: usize = 16;
 
 /// See [`super`].
 pub struct VerbsWire {
-    pub(super) endpoint: Endpoint,
+    pub(super) rails: Rails,
+    /// One per rail.
+    pub(super) endpoints: Vec<Endpoint>,
     pub(super) wait: WaitMode,
     pub(super) peers: Vec<Peer>,
-    /// Ranks with a pair that is not known to be connected at both ends.
+    /// Peers with a pair that is not known to be connected at both ends.
     pub(super) connecting: Vec<usize>,
-    pub(super) links: u32,
     /// Bytes by which windows have grown, the buffers of the widest, and why they grow no more.
     pub(super) grown: usize,
     pub(super) widest: u32,
     pub(super) narrow: Option<String>,
     pub(super) batch: [Completion; BATCH],
-    /// Whether an event was asked for and not taken.
-    pub(super) armed: bool,
-    pub(super) port_down: Option<Instant>,
     pub(super) rounds: u32,
 }
 
 impl Kinds for VerbsWire {
-    type Registration = Region;
+    type Registration = Regions;
     type Far = Far;
     type Request = Header;
 }
@@ -45,40 +41,54 @@ impl Kinds for VerbsWire {
 pub(super) type Books = Ledger<VerbsWire>;
 
 impl VerbsWire {
-    /// The wire of a rank with that end; `addresses` has every rank's, in rank order.
-    pub(crate) fn new(endpoint: Endpoint, addresses: &[Address], wait: WaitMode) -> VerbsWire {
+    /// The wire of a rank with these ends, one per rail; `addresses` has every rank's, in rank order.
+    pub(crate) fn new(endpoints: Vec<Endpoint>, addresses: &[Vec<Address>], wait: WaitMode) -> VerbsWire {
+        let rails = Rails::new(endpoints.len());
+        // A number that is nobody's has an address that nobody asks for.
+        let address = |peer: usize| addresses[rails.rank(peer)][rails.rail(peer).min(rails.count() - 1)];
         VerbsWire {
+            rails,
             grown: 0,
-            widest: endpoint.sizes.first,
+            widest: endpoints.iter().map(|of| of.sizes.first).max().unwrap_or_default(),
             narrow: None,
-            endpoint,
+            endpoints,
             wait,
-            peers: addresses.iter().map(|&address| Peer::new(address)).collect(),
+            peers: (0..rails.peers(addresses.len())).map(|peer| Peer::new(address(peer))).collect(),
             connecting: Vec::new(),
-            links: 0,
             batch: [Completion::empty(); BATCH],
-            armed: false,
-            port_down: None,
             rounds: 0,
         }
     }
 
-    /// The completion queue and the connections made so far.
-    pub(crate) fn queue_text(&self) -> String {
-        self.endpoint.queue_text(self.links)
+    /// The completion queue of each rail, and the connections made so far.
+    pub(crate) fn queue_texts(&self) -> impl Iterator<Item = String> {
+        self.endpoints.iter().map(Endpoint::queue_text)
     }
 
-    /// The buffers that were registered for peers' messages so far.
+    /// The buffers that were registered for peers' messages so far, on all rails.
     pub(crate) fn windows_text(&self) -> String {
-        let Sizes { buffer, first, most, spare, .. } = self.endpoint.sizes;
-        let all = (self.links * (first + spare)) as usize * buffer + self.grown;
+        let sizes = || self.endpoints.iter().map(|of| of.sizes);
+        let first = sizes().map(|of| of.first).min().unwrap_or_default();
+        let most = sizes().map(|of| of.most).max().unwrap_or_default();
+        let made = |of: &Endpoint| (of.links * (of.sizes.first + of.sizes.spare)) as usize * of.sizes.buffer;
+        let all = self.endpoints.iter().map(made).sum::<usize>() + self.grown;
         let limit = self.narrow.as_ref().map_or(String::new(), |reason| format!("; no more: {reason}"));
         format!(
             "{first} to {most} buffers a peer, the widest {}; {} KiB for {} connections{limit}",
             self.widest,
             all >> 10,
-            self.links
+            self.links()
         )
+    }
+
+    /// Connections on all rails.
+    fn links(&self) -> u32 {
+        self.endpoints.iter().map(|of| of.links).sum()
+    }
+
+    /// The peer's rank.
+    pub(super) fn rank(&self, peer: usize) -> Rank {
+        Rank::from(self.rails.rank(peer))
     }
 
     /// The error for an operation that needs a lost peer.
@@ -92,12 +102,14 @@ impl VerbsWire {
 
     /// The pair with `peer` is unusable: an error if anything still needs it, else noted for whoever will.
     pub(super) fn lose(&mut self, books: &Books, peer: usize, seen: &str) -> Result<()> {
-        let detail = self.evidence(seen);
+        let rail = self.rails.rail(peer);
+        let detail = self.evidence(rail, seen);
         if let Route::Linked(link) = &self.peers[peer].route {
-            let grown = link.window.size() - self.endpoint.sizes.first;
-            self.links -= 1;
-            self.grown -= grown as usize * self.endpoint.sizes.buffer;
-            self.endpoint.give_room(self.endpoint.sizes.completions() + grown);
+            let endpoint = &mut self.endpoints[rail];
+            let grown = link.window.size() - endpoint.sizes.first;
+            self.grown -= grown as usize * endpoint.sizes.buffer;
+            endpoint.links -= 1;
+            endpoint.give_room(endpoint.sizes.completions() + grown);
         }
         self.connecting.retain(|&other| other != peer);
         let state = &mut self.peers[peer];
@@ -111,11 +123,15 @@ impl VerbsWire {
         Ok(())
     }
 
-    /// What was seen of a peer that is gone, and how this rank's own port is: the same words whichever way that a link
-    /// fails is noticed first.
-    pub(super) fn evidence(&self, seen: &str) -> String {
-        let place = self.endpoint.place();
-        match self.endpoint.choice.context.port(self.endpoint.choice.port.number) {
+    /// What was seen of a peer that is gone, and how this rank's own port on that rail is: the same words whichever way that a
+    /// link fails is noticed first.
+    pub(super) fn evidence(&self, rail: usize, seen: &str) -> String {
+        let endpoint = &self.endpoints[rail];
+        let place = match self.rails.count() {
+            1 => endpoint.place(),
+            _ => format!("rail {rail}, {}", endpoint.place()),
+        };
+        match endpoint.choice.context.port(endpoint.choice.port.number) {
             Ok(port) => format!("{seen}; {place} is {}", port.state_text()),
             Err(error) => format!("{seen}; {place} does not answer: {error}"),
         }
@@ -124,6 +140,6 @@ impl VerbsWire {
 
 impl fmt::Debug for VerbsWire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("VerbsWire").field("links", &self.links).finish_non_exhaustive()
+        f.debug_struct("VerbsWire").field("links", &self.links()).finish_non_exhaustive()
     }
 }
