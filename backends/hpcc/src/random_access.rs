@@ -20,18 +20,30 @@ pub(crate) fn next(number: u64) -> u64 {
 
 /// The `at`-th number: x to that power.
 pub(crate) fn start(at: u64) -> u64 {
-    let mut power = 1;
-    for bit in (0..64).rev() {
-        power = product(power, power);
-        if at >> bit & 1 == 1 {
-            power = next(power);
-        }
-    }
-    power
+    (0..64 - at.leading_zeros()).rev().fold(1, |power, bit| {
+        let square = square(power);
+        if at >> bit & 1 == 1 { next(square) } else { square }
+    })
 }
 
-fn product(left: u64, right: u64) -> u64 {
-    (0..64).rev().fold(0, |sum, bit| next(sum) ^ if right >> bit & 1 == 1 { left } else { 0 })
+/// The square. Over {0, 1} that puts a zero between the coefficients. What is above is x^64 times something, and x^64 is
+/// x^2 + x + 1; one coefficient may be above again after that.
+fn square(number: u64) -> u64 {
+    let (low, high) = (spread(number as u32), spread((number >> 32) as u32));
+    let above = high >> 62;
+    low ^ high ^ (high << 1) ^ (high << 2) ^ above ^ (above << 1) ^ (above << 2)
+}
+
+/// The bits of a number, with a zero above each.
+fn spread(half: u32) -> u64 {
+    const STEPS: [(u32, u64); 5] = [
+        (16, 0x0000_ffff_0000_ffff),
+        (8, 0x00ff_00ff_00ff_00ff),
+        (4, 0x0f0f_0f0f_0f0f_0f0f),
+        (2, 0x3333_3333_3333_3333),
+        (1, 0x5555_5555_5555_5555),
+    ];
+    STEPS.iter().fold(u64::from(half), |bits, (by, mask)| (bits | bits << by) & mask)
 }
 
 /// A table of one rank's own, of a power of two words.

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
@@ -23,6 +23,7 @@ pub struct Monitor {
     phase: Mutex<String>,
     ticks: AtomicU64,
     waiting: AtomicBool,
+    excused: Mutex<Option<Instant>>,
     wake: Mutex<Option<UnixStream>>,
     watcher: Mutex<Watcher>,
     begun: Condvar,
@@ -105,6 +106,13 @@ impl Monitor {
         self.waiting.store(true, Ordering::Relaxed);
     }
 
+    /// Says that for so long nothing may move on this rank, and rightly so: it computes by itself, or waits for one that
+    /// does. To those who look, it makes progress.
+    pub fn excuse(&self, longest: Duration) {
+        // What has no end is no excuse.
+        *self.excused.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now().checked_add(longest);
+    }
+
     /// Whether the rank waits for others.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
@@ -169,6 +177,10 @@ impl Monitor {
     /// How often progress was made; only differences mean something.
     #[must_use]
     pub fn ticks(&self) -> u64 {
+        let excused = *self.excused.lock().unwrap_or_else(PoisonError::into_inner);
+        if excused.is_some_and(|until| Instant::now() < until) {
+            self.ticks.fetch_add(1, Ordering::Relaxed);
+        }
         self.ticks.load(Ordering::Relaxed)
     }
 }
@@ -216,6 +228,18 @@ mod tests {
             thread.join().unwrap();
         }
         assert_eq!(cores_of(gettid()), own, "nobody else was moved");
+    }
+
+    #[test]
+    fn what_is_excused_makes_progress_to_those_who_look() {
+        let monitor = Monitor::new();
+        assert_eq!(monitor.ticks(), monitor.ticks(), "nothing moves");
+        monitor.excuse(Duration::from_secs(3600));
+        assert!(monitor.ticks() < monitor.ticks());
+        monitor.excuse(Duration::ZERO);
+        assert_eq!(monitor.ticks(), monitor.ticks(), "the excuse is over");
+        monitor.excuse(Duration::MAX);
+        assert_eq!(monitor.ticks(), monitor.ticks(), "what has no end is no excuse");
     }
 
     #[test]

@@ -9,9 +9,9 @@ use tailback_hpcc::{
 };
 use tailback_transport::{Bootstrap, Group, Rank, Result, Transport};
 
-use super::forms::{Found, single, star};
+use super::forms::{Found, Watched, single, star};
 use super::sizes::{links_on_node, sizes};
-use super::{Check, Hpcc, Settings, Test};
+use super::{Check, Hpcc, Settings, Test, patience};
 use crate::layout::{Nodes, order};
 use crate::models::beff;
 use crate::models::measure::{Control, Repeated};
@@ -156,7 +156,8 @@ impl<T: Transport> Bench<'_, T> {
             let rates = [dgemm.run()];
             Found { rates, check: dgemm.residual() }
         };
-        self.local("DGEMM", ["DGEMM_Gflops"], (RESIDUAL, RESIDUAL_LIMIT), work)?;
+        let longest = patience::dgemm(&self.sizes);
+        self.local("DGEMM", ["DGEMM_Gflops"], (RESIDUAL, RESIDUAL_LIMIT), longest, work)?;
         self.keep("DGEMM_N", order as f64);
         Ok(())
     }
@@ -169,7 +170,8 @@ impl<T: Transport> Bench<'_, T> {
             Found { rates: [rates.copy, rates.scale, rates.add, rates.triad], check: stream.error() }
         };
         let names = ["STREAM_Copy", "STREAM_Scale", "STREAM_Add", "STREAM_Triad"];
-        self.local("STREAM", names, ("average error", Stream::LIMIT), work)?;
+        let longest = patience::stream(&self.sizes);
+        self.local("STREAM", names, ("average error", Stream::LIMIT), longest, work)?;
         self.keep("STREAM_VectorSize", words as f64);
         Ok(())
     }
@@ -193,7 +195,8 @@ impl<T: Transport> Bench<'_, T> {
             let rates = [table.run()];
             Found { rates, check: table.errors() }
         };
-        self.local("RandomAccess", ["RandomAccess_GUPs"], ("part of words in error", ERROR_LIMIT), work)?;
+        let (check, longest) = (("part of words in error", ERROR_LIMIT), patience::random_access(&self.sizes));
+        self.local("RandomAccess", ["RandomAccess_GUPs"], check, longest, work)?;
         self.keep("RandomAccess_N", table_words as f64);
         Ok(())
     }
@@ -225,7 +228,8 @@ impl<T: Transport> Bench<'_, T> {
             }
             Found { rates: [best], check }
         };
-        self.local("FFT", ["FFT_Gflops"], (RESIDUAL, RESIDUAL_LIMIT), work)?;
+        let longest = patience::fft(&self.sizes, FFT_PASSES);
+        self.local("FFT", ["FFT_Gflops"], (RESIDUAL, RESIDUAL_LIMIT), longest, work)?;
         self.keep("FFT_N", fft_points as f64);
         Ok(())
     }
@@ -236,11 +240,12 @@ impl<T: Transport> Bench<'_, T> {
         test: &str,
         names: [&str; N],
         (quantity, limit): (&str, f64),
+        longest: Duration,
         work: impl Fn() -> Found<N>,
     ) -> Result<()> {
-        let monitor = self.control.monitor;
-        let all = star(&mut self.meeting, monitor, &work)?;
-        let one = single(&mut self.meeting, monitor, self.chosen, &work)?;
+        let watched = Watched { monitor: self.control.monitor, longest };
+        let all = star(&mut self.meeting, watched, &work)?;
+        let one = single(&mut self.meeting, watched, self.chosen, &work)?;
         for (form, found) in [("Star", all), ("Single", one)] {
             for (name, rate) in names.iter().zip(found.rates) {
                 self.keep(&format!("{form}{name}"), rate);

@@ -7,6 +7,7 @@ mod balance;
 mod forms;
 mod measure;
 mod names;
+mod patience;
 mod sizes;
 mod which;
 

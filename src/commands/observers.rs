@@ -1,0 +1,48 @@
+//! Who hears of phases on a rank.
+
+use std::sync::Arc;
+
+use super::Request;
+use super::around::Around;
+use super::counting::Counting;
+use super::phases::PhaseReporter;
+use crate::backend;
+use crate::engine::{OnEnd, OnPhase};
+use crate::output::Progress;
+
+/// Whoever reads this node's counters; and on rank 0, whoever looks at the network around it, and the
+/// process that started the ranks, if it wants to, else the user.
+pub(super) fn observers(request: &Request, root: bool, around: &Arc<Around>, counting: &Counting) -> (OnPhase, OnEnd) {
+    let (begins, ends) = (counting.clone(), counting.clone());
+    if !root {
+        return (Arc::new(move |name, _| begins.begin(name)), Arc::new(move || ends.end()));
+    }
+    let (before, after) = (Arc::clone(around), Arc::clone(around));
+    if let Some(listener) = PhaseReporter::from_env().map(Arc::new) {
+        let told = Arc::clone(&listener);
+        let on_phase: OnPhase = Arc::new(move |name, budget| {
+            before.begin(name);
+            told.begins(name, budget);
+            begins.begin(name);
+        });
+        let on_end = move || {
+            ends.end();
+            after.end();
+            listener.ends();
+        };
+        return (on_phase, Arc::new(on_end));
+    }
+    let progress = Progress::new(!request.quiet()).of_virtual_time(request.settings.machine.is_some());
+    let on_phase: OnPhase = Arc::new(move |name, budget| {
+        before.begin(name);
+        // Where nothing is simulated nobody counts.
+        backend::begin_phase(name);
+        progress.phase(name, budget);
+        begins.begin(name);
+    });
+    let on_end = move || {
+        ends.end();
+        after.end();
+    };
+    (on_phase, Arc::new(on_end))
+}
