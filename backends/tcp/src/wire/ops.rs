@@ -88,31 +88,32 @@ impl Wire for TcpWire {
         self.answer(books, peer, header)
     }
 
-    /// Asks the peer if nobody has since the last put.
-    fn is_flushed(&mut self, books: &mut Ledger<Self>, peer: usize, (slot, to): (Slot, Rank)) -> Result<bool> {
-        self.ask_flushed(books, peer, (slot, to))?;
-        let far = &books.groups.at(slot).members[books.rails.seat(to.0, peer)].far;
-        Ok(far.over == far.accesses)
+    /// Asks a member whether its segment has all puts, if one was made since it was last asked.
+    fn ask_flush(&mut self, books: &mut Ledger<Self>, peer: usize, (slot, to): (Slot, Rank)) -> Result<()> {
+        let seat = books.rails.seat(to.0, peer);
+        let group = books.groups.at_mut(slot);
+        let far = &mut group.members[seat].far;
+        if !far.unflushed {
+            return Ok(());
+        }
+        if matches!(self.peers[peer].route, Route::Lost(_)) {
+            return Err(self.lost(books, peer));
+        }
+        far.unflushed = false;
+        far.flushes += 1;
+        far.asked.push_back(Asked::Flush { counter: far.flushes, over: far.accesses });
+        let message = Message::Flush { counter: far.flushes };
+        let header = Header { message, from: group.rank, group: group.id, length: 0 };
+        books.begin_access(peer, slot);
+        self.answer(books, peer, header)
     }
 
     fn accesses(far: &Far) -> u64 {
         far.accesses
     }
 
-    /// Likewise.
-    fn are_flushed(
-        &mut self,
-        books: &mut Ledger<Self>,
-        peer: usize,
-        (slot, to): (Slot, Rank),
-        count: u64,
-    ) -> Result<bool> {
-        let seat = books.rails.seat(to.0, peer);
-        if books.groups.at(slot).members[seat].far.over >= count {
-            return Ok(true);
-        }
-        self.ask_flushed(books, peer, (slot, to))?;
-        Ok(books.groups.at(slot).members[seat].far.over >= count)
+    fn over(far: &Far) -> u64 {
+        far.over
     }
 
     #[inline]
@@ -177,26 +178,6 @@ impl Wire for TcpWire {
 }
 
 impl TcpWire {
-    /// Asks a member whether its segment has all puts, if one was made since it was last asked.
-    fn ask_flushed(&mut self, books: &mut Books, peer: usize, (slot, to): (Slot, Rank)) -> Result<()> {
-        let seat = books.rails.seat(to.0, peer);
-        let group = books.groups.at_mut(slot);
-        let far = &mut group.members[seat].far;
-        if !far.unflushed {
-            return Ok(());
-        }
-        if matches!(self.peers[peer].route, Route::Lost(_)) {
-            return Err(self.lost(books, peer));
-        }
-        far.unflushed = false;
-        far.flushes += 1;
-        far.asked.push_back(Asked::Flush { counter: far.flushes, over: far.accesses });
-        let message = Message::Flush { counter: far.flushes };
-        let header = Header { message, from: group.rank, group: group.id, length: 0 };
-        books.begin_access(peer, slot);
-        self.answer(books, peer, header)
-    }
-
     /// Makes sure that output for `peer` will go somewhere.
     #[inline]
     fn reach(&mut self, books: &mut Books, peer: usize) -> Result<()> {

@@ -11,6 +11,7 @@ use super::wire::Wire;
 use crate::engine::{Engine, position};
 use crate::{Error, Idle, Lane, Rank, Result, Span, Tag};
 
+mod flush;
 mod striped;
 
 /// A rank that posts this many bytes without looking for what arrives does so then: a peer may want it to pause.
@@ -346,7 +347,7 @@ impl<W: Wire> Engine for Core<W> {
         if self.has_rails() {
             return self.is_flushed_over_rails((slot, member), rank);
         }
-        self.wire.is_flushed(&mut self.ledger, rank, (slot, member))
+        self.is_over(rank, (slot, member))
     }
 
     fn completions(&self) -> u64 {
@@ -370,7 +371,7 @@ impl<W: Wire> Engine for Core<W> {
         if self.has_rails() {
             return self.are_flushed_over_rails((slot, member), rank, count);
         }
-        self.wire.are_flushed(&mut self.ledger, rank, (slot, member), count)
+        self.are_over(rank, (slot, member), count)
     }
 
     #[inline]

@@ -49,15 +49,15 @@ pub trait Wire: Kinds + Sized {
         remote: usize,
     ) -> Result<()>;
 
-    /// Whether the puts to the member are in its segment and the gets from it have arrived; asks the member where that
-    /// takes a message.
-    fn is_flushed(&mut self, ledger: &mut Ledger<Self>, peer: usize, far: (Slot, Rank)) -> Result<bool>;
+    /// Asks the member to tell when the puts made so far are in its segment, where that takes a message and none was sent
+    /// since the last put.
+    fn ask_flush(&mut self, ledger: &mut Ledger<Self>, peer: usize, far: (Slot, Rank)) -> Result<()>;
 
     /// How many puts and gets were made with the member.
     fn accesses(far: &Self::Far) -> u64;
 
-    /// As [`Wire::is_flushed`], of the first `count` of them.
-    fn are_flushed(&mut self, ledger: &mut Ledger<Self>, peer: usize, far: (Slot, Rank), count: u64) -> Result<bool>;
+    /// How many of the first of them are over: puts are in its segment, gets have arrived.
+    fn over(far: &Self::Far) -> u64;
 
     /// One round of progress; waits if there was nothing to do and `idle` says so.
     fn progress(&mut self, ledger: &mut Ledger<Self>, idle: Idle) -> Result<()>;

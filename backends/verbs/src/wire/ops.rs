@@ -75,31 +75,25 @@ impl Wire for VerbsWire {
         self.access(books, peer, far, AccessKind::Get, local, remote)
     }
 
-    /// Sends a fence after puts.
+    /// Sends a fence if a put was made since the last.
     #[inline]
-    fn is_flushed(&mut self, books: &mut Ledger<Self>, peer: usize, (slot, to): (Slot, Rank)) -> Result<bool> {
-        self.fence(books, peer, (slot, to))?;
-        Ok(books.groups.at(slot).members[books.rails.seat(to.0, peer)].far.open == 0)
+    fn ask_flush(&mut self, books: &mut Ledger<Self>, peer: usize, (slot, to): (Slot, Rank)) -> Result<()> {
+        let seat = books.rails.seat(to.0, peer);
+        if std::mem::take(&mut books.groups.at_mut(slot).members[seat].far.unfenced) {
+            self.queue(books, peer, (slot, to), Work::Fence { slot, member: to.0 })?;
+        }
+        let lost = matches!(self.peers[peer].route, Route::Lost(_)) && books.needs(peer);
+        if lost { Err(self.lost(books, peer)) } else { Ok(()) }
     }
 
+    #[inline]
     fn accesses(far: &Far) -> u64 {
         far.accesses
     }
 
-    /// Likewise.
-    fn are_flushed(
-        &mut self,
-        books: &mut Ledger<Self>,
-        peer: usize,
-        (slot, to): (Slot, Rank),
-        count: u64,
-    ) -> Result<bool> {
-        let seat = books.rails.seat(to.0, peer);
-        if books.groups.at(slot).members[seat].far.over >= count {
-            return Ok(true);
-        }
-        self.fence(books, peer, (slot, to))?;
-        Ok(books.groups.at(slot).members[seat].far.over >= count)
+    #[inline]
+    fn over(far: &Far) -> u64 {
+        far.over
     }
 
     #[inline]
@@ -162,17 +156,6 @@ impl Wire for VerbsWire {
 }
 
 impl VerbsWire {
-    /// Sends a fence if a put was made since the last.
-    #[inline]
-    fn fence(&mut self, books: &mut Books, peer: usize, (slot, to): (Slot, Rank)) -> Result<()> {
-        let seat = books.rails.seat(to.0, peer);
-        if std::mem::take(&mut books.groups.at_mut(slot).members[seat].far.unfenced) {
-            self.queue(books, peer, (slot, to), Work::Fence { slot, member: to.0 })?;
-        }
-        let lost = matches!(self.peers[peer].route, Route::Lost(_)) && books.needs(peer);
-        if lost { Err(self.lost(books, peer)) } else { Ok(()) }
-    }
-
     /// Queues a put or a get.
     #[inline]
     fn access(

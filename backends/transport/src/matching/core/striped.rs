@@ -1,7 +1,7 @@
 //! What the operations do differently with more than one rail; see [`Rails`](crate::matching::Rails).
 
 use super::super::kinds::Slot;
-use super::super::marks::{Counts, of_home};
+use super::super::marks::Counts;
 use super::super::wire::Wire;
 use super::Core;
 use crate::{Rank, Result, Span};
@@ -49,46 +49,5 @@ impl<W: Wire> Core<W> {
             members[rails.peer(member.index(), home)].marks.get_or_insert_default().add(counts);
         }
         Ok(())
-    }
-
-    /// Every rail is asked before one is waited for.
-    pub(super) fn is_flushed_over_rails(&mut self, (slot, member): (Slot, Rank), rank: usize) -> Result<bool> {
-        let (rails, home) = (self.ledger.rails, self.home(rank));
-        let mut flushed = true;
-        for rail in 0..rails.count() {
-            flushed &= self.wire.is_flushed(&mut self.ledger, rails.peer(rank, rail), (slot, member))?;
-        }
-        if flushed {
-            self.marks_are_over(slot, rails.peer(member.index(), home), u64::MAX);
-        }
-        Ok(flushed)
-    }
-
-    /// Likewise.
-    pub(super) fn are_flushed_over_rails(
-        &mut self,
-        (slot, member): (Slot, Rank),
-        rank: usize,
-        count: u64,
-    ) -> Result<bool> {
-        let (rails, home) = (self.ledger.rails, self.home(rank));
-        let seat = rails.peer(member.index(), home);
-        let marks = self.ledger.groups.at(slot).members[seat].marks.as_deref();
-        let counts = marks.map_or_else(|| of_home(home, count), |marks| marks.of_first(home, count));
-        let mut flushed = true;
-        for (rail, &count) in counts.iter().enumerate().take(rails.count()).filter(|(_, count)| **count > 0) {
-            flushed &= self.wire.are_flushed(&mut self.ledger, rails.peer(rank, rail), (slot, member), count)?;
-        }
-        if flushed {
-            self.marks_are_over(slot, seat, count);
-        }
-        Ok(flushed)
-    }
-
-    fn marks_are_over(&mut self, slot: Slot, seat: usize, count: u64) {
-        let home = self.ledger.rails.rail(seat);
-        if let Some(marks) = &mut self.ledger.groups.at_mut(slot).members[seat].marks {
-            marks.are_over(home, count);
-        }
     }
 }
