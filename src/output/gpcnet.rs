@@ -133,8 +133,10 @@ fn table<'a>(title: &str, long: bool, rows: impl Iterator<Item = GridRow<'a>>) -
 }
 
 fn test_row(test: &Test, long: bool) -> Option<GridRow<'_>> {
-    let measured = test.summary.as_ref().map(|summary| figures(summary, &test.unit, long));
-    Some((&test.title, measured.or_else(|| Some(printed(test.printed.as_ref()?, &test.unit, long)))?))
+    // GPCNeT's word for microseconds.
+    let unit = if test.unit == "us" { "usec" } else { &test.unit };
+    let measured = test.summary.as_ref().map(|summary| figures(summary, unit, long));
+    Some((&test.title, measured.or_else(|| Some(printed(test.printed.as_ref()?, unit, long)))?))
 }
 
 fn load_row(load: &CongestorLoad) -> Option<GridRow<'_>> {

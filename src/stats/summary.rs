@@ -18,10 +18,10 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// The unit of every figure, as GPCNeT writes it.
+    /// The unit of every figure.
     pub fn unit(self) -> &'static str {
         match self {
-            Direction::Latency => "usec",
+            Direction::Latency => "us",
             Direction::Bandwidth => "MiB/s/rank",
         }
     }

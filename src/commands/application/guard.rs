@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, set_child_subreaper, wait};
 
+use super::family::descendants;
 use crate::commands::local::Scratch;
 
 /// How long a program has to end in order before it is killed: launchers use it to end processes on other hosts.
@@ -142,7 +143,7 @@ fn outlasting() -> usize {
             return 0;
         }
         if begun.elapsed() > AFTER {
-            return descendants().len();
+            return descendants(getpid()).len();
         }
         std::thread::sleep(LOOK);
     }
@@ -169,12 +170,12 @@ fn end_all(group: Pid) {
     while reap() && begun.elapsed() < 2 * GRACE {
         if begun.elapsed() > GRACE {
             let _ = kill_process_group(group, Signal::KILL);
-            descendants().into_iter().for_each(|pid| {
+            descendants(getpid()).into_iter().for_each(|pid| {
                 let _ = kill_process(pid, Signal::KILL);
             });
         } else if !has_members(group) {
             // Those that left the group were not told.
-            descendants().into_iter().for_each(|pid| {
+            descendants(getpid()).into_iter().for_each(|pid| {
                 let _ = kill_process(pid, Signal::TERM);
             });
         }
@@ -184,30 +185,6 @@ fn end_all(group: Pid) {
 
 fn has_members(group: Pid) -> bool {
     rustix::process::test_kill_process_group(group).is_ok()
-}
-
-/// All processes below this one that still run.
-fn descendants() -> Vec<Pid> {
-    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
-    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let parents: Vec<(i32, i32)> = pids.filter_map(|pid| Some((pid, parent_of(pid)?))).collect();
-    let mut found = vec![getpid().as_raw_nonzero().get()];
-    let mut at = 0;
-    while at < found.len() {
-        let parent = found[at];
-        found.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
-        at += 1;
-    }
-    found.into_iter().skip(1).filter_map(Pid::from_raw).collect()
-}
-
-/// The parent of a process that still runs.
-fn parent_of(pid: i32) -> Option<i32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The command's name stands in parentheses and may contain any character.
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    let state = fields.next()?;
-    if state == "Z" || state == "X" { None } else { fields.next()?.parse().ok() }
 }
 
 #[cfg(test)]
@@ -227,12 +204,5 @@ mod tests {
         for line in ["", "code", "code x 1 2", "started", "signal 9"] {
             assert_eq!(Said::parse(line), None, "{line}");
         }
-    }
-
-    #[test]
-    fn parents_are_read() {
-        let own = getpid().as_raw_nonzero().get();
-        assert_eq!(parent_of(own), rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get()));
-        assert_eq!(parent_of(i32::MAX), None);
     }
 }

@@ -5,6 +5,7 @@
 //! allocation. A guard process stands between, so that nothing is left of the program however a rank ends.
 
 mod environment;
+mod family;
 mod figure;
 mod guard;
 mod repetition;

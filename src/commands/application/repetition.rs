@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tailback_transport::Nanos;
 
 use super::environment;
+use super::family::held_up;
 use super::figure::Pattern;
 use super::guard::Said;
 use super::victims::Victims;
@@ -21,6 +22,8 @@ use crate::plan::Application;
 
 /// How often the rank looks whether the user wants the job to end.
 const LOOK: Duration = Duration::from_millis(50);
+/// How long a program that takes too long is watched for why: a core that many share comes to each of them in that time.
+const WATCHED: Duration = Duration::from_secs(1);
 /// How many lines of output are shown of a program that failed.
 const SHOWN: usize = 8;
 /// Of an output without end, so much is read for its figure and for its last lines.
@@ -66,7 +69,10 @@ impl Repetitions {
             Outcome::Said(Said::Signal { signal, .. }) => badly(format!("was ended by signal {signal}")),
             Outcome::Said(Said::Unstartable(why)) => badly(format!("could not be started: {why}")),
             Outcome::Said(Said::Started(_)) | Outcome::Lost => badly("was lost: its guard was ended".into()),
-            Outcome::TooLong => badly(format!("did not end within {} s (--limit) and was ended", limit.as_secs_f64())),
+            Outcome::TooLong(why) => {
+                let why = why.map_or(String::new(), |why| format!("; {why}"));
+                badly(format!("did not end within {} s (--limit) and was ended{why}", limit.as_secs_f64()))
+            }
             Outcome::Interrupted => Ok(Ended::Interrupted),
         }
     }
@@ -97,7 +103,8 @@ enum Outcome {
     Said(Said),
     /// The guard was ended by someone.
     Lost,
-    TooLong,
+    /// It took longer than it may; why, if that can be seen.
+    TooLong(Option<String>),
     Interrupted,
 }
 
@@ -138,7 +145,7 @@ impl Guarded {
                 return Outcome::Interrupted;
             }
             if begun.elapsed() > limit {
-                return Outcome::TooLong;
+                return Outcome::TooLong(held_up(Pid::from_child(&self.guard), WATCHED));
             }
         }
     }
