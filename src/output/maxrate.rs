@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use tailback_transport::Bytes;
 
 use super::between::between;
+use super::how_many::{answer, ratio};
 use crate::models::maxrate::{ALIKE, Model, medians};
 use crate::result::{Estimate, FitResult, MaxRateResult, RegimeResult};
 use crate::text::{Table, figure, percent};
@@ -67,20 +68,6 @@ pub(crate) fn chosen(regime: &RegimeResult) -> String {
     }
 }
 
-/// What a ping-pong test would have promised (the paper's ratio 6).
-pub(crate) fn ratio(result: &MaxRateResult, most: usize) -> String {
-    let Some(ratio) = result.postal_over_max_rate(most) else { return String::new() };
-    let largest =
-        medians(&result.observations).into_iter().filter(|seen| seen.pairs == most).max_by_key(|seen| seen.bytes);
-    let postal = result.regimes.last().and_then(|regime| regime.postal_of_one_pair.as_ref());
-    let measured = postal.zip(largest).map(|(postal, seen)| 1.0 + postal.error(&seen));
-    let measured = measured.map_or_else(String::new, |part| format!("; measured {}", figure(part)));
-    format!(
-        "With {most} pairs, a ping-pong's postal model tells {} of a long message's time (R_N / (k R_C){measured}).\n",
-        figure(ratio)
-    )
-}
-
 /// The error of the modelled time at every size and number of pairs, by the model that the data speak for in each regime.
 fn errors(result: &MaxRateResult) -> String {
     let all = result.pairs();
@@ -135,26 +122,6 @@ pub(crate) fn estimate(estimate: &Estimate, scale: f64) -> String {
         (Some(low), None) => format!("at least {}", figure(low * scale)),
         // Held at zero, or never seen.
         _ => "not identifiable".into(),
-    }
-}
-
-/// How many ranks per node should talk at once.
-pub(crate) fn answer(result: &MaxRateResult) -> String {
-    let most = result.observations.iter().map(|seen| seen.pairs).max().unwrap_or(0);
-    let fit = result.regimes.last().and_then(|regime| regime.fits.iter().find(|fit| fit.model == Model::MaxRate));
-    match fit {
-        None => "How many ranks per node should talk at once: the data do not determine the model.\n".into(),
-        Some(FitResult { saturating_pairs: Some(pairs), .. }) if *pairs <= 1.0 => {
-            "How many ranks per node should talk at once, for large messages: 1; a single pair fills the node.\n".into()
-        }
-        Some(FitResult { saturating_pairs: Some(pairs), .. }) => format!(
-            "How many ranks per node should talk at once, for large messages: {:.0} (R_N / R_C = {pairs:.2}); more share the same rate.\n",
-            // 4.05 is 4 with some noise, not 5.
-            (pairs - 0.1).ceil().max(1.0)
-        ),
-        Some(_) => format!(
-            "How many ranks per node should talk at once, for large messages: all {most} measured; they did not fill the node.\n"
-        ),
     }
 }
 

@@ -26,10 +26,15 @@ pub use preset::{Preset, SIM_BYTES};
 pub enum PlanError {
     #[error("cannot read plan {path}: {source}")]
     Unreadable { path: String, source: std::io::Error },
-    #[error("plan {path}: {detail}")]
+    #[error("plan {path}: {}", one_line(detail))]
     Malformed { path: String, detail: String },
-    #[error("{0}")]
+    #[error("{}", one_line(.0))]
     Invalid(String),
+}
+
+/// What a file holds may be quoted in an error, and is any text.
+fn one_line(text: &str) -> String {
+    text.replace(char::is_control, " ")
 }
 
 /// How often and how large: the counts of one test.
@@ -336,6 +341,16 @@ mod tests {
 
     fn resolve(toml: &str) -> Result<Plan, PlanError> {
         Plan::resolve(Preset::Gpcnet, &[Patch::parse(toml, "test")?])
+    }
+
+    #[test]
+    fn an_error_is_one_line_whatever_it_quotes() {
+        for toml in
+            [r#"budget = "a\nb""#, r#"canaries = ["la\nt"]"#, "[set]\n\"la\\nt.bytes\" = 1", r#"seed = "\u0007""#]
+        {
+            let error = resolve(toml).unwrap_err().to_string();
+            assert!(!error.contains(char::is_control), "{toml}: {error:?}");
+        }
     }
 
     #[test]

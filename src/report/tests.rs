@@ -294,7 +294,7 @@ fn studies_are_plotted_and_told() {
     let html = report.html();
     check_nesting(&html);
     for text in [
-        "for large messages: 3 (R_N / R_C = 2.50)",
+        ": 3 (R_N / R_C = 2.50)",
         "R_N MB/s",
         "MaxPingPongLatency_usec",
         "Max-rate model, large",
