@@ -201,7 +201,9 @@ fn contention(result: &ContentionResult) -> Vec<Figure> {
             let group = group.clone();
             all.push(Figure { group, name, unit, value, interval, freedom: None, good: Good::Less });
         };
-        figure("time without contention, T_ref".into(), "s", graph.reference_s, graph.reference_interval);
+        let ms = |interval: Interval| Interval { low: 1e3 * interval.low, high: 1e3 * interval.high };
+        let interval = graph.reference_interval.map(ms);
+        figure("time without contention, T_ref".into(), "ms", 1e3 * graph.reference_s, interval);
         for (at, edge) in graph.edges.iter().enumerate() {
             let (source, destination) = (&edge.source, &edge.destination);
             let same =

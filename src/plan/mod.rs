@@ -20,21 +20,16 @@ pub use application::{Application, Better, Launcher, SECONDS};
 pub use patch::{Patch, Set};
 pub use preset::{Preset, SIM_BYTES};
 
-/// Why there is no plan.
+/// Why there is no plan. What a file holds may be quoted, and is any text.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum PlanError {
     #[error("cannot read plan {path}: {source}")]
     Unreadable { path: String, source: std::io::Error },
-    #[error("plan {path}: {}", one_line(detail))]
+    #[error("plan {path}: {}", .detail.replace(char::is_control, " "))]
     Malformed { path: String, detail: String },
-    #[error("{}", one_line(.0))]
+    #[error("{}", .0.replace(char::is_control, " "))]
     Invalid(String),
-}
-
-/// What a file holds may be quoted in an error, and is any text.
-fn one_line(text: &str) -> String {
-    text.replace(char::is_control, " ")
 }
 
 /// How often and how large: the counts of one test.

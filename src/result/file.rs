@@ -14,7 +14,8 @@ pub enum ResultError {
     Write { path: String, source: io::Error },
     #[error("cannot read {path}: {source}")]
     Read { path: String, source: io::Error },
-    #[error("{path} is no Tailback result: {detail}")]
+    // What the file holds may be quoted, and is any text.
+    #[error("{path} is no Tailback result: {}", .detail.replace(char::is_control, " "))]
     Malformed { path: String, detail: String },
     #[error(
         "{path} has schema version {found}; this Tailback reads versions up to {SCHEMA_VERSION}: use the version that wrote it, or a newer one"

@@ -124,6 +124,7 @@ mod tests {
             ("{\"schema_version\": \"one\"}".into(), "another program wrote it"),
             ("{\"schema_version\": 1}".into(), "missing field"),
             (text.replace("\"schema_version\":2", "\"schema_version\":3"), "has schema version 3"),
+            (text.replace("\"command\":\"run\"", "\"command\":\"ru\\n\""), "unknown variant `ru `"),
             (text.replace("\"histogram\":\"H", "\"histogram\":\"#"), "histogram is no base64"),
             (text.replace("\"histogram\":\"HISTF", "\"histogram\":\"AAAAA"), "damaged histogram"),
         ] {
