@@ -30,6 +30,9 @@ const DRAIN: Duration = Duration::from_secs(1);
 const FAILED_GRACE: Duration = Duration::from_secs(2);
 /// How often the ranks are looked at, and the ground under them where there is any to lose.
 const LOOK: Duration = Duration::from_millis(500);
+/// How long the ground may take to go after ranks that were killed with it, and how often it is looked at then.
+const GROUND_GOES: Duration = Duration::from_secs(1);
+const GROUND_LOOK: Duration = Duration::from_millis(50);
 /// How long a rank may stand still while others run. Those that have joined miss it earlier and can say in which phase.
 const STOPPED_LIMIT: Duration = Duration::from_secs(9);
 
@@ -161,7 +164,6 @@ impl Crew {
 
     /// Waits for the end of all ranks and gives the job's exit code. An error of `ground` ends them.
     pub(super) fn supervise(&mut self, signals: &Signals, ground: Option<&Ground>) -> Result<i32> {
-        let ground = || ground.map_or(Ok(()), |holds| holds());
         let mut drained = None;
         loop {
             let next = match self.pressure {
@@ -172,7 +174,7 @@ impl Crew {
             for signal in signals.arrived() {
                 self.pass_on(signal);
             }
-            if let (Pressure::None, Err(reason)) = (self.pressure, ground()) {
+            if let (Pressure::None, Some(Err(reason))) = (self.pressure, ground.map(|holds| holds())) {
                 self.give_up(&reason);
             }
             if let (Pressure::None, false, Some(rank)) = (self.pressure, self.reported, self.left_behind()) {
@@ -185,9 +187,13 @@ impl Crew {
             if self.members.iter().all(|m| m.status.is_some()) {
                 let until = *drained.get_or_insert_with(|| Instant::now() + DRAIN);
                 if self.streams.is_empty() || Instant::now() >= until {
-                    // Ranks that were killed with what they stood on did not live to say so.
-                    let unexplained = self.first_failure.is_some_and(|(_, status)| status.signal().is_some());
-                    if let (true, false, Err(reason)) = (unexplained, self.reported || self.fell, ground()) {
+                    // Ranks that were killed with what they stood on did not live to say so, and may have gone first.
+                    let killed = self.first_failure.is_some_and(|(_, status)| status.signal().is_some());
+                    if killed
+                        && !self.reported
+                        && !self.fell
+                        && let Some(reason) = ground.and_then(lost_soon)
+                    {
                         self.give_up(&reason);
                     }
                     return Ok(self.conclude());
@@ -356,4 +362,34 @@ fn root_address(options: &LaunchOptions) -> io::Result<(SocketAddr, Option<Socke
     socket.bind(&address.into())?;
     let bound = socket.local_addr()?.as_socket().ok_or_else(|| io::Error::other("no address"))?;
     Ok((bound, Some(socket)))
+}
+
+/// Why the ground is lost, now or in a moment.
+fn lost_soon(holds: &Ground) -> Option<String> {
+    let until = Instant::now() + GROUND_GOES;
+    loop {
+        match holds() {
+            Err(reason) => return Some(reason),
+            Ok(()) if Instant::now() >= until => return None,
+            Ok(()) => std::thread::sleep(GROUND_LOOK),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn ground_that_goes_after_its_ranks_is_the_reason() {
+        let looks = Cell::new(0);
+        let goes: Ground = Box::new(move || {
+            looks.set(looks.get() + 1);
+            if looks.get() > 3 { Err("lab x was taken down".into()) } else { Ok(()) }
+        });
+        assert_eq!(lost_soon(&goes).as_deref(), Some("lab x was taken down"));
+        assert_eq!(lost_soon(&(Box::new(|| Ok(())) as Ground)), None);
+    }
 }
