@@ -57,22 +57,11 @@ fn table(result: &MaxRateResult, halo: &Halo) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::maxrate::{Model, Observation, Settings, Values, Weighting};
-    use crate::result::RegimeResult;
+    use crate::output::how_many::tests::study;
 
     /// Four pairs of 1 GB/s, of which two fill the node.
     fn result() -> MaxRateResult {
-        let truth = Values { latency: 1e-5, first: 1e9, further: 1e9, node: Some(2e9) };
-        let cell = |pairs: usize, bytes: usize| {
-            let seconds = truth.seconds(Model::MaxRate, pairs, bytes);
-            Observation { pairs, bytes, seconds }
-        };
-        let sizes: Vec<usize> = (10..=20).map(|power| 1 << power).collect();
-        let observations: Vec<Observation> =
-            (1..=4).flat_map(|pairs| sizes.iter().map(move |&bytes| cell(pairs, bytes))).collect();
-        let regimes = vec![RegimeResult::fitted(&observations, &sizes, Weighting::InverseSize).unwrap()];
-        let settings = Settings { repetitions: 1, ..Settings::default() };
-        MaxRateResult { settings, observations, took: None, regimes, between: Vec::new() }
+        study(0.0)
     }
 
     #[test]

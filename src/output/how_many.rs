@@ -87,13 +87,13 @@ fn measured(seen: &[Observation]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::models::maxrate::{Settings, Values, Weighting};
 
     /// Four pairs of 1 GB/s, of which two fill the node; times are `off` by this part, more for even numbers of pairs and less
     /// for odd ones.
-    fn study(off: f64) -> MaxRateResult {
+    pub(in crate::output) fn study(off: f64) -> MaxRateResult {
         let truth = Values { latency: 1e-5, first: 1e9, further: 1e9, node: Some(2e9) };
         let cell = |pairs: usize, bytes: usize| {
             let wrong = if pairs.is_multiple_of(2) { 1.0 + off } else { 1.0 / (1.0 + off) };
