@@ -9,11 +9,14 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 
 use crate::engine::Phase;
-use crate::result::{CountersRecord, PhaseCounters, PlacementRates, ResultFile, Run, Test, by_kind};
+use crate::result::{CountersRecord, DROPS, PhaseCounters, PlacementRates, ResultFile, Run, Test, by_kind};
 use crate::stats::{TimeView, Weight};
 
 /// The quantiles of a canary that are compared: the middle and both ends of what it usually meets.
 const LEVELS: [f64; 5] = [0.1, 0.25, 0.5, 0.75, 0.9];
+/// Packets are dropped many at a time, where a window meets a full queue: placements of one mix differ in their drops as counts of
+/// bursts of 9 to 36 do (emulated cluster).
+const BURST: f64 = 30.0;
 
 /// What is compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -27,6 +30,15 @@ pub enum By {
     Counters,
 }
 
+/// What ports counted on one placement.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ports {
+    /// How much a second, in the order of that.
+    pub per_s: Vec<f64>,
+    /// What comes at once, spread over the time that was counted: less than that is chance. None of what flows.
+    pub burst: f64,
+}
+
 /// What one run shows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
@@ -34,8 +46,8 @@ pub struct Observed {
     pub canaries: BTreeMap<String, Vec<(f64, f64)>>,
     /// For each counter by name, how much a second.
     pub counters: BTreeMap<String, f64>,
-    /// For each counter of ports, the rates of ports in their order, on each placement; nothing in files before this was kept.
-    pub ports: BTreeMap<String, Vec<Vec<f64>>>,
+    /// For each counter of ports, what it was on each placement; nothing in files before this was kept.
+    pub ports: BTreeMap<String, Vec<Ports>>,
     /// Whether its load was dealt with its placements, so that their mean is what it does anywhere. Other people's lies where
     /// it lies.
     pub is_dealt: bool,
@@ -104,14 +116,17 @@ fn phases(file: &ResultFile, state: Phase) -> Vec<&PhaseCounters> {
 }
 
 /// What ports did on each placement, over all phases.
-fn ports(phases: &[&PhaseCounters]) -> BTreeMap<String, Vec<Vec<f64>>> {
+fn ports(phases: &[&PhaseCounters]) -> BTreeMap<String, Vec<Ports>> {
     let mut placements: BTreeMap<u32, PlacementRates> = BTreeMap::new();
     for rates in phases.iter().flat_map(|phase| &phase.placements) {
         placements.entry(rates.placement).and_modify(|known| known.add(rates)).or_insert_with(|| rates.clone());
     }
-    let mut ports: BTreeMap<String, Vec<Vec<f64>>> = BTreeMap::new();
-    for (name, rates) in placements.into_values().flat_map(|of| of.per_s) {
-        ports.entry(name).or_default().push(rates);
+    let mut ports: BTreeMap<String, Vec<Ports>> = BTreeMap::new();
+    for PlacementRates { seconds, per_s, .. } in placements.into_values() {
+        for (name, per_s) in per_s {
+            let burst = if name.ends_with(DROPS) { BURST / seconds } else { 0.0 };
+            ports.entry(name).or_default().push(Ports { per_s, burst });
+        }
     }
     ports
 }
@@ -189,7 +204,8 @@ mod tests {
         let (spec, mode) = (LabSpec::default(), "root".to_owned());
         file.lab = Some(LabRecord { spec, mode, hosts: Vec::new(), phases, control: None });
         let seen = Observed::of(&file, By::Network).unwrap();
-        assert_eq!(seen.ports["ports of nodes, bytes"], [[1.0, 5.0], [1.0, 5.0]]);
+        let bytes = Ports { per_s: vec![1.0, 5.0], burst: 0.0 };
+        assert_eq!(seen.ports["ports of nodes, bytes"], [bytes.clone(), bytes]);
         assert_eq!(seen.counters["ports of nodes, bytes"], 6.0);
         file.lab.iter_mut().flat_map(|lab| &mut lab.phases).for_each(|phase| phase.placements.clear());
         let older = Observed::of(&file, By::Network).unwrap();

@@ -6,9 +6,10 @@
 //!
 //! A counter of ports is two: how much it is on all of them, and how that lies on them, port by port in their order. The first
 //! stands still once a link that all share is full, and is less whenever processors are slow; the second is the same then, and goes
-//! on with every node that loads: it rests, answers, sends to all or is sent to by all.
+//! on with every node that loads: it rests, answers, sends to all or is sent to by all. What comes in bursts is known no better than
+//! a count of bursts is: one port that dropped five packets and another that dropped none are the same.
 
-use super::Observed;
+use super::observed::{Observed, Ports};
 
 /// Canaries of a steady network differ by so much from run to run, on a logarithmic scale.
 const LEAST_CANARY: f64 = 0.1;
@@ -84,31 +85,37 @@ impl Sight {
     }
 
     /// A counter of ports; of the recorded run first.
-    fn add_ports(&mut self, name: &str, ports: &[&Vec<Vec<f64>>], is_dealt: bool, only_telling: bool) {
-        let busiest = ports.iter().flat_map(|of| of.iter().flatten()).copied().fold(0.0, f64::max);
-        let width = ports.iter().flat_map(|of| of.iter()).map(Vec::len).min().unwrap_or(0);
+    fn add_ports(&mut self, name: &str, ports: &[&Vec<Ports>], is_dealt: bool, only_telling: bool) {
+        let everywhere = || ports.iter().flat_map(|of| of.iter());
+        let busiest = everywhere().flat_map(|of| &of.per_s).copied().fold(0.0, f64::max);
+        let width = everywhere().map(|of| of.per_s.len()).min().unwrap_or(0);
         if busiest <= 0.0 || width == 0 {
             return;
         }
-        let amount = |of: &Vec<f64>| vec![mean(of) / busiest];
+        let amount = |of: &Ports| vec![amount(of, busiest)];
         self.add_view(name, &views(ports, amount), is_dealt, only_telling);
-        let shape = |of: &Vec<f64>| levels(of, busiest);
+        let shape = |of: &Ports| levels(of, busiest);
         self.add_view(&format!("{name}: by port"), &views(ports, shape), is_dealt, only_telling);
     }
 
     /// Values of every run on every placement; of the recorded run first.
-    fn add_view(&mut self, name: &str, runs: &[Vec<Vec<f64>>], is_dealt: bool, only_telling: bool) {
+    fn add_view(&mut self, name: &str, runs: &[Vec<Vec<Value>>], is_dealt: bool, only_telling: bool) {
         let width = runs.iter().flatten().map(Vec::len).min().unwrap_or(0);
         let placements = mean(&runs.iter().map(|of| of.len() as f64).collect::<Vec<_>>());
         // Our mean over placements has an error; the recorded load has the same one, or is a single draw.
         let draws = if is_dealt { 2.0 / placements } else { 1.0 + 1.0 / placements };
-        let column = |run: &Vec<Vec<f64>>, at: usize| run.iter().map(|values| values[at]).collect::<Vec<_>>();
         let mut values = Vec::new();
         for at in 0..width {
-            let means: Vec<f64> = runs.iter().map(|run| mean(&column(run, at))).collect();
-            let known: Vec<f64> = runs.iter().filter_map(|run| variance(&column(run, at))).collect();
+            let column = |run: &Vec<Vec<Value>>, of: fn(&Value) -> f64| -> Vec<f64> {
+                run.iter().map(|values| of(&values[at])).collect()
+            };
+            let means: Vec<f64> = runs.iter().map(|run| mean(&column(run, |value| value.is))).collect();
+            let known: Vec<f64> = runs.iter().filter_map(|run| variance(&column(run, |value| value.is))).collect();
+            let chance: Vec<f64> = runs.iter().map(|run| mean(&column(run, |value| value.chance))).collect();
             let least = if known.is_empty() { LEAST_COUNTER } else { LEAST_MEASURED };
-            values.push((means, mean(&known) * draws + least.powi(2)));
+            // Placements that are alike by chance do not make it less.
+            let noise = mean(&known).max(mean(&chance));
+            values.push((means, noise * draws + least.powi(2)));
         }
         let signal = |(means, noise): &(Vec<f64>, f64)| Some(variance(&means[1..])? / noise);
         let signals: Option<Vec<f64>> = values.iter().map(signal).collect();
@@ -142,16 +149,35 @@ impl Sight {
     }
 }
 
+/// What a placement shows, and the variance of that by chance alone.
+struct Value {
+    is: f64,
+    chance: f64,
+}
+
 /// What every run shows on every placement, in some way of looking at it.
-fn views(ports: &[&Vec<Vec<f64>>], view: impl Fn(&Vec<f64>) -> Vec<f64>) -> Vec<Vec<Vec<f64>>> {
+fn views(ports: &[&Vec<Ports>], view: impl Fn(&Ports) -> Vec<Value>) -> Vec<Vec<Vec<Value>>> {
     ports.iter().map(|of| of.iter().map(&view).collect()).collect()
 }
 
+/// How much all ports do, as a part of what the busiest of all runs did. A rate of bursts varies by its root.
+fn amount(ports: &Ports, busiest: f64) -> Value {
+    let usual = mean(&ports.per_s);
+    let chance = ports.burst * usual / ports.per_s.len() as f64 / busiest.powi(2);
+    Value { is: usual / busiest, chance }
+}
+
 /// How much each port does beside the others, on a logarithmic scale: 0 at rest, 1 as much as the mean. Where all ports together
-/// do next to nothing, none does anything.
-fn levels(rates: &[f64], busiest: f64) -> Vec<f64> {
-    let usual = mean(rates).max(RESTING * busiest);
-    rates.iter().map(|rate| (1.0 + rate / usual / RESTING).ln() / (1.0 + 1.0 / RESTING).ln()).collect()
+/// do next to nothing, or a port less than comes at once, it does nothing.
+fn levels(ports: &Ports, busiest: f64) -> Vec<Value> {
+    let usual = mean(&ports.per_s).max(RESTING * busiest);
+    let resting = (RESTING * usual).max(ports.burst);
+    let level = |rate: f64| (1.0 + rate / resting).ln() / (1.0 + 1.0 / RESTING).ln();
+    let value = |&rate: &f64| {
+        let is = level(rate);
+        Value { is, chance: (level(rate + (ports.burst * rate).sqrt()) - is).powi(2) }
+    };
+    ports.per_s.iter().map(value).collect()
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -190,10 +216,16 @@ mod tests {
 
     /// Sixteen ports on each placement, of which some carry a load.
     fn on_ports(placements: &[(usize, f64)]) -> Observed {
-        let rates =
-            |&(busy, rate): &(usize, f64)| (0..16).map(|port| if port < 16 - busy { 0.0 } else { rate }).collect();
-        let ports: Vec<Vec<f64>> = placements.iter().map(rates).collect();
-        let total = ports.iter().flatten().sum();
+        in_bursts(placements, 0.0)
+    }
+
+    fn in_bursts(placements: &[(usize, f64)], burst: f64) -> Observed {
+        let rates = |&(busy, rate): &(usize, f64)| {
+            let per_s = (0..16).map(|port| if port < 16 - busy { 0.0 } else { rate }).collect();
+            Ports { per_s, burst }
+        };
+        let ports: Vec<Ports> = placements.iter().map(rates).collect();
+        let total = ports.iter().flat_map(|of| &of.per_s).sum();
         let (counters, ports) = ([("bytes".to_owned(), total)].into(), [("bytes".to_owned(), ports)].into());
         Observed { counters, ports, is_dealt: true, ..Observed::default() }
     }
@@ -214,6 +246,23 @@ mod tests {
         let older = Observed { ports: Default::default(), ..few };
         let sight = Sight::of(&older, &[&many]);
         assert_eq!((&sight.names[..], sight.distance(&sight.runs[0])), (&["bytes".to_owned()][..], 0.0));
+    }
+
+    #[test]
+    fn fewer_than_come_at_once_tell_nothing() {
+        // Five packets dropped by one port on each placement, or none: once it was further off than any other load.
+        let [few, none, many] = [(1, 5.0), (1, 0.0), (12, 2000.0)].map(|placement| in_bursts(&[placement; 2], 30.0));
+        let distances = |runs: &[&Observed]| {
+            let sight = Sight::of(&none, runs);
+            sight.runs.iter().map(|run| sight.distance(run)).collect::<Vec<_>>()
+        };
+        assert!(distances(&[&few, &none])[0] < 1.0, "{:?}", distances(&[&few, &none]));
+        let beside = distances(&[&few, &many, &none]);
+        assert!(beside[0] < 1.0 && beside[1] > 5.0, "{beside:?}");
+        // Of what flows, five a second are five a second.
+        let [few, none] = [(1, 5.0), (1, 0.0)].map(|placement| on_ports(&[placement; 2]));
+        let sight = Sight::of(&none, &[&few]);
+        assert!(sight.distance(&sight.runs[0]) > 5.0);
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub use models::{ContentionResult, EdgeResult, GraphResult, MaxRateResult, Model
 pub use placements::{BlockRecord, Headline, KindSpread, PlacementRecord, PlacementTest, TimeCongested};
 pub use ports::{KnownBy, NodePorts};
 pub use queues::{CrowdedPort, Feeder, QueueLook, QueueRecord, WorstMoment};
-pub use rates::{PlacementRates, by_kind};
+pub use rates::{DROPS, PlacementRates, by_kind};
 pub(crate) use read::LARGEST_FIGURE;
 pub use read::{parse, read};
 pub use watch::WatchRecord;

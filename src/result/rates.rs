@@ -53,6 +53,9 @@ impl PlacementRates {
     }
 }
 
+/// The counters of [`by_kind`] that count single events, by their last word.
+pub const DROPS: &str = "drops";
+
 /// What each port of a kind counted: those into the network, those out of it, those between switches.
 pub fn by_kind(ports: &[PortCounters]) -> BTreeMap<String, Vec<f64>> {
     let mut neighbours: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -69,7 +72,7 @@ pub fn by_kind(ports: &[PortCounters]) -> BTreeMap<String, Vec<f64>> {
             (_, true) => "ports to nodes",
             _ => "ports between switches",
         };
-        let queue = port.queue.as_ref().map(|queue| ("drops", queue.drops as f64));
+        let queue = port.queue.as_ref().map(|queue| (DROPS, queue.drops as f64));
         let simulated = port.simulated.map(|of| ("stalled ns", of.stalled_ns as f64));
         for (what, amount) in [("bytes", port.bytes as f64)].into_iter().chain(queue).chain(simulated) {
             counted.entry(format!("{kind}, {what}")).or_default().push(amount);
