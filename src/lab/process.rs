@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
+use tailback_transport::ProcessStat;
 
 use super::error::{Error, Result};
 
@@ -24,11 +25,8 @@ pub(super) struct ProcessId {
 impl ProcessId {
     /// The process that has this number now.
     pub fn of(pid: u32) -> Option<Self> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The command's name stands in parentheses and may contain any character: fields are counted after the last one.
-        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-        let (state, started) = (fields.first()?, fields.get(19)?);
-        (!matches!(*state, "Z" | "X")).then_some(ProcessId { pid, started: started.parse().ok()? })
+        let stat = ProcessStat::of(pid).filter(|stat| !stat.has_ended())?;
+        Some(ProcessId { pid, started: stat.started })
     }
 
     /// Whether it still runs.
@@ -91,11 +89,9 @@ pub(super) fn members(id: &str, holders: &[ProcessId]) -> Vec<ProcessId> {
 /// The network namespace of a holder that has come so far as to have one. Before, it is still in that of whoever started it,
 /// where everything else on the machine runs too.
 fn namespace_of_its_own(holder: u32) -> Option<PathBuf> {
-    let starter =
-        fs::read_to_string(format!("/proc/{holder}/stat")).ok()?.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse();
-    let others = [Some(std::process::id()), Some(1), starter.ok()];
+    let others = [std::process::id(), 1, ProcessStat::of(holder)?.parent];
     let namespace = network_namespace(holder)?;
-    let is_shared = others.into_iter().flatten().any(|other| network_namespace(other).as_ref() == Some(&namespace));
+    let is_shared = others.into_iter().any(|other| network_namespace(other).as_ref() == Some(&namespace));
     (!is_shared).then_some(namespace)
 }
 

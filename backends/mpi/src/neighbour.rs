@@ -5,13 +5,13 @@
 //! a byte of shared memory that has no name, so that nothing stays behind: the owner sets it before it goes, and the
 //! neighbour still reads it afterwards.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::process;
 
 use rustix::fs::{MemfdFlags, memfd_create};
-use tailback_transport::{Rank, Result};
+use tailback_transport::{ProcessStat, Rank, Result};
 
 use crate::ffi::Comm;
 
@@ -65,12 +65,12 @@ impl Neighbour {
         let file = farewell.0.as_ref().map_or(NONE, |file| file.as_raw_fd() as u64);
         let ranks = node.allgather_number(u64::from(rank.0), size)?;
         let processes = node.allgather_number(mine, size)?;
-        let starts = node.allgather_number(look(mine).map_or(0, |(_, started)| started), size)?;
+        let starts = node.allgather_number(look(mine).map_or(0, |seen| seen.started), size)?;
         let files = node.allgather_number(file, size)?;
         let at = ranks.iter().position(|other| *other == u64::from(rank.0)).unwrap_or_default();
         let next = (at + 1) % size;
         let is_there =
-            next != at && files[next] != NONE && look(processes[next]).is_some_and(|seen| seen.1 == starts[next]);
+            next != at && files[next] != NONE && look(processes[next]).is_some_and(|seen| seen.started == starts[next]);
         let farewell =
             is_there.then(|| File::open(format!("/proc/{}/fd/{}", processes[next], files[next])).ok()).flatten();
         // None opens a file that its owner has closed: all stay until all have met.
@@ -84,9 +84,9 @@ impl Neighbour {
     }
 
     pub(crate) fn state(&self) -> State {
-        match look(self.process).filter(|(_, started)| *started == self.started) {
-            Some(('T' | 't', _)) => State::Stopped,
-            Some((state, _)) if !matches!(state, 'Z' | 'X' | 'x') => State::Well,
+        match look(self.process).filter(|seen| seen.started == self.started) {
+            Some(seen) if seen.is_stopped() => State::Stopped,
+            Some(seen) if !seen.has_ended() => State::Well,
             _ if self.has_left() => State::Well,
             _ => State::Gone,
         }
@@ -98,17 +98,8 @@ impl Neighbour {
     }
 }
 
-/// A process's state and the time of its start.
-fn look(process: u64) -> Option<(char, u64)> {
-    parse(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
-}
-
-/// From the kernel's line, whose second field is a name that may contain anything.
-fn parse(line: &str) -> Option<(char, u64)> {
-    let mut fields = line.rsplit_once(')')?.1.split_whitespace();
-    let state = fields.next()?.chars().next()?;
-    // The 22nd field is the start; the state was the third.
-    Some((state, fields.nth(18)?.parse().ok()?))
+fn look(process: u64) -> Option<ProcessStat> {
+    ProcessStat::of(u32::try_from(process).ok()?)
 }
 
 #[cfg(test)]
@@ -124,7 +115,7 @@ mod tests {
         let farewell = Farewell::new();
         let file = farewell.0.as_ref().expect("a file in memory");
         let opened = File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).expect("the same again");
-        let started = look(process.into()).expect("a process").1;
+        let started = look(process.into()).expect("a process").started;
         (Neighbour { rank: Rank(1), process: process.into(), started, farewell: opened }, farewell)
     }
 
@@ -163,12 +154,5 @@ mod tests {
         assert_eq!(neighbour.state(), State::Well);
         neighbour.started -= 1;
         assert_eq!(neighbour.state(), State::Gone);
-    }
-
-    #[test]
-    fn names_may_look_like_fields() {
-        let line = "7 (a) R (b) T 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 2 3";
-        assert_eq!(parse(line), Some(('T', 4711)));
-        assert_eq!(parse("7 (cut"), None);
     }
 }

@@ -30,13 +30,6 @@ pub(crate) fn number_list(numbers: impl IntoIterator<Item = usize>) -> String {
     runs.iter().map(text).collect::<Vec<_>>().join(",")
 }
 
-/// The thread of the machine that the caller runs on; nothing where the kernel does not say.
-pub(crate) fn running_on() -> Option<usize> {
-    let stat = fs::read_to_string("/proc/thread-self/stat").ok()?;
-    // The 39th field; the second is a name, which may have anything in it.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(36)?.parse().ok()
-}
-
 /// Which threads there are, and their cores. A core is known by its first thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Topology {

@@ -9,7 +9,8 @@ use std::fs;
 use std::str::FromStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::cores::{core_numbers, running_on};
+use crate::cores::core_numbers;
+use crate::process_stat::running_on;
 
 /// Whether segments should have huge pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

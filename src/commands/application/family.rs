@@ -4,34 +4,31 @@ use std::fs;
 use std::time::Duration;
 
 use rustix::process::Pid;
+use tailback_transport::ProcessStat;
 
 /// All processes below this one that still run.
 pub(super) fn descendants(of: Pid) -> Vec<Pid> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let parents: Vec<(i32, i32)> = pids.filter_map(|pid| Some((pid, parent_of(pid)?))).collect();
-    let mut found = vec![of.as_raw_nonzero().get()];
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let parents: Vec<(u32, u32)> = pids.filter_map(|pid| Some((pid, parent_of(pid)?))).collect();
+    let mut found = vec![number(of)];
     let mut at = 0;
     while at < found.len() {
         let parent = found[at];
         found.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
         at += 1;
     }
-    found.into_iter().skip(1).filter_map(Pid::from_raw).collect()
+    let known = |pid: u32| Pid::from_raw(i32::try_from(pid).ok()?);
+    found.into_iter().skip(1).filter_map(known).collect()
+}
+
+fn number(of: Pid) -> u32 {
+    of.as_raw_nonzero().get().unsigned_abs()
 }
 
 /// The parent of a process that still runs.
-fn parent_of(pid: i32) -> Option<i32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, state, parent) = parse_stat(&stat)?;
-    if state == "Z" || state == "X" { None } else { Some(parent) }
-}
-
-/// The name, the state and the parent in /proc/PID/stat. The name stands in parentheses and may contain any character.
-fn parse_stat(stat: &str) -> Option<(&str, &str, i32)> {
-    let (before, after) = stat.rsplit_once(')')?;
-    let mut fields = after.split_whitespace();
-    Some((before.split_once('(')?.1, fields.next()?, fields.next()?.parse().ok()?))
+fn parent_of(pid: u32) -> Option<u32> {
+    ProcessStat::of(pid).filter(|stat| !stat.has_ended()).map(|stat| stat.parent)
 }
 
 /// Says which processes below this one are ready to run and get no core, watched for so long; nothing if there are none.
@@ -63,16 +60,14 @@ struct Readiness {
 
 impl Readiness {
     fn of(pid: Pid) -> Option<Self> {
-        let pid = pid.as_raw_nonzero();
-        let read = |what| fs::read_to_string(format!("/proc/{pid}/{what}")).ok();
-        Self::parse(&read("stat")?, &read("schedstat")?)
+        let pid = number(pid);
+        Self::parse(ProcessStat::of(pid)?, &fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?)
     }
 
     /// `schedstat`: nanoseconds on a core, nanoseconds of waiting for one, turns.
-    fn parse(stat: &str, schedstat: &str) -> Option<Self> {
-        let (name, state, _) = parse_stat(stat)?;
+    fn parse(stat: ProcessStat, schedstat: &str) -> Option<Self> {
         let ran_ns = schedstat.split_whitespace().next()?.parse().ok()?;
-        Some(Readiness { name: name.to_owned(), is_ready: state == "R", ran_ns })
+        Some(Readiness { is_ready: stat.is_ready(), name: stat.name, ran_ns })
     }
 
     /// The process's name, if it was ready at both times and did not run between them.
@@ -91,25 +86,23 @@ mod tests {
 
     #[test]
     fn parents_are_read() {
-        let own = getpid().as_raw_nonzero().get();
-        assert_eq!(parent_of(own), getppid().map(|pid| pid.as_raw_nonzero().get()));
-        assert_eq!(parent_of(i32::MAX), None);
-        assert_eq!(parse_stat("7 (a) b) (c) R 3 7"), Some(("a) b) (c", "R", 3)));
-        assert_eq!(parse_stat("7 a R 3"), None);
+        assert_eq!(parent_of(number(getpid())), getppid().map(number));
+        assert_eq!(parent_of(u32::MAX), None);
     }
 
     #[test]
     fn a_process_that_waits_for_a_core_is_told_from_one_that_sleeps_or_runs() {
         let readiness = |state: &str, ran: u64| {
-            Readiness::parse(&format!("7 (orted) {state} 3 7"), &format!("{ran} 90 4\n"))
-                .expect("as the kernel writes it")
+            let line = format!("7 (orted) {state} 3 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 2 3");
+            let stat = ProcessStat::parse(&line).expect("as the kernel writes it");
+            assert!(Readiness::parse(stat.clone(), "").is_none());
+            Readiness::parse(stat, &format!("{ran} 90 4\n")).expect("as the kernel writes it")
         };
         let told = |before, after: Readiness| Readiness::got_nothing_until(before, &after);
         assert_eq!(told(readiness("R", 5), readiness("R", 5)).as_deref(), Some("orted"));
         assert_eq!(told(readiness("R", 5), readiness("R", 6)), None, "it ran");
         assert_eq!(told(readiness("S", 5), readiness("S", 5)), None, "it sleeps");
         assert_eq!(told(readiness("S", 5), readiness("R", 5)), None, "it woke just now");
-        assert!(Readiness::parse("7 (orted) R 3 7", "").is_none());
     }
 
     #[test]
