@@ -9,6 +9,8 @@ use common::{Job, Outcome, tailback, words};
 use serde_json::Value;
 
 const SHORT: &str = "network -n 2 --budget 50ms --canaries lat --no-lab --no-counters --format json";
+/// So long that a watcher wakes, also on a busy machine.
+const LONGER: &str = "network -n 2 --budget 2s --canaries lat --no-lab --no-counters --format json";
 
 fn told(outcome: &Outcome) -> Value {
     assert_eq!(outcome.code(), Some(0), "{outcome:?}");
@@ -31,7 +33,7 @@ fn allowed() -> Vec<usize> {
 fn watchers_are_off_the_ranks_cores_where_there_are_others() {
     let first = allowed()[0];
     let mut bound = Command::new("taskset");
-    let product = tailback(words(&format!("{SHORT} --wait yield")));
+    let product = tailback(words(&format!("{LONGER} --wait yield")));
     bound.args(["-c", &first.to_string()]).arg(product.get_program()).args(product.get_args());
     product.get_envs().for_each(|(name, value)| _ = value.map(|value| bound.env(name, value)));
     let result = told(&Job::start(bound).end());

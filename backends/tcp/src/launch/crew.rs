@@ -1,24 +1,24 @@
 //! The ranks' processes: started together, watched, and ended together.
 
-use std::ffi::OsString;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Signal, kill_process_group};
 use socket2::{Domain, Socket, Type};
 use tailback_transport::{Error, Rank, Result};
 
+use super::member::Member;
 use super::options::{Ground, LaunchOptions, Output};
 use super::output::Stream;
 use super::signals::Signals;
-use crate::bootstrap::{EXIT_CODE, Lifeline, hostname, poll_until, say, variables};
+use crate::bootstrap::{EXIT_CODE, Lifeline, poll_until, say, variables};
 use crate::files;
 use crate::secret::Secret;
 
@@ -33,28 +33,6 @@ const LOOK: Duration = Duration::from_millis(500);
 /// How long the ground may take to go after ranks that were killed with it, and how often it is looked at then.
 const GROUND_GOES: Duration = Duration::from_secs(1);
 const GROUND_LOOK: Duration = Duration::from_millis(50);
-/// How long a rank may stand still while others run. Those that have joined miss it earlier and can say in which phase.
-const STOPPED_LIMIT: Duration = Duration::from_secs(9);
-
-#[derive(Debug)]
-struct Member {
-    rank: Rank,
-    child: Child,
-    status: Option<ExitStatus>,
-    /// Since when it was seen to stand still.
-    stopped: Option<Instant>,
-}
-
-impl Member {
-    fn pid(&self) -> Option<Pid> {
-        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
-    }
-
-    fn is_stopped(&self) -> bool {
-        let look = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        self.pid().is_some_and(|pid| waitid(WaitId::Pid(pid), look).is_ok_and(|status| status.is_some()))
-    }
-}
 
 /// What the launcher will do next to ranks that are still there.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +48,7 @@ pub(super) struct Crew {
     members: Vec<Member>,
     streams: Vec<Stream>,
     grace: Duration,
+    stopped_limit: Duration,
     pressure: Pressure,
     first_failure: Option<(Rank, ExitStatus)>,
     interrupted: Option<Signal>,
@@ -111,6 +90,7 @@ impl Crew {
             members: Vec::new(),
             streams: Vec::new(),
             grace: options.grace,
+            stopped_limit: options.stopped_limit,
             pressure: Pressure::None,
             first_failure: None,
             interrupted: None,
@@ -131,34 +111,12 @@ impl Crew {
     }
 
     fn start_rank(&mut self, rank: Rank, options: &LaunchOptions, common: &[(&str, String)]) -> Result<()> {
-        let setup = (options.setup)(rank);
-        let words: Vec<&OsString> = setup.prefix.iter().chain(&options.command).collect();
-        let mut command = Command::new(words[0]);
-        // Its own process group: the terminal's signals reach the launcher alone, which passes each on once.
-        command.args(&words[1..]).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-        let keep_stdin = rank.0 == 0 && !io::stdin().is_terminal();
-        command.stdin(if keep_stdin { Stdio::inherit() } else { Stdio::null() });
-        // These would contradict what is set below.
-        for name in [variables::SECRET_FILE, variables::BOOTSTRAP_ADDR, variables::BOOTSTRAP_IF] {
-            command.env_remove(name);
-        }
-        command.envs(common.iter().map(|(name, value)| (name, value))).env(variables::RANK, rank.to_string());
-        if let Some(count) = options.ranks_per_node {
-            command.env(variables::HOST, format!("node{}", rank.index() / count.max(1)));
-        }
-        command.envs(options.env.iter().chain(&setup.env).map(|(name, value)| (name, value)));
-        let mut child = command.spawn().map_err(|e| {
-            let program = words[0].to_string_lossy();
-            Error::Setup(match e.kind() {
-                io::ErrorKind::NotFound => format!("cannot start rank {rank}: {program}: command not found"),
-                _ => format!("cannot start rank {rank}: {program}: {e}"),
-            })
-        })?;
+        let mut member = Member::start(rank, options, common)?;
         let prefixed = options.output == Output::Prefix;
-        let stdout = child.stdout.take().map(|s| Stream::new(s.into(), rank, prefixed, false));
-        let stderr = child.stderr.take().map(|s| Stream::new(s.into(), rank, prefixed, true));
+        let stdout = member.child.stdout.take().map(|s| Stream::new(s.into(), rank, prefixed, false));
+        let stderr = member.child.stderr.take().map(|s| Stream::new(s.into(), rank, prefixed, true));
         self.streams.extend(stdout.into_iter().chain(stderr));
-        self.members.push(Member { rank, child, status: None, stopped: None });
+        self.members.push(member);
         Ok(())
     }
 
@@ -177,10 +135,10 @@ impl Crew {
             if let (Pressure::None, Some(Err(reason))) = (self.pressure, ground.map(|holds| holds())) {
                 self.give_up(&reason);
             }
-            if let (Pressure::None, false, Some(rank)) = (self.pressure, self.reported, self.left_behind()) {
-                let limit = STOPPED_LIMIT.as_secs();
+            if let (Pressure::None, false, Some(who)) = (self.pressure, self.reported, self.left_behind()) {
+                let limit = self.stopped_limit.as_secs();
                 let what = "by SIGSTOP or a debugger, while others run";
-                self.give_up(&format!("rank {rank} (host {}) has been stopped for {limit} s, {what}", hostname()));
+                self.give_up(&format!("{who} has been stopped for {limit} s, {what}"));
             }
             self.reap();
             self.press();
@@ -245,7 +203,7 @@ impl Crew {
     }
 
     /// A rank that has been standing still for too long. All of them together may: somebody stopped the job.
-    fn left_behind(&mut self) -> Option<Rank> {
+    fn left_behind(&mut self) -> Option<String> {
         let now = Instant::now();
         let mut running = self.members.iter_mut().filter(|m| m.status.is_none()).collect::<Vec<_>>();
         for member in &mut running {
@@ -254,7 +212,8 @@ impl Crew {
         if running.iter().all(|m| m.stopped.is_some()) {
             running.iter_mut().for_each(|m| m.stopped = None);
         }
-        running.iter().find(|m| m.stopped.is_some_and(|since| now - since >= STOPPED_LIMIT)).map(|m| m.rank)
+        let is_late = |m: &&&mut Member| m.stopped.is_some_and(|since| now - since >= self.stopped_limit);
+        running.iter().find(is_late).map(|m| m.name())
     }
 
     fn reap(&mut self) {
@@ -333,7 +292,8 @@ impl Crew {
             (None, Some(signal)) => {
                 // A rank that is part of a job has neighbours who notice, so this one was not, or no longer.
                 let when = "in phase \"start-up\", or after its last phase";
-                say("error", &format!("rank {rank} (host {}) was ended by signal {signal} {when}", hostname()));
+                let who = self.members[rank.index()].name();
+                say("error", &format!("{who} was ended by signal {signal} {when}"));
                 EXIT_CODE
             }
             (None, None) => EXIT_CODE,

@@ -5,6 +5,7 @@
 //! scope: other hosts; use the system's own launcher and [`crate::JoinConfig::from_env`] there.
 
 mod crew;
+mod member;
 mod options;
 mod output;
 mod signals;

@@ -51,6 +51,9 @@ pub struct LaunchOptions {
     pub setup: Box<dyn Fn(Rank) -> RankSetup>,
     /// How long ranks have to end after a signal before they are killed.
     pub grace: Duration,
+    /// How long a rank may stand still while others run. Those that have joined miss it earlier and can say in which phase,
+    /// unless the machine is too busy for that.
+    pub stopped_limit: Duration,
     /// Where ranks stand on something that may be lost: asked twice a second for a reason why the job cannot go on, which
     /// the ranks may be slow to notice or to name.
     pub ground: Option<Ground>,
@@ -70,6 +73,7 @@ impl LaunchOptions {
             env: Vec::new(),
             setup: Box::new(|_| RankSetup::default()),
             grace: Duration::from_secs(3),
+            stopped_limit: Duration::from_secs(9),
             ground: None,
         }
     }

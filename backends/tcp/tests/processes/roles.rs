@@ -92,6 +92,8 @@ pub fn launcher(arguments: &[String]) {
     let mut options = LaunchOptions::new(arguments[0].parse().unwrap(), command);
     options.output = if arguments[1] == "prefix" { Output::Prefix } else { Output::Merge };
     options.ranks_per_node = Some(2);
+    // Whoever has joined is missed by the others, however busy the machine is.
+    options.stopped_limit = Duration::from_secs(60);
     if std::env::var_os("NO_WRAPPER").is_none() {
         options.setup = Box::new(|rank| RankSetup {
             prefix: vec!["env".into(), format!("WRAPPED={rank}").into()],
