@@ -123,9 +123,17 @@ fn every_layer_is_there() {
 /// The test would see what it is for.
 #[test]
 fn a_use_of_the_command_line_in_a_backend_is_found() {
-    let mut source = Crate::read(&root().join("src"));
+    let source = Crate::read(&root().join("src"));
     assert!(violations(&source.arrows()).is_empty());
-    for line in ["use crate::cli::Cli;", "pub use crate::cli::Cli;"] {
+    let lines = [
+        "use crate::cli;",
+        "use crate::cli::*;",
+        "use crate::cli::Cli;",
+        "pub use crate::cli::Cli;",
+        "fn f() { crate::cli::call(); }",
+    ];
+    for line in lines {
+        let mut source = source.clone();
         source.insert("backend/open.rs", line);
         let arrows = source.arrows();
         let found = violations(&arrows);

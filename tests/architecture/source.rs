@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Files by path within the crate's source folder, without comments, strings and tests.
+#[derive(Clone)]
 pub struct Crate {
     files: BTreeMap<String, String>,
 }
@@ -94,6 +95,7 @@ impl Crate {
             }
         };
         let (uses, body) = split(text);
+        let body_paths = paths(&body);
         // Children are named without a prefix.
         let mut modules: Vec<(String, Vec<String>)> = Vec::new();
         for name in declared(&body) {
@@ -105,12 +107,16 @@ impl Crate {
             if using.exported && matches!(&target, Target::Module(of) | Target::Item(of) if below(of)) {
                 continue;
             }
-            if let Target::Module(of) = &target {
-                modules.push((using.name.clone(), module_of(of)));
+            match target {
+                Target::Module(of) if body_paths.iter().any(|path| path[0] == using.name) => {
+                    modules.push((using.name.clone(), module_of(&of)));
+                }
+                // Nothing is taken from it by name, so the use is of the module itself.
+                Target::Module(of) => take(Target::Item(of)),
+                target => take(target),
             }
-            take(target);
         }
-        for path in paths(&body) {
+        for path in body_paths {
             let full = match modules.iter().find(|(name, _)| *name == path[0]) {
                 Some((_, of)) => {
                     let rest = path[1..].iter().cloned();
