@@ -7,10 +7,18 @@ use std::path::Path;
 /// Files by path within the crate's source folder, without comments, strings and tests.
 #[derive(Clone)]
 pub struct Crate {
-    files: BTreeMap<String, String>,
+    files: BTreeMap<String, Source>,
+}
+
+/// A file's `use` declarations, and its text without them.
+#[derive(Clone)]
+struct Source {
+    uses: Vec<Use>,
+    body: String,
 }
 
 /// A path as written, with the name it gets.
+#[derive(Clone)]
 struct Use {
     path: Vec<String>,
     name: String,
@@ -28,23 +36,23 @@ impl Crate {
     pub fn read(folder: &Path) -> Self {
         let mut files = BTreeMap::new();
         collect(folder, folder, &mut files);
-        Crate { files }.without_tests()
+        Crate::without_tests(files)
     }
 
     pub fn of(files: &[(&str, &str)]) -> Self {
-        let files = files.iter().map(|(file, text)| ((*file).to_owned(), plain(text))).collect();
-        Crate { files }.without_tests()
+        Crate::without_tests(files.iter().map(|(file, text)| ((*file).to_owned(), plain(text))).collect())
     }
 
     pub fn insert(&mut self, file: &str, line: &str) {
-        let text = self.files.get_mut(file).unwrap_or_else(|| panic!("there is no {file}"));
-        *text = format!("{line}\n{text}");
+        let source = self.files.get_mut(file).unwrap_or_else(|| panic!("there is no {file}"));
+        let added = split(line);
+        source.uses.extend(added.uses);
+        source.body += &added.body;
     }
 
     /// Files that are modules of tests only are left out.
-    fn without_tests(mut self) -> Self {
-        let of_tests: Vec<String> = self
-            .files
+    fn without_tests(mut files: BTreeMap<String, String>) -> Self {
+        let of_tests: Vec<String> = files
             .iter()
             .flat_map(|(file, text)| {
                 let folder = folder_of(file);
@@ -56,16 +64,12 @@ impl Crate {
                     .collect::<Vec<_>>()
             })
             .collect();
-        self.files.retain(|file, _| {
+        files.retain(|file, _| {
             let module = file.trim_end_matches(".rs").trim_end_matches("/mod");
             file != "main.rs" && !of_tests.iter().any(|test| module == test || module.starts_with(&format!("{test}/")))
         });
-        self.files.values_mut().for_each(|text| {
-            if let Some(at) = text.find("#[cfg(test)]\nmod tests {") {
-                text.truncate(at);
-            }
-        });
-        self
+        let code = |text: &str| split(text.find("#[cfg(test)]\nmod tests {").map_or(text, |at| &text[..at]));
+        Crate { files: files.iter().map(|(file, text)| (file.clone(), code(text))).collect() }
     }
 
     /// The file of a module, given its path; the root is empty.
@@ -85,7 +89,7 @@ impl Crate {
     }
 
     fn targets(&self, file: &str) -> BTreeSet<String> {
-        let (module, text) = (module_of(file), &self.files[file]);
+        let (module, Source { uses, body }) = (module_of(file), &self.files[file]);
         let mut found = BTreeSet::new();
         let mut take = |target: Target| {
             if let Target::Item(to) = target
@@ -94,14 +98,13 @@ impl Crate {
                 found.insert(to);
             }
         };
-        let (uses, body) = split(text);
-        let body_paths = paths(&body);
+        let body_paths = paths(body);
         // Children are named without a prefix.
         let mut modules: Vec<(String, Vec<String>)> = Vec::new();
-        for name in declared(&body) {
+        for name in declared(body) {
             modules.push((name.clone(), [module.clone(), vec![name]].concat()));
         }
-        for using in &uses {
+        for using in uses {
             let target = self.resolve(&module, &using.path, 0);
             let below = |of: &String| module_of(of).starts_with(&module);
             if using.exported && matches!(&target, Target::Module(of) | Target::Item(of) if below(of)) {
@@ -158,8 +161,7 @@ impl Crate {
                 continue;
             }
             let Some(file) = self.file(&at) else { return Target::Outside };
-            let (uses, _) = split(&self.files[file]);
-            let exported = uses.iter().find(|using| using.exported && using.name == *name);
+            let exported = self.files[file].uses.iter().find(|using| using.exported && using.name == *name);
             return match exported {
                 Some(using) if depth < 8 => {
                     let path: Vec<String> = using.path.iter().chain(&rest[index + 1..]).cloned().collect();
@@ -219,8 +221,7 @@ fn plain(text: &str) -> String {
     out
 }
 
-/// The `use` declarations, and the text without them.
-fn split(text: &str) -> (Vec<Use>, String) {
+fn split(text: &str) -> Source {
     let (mut uses, mut body, mut rest) = (Vec::new(), String::new(), text);
     while let Some(at) = find_use(rest) {
         let line = rest[..at].rfind('\n').map_or(0, |newline| newline + 1);
@@ -231,7 +232,7 @@ fn split(text: &str) -> (Vec<Use>, String) {
         expand(&tree, &[], exported, &mut uses);
         rest = rest.get(end + 1..).unwrap_or("");
     }
-    (uses, body + rest)
+    Source { uses, body: body + rest }
 }
 
 fn find_use(text: &str) -> Option<usize> {
