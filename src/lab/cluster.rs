@@ -4,8 +4,6 @@
 //! Everything a lab consists of lives in namespaces of its own, so ending its processes removes it.
 
 use std::ffi::OsString;
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -183,12 +181,12 @@ impl Lab {
     #[must_use]
     pub fn command_on(&self, host: &Host) -> Vec<OsString> {
         let index = self.hosts().iter().position(|other| other == host).expect("a host of this lab");
-        let mut words = self.system.enter(self.holder(Place::Host(index)).pid);
+        let mut words = self.system.enter(self.holder(Place::Host(index)));
         let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
         let name = &self.state.spec.name;
         words.extend(["sh", "-c", ENTER, "tailback-lab"].map(OsString::from));
         words.extend([cwd.into(), name.into(), self.state.id.as_str().into(), host.name.as_str().into()]);
-        words.extend([self.registry.dir().into(), self.registry.file(name, ".ssh").into()]);
+        words.extend([self.registry.path().into(), self.registry.file(name, ".ssh").into()]);
         words
     }
 
@@ -212,7 +210,7 @@ impl Lab {
     }
 
     fn shape(&self, tc: &[&str], from: Shaping, to: Shaping) -> Result<()> {
-        let batch = |place| (self.holder(place).pid, tc, self.topology.shaping_batch(place, from, to));
+        let batch = |place| (self.holder(place), tc, self.topology.shaping_batch(place, from, to));
         let jobs: Vec<_> = self.places().into_iter().map(batch).collect();
         self.system.run_in(&jobs).map(|_| ())
     }
@@ -231,17 +229,17 @@ impl Lab {
 
     fn make(&mut self) -> Result<()> {
         let name = self.state.spec.name.clone();
-        let hosts_file = self.registry.file(&name, ".hosts");
-        fs::write(&hosts_file, self.topology.hosts_file()).map_err(Error::file(&hosts_file))?;
+        // Whoever a command on a host runs as reads it there, as /etc/hosts.
+        self.registry.write(&name, ".hosts", self.topology.hosts_file().as_bytes(), 0o644)?;
         let names: String = self.hosts().iter().map(|host| format!("{}\n", host.name)).collect();
-        let names_file = self.registry.file(&name, ".names");
-        fs::write(&names_file, names).map_err(Error::file(&names_file))?;
+        self.registry.write(&name, ".names", names.as_bytes(), 0o600)?;
         self.write_ssh()?;
+        let hosts_file = self.registry.file(&name, ".hosts");
         let hosts_file = hosts_file.to_str().ok_or_else(|| Error::Usage(format!("{hosts_file:?} is no UTF-8 path")))?;
         let switch = Setup { name: "switch", hosts_file: None, ip_batch: "", tc_batch: "" };
         self.hold(None, &switch)?;
         self.attached[0].wait_for("made")?;
-        let first = self.attached[0].process.pid;
+        let first = self.attached[0].process;
         for (index, host) in self.hosts().to_vec().iter().enumerate() {
             let ip_batch = self.topology.host_batch(index);
             let tc_batch = self.shaping(Place::Host(index));
@@ -253,6 +251,7 @@ impl Lab {
             holder.wait_for("made")?;
         }
         self.check_wanted()?;
+        // Children that were not waited for: their numbers are theirs.
         let holders: Vec<u32> = self.attached[1..].iter().map(|holder| holder.process.pid).collect();
         let batch = self.topology.switch_batch(&holders);
         self.system.run_in(&[(first, &["ip", "-batch", "-"], batch)])?;
@@ -269,7 +268,7 @@ impl Lab {
         if is_interrupted() { Err(Error::Interrupted { name: self.state.spec.name.clone() }) } else { Ok(()) }
     }
 
-    fn hold(&mut self, within: Option<u32>, setup: &Setup<'_>) -> Result<()> {
+    fn hold(&mut self, within: Option<ProcessId>, setup: &Setup<'_>) -> Result<()> {
         self.check_wanted()?;
         let holder = Holder::start(&self.system, &self.state.id, within, setup)?;
         self.attached.push(holder);
@@ -283,12 +282,10 @@ impl Lab {
     /// A program that launchers take for `ssh`: hydra wants one path, without arguments.
     fn write_ssh(&self) -> Result<()> {
         let name = &self.state.spec.name;
-        let path = self.registry.file(name, ".ssh");
         let program = std::env::current_exe().map_err(Error::command("finding this program's path"))?;
         let program = program.to_string_lossy().replace('\'', r"'\''");
         let text = format!("#!/bin/sh\nexec '{program}' lab exec --name {name} --ssh -- \"$@\"\n");
-        fs::write(&path, text).map_err(Error::file(&path))?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).map_err(Error::file(&path))
+        self.registry.write(name, ".ssh", text.as_bytes(), 0o700)
     }
 
     fn end(&mut self) -> Result<()> {

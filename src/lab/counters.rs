@@ -117,7 +117,7 @@ impl Lab {
     pub fn counters(&self) -> Result<Vec<PortCounters>> {
         const READ: [&str; 3] = ["sh", "-c", "tc -s -j qdisc show && echo && ip -s -j link show"];
         let places = self.places();
-        let jobs: Vec<_> = places.iter().map(|&place| (self.holder(place).pid, &READ[..], String::new())).collect();
+        let jobs: Vec<_> = places.iter().map(|&place| (self.holder(place), &READ[..], String::new())).collect();
         let outputs = self.system.run_in(&jobs)?;
         let mut readings = Vec::new();
         for (place, output) in places.iter().zip(&outputs) {

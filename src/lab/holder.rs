@@ -19,6 +19,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Arguments: host name, its `/etc/hosts` (empty for the switches), `ip` batch, `tc` batch.
 const SCRIPT: &str = r#"
 set -eu
+cd /
 hostname "$1"
 if [ -n "$2" ]; then
     mount -t sysfs sysfs /sys 2>/dev/null ||
@@ -60,13 +61,13 @@ pub(super) struct Holder {
 
 impl Holder {
     /// Starts one in new namespaces, inside the user namespace of `within` if there is one.
-    pub fn start(system: &System, id: &str, within: Option<u32>, setup: &Setup<'_>) -> Result<Self> {
+    pub fn start(system: &System, id: &str, within: Option<ProcessId>, setup: &Setup<'_>) -> Result<Self> {
         let unshare = system.unshare(within);
         // Its own session: an interrupt from the terminal is for the benchmark, which ends the lab in order.
         let mut command = system.command("setsid");
         command.arg(unshare.get_program()).args(unshare.get_args()).args(["sh", "-c", SCRIPT, "tailback-lab-holder"]);
         command.args([setup.name, setup.hosts_file.unwrap_or_default(), setup.ip_batch, setup.tc_batch]);
-        command.env(ID_VARIABLE, id).current_dir("/");
+        command.env(ID_VARIABLE, id);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(Error::command("starting a holder"))?;
         let process = ProcessId::of(child.id());

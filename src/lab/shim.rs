@@ -3,7 +3,6 @@
 //! It is compiled where it is asked for, from the source in this repository, and preloaded into nothing else. A process
 //! that runs with it has `TAILBACK_IDLE_SHIM=1` in its environment, so that the result can say so.
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -24,11 +23,11 @@ impl Lab {
         let name = &self.spec().name;
         let object = self.registry.file(name, ".shim.so");
         let _lock = self.registry.lock()?;
-        if object.exists() {
+        if self.registry.has(name, ".shim.so")? {
             return Ok(object);
         }
-        let (source, draft) = (self.registry.file(name, ".shim.c"), self.registry.file(name, ".tmp"));
-        fs::write(&source, SOURCE).map_err(Error::file(&source))?;
+        let (source, draft) = (self.registry.file(name, ".shim.c"), self.registry.file(name, ".shim.tmp"));
+        self.registry.write(name, ".shim.c", SOURCE.as_bytes(), 0o600)?;
         let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
         let what = format!("compiling the idle-poll shim with {}", compiler.display());
         let output = Command::new(&compiler).args(["-O2", "-shared", "-fPIC", "-o"]).args([&draft, &source]).output();
@@ -40,7 +39,7 @@ impl Lab {
                 return Err(Error::Command { what, detail });
             }
         }
-        fs::rename(&draft, &object).map_err(Error::file(&object))?;
+        self.registry.rename(name, ".shim.tmp", ".shim.so")?;
         Ok(object)
     }
 }

@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::{Error, Reason, Result};
+use super::process::ProcessId;
 
 /// Where administrators' tools are; ordinary users' PATH often lacks these.
 const ADMIN_PATH: &str = "/usr/sbin:/sbin:/usr/bin:/bin";
@@ -35,6 +36,17 @@ const PROBE: &str = "ip link add probe0 type veth peer name probe1 \
 
 const PROBE_MARKS: &str = "ip link add probe0 type veth peer name probe1 && tc qdisc add dev probe0 root \
     red limit 131072 min 32768 max 32769 avpkt 1000 burst 33 bandwidth 200mbit probability 1 ecn nodrop";
+
+/// Enters namespaces of a process if it is the one that is meant. Its directory in `/proc`, once it is the working
+/// directory, never comes to mean another process: the start time and the namespaces that are opened there are of one
+/// process, or nothing is. Arguments: number, start time, then `nsenter` with namespaces below `ns`.
+pub(super) const ENTER: &str = r#"started=$2
+is_meant() { [ "${20-}" = "$started" ]; }
+cd "/proc/$1" 2>/dev/null && IFS= read -r stat <stat && set -f && is_meant ${stat##*) } || {
+    echo "process $1 of the lab is gone" >&2
+    exit 126
+}
+shift 2; exec "$@""#;
 
 /// How the lab's namespaces are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -145,13 +157,12 @@ impl System {
 
     /// `unshare` into new namespaces: the lab's first ones, or more inside the user namespace that `within` holds. It
     /// keeps its process number when it becomes the command.
-    pub fn unshare(&self, within: Option<u32>) -> Command {
-        let flags = Mode::Root.unshare();
+    pub fn unshare(&self, within: Option<ProcessId>) -> Command {
         match (self.mode, within) {
             (Mode::UserNamespace, Some(holder)) => {
-                let mut command = self.command("nsenter");
-                command.args(["--preserve-credentials", "--user", "--target", &holder.to_string(), "--"]);
-                command.arg("unshare").args(flags).arg("--");
+                let words = self.nsenter(holder, &["--preserve-credentials", "--user=ns/user"]);
+                let mut command = self.command(&words[0]);
+                command.args(&words[1..]).arg("unshare").args(Mode::Root.unshare()).arg("--");
                 command
             }
             _ => {
@@ -163,21 +174,23 @@ impl System {
     }
 
     /// The words that, put before a command, run it in the namespaces that `holder` holds.
-    pub fn enter(&self, holder: u32) -> Vec<OsString> {
-        let target = holder.to_string();
-        let mut words = vec!["nsenter", "--target", &target, "--net", "--uts", "--ipc", "--mount"];
+    pub fn enter(&self, holder: ProcessId) -> Vec<OsString> {
+        let mut options = vec!["--net=ns/net", "--uts=ns/uts", "--ipc=ns/ipc", "--mount=ns/mnt"];
         // A process may not enter the user namespace it is in; commands inside the lab start others there.
-        if self.mode == Mode::UserNamespace && !same_user_namespace(holder) {
-            words.extend(["--user", "--preserve-credentials"]);
+        if self.mode == Mode::UserNamespace && !same_user_namespace(holder.pid) {
+            options.extend(["--user=ns/user", "--preserve-credentials"]);
         }
-        words.push("--");
-        let mut words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
-        words[0] = self.locate("nsenter").into();
-        words
+        self.nsenter(holder, &options)
+    }
+
+    fn nsenter(&self, holder: ProcessId, options: &[&str]) -> Vec<OsString> {
+        let words = [self.locate("sh").into(), "-c".into(), ENTER.into(), "tailback-lab".into()];
+        let process = [holder.pid.to_string().into(), holder.started.to_string().into(), self.locate("nsenter").into()];
+        words.into_iter().chain(process).chain(options.iter().map(OsString::from)).chain(["--".into()]).collect()
     }
 
     /// Runs commands in several namespaces at once, each with its input; their outputs in the same order.
-    pub fn run_in(&self, jobs: &[(u32, &[&str], String)]) -> Result<Vec<String>> {
+    pub fn run_in(&self, jobs: &[(ProcessId, &[&str], String)]) -> Result<Vec<String>> {
         let started: Vec<Result<Child>> =
             jobs.iter().map(|(holder, words, input)| self.start_in(*holder, words, input)).collect();
         // Every child is waited for, also after a failure: none stays behind as a zombie.
@@ -195,7 +208,7 @@ impl System {
         finished.into_iter().collect()
     }
 
-    fn start_in(&self, holder: u32, words: &[&str], input: &str) -> Result<Child> {
+    fn start_in(&self, holder: ProcessId, words: &[&str], input: &str) -> Result<Child> {
         let prefix = self.enter(holder);
         let mut command = self.command(&prefix[0]);
         command.args(&prefix[1..]).args(words);

@@ -8,6 +8,7 @@ mod calibrate;
 mod control;
 mod ends;
 mod inside;
+mod registry;
 
 use std::fs;
 use std::io::Read;
