@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -17,14 +17,6 @@ use super::bench::{Bench, for_each_user, wait_until};
 /// The number of `nobody`, who owns nothing.
 const OTHER: u32 = 65534;
 
-/// A process as it is written down.
-fn record(pid: u32) -> Value {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
-    let fields = stat.rsplit_once(')').expect("has a name").1;
-    let started: u64 = fields.split_whitespace().nth(19).expect("is there").parse().expect("is a number");
-    json!({ "pid": pid, "started": started })
-}
-
 /// What is written down about a lab, changed.
 fn rewrite(from: &Path, to: &Path, change: impl FnOnce(&mut Value)) {
     let mut state = serde_json::from_slice(&fs::read(from).expect("reads")).expect("is JSON");
@@ -32,9 +24,35 @@ fn rewrite(from: &Path, to: &Path, change: impl FnOnce(&mut Value)) {
     fs::write(to, state.to_string()).expect("writes");
 }
 
-fn end(mut child: Child) {
-    child.kill().expect("kills");
-    child.wait().expect("waits");
+/// A process that has nothing to do with any lab; ends with the test, however that ends.
+struct Stranger(Child);
+
+impl Stranger {
+    fn start(user: u32) -> Self {
+        let mut command = Command::new("sleep");
+        command.arg("600").uid(user).gid(user).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Stranger(command.spawn().expect("starts"))
+    }
+
+    /// As a lab's process is written down.
+    fn record(&self) -> Value {
+        let pid = self.0.id();
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
+        let fields = stat.rsplit_once(')').expect("has a name").1;
+        let started: u64 = fields.split_whitespace().nth(19).expect("is there").parse().expect("is a number");
+        json!({ "pid": pid, "started": started })
+    }
+
+    fn assert_runs(&mut self) {
+        assert!(self.0.try_wait().expect("looks").is_none(), "what is named by number alone is not ended");
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Another user moves a directory in and out of the place of root's registry. It names processes of that user: whoever
@@ -49,11 +67,11 @@ fn another_user_does_not_get_a_command_of_root() {
     let bench = Bench::new("attack", false);
     let place = bench.dir.parent().expect("is in a directory");
     let (written, planted) = (format!("{}.json", bench.name), place.join("planted"));
-    let trap = Command::new("sleep").arg("600").uid(OTHER).gid(OTHER).spawn().expect("starts");
+    let mut trap = Stranger::start(OTHER);
     bench.ok(&["up", "--hosts", "1", "--leaves", "1"]);
     fs::create_dir(&planted).expect("makes");
     rewrite(&bench.dir.join(&written), &planted.join(&written), |state| {
-        state["holders"] = json!([record(trap.id()), record(trap.id())]);
+        state["holders"] = json!([trap.record(), trap.record()]);
     });
     bench.ok(&["down"]);
     for path in [planted.clone(), planted.join(&written)] {
@@ -86,25 +104,23 @@ fn another_user_does_not_get_a_command_of_root() {
         let message = bench.refused(words);
         assert!(message.contains("labs is not a directory that is yours alone"), "{message}");
     }
-    assert!(Path::new(&format!("/proc/{}", trap.id())).exists(), "what it names is not ended");
-    end(trap);
+    trap.assert_runs();
 }
 
 #[test]
 fn a_process_that_started_at_another_time_is_neither_entered_nor_ended() {
     for_each_user("reused", |bench| {
         bench.ok(&["up", "--hosts", "1", "--leaves", "1"]);
-        let mut stranger = Command::new("sleep").arg("600").spawn().expect("starts");
+        let mut stranger = Stranger::start(rustix::process::geteuid().as_raw());
         let path = bench.dir.join(format!("{}.json", bench.name));
         rewrite(&path, &path, |state| {
-            state["holders"][1] = record(stranger.id());
+            state["holders"][1] = stranger.record();
             state["holders"][1]["started"] = json!(1);
         });
         let message = bench.refused(&["exec", "h0", "--", "true"]);
         assert!(message.contains("1 of its 2 processes are gone"), "{message}");
         bench.ok(&["down"]);
-        assert!(stranger.try_wait().expect("looks").is_none(), "it still runs");
-        end(stranger);
+        stranger.assert_runs();
         // The holder that was not named any more carries the lab's identity.
         wait_until("processes end", || bench.processes().is_empty());
         bench.assert_nothing_left();
