@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::unknown;
 use crate::models::hpcc::Hpcc;
 use crate::plan::Plan;
-use crate::result::{Command, ModelResults, ResultFile};
+use crate::result::{Command, ModelResults, ResultFile, is_possible};
 
 const BEGIN: &str = "Begin of Summary section";
 const END: &str = "End of Summary section";
@@ -51,7 +51,8 @@ pub fn hpcc(text: &str) -> Result<ResultFile, HpccError> {
         match name.trim() {
             "Success" => success = Some(value == 1.0),
             name if figures.contains_key(name) => return Err(wrong(format!("{name} is there twice"))),
-            name if value.is_finite() && value >= 0.0 => drop(figures.insert(name.to_owned(), value)),
+            name if is_possible(value) => drop(figures.insert(name.to_owned(), value)),
+            name if value > 0.0 => return Err(wrong(format!("{name} cannot be {value:e}"))),
             _ => {}
         }
     }

@@ -279,8 +279,8 @@ impl Plan {
         if !(self.longest_s > 0.0 && self.longest_s <= 604_800.0) {
             return invalid(format!("{} s is no time to go on for: choose up to a week", self.longest_s));
         }
-        if self.ranks_per_node == Some(0) {
-            return invalid("--ranks-per-node must be at least 1".into());
+        if let Some(ranks) = self.ranks_per_node.filter(|ranks| !(1..=units::MOST).contains(ranks)) {
+            return invalid(format!("invalid ranks per node {ranks}: expected 1 to {}", units::MOST));
         }
         if self.canaries.is_empty() {
             return invalid("a plan needs at least one canary".into());

@@ -20,6 +20,7 @@ mod memory;
 mod models;
 mod placements;
 mod ports;
+mod possible;
 mod query;
 mod queues;
 mod rates;
@@ -58,6 +59,7 @@ pub use placements::{BlockRecord, Headline, KindSpread, PlacementRecord, Placeme
 pub use ports::{KnownBy, NodePorts};
 pub use queues::{CrowdedPort, Feeder, QueueLook, QueueRecord, WorstMoment};
 pub use rates::{DROPS, PlacementRates, by_kind};
+pub(crate) use possible::is_possible;
 pub(crate) use read::LARGEST_FIGURE;
 pub use read::{parse, read};
 pub use watch::WatchRecord;

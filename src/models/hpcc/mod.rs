@@ -125,7 +125,9 @@ fn memory(text: &str) -> Result<f64, String> {
 
 fn grid(text: &str) -> Result<[usize; 2], String> {
     let grid: tailback_hpcc::Grid = text.parse()?;
-    Ok([grid.rows, grid.columns])
+    let sides = [grid.rows, grid.columns];
+    let fits = sides.iter().all(|side| (1..=units::MOST).contains(side));
+    fits.then_some(sides).ok_or_else(|| format!("invalid grid '{text}': expected sides of 1 to {}", units::MOST))
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -155,6 +157,7 @@ mod tests {
         for wrong in ["0", "90%", "much"] {
             assert!(memory(wrong).is_err(), "{wrong}");
         }
+        assert!(grid("4000000000x4000000000000").unwrap_err().contains("expected sides of 1 to 1000000"));
         assert!(grid("2").is_err() && positive("-1").is_err() && seconds("0s").is_err());
     }
 }
