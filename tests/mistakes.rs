@@ -79,7 +79,10 @@ fn numbers_out_of_range() {
     refused("launch -n 2", "<COMMAND>");
     refused("app --per-node 4000000000 -n 4 -- true", "invalid --per-node 4000000000: expected 1 to 10000");
     refused("contention --random 4000000000 --predict-only", "invalid count '4000000000': expected 1 to 4096");
-    refused("contention --random 4000 --count 1000000 --predict-only", "4000000000 edges in all, expected up to 262144");
+    refused(
+        "contention --random 4000 --count 1000000 --predict-only",
+        "4000000000 edges in all, expected up to 262144",
+    );
     refused("beff --rings 99999999999", "invalid count '99999999999': expected 1 to 1000000");
     refused("maxrate --repetitions 99999999999", "invalid count '99999999999'");
     refused("beff --ranks-per-node 0", "invalid count '0'");

@@ -29,6 +29,8 @@ pub enum HpccError {
     Line { line: usize, detail: String },
     #[error("the summary has no {0}")]
     Missing(&'static str),
+    #[error("{0} cannot be")]
+    Figure(String),
     #[error("the summary has no figure of any test")]
     NoFigures,
 }
@@ -51,8 +53,7 @@ pub fn hpcc(text: &str) -> Result<ResultFile, HpccError> {
         match name.trim() {
             "Success" => success = Some(value == 1.0),
             name if figures.contains_key(name) => return Err(wrong(format!("{name} is there twice"))),
-            name if is_possible(value) => drop(figures.insert(name.to_owned(), value)),
-            name if value > 0.0 => return Err(wrong(format!("{name} cannot be {value:e}"))),
+            name if value.is_finite() && value >= 0.0 => drop(figures.insert(name.to_owned(), value)),
             _ => {}
         }
     }
@@ -67,6 +68,9 @@ pub fn hpcc(text: &str) -> Result<ResultFile, HpccError> {
     figures.retain(|name, _| crate::models::hpcc::name(name).is_some() || name == "MPIRandomAccess_ErrorsFraction");
     if figures.is_empty() {
         return Err(HpccError::NoFigures);
+    }
+    if let Some((name, figure)) = figures.iter().find(|(_, figure)| !is_possible(**figure)) {
+        return Err(HpccError::Figure(format!("{name} = {figure:e}")));
     }
     let found = Hpcc { settings: None, libraries: None, figures, checks: Vec::new(), links_on_node: None, beff: None };
     Ok(file(found, ranks as usize, format!("HPC Challenge {major}.{minor}.{micro}"), success))
@@ -146,6 +150,10 @@ End of Summary section.
             "the summary has no usable CommWorldProcs"
         );
         assert_eq!(error(&TEXT.replace("HPL_", "hpl_")), HpccError::NoFigures);
+        assert_eq!(
+            error(&TEXT.replace("PTRANS_GBs=-1", "PTRANS_GBs=1e300")).to_string(),
+            "PTRANS_GBs = 1e300 cannot be"
+        );
         assert_eq!(error(&TEXT.replace("LANG=C", "LANG C")).to_string(), "line 7: 'LANG C' is no figure");
         assert_eq!(error(&TEXT.replace("PTRANS_GBs=-1", "HPL_N=7")).to_string(), "line 12: HPL_N is there twice");
     }

@@ -223,7 +223,9 @@ fn keep_access(file: &File, old: &Metadata) -> io::Result<()> {
 fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match File::open(folder).and_then(|folder| folder.sync_all()) {
-        Err(error) if !matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::PermissionDenied) => Err(error),
+        Err(error) if !matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::PermissionDenied) => {
+            Err(error)
+        }
         _ => Ok(()),
     }
 }
@@ -250,6 +252,109 @@ mod tests {
         assert!(link.is_symlink());
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "two");
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2, "nothing partial is left");
+    }
+
+    /// Who has this file or folder, as far as these tests can choose: not the user that looks.
+    fn another_user(link: &Path) -> u32 {
+        let user = rustix::process::geteuid().as_raw();
+        match user {
+            // Root's own links are anybody's to follow: it gives this one away.
+            0 => std::os::unix::fs::lchown(link, Some(65_534), None).map(|()| user).unwrap(),
+            _ => user + 1,
+        }
+    }
+
+    #[test]
+    fn a_link_of_another_user_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let [precious, planted, own] = ["precious", "planted", "own"].map(|name| folder.path().join(name));
+        std::fs::write(&precious, "mine").unwrap();
+        for target in [precious.as_path(), &folder.path().join("new"), Path::new("/dev/null")] {
+            std::os::unix::fs::symlink(target, &planted).unwrap();
+            let user = another_user(&planted);
+            std::os::unix::fs::symlink(&planted, &own).unwrap();
+            for link in [&planted, &own] {
+                // The second link is the user's own, and leads to the other; of who is not root both are another's.
+                let said = Target::seen_by(user, link).unwrap_err().to_string();
+                assert!(said.contains("is a link of another user (uid "), "{said}");
+            }
+            if user == 0 {
+                for outcome in [check_writable(&planted), write_text(&planted, "theirs")] {
+                    let said = outcome.unwrap_err().to_string();
+                    assert!(said.contains("planted is a link of another user (uid 65534)"), "{said}");
+                }
+            }
+            [&planted, &own].into_iter().for_each(|link| std::fs::remove_file(link).unwrap());
+        }
+        assert_eq!(std::fs::read_to_string(&precious).unwrap(), "mine");
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "nothing new, nothing partial");
+    }
+
+    #[test]
+    fn a_name_that_could_be_foreseen_is_not_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let [precious, file] = ["precious", "file"].map(|name| folder.path().join(name));
+        std::fs::write(&precious, "mine").unwrap();
+        std::os::unix::fs::symlink(&precious, folder.path().join(format!("file.{}.partial", std::process::id())))
+            .unwrap();
+        check_writable(&file).unwrap();
+        write_text(&file, "result").unwrap();
+        assert_eq!([&precious, &file].map(|path| std::fs::read_to_string(path).unwrap()), ["mine", "result"]);
+        assert!(!file.is_symlink());
+        let (first, second) = (create_partial(&file).unwrap().0, create_partial(&file).unwrap().0);
+        assert_ne!(first, second);
+        assert!(first.to_str().unwrap().ends_with(".partial"), "{}", first.display());
+    }
+
+    #[test]
+    fn mode_and_owner_of_a_file_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        write_text(&file, "new").unwrap();
+        let plain = folder.path().join("plain");
+        File::create(&plain).unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!(mode(&file), mode(&plain), "as any new file");
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&file, Some(65_534), Some(65_534)).unwrap();
+        }
+        let owner = |path: &Path| std::fs::metadata(path).map(|facts| (facts.uid(), facts.gid())).unwrap();
+        let before = owner(&file);
+        for kept in [0o600, 0o640, 0o664, 0o200] {
+            std::fs::set_permissions(&file, Permissions::from_mode(kept)).unwrap();
+            write_text(&file, "again").unwrap();
+            assert_eq!((mode(&file), owner(&file)), (kept, before));
+        }
+    }
+
+    #[test]
+    fn links_that_lead_nowhere_or_in_a_circle() {
+        let folder = tempfile::tempdir().unwrap();
+        let [link, other] = ["link", "other"].map(|name| folder.path().join(name));
+        std::os::unix::fs::symlink("other", &link).unwrap();
+        write_text(&link, "made").unwrap();
+        assert!(link.is_symlink() && std::fs::read_to_string(&other).unwrap() == "made");
+        std::fs::remove_file(&other).unwrap();
+        std::os::unix::fs::symlink("link", &other).unwrap();
+        let said = write_text(&link, "never").unwrap_err().to_string();
+        assert!(said.ends_with("more than 40 links lead from one to the next"), "{said}");
+    }
+
+    #[test]
+    fn what_the_caller_opened_is_written_to() {
+        use std::io::Read as _;
+        use std::os::fd::AsRawFd as _;
+        let (mut read, write) = io::pipe().unwrap();
+        let path = PathBuf::from(format!("/dev/fd/{}", write.as_raw_fd()));
+        check_writable(&path).unwrap();
+        write_text(&path, "text").unwrap();
+        drop(write);
+        let mut text = String::new();
+        read.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "text");
+        let file = tempfile::NamedTempFile::new().unwrap();
+        write_text(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())), "text").unwrap();
+        assert_eq!(std::fs::read_to_string(file.path()).unwrap(), "text");
     }
 
     #[test]

@@ -20,8 +20,8 @@ pub struct EncodedHistogram(pub String);
 /// Of both forms: a word that names it and a length.
 const COMPRESSED_HEADER: usize = 8;
 const PLAIN_HEADER: usize = 40;
-const COMPRESSED: u32 = 0x1c84_9304;
-const PLAIN: u32 = 0x1c84_9303;
+const COMPRESSED: u32 = 0x1c84_9314;
+const PLAIN: u32 = 0x1c84_9313;
 
 /// As precise as they are written; and longer than any sample, of a day. Such a histogram takes 300 KB.
 const MOST_DIGITS: u32 = 3;
@@ -91,4 +91,90 @@ fn check(plain: &[u8]) -> Option<()> {
         rest = after;
     }
     fits.then_some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::ZlibEncoder;
+
+    use super::*;
+
+    /// What a text says of itself: word 1 the length, word 3 the digits, then lowest and highest value.
+    fn header(length: u32, digits: u32, low: u64, high: u64) -> Vec<u8> {
+        let words = [PLAIN, length, 0, digits].map(u32::to_be_bytes).concat();
+        [words, [low, high, 1f64.to_bits()].map(u64::to_be_bytes).concat()].concat()
+    }
+
+    fn encoded(plain: &[u8]) -> EncodedHistogram {
+        let mut deflated = ZlibEncoder::new(Vec::new(), Compression::best());
+        deflated.write_all(plain).unwrap();
+        let deflated = deflated.finish().unwrap();
+        let length = deflated.len() as u32;
+        EncodedHistogram(STANDARD.encode([&COMPRESSED.to_be_bytes(), &length.to_be_bytes(), &deflated[..]].concat()))
+    }
+
+    fn refusal(plain: &[u8]) -> String {
+        let said = encoded(plain).decode().unwrap_err();
+        assert!(said.starts_with("damaged histogram: "), "{said}");
+        said
+    }
+
+    #[test]
+    fn what_is_encoded_comes_back() {
+        for high in [2, 60_000_000_000, 120_000_000_000] {
+            let mut histogram = Histogram::new_with_bounds(1, high, 3).unwrap();
+            (1..=high).step_by(high as usize / 2).for_each(|ns| histogram.record_n(ns, 1 << 40).unwrap());
+            assert_eq!(EncodedHistogram::of(&histogram).decode().unwrap(), histogram);
+        }
+        assert!(encoded(&header(0, 3, 1, 1000)).decode().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_header_takes_no_memory_that_its_text_does_not() {
+        // Each took between 50 MB and 4 GiB by what the header says.
+        for (length, digits, low, high) in [
+            (0x6000_0000, 3, 1, 1000),
+            (u32::MAX, 3, 1, 1000),
+            (0, 5, 1, u64::MAX / 2),
+            (0, 4, 1, 1000),
+            (0, 3, 1, u64::MAX),
+            (0, 3, 0, 1000),
+            (0, 3, 1 << 62, u64::MAX),
+            (1, 3, 1, 1000),
+        ] {
+            let said = refusal(&header(length, digits, low, high));
+            assert!(said.ends_with("its header or a count cannot be"), "{said}");
+        }
+    }
+
+    #[test]
+    fn text_that_inflates_without_end_is_refused() {
+        let said = refusal(&vec![0; 100 << 20]);
+        assert!(said.ends_with("it is longer than 589864 bytes"), "{said}");
+    }
+
+    #[test]
+    fn counts_that_cannot_be_are_refused() {
+        let with = |counts: &[u8]| [header(counts.len() as u32, 3, 1, 1000), counts.to_vec()].concat();
+        let two = [&[0xff; 9][..], &[0x04; 9]].concat();
+        // The smallest number there is, a cut one, and 2^61 samples.
+        for counts in [&[0xff; 9][..], &two, &[0x80; 3], &[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x40]] {
+            assert!(refusal(&with(counts)).ends_with("its header or a count cannot be"));
+        }
+        assert!(refusal(&with(&[0x02; 3000])).contains("longer than it should be"));
+        assert_eq!(encoded(&with(&[0x02, 0x03, 0x06])).decode().unwrap().len(), 4);
+    }
+
+    #[test]
+    fn other_formats_and_lengths_are_refused() {
+        let whole = encoded(&header(0, 3, 1, 1000)).0;
+        let bytes = STANDARD.decode(whole).unwrap();
+        for bytes in [&bytes[..3], &bytes[..7], &bytes[..20], &header(u32::MAX, 3, 1, 1000)] {
+            let said = EncodedHistogram(STANDARD.encode(bytes)).decode().unwrap_err();
+            assert!(said.starts_with("damaged histogram"), "{said}");
+        }
+    }
 }

@@ -26,29 +26,42 @@ pub(crate) fn is_possible(figure: f64) -> bool {
     figure == 0.0 || (SMALLEST..=LARGEST).contains(&figure)
 }
 
+/// Bytes of a result for each of its values, at least on average. In memory a value takes some dozens; a text of nothing
+/// but `{},{},` would take many times its size.
+const BYTES_A_VALUE: usize = 4;
+/// Values that any file may have.
+const FEW: usize = 1024;
+
 /// Finds a number in a JSON text that cannot be, and says where it is.
 pub(super) fn check(text: &str) -> Result<(), serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    Walk { path: &mut String::new(), key: "" }.deserialize(&mut deserializer)
+    let mut so_far = SoFar { path: String::new(), left: FEW + text.len() / BYTES_A_VALUE };
+    Walk { so_far: &mut so_far, key: "" }.deserialize(&mut deserializer)
 }
 
-/// A value, where it is, and the name of the field that it is in.
+/// The place of a value, and how many more there may be.
+struct SoFar {
+    path: String,
+    left: usize,
+}
+
+/// A value, and the name of the field that it is in.
 struct Walk<'w> {
-    path: &'w mut String,
+    so_far: &'w mut SoFar,
     key: &'w str,
 }
 
 impl Walk<'_> {
     fn refuse<E: Error>(&self, number: impl fmt::Display) -> E {
-        E::custom(format!("{}: {number} cannot be", self.path.trim_start_matches('.')))
+        E::custom(format!("{}: {number} cannot be", self.so_far.path.trim_start_matches('.')))
     }
 
-    /// The same for what is inside.
+    /// Looks at what is inside.
     fn step<R>(&mut self, step: &str, key: &str, into: impl FnOnce(Walk<'_>) -> R) -> R {
-        let length = self.path.len();
-        self.path.push_str(step);
-        let found = into(Walk { path: self.path, key });
-        self.path.truncate(length);
+        let length = self.so_far.path.len();
+        self.so_far.path.push_str(step);
+        let found = into(Walk { so_far: self.so_far, key });
+        self.so_far.path.truncate(length);
         found
     }
 }
@@ -57,6 +70,8 @@ impl<'de> DeserializeSeed<'de> for Walk<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        let more = self.so_far.left.checked_sub(1);
+        self.so_far.left = more.ok_or_else(|| D::Error::custom("more values than a result of this size has"))?;
         deserializer.deserialize_any(self)
     }
 }
@@ -128,7 +143,16 @@ mod tests {
             let said = check(text).unwrap_err().to_string();
             assert!(said.starts_with(place), "{said}");
         }
-        check(r#"{"low": -1.5, "seed": 18446744073709551615, "a": [0, 0.0, null, true, "NaN", 1e30, {"b": []}]}"#).unwrap();
+        check(r#"{"low": -1.5, "seed": 18446744073709551615, "a": [0, 0.0, null, true, "NaN", 1e30, {"b": []}]}"#)
+            .unwrap();
+    }
+
+    #[test]
+    fn a_text_of_nothing_but_values_is_refused() {
+        let values = |count| format!("[{}0]", "0,".repeat(count));
+        check(&values(1000)).unwrap();
+        let said = check(&values(100_000)).unwrap_err().to_string();
+        assert!(said.starts_with("more values than a result of this size has"), "{said}");
     }
 
     #[test]

@@ -287,6 +287,19 @@ mod tests {
     }
 
     #[test]
+    fn more_edges_than_can_be_followed_are_found_out_while_they_are_read() {
+        let edges = "a -> b [bytes=1];\n".repeat(MOST_EDGES);
+        assert_eq!(format!("digraph {{ {edges} }}").parse::<Graph>().unwrap().edges().len(), MOST_EDGES);
+        for text in [
+            format!("digraph {{ {edges} a -> b; [no DOT"),
+            format!("digraph {{ a {}", "-> b -> a ".repeat(MOST_EDGES)),
+            format!("{}\n(this is no edge)", "a b 1\n".repeat(MOST_EDGES + 1)),
+        ] {
+            assert_eq!(text.parse::<Graph>(), Err(GraphError::TooManyEdges));
+        }
+    }
+
+    #[test]
     fn an_edge_list_is_read() {
         assert_eq!(labels("# two senders\na b\n\nc b # the rival\n").unwrap(), "a>b c>b");
         let error = labels("a b\na\n").unwrap_err();
