@@ -58,7 +58,11 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), ResultError> {
     Target::of(path)
         .and_then(|target| match target {
             Target::Replace(path) => replace(&path, bytes),
-            Target::Stream(path) => OpenOptions::new().write(true).open(path)?.write_all(bytes),
+            Target::Stream(path) => {
+                // A link that was put there since is not followed.
+                let flags = if is_descriptor(&path) { OFlags::empty() } else { OFlags::NOFOLLOW };
+                OpenOptions::new().write(true).custom_flags(flags.bits() as i32).open(path)?.write_all(bytes)
+            }
             Target::Stdout => io::stdout().lock().write_all(bytes),
         })
         .map_err(|source| ResultError::Write { path: path.display().to_string(), source })
@@ -117,6 +121,11 @@ enum Target {
 
 /// Files that were opened for this process by whoever started it, which it reaches by links that nobody can plant.
 const DESCRIPTORS: [&str; 2] = ["/dev/fd", "/proc/self/fd"];
+
+fn is_descriptor(path: &Path) -> bool {
+    path.parent().is_some_and(|folder| DESCRIPTORS.iter().any(|of| Path::new(of) == folder))
+}
+
 /// As the kernel has it.
 const MOST_LINKS: usize = 40;
 
@@ -130,7 +139,7 @@ impl Target {
         if [Path::new("-"), Path::new("/dev/stdout")].contains(&path) {
             return Ok(Target::Stdout);
         }
-        let path = match path.parent().is_some_and(|folder| DESCRIPTORS.iter().any(|of| Path::new(of) == folder)) {
+        let path = match is_descriptor(path) {
             true => std::fs::canonicalize(path).unwrap_or_else(|_| path.into()),
             false => follow(user, path)?,
         };
