@@ -12,6 +12,7 @@ pub mod compare;
 pub mod counters;
 pub mod engine;
 pub mod import;
+pub mod input;
 pub mod kernel;
 pub mod lab;
 pub mod layout;

@@ -34,10 +34,10 @@ fn unknown_names() {
 #[test]
 fn what_would_measure_nothing_or_do_nothing() {
     for line in ["beff --pairs 0", "beff --rings 0", "beff --latency-iterations 0", "maxrate --repetitions 0"] {
-        refused(line, "'0' is no count: write 1 or more");
+        refused(line, "invalid count '0': expected 1 to 1000000");
     }
-    refused("maxrate --most-pairs 0", "'0' is no count");
-    refused("contention --random 3 --count 0 --predict-only", "'0' is no count");
+    refused("maxrate --most-pairs 0", "invalid count '0'");
+    refused("contention --random 3 --count 0 --predict-only", "invalid count '0'");
     refused("contention --shape in-2 --bytes 0", "a message has at least 1 byte");
     refused("beff --bandwidth-bytes 99999999999", "above 1 GiB, the longest message");
     refused("contention --shape in-2 --predict-only --out x.json", "--out keeps measurements");
@@ -72,11 +72,24 @@ fn numbers_out_of_range() {
     refused("run --rails 2 --transport sim --machine small -n 4", "--rails is for tcp and verbs: a simulated rank");
     refused("run -n 4 --rails 2 --data-interface lo", "--data-interface lo names 1 for 2 rails");
     refused("run -n 4 --data-interface lo,lo --rails 2", "--data-interface names lo twice");
-    refused("run --ranks-per-node 0", "--ranks-per-node must be at least 1");
+    refused("run --ranks-per-node 0", "invalid ranks per node 0: expected 1 to 1000000");
     refused("run --seed=-1", "invalid value '-1' for '--seed <SEED>'");
     refused("launch -n 0 -- true", "at least 1 rank");
     refused("launch -n 2 --ranks-per-node 0 -- true", "at least 1 rank");
     refused("launch -n 2", "<COMMAND>");
+    refused("app --per-node 4000000000 -n 4 -- true", "invalid --per-node 4000000000: expected 1 to 10000");
+    refused("contention --random 4000000000 --predict-only", "invalid count '4000000000': expected 1 to 4096");
+    refused(
+        "contention --random 4000 --count 1000000 --predict-only",
+        "4000000000 edges in all, expected up to 262144",
+    );
+    refused("beff --rings 99999999999", "invalid count '99999999999': expected 1 to 1000000");
+    refused("maxrate --repetitions 99999999999", "invalid count '99999999999'");
+    refused("beff --ranks-per-node 0", "invalid count '0'");
+    refused("hpcc --grid 4000000000x4000000000000", "expected sides of 1 to 1000000");
+    refused("run --ranks-per-node 400000000000000000", "invalid ranks per node 400000000000000000: expected 1 to");
+    let sim = "run --transport sim --machine small --ranks-per-node 1000000 --dry-run";
+    refused(sim, "64000000 ranks: the machine small has room for 1 to 1048576");
     refused("run -n 0", "at least 1 rank");
 }
 

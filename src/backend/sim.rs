@@ -24,12 +24,15 @@ pub struct Shape {
     pub per_node: usize,
 }
 
+/// Every rank has a stack and buffers of its own in this process.
+const MOST_RANKS: usize = 1 << 20;
+
 impl Shape {
     /// All of a machine, or what was asked for.
     pub fn of(machine: &Machine, ranks: Option<usize>, per_node: Option<usize>) -> Result<Self, String> {
         let per_node = per_node.unwrap_or(machine.nodes.ranks_per_node).max(1);
-        let room = machine.nodes.count * per_node;
-        let shape = Shape { ranks: ranks.unwrap_or(room), per_node };
+        let room = machine.nodes.count.saturating_mul(per_node).min(MOST_RANKS);
+        let shape = Shape { ranks: ranks.unwrap_or(machine.nodes.count.saturating_mul(per_node)), per_node };
         if shape.ranks == 0 || shape.ranks > room {
             let (Machine { name, nodes, .. }, ranks) = (machine, shape.ranks);
             return Err(format!(
@@ -256,5 +259,8 @@ mod tests {
         assert_eq!(shape(Some(10), Some(4)), Ok((10, 4, 3)));
         assert!(shape(Some(65), None).unwrap_err().contains("room for 1 to 64"));
         assert!(shape(Some(0), None).is_err());
+        for per_node in [1_000_000, usize::MAX] {
+            assert!(shape(None, Some(per_node)).unwrap_err().contains("room for 1 to 1048576"));
+        }
     }
 }

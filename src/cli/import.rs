@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use crate::import;
+use crate::input::Limit;
 use crate::output;
 use crate::result;
 
@@ -36,7 +37,7 @@ pub struct ImportOptions {
 impl ImportOptions {
     pub(super) fn execute(self) -> Result<u8, String> {
         let name = self.file.display();
-        let bytes = std::fs::read(&self.file).map_err(|error| format!("cannot read {name}: {error}"))?;
+        let bytes = Limit::LOG.read(&self.file).map_err(|error| format!("cannot read {name}: {error}"))?;
         // Logs hold all kinds of bytes; the tables are ASCII.
         let text = String::from_utf8_lossy(&bytes);
         let file = match self.source {

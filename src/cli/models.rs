@@ -6,7 +6,8 @@ use clap::{Args, ValueEnum};
 
 use super::transport::TransportOptions;
 use crate::commands::{self, ContentionStudy, Study, StudyRequest};
-use crate::models::contention::{Graph, Learned, Model, PAPER_BYTES, PAPER_T_REF, Shape};
+use crate::input::Limit;
+use crate::models::contention::{Graph, Learned, MOST_EDGES, Model, PAPER_BYTES, PAPER_T_REF, Shape};
 use crate::models::{beff, hpcc, maxrate};
 use crate::output;
 use crate::plan::units;
@@ -16,7 +17,7 @@ use crate::result;
 #[derive(Clone, Debug, Args)]
 pub struct StudyOptions {
     /// Treat every N consecutive ranks as a node, whatever hosts they are on; with sim, put N on each node of the machine
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = units::count)]
     ranks_per_node: Option<usize>,
 
     /// Seed of what is drawn: graphs, pairs, rings, and the order of measurements
@@ -37,9 +38,6 @@ pub struct StudyOptions {
 
 impl StudyOptions {
     fn start(self, study: Study, draw: Option<PathBuf>) -> Result<u8, String> {
-        if self.ranks_per_node == Some(0) {
-            return Err("a node has at least 1 rank: give --ranks-per-node N".into());
-        }
         let StudyOptions { ranks_per_node, seed, out, quiet, transport } = self;
         let (place, settings) = transport.settings();
         commands::start_study(&StudyRequest { study, seed, ranks_per_node, place, settings, out, draw, quiet })
@@ -134,7 +132,7 @@ pub struct ContentionOptions {
     shape: Vec<Shape>,
 
     /// Random graphs with so many edges
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = units::up_to(MOST_EDGES))]
     random: Vec<usize>,
 
     /// How many random graphs of each number of edges
@@ -214,6 +212,11 @@ impl ContentionOptions {
             graphs.push((path.display().to_string(), read(path)?));
         }
         graphs.extend(self.shape.iter().map(|shape| (shape.name().to_owned(), shape.graph())));
+        let random: usize = self.random.iter().map(|edges| edges * self.count).sum();
+        let edges = random + graphs.iter().map(|(_, graph)| graph.edges().len()).sum::<usize>();
+        if edges > MOST_IN_ALL {
+            return Err(format!("invalid graphs: {edges} edges in all, expected up to {MOST_IN_ALL}"));
+        }
         for &edges in &self.random {
             for at in 0..self.count {
                 let seed = self.study.seed.wrapping_add(at as u64);
@@ -264,11 +267,14 @@ impl ContentionOptions {
     }
 }
 
+/// Edges of all graphs of a study: each has a row in its tables and in the result file.
+const MOST_IN_ALL: usize = 1 << 18;
+
 fn named(model: &Model) -> Option<String> {
     Some(model.to_possible_value()?.get_name().to_owned())
 }
 
 fn read(path: &Path) -> Result<Graph, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let text = Limit::GRAPH.read_text(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     text.parse().map_err(|error| format!("{}: {error}", path.display()))
 }

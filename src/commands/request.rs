@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CalibrationWish, Checks, Place};
 use crate::backend::Settings;
+use crate::input::Limit;
 use crate::kernel::Info;
 use crate::output::Format;
 use crate::plan::{Application, Patch, Plan, Preset};
@@ -245,7 +246,7 @@ impl Request {
 /// `host group` a line; empty lines and those that start with # are passed over.
 fn read_groups(path: &Path) -> Result<Vec<(String, String)>, String> {
     let name = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {name}: {error}"))?;
+    let text = Limit::GROUPS.read_text(path).map_err(|error| format!("cannot read {name}: {error}"))?;
     let mut groups = Vec::new();
     for (at, line) in text.lines().enumerate() {
         let mut words = line.split_whitespace();

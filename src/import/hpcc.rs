@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::unknown;
 use crate::models::hpcc::Hpcc;
 use crate::plan::Plan;
-use crate::result::{Command, ModelResults, ResultFile};
+use crate::result::{Command, ModelResults, ResultFile, is_possible};
 
 const BEGIN: &str = "Begin of Summary section";
 const END: &str = "End of Summary section";
@@ -29,6 +29,8 @@ pub enum HpccError {
     Line { line: usize, detail: String },
     #[error("the summary has no {0}")]
     Missing(&'static str),
+    #[error("{0} cannot be")]
+    Figure(String),
     #[error("the summary has no figure of any test")]
     NoFigures,
 }
@@ -66,6 +68,9 @@ pub fn hpcc(text: &str) -> Result<ResultFile, HpccError> {
     figures.retain(|name, _| crate::models::hpcc::name(name).is_some() || name == "MPIRandomAccess_ErrorsFraction");
     if figures.is_empty() {
         return Err(HpccError::NoFigures);
+    }
+    if let Some((name, figure)) = figures.iter().find(|(_, figure)| !is_possible(**figure)) {
+        return Err(HpccError::Figure(format!("{name} = {figure:e}")));
     }
     let found = Hpcc { settings: None, libraries: None, figures, checks: Vec::new(), links_on_node: None, beff: None };
     Ok(file(found, ranks as usize, format!("HPC Challenge {major}.{minor}.{micro}"), success))
@@ -145,6 +150,10 @@ End of Summary section.
             "the summary has no usable CommWorldProcs"
         );
         assert_eq!(error(&TEXT.replace("HPL_", "hpl_")), HpccError::NoFigures);
+        assert_eq!(
+            error(&TEXT.replace("PTRANS_GBs=-1", "PTRANS_GBs=1e300")).to_string(),
+            "PTRANS_GBs = 1e300 cannot be"
+        );
         assert_eq!(error(&TEXT.replace("LANG=C", "LANG C")).to_string(), "line 7: 'LANG C' is no figure");
         assert_eq!(error(&TEXT.replace("PTRANS_GBs=-1", "HPL_N=7")).to_string(), "line 12: HPL_N is there twice");
     }

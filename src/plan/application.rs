@@ -11,6 +11,9 @@ use crate::kernel::Canary;
 /// The unit of a wall time.
 pub const SECONDS: &str = "s";
 
+/// Processes of a program on a node: each is a line in a file for its launcher.
+const MOST_PER_NODE: usize = 10_000;
+
 /// What starts the processes of an application on the victims' hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
@@ -96,8 +99,8 @@ impl Application {
         if self.command.iter().all(|word| word.trim().is_empty()) {
             return invalid("the application has no command: give it behind --".into());
         }
-        if self.per_node == Some(0) {
-            return invalid("--per-node must be at least 1".into());
+        if let Some(processes) = self.per_node.filter(|processes| !(1..=MOST_PER_NODE).contains(processes)) {
+            return invalid(format!("invalid --per-node {processes}: expected 1 to {MOST_PER_NODE}"));
         }
         if !(self.limit_s >= 0.1 && self.limit_s <= 604_800.0) {
             return invalid(format!("limit {} s is not between 100 ms and a week", self.limit_s));
@@ -163,7 +166,9 @@ mod tests {
             plan(of).unwrap_err()
         };
         assert!(with(|of| of.command.clear()).contains("no command"));
-        assert!(with(|of| of.per_node = Some(0)).contains("--per-node"));
+        for of in [with(|of| of.per_node = Some(0)), with(|of| of.per_node = Some(4_000_000_000))] {
+            assert!(of.starts_with("invalid --per-node") && of.ends_with("expected 1 to 10000"), "{of}");
+        }
         assert!(with(|of| of.limit_s = 0.0).contains("limit 0 s"));
         let bare = Patch { canaries: Some(vec![Canary::App]), ..Patch::default() };
         let refused = Plan::resolve(Preset::Quick, &[bare]).unwrap_err().to_string();

@@ -279,8 +279,8 @@ impl Plan {
         if !(self.longest_s > 0.0 && self.longest_s <= 604_800.0) {
             return invalid(format!("{} s is no time to go on for: choose up to a week", self.longest_s));
         }
-        if self.ranks_per_node == Some(0) {
-            return invalid("--ranks-per-node must be at least 1".into());
+        if let Some(ranks) = self.ranks_per_node.filter(|ranks| !(1..=units::MOST).contains(ranks)) {
+            return invalid(format!("invalid ranks per node {ranks}: expected 1 to {}", units::MOST));
         }
         if self.canaries.is_empty() {
             return invalid("a plan needs at least one canary".into());
@@ -306,8 +306,11 @@ impl Plan {
         for test in &self.congestors {
             let key = test.kernel.info().key;
             check_counts(key, &test.counts)?;
-            if !(test.weight > 0.0 && test.weight.is_finite()) {
-                return invalid(format!("congestor {key} has weight {}: it must be above 0", test.weight));
+            if !(1e-9..=1e9).contains(&test.weight) {
+                return invalid(format!(
+                    "congestor {key} has weight {}: it must be above 0, and up to 1e9",
+                    test.weight
+                ));
             }
         }
         Ok(())
@@ -386,7 +389,9 @@ mod tests {
             ("[set]\n'a2a.bytes' = 0", "a message has at least one byte"),
             ("[set]\n'allreduce.bytes' = 12", "no whole number of doubles"),
             ("[congestors]\nincast = 0", "must be above 0"),
-            ("ranks_per_node = 0", "--ranks-per-node must be at least 1"),
+            ("ranks_per_node = 0", "invalid ranks per node 0: expected 1 to 1000000"),
+            ("ranks_per_node = 4000000000", "invalid ranks per node 4000000000"),
+            ("[congestors]\nincast = 1e300", "up to 1e9"),
             ("canaries = []", "at least one canary"),
             ("canaries = ['bw', 'lat', 'bw']", "canary 'bw' is named twice"),
             ("budget = '0s'", "budget 0 s"),

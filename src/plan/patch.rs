@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::{Application, Better, CanaryTest, Counts, Plan, PlanError, Preset, units};
+use crate::input::Limit;
 use crate::kernel::{Canary, Congestor};
 use crate::layout::{Policy, Split};
 
@@ -102,7 +103,7 @@ impl Patch {
         if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
             return Err(unreadable(std::io::Error::other("it is no regular file")));
         }
-        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        let text = Limit::PLAN.read_text(path).map_err(unreadable)?;
         Self::parse(&text, &name)
     }
 

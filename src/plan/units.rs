@@ -33,9 +33,20 @@ pub fn message(text: &str) -> Result<usize, String> {
     }
 }
 
+/// Larger counts are a mistake of the hand, and some take memory for each.
+pub const MOST: usize = 1_000_000;
+
 /// How often, or how many: at least one.
 pub fn count(text: &str) -> Result<usize, String> {
-    text.trim().parse().ok().filter(|&count| count > 0).ok_or_else(|| format!("'{text}' is no count: write 1 or more"))
+    up_to(MOST)(text)
+}
+
+/// The same with a bound of its own.
+pub fn up_to(most: usize) -> impl Fn(&str) -> Result<usize, String> + Clone {
+    move |text| {
+        let count = text.trim().parse().ok().filter(|count| (1..=most).contains(count));
+        count.ok_or_else(|| format!("invalid count '{text}': expected 1 to {most}"))
+    }
 }
 
 /// `10s`, `500ms`, `2m`, `1h`; a bare number is seconds.
@@ -69,9 +80,10 @@ mod tests {
     #[test]
     fn nothing_is_no_count_and_no_message() {
         assert_eq!((count("1"), count("20"), message("1"), message("1GiB")), (Ok(1), Ok(20), Ok(1), Ok(1 << 30)));
-        for text in ["0", "-1", "1.5", "", "many"] {
-            assert!(count(text).is_err(), "{text}");
+        for text in ["0", "-1", "1.5", "", "many", "1000001", "99999999999999999999"] {
+            assert_eq!(count(text), Err(format!("invalid count '{text}': expected 1 to 1000000")));
         }
+        assert_eq!((up_to(9)("9"), up_to(9)("10").is_err()), (Ok(9), true));
         for text in ["0", "2GiB", "99999999999", "x"] {
             assert!(message(text).is_err(), "{text}");
         }

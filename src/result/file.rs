@@ -1,8 +1,14 @@
-//! Writing result files. A file is written whole or not at all.
+//! Writing result files, and all others that a user names. A file is written whole or not at all, over nobody's link but
+//! the user's own.
 
-use std::fs::{File, OpenOptions};
+use std::ffi::OsStr;
+use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
 
 use super::{ResultFile, SCHEMA_VERSION};
 
@@ -52,7 +58,11 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), ResultError> {
     Target::of(path)
         .and_then(|target| match target {
             Target::Replace(path) => replace(&path, bytes),
-            Target::Stream(path) => OpenOptions::new().write(true).open(path)?.write_all(bytes),
+            Target::Stream(path) => {
+                // A link that was put there since is not followed.
+                let flags = if is_descriptor(&path) { OFlags::empty() } else { OFlags::NOFOLLOW };
+                OpenOptions::new().write(true).custom_flags(flags.bits() as i32).open(path)?.write_all(bytes)
+            }
             Target::Stdout => io::stdout().lock().write_all(bytes),
         })
         .map_err(|source| ResultError::Write { path: path.display().to_string(), source })
@@ -63,8 +73,7 @@ pub fn check_writable(path: &Path) -> Result<(), ResultError> {
     Target::of(path)
         .and_then(|target| match target {
             Target::Replace(path) => {
-                let partial = partial_path(&path);
-                File::create(&partial)?;
+                let (partial, _) = create_partial(&path)?;
                 std::fs::remove_file(&partial)
             }
             // Opening a pipe would wait for its reader.
@@ -100,6 +109,7 @@ pub fn check_distinct<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Resul
 }
 
 /// What a path stands for.
+#[derive(Debug)]
 enum Target {
     /// A file, or nothing yet: a new file takes its place. Links are followed, so that they stay links.
     Replace(PathBuf),
@@ -109,31 +119,84 @@ enum Target {
     Stdout,
 }
 
+/// Files that were opened for this process by whoever started it, which it reaches by links that nobody can plant.
+const DESCRIPTORS: [&str; 2] = ["/dev/fd", "/proc/self/fd"];
+
+fn is_descriptor(path: &Path) -> bool {
+    path.parent().is_some_and(|folder| DESCRIPTORS.iter().any(|of| Path::new(of) == folder))
+}
+
+/// As the kernel has it.
+const MOST_LINKS: usize = 40;
+
 impl Target {
     fn of(path: &Path) -> io::Result<Self> {
+        Self::seen_by(rustix::process::geteuid().as_raw(), path)
+    }
+
+    /// What it stands for to a user.
+    fn seen_by(user: u32, path: &Path) -> io::Result<Self> {
         if [Path::new("-"), Path::new("/dev/stdout")].contains(&path) {
             return Ok(Target::Stdout);
         }
-        match std::fs::metadata(path) {
+        let path = match is_descriptor(path) {
+            true => std::fs::canonicalize(path).unwrap_or_else(|_| path.into()),
+            false => follow(user, path)?,
+        };
+        match std::fs::metadata(&path) {
             Ok(facts) if facts.is_dir() => Err(io::Error::other("it is a folder")),
             // A new file would take its place whatever it allows; whoever protected it did not mean that.
             Ok(facts) if facts.is_file() && facts.permissions().readonly() => Err(io::Error::other("it is read-only")),
-            Ok(facts) if facts.is_file() => Ok(Target::Replace(std::fs::canonicalize(path)?)),
-            Ok(_) => Ok(Target::Stream(path.into())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Target::Replace(path.into())),
+            Ok(facts) if facts.is_file() => Ok(Target::Replace(path)),
+            Ok(_) => Ok(Target::Stream(path)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Target::Replace(path)),
             Err(error) => Err(error),
         }
     }
 }
 
-/// Writes next to the target, syncs, and renames.
+/// Where links at `path` lead, followed only where they are the user's own or root's: one that somebody else planted in a
+/// shared folder would have a file of the user's replaced.
+fn follow(user: u32, path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = match rustix::fs::open(&path, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(rustix::io::Errno::NOENT) => return Ok(path),
+            Err(error) => return Err(error.into()),
+        };
+        let facts = file.metadata()?;
+        if !facts.is_symlink() {
+            return Ok(path);
+        }
+        if ![user, 0].contains(&facts.uid()) {
+            return Err(io::Error::other(format!(
+                "{} is a link of another user (uid {}), who may have put it there to have a file of yours replaced: \
+                 remove it, or name the file that you mean",
+                path.display(),
+                facts.uid()
+            )));
+        }
+        // Of the link that was looked at, whatever has its name by now.
+        let next = rustix::fs::readlinkat(&file, "", Vec::new())?;
+        path = path.parent().unwrap_or(Path::new("")).join(OsStr::from_bytes(next.as_bytes()));
+    }
+    Err(io::Error::other(format!("more than {MOST_LINKS} links lead from one to the next")))
+}
+
+/// Writes next to the target under a name that nobody can foresee, syncs, and renames. What a kill leaves ends in
+/// `.partial`.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let partial = partial_path(path);
+    let (partial, mut out) = create_partial(path)?;
     let written = (|| {
-        let mut out = File::create(&partial)?;
         out.write_all(bytes)?;
+        if let Some(old) = std::fs::symlink_metadata(path).ok().filter(Metadata::is_file) {
+            keep_access(&out, &old)?;
+        }
         out.sync_all()?;
-        std::fs::rename(&partial, path)
+        std::fs::rename(&partial, path)?;
+        sync_folder(path)
     })();
     if written.is_err() {
         // The rename did not take it away, so it is ours to remove.
@@ -142,10 +205,38 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
-fn partial_path(path: &Path) -> PathBuf {
+/// A new file beside `path`. Where there is a file or a link of its name, this fails and follows nothing.
+fn create_partial(path: &Path) -> io::Result<(PathBuf, File)> {
     let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}.partial", std::process::id()));
-    name.into()
+    name.push(format!(".{:016x}.partial", rand::random::<u64>()));
+    // Nobody reads it before it has the mode of the file that it replaces.
+    let mode = if path.exists() { 0o600 } else { 0o666 };
+    let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&name)?;
+    Ok((name.into(), file))
+}
+
+/// Gives a file the mode, owner and group of the one that it replaces. Who cannot give it to that group does not let it be
+/// read by another.
+fn keep_access(file: &File, old: &Metadata) -> io::Result<()> {
+    let new = file.metadata()?;
+    let mut mode = old.permissions().mode() & 0o777;
+    if (new.uid(), new.gid()) != (old.uid(), old.gid())
+        && fchown(file, Some(old.uid()), Some(old.gid())).or_else(|_| fchown(file, None, Some(old.gid()))).is_err()
+    {
+        mode &= !0o070;
+    }
+    file.set_permissions(Permissions::from_mode(mode))
+}
+
+/// After this the new name outlives a crash of the machine. Some filesystems cannot sync folders.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match File::open(folder).and_then(|folder| folder.sync_all()) {
+        Err(error) if !matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::PermissionDenied) => {
+            Err(error)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The JSON schema of a result file.
@@ -170,6 +261,109 @@ mod tests {
         assert!(link.is_symlink());
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "two");
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2, "nothing partial is left");
+    }
+
+    /// Who has this file or folder, as far as these tests can choose: not the user that looks.
+    fn another_user(link: &Path) -> u32 {
+        let user = rustix::process::geteuid().as_raw();
+        match user {
+            // Root's own links are anybody's to follow: it gives this one away.
+            0 => std::os::unix::fs::lchown(link, Some(65_534), None).map(|()| user).unwrap(),
+            _ => user + 1,
+        }
+    }
+
+    #[test]
+    fn a_link_of_another_user_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let [precious, planted, own] = ["precious", "planted", "own"].map(|name| folder.path().join(name));
+        std::fs::write(&precious, "mine").unwrap();
+        for target in [precious.as_path(), &folder.path().join("new"), Path::new("/dev/null")] {
+            std::os::unix::fs::symlink(target, &planted).unwrap();
+            let user = another_user(&planted);
+            std::os::unix::fs::symlink(&planted, &own).unwrap();
+            for link in [&planted, &own] {
+                // The second link is the user's own, and leads to the other; of who is not root both are another's.
+                let said = Target::seen_by(user, link).unwrap_err().to_string();
+                assert!(said.contains("is a link of another user (uid "), "{said}");
+            }
+            if user == 0 {
+                for outcome in [check_writable(&planted), write_text(&planted, "theirs")] {
+                    let said = outcome.unwrap_err().to_string();
+                    assert!(said.contains("planted is a link of another user (uid 65534)"), "{said}");
+                }
+            }
+            [&planted, &own].into_iter().for_each(|link| std::fs::remove_file(link).unwrap());
+        }
+        assert_eq!(std::fs::read_to_string(&precious).unwrap(), "mine");
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "nothing new, nothing partial");
+    }
+
+    #[test]
+    fn a_name_that_could_be_foreseen_is_not_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let [precious, file] = ["precious", "file"].map(|name| folder.path().join(name));
+        std::fs::write(&precious, "mine").unwrap();
+        std::os::unix::fs::symlink(&precious, folder.path().join(format!("file.{}.partial", std::process::id())))
+            .unwrap();
+        check_writable(&file).unwrap();
+        write_text(&file, "result").unwrap();
+        assert_eq!([&precious, &file].map(|path| std::fs::read_to_string(path).unwrap()), ["mine", "result"]);
+        assert!(!file.is_symlink());
+        let (first, second) = (create_partial(&file).unwrap().0, create_partial(&file).unwrap().0);
+        assert_ne!(first, second);
+        assert!(first.to_str().unwrap().ends_with(".partial"), "{}", first.display());
+    }
+
+    #[test]
+    fn mode_and_owner_of_a_file_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        write_text(&file, "new").unwrap();
+        let plain = folder.path().join("plain");
+        File::create(&plain).unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!(mode(&file), mode(&plain), "as any new file");
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&file, Some(65_534), Some(65_534)).unwrap();
+        }
+        let owner = |path: &Path| std::fs::metadata(path).map(|facts| (facts.uid(), facts.gid())).unwrap();
+        let before = owner(&file);
+        for kept in [0o600, 0o640, 0o664, 0o200] {
+            std::fs::set_permissions(&file, Permissions::from_mode(kept)).unwrap();
+            write_text(&file, "again").unwrap();
+            assert_eq!((mode(&file), owner(&file)), (kept, before));
+        }
+    }
+
+    #[test]
+    fn links_that_lead_nowhere_or_in_a_circle() {
+        let folder = tempfile::tempdir().unwrap();
+        let [link, other] = ["link", "other"].map(|name| folder.path().join(name));
+        std::os::unix::fs::symlink("other", &link).unwrap();
+        write_text(&link, "made").unwrap();
+        assert!(link.is_symlink() && std::fs::read_to_string(&other).unwrap() == "made");
+        std::fs::remove_file(&other).unwrap();
+        std::os::unix::fs::symlink("link", &other).unwrap();
+        let said = write_text(&link, "never").unwrap_err().to_string();
+        assert!(said.ends_with("more than 40 links lead from one to the next"), "{said}");
+    }
+
+    #[test]
+    fn what_the_caller_opened_is_written_to() {
+        use std::io::Read as _;
+        use std::os::fd::AsRawFd as _;
+        let (mut read, write) = io::pipe().unwrap();
+        let path = PathBuf::from(format!("/dev/fd/{}", write.as_raw_fd()));
+        check_writable(&path).unwrap();
+        write_text(&path, "text").unwrap();
+        drop(write);
+        let mut text = String::new();
+        read.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "text");
+        let file = tempfile::NamedTempFile::new().unwrap();
+        write_text(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())), "text").unwrap();
+        assert_eq!(std::fs::read_to_string(file.path()).unwrap(), "text");
     }
 
     #[test]

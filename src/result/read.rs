@@ -1,14 +1,10 @@
 //! Reading result files: whatever the bytes are, the answer is a result that can be shown, or one line that says why not.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 
-use super::{ControlRecord, ResultError, ResultFile, SCHEMA_VERSION, Test};
+use super::{ControlRecord, ResultError, ResultFile, SCHEMA_VERSION, Test, possible};
+use crate::input::Limit;
 use crate::stats::Summary;
-
-/// A result of the largest job known is a few MiB; more than this is something else.
-const LARGEST_FILE: u64 = 1 << 30;
 
 /// No latency in microseconds and no bandwidth in MiB/s is less than this, or as much as that.
 const LEAST_FIGURE: f64 = 1e-12;
@@ -17,13 +13,7 @@ pub(crate) const LARGEST_FIGURE: f64 = 1e15;
 /// Reads and checks a result file.
 pub fn read(path: &Path) -> Result<ResultFile, ResultError> {
     let name = path.display().to_string();
-    let failed = |source| ResultError::Read { path: name.clone(), source };
-    if path.is_dir() {
-        return Err(failed(std::io::Error::other("it is a folder")));
-    }
-    let mut bytes = Vec::new();
-    // A pipe or a device has no length to ask for: the reader stops by itself.
-    File::open(path).and_then(|file| file.take(LARGEST_FILE + 1).read_to_end(&mut bytes)).map_err(failed)?;
+    let bytes = Limit::RESULT.read(path).map_err(|source| ResultError::Read { path: name.clone(), source })?;
     parse(&bytes, &name)
 }
 
@@ -34,9 +24,6 @@ pub fn parse(bytes: &[u8], path: &str) -> Result<ResultFile, ResultError> {
         schema_version: Option<serde_json::Value>,
     }
     let malformed = |detail: String| ResultError::Malformed { path: path.into(), detail };
-    if bytes.len() as u64 > LARGEST_FILE {
-        return Err(malformed("it is larger than 1 GiB".into()));
-    }
     let text = std::str::from_utf8(bytes).map_err(|_| malformed("it is no text".into()))?;
     let damaged = |error: serde_json::Error| match error.classify() {
         serde_json::error::Category::Eof if text.trim().is_empty() => malformed("it is empty".into()),
@@ -52,6 +39,7 @@ pub fn parse(bytes: &[u8], path: &str) -> Result<ResultFile, ResultError> {
         }
         _ => return Err(malformed("it has no schema_version: another program wrote it".into())),
     }
+    possible::check(text).map_err(damaged)?;
     let result: ResultFile = serde_json::from_str(text).map_err(damaged)?;
     check(&result).map_err(malformed)?;
     Ok(result)
@@ -143,7 +131,8 @@ mod tests {
             let mut file = file.clone();
             file.runs[0].tests[0].summary.as_mut().unwrap().p99 = bad;
             let found = refusal(&serde_json::to_vec(&file).unwrap());
-            assert!(found.contains("cannot be") && found.contains(&file.runs[0].tests[0].title), "{found}");
+            let places = ["runs[0].tests[0].summary.p99", &file.runs[0].tests[0].title];
+            assert!(found.contains("cannot be") && places.iter().any(|place| found.contains(place)), "{found}");
         }
         let found = refusal(&serde_json::to_vec(&ResultFile { runs: Vec::new(), ..file }).unwrap());
         assert!(found.ends_with("it has no runs"), "{found}");

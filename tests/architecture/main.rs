@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use source::Crate;
 
 /// The folders and files at the top of `src`, from the top down. Each uses only what stands below it.
-const LAYERS: [&str; 20] = [
+const LAYERS: [&str; 21] = [
     "cli",
     "commands",
     "report",
@@ -33,6 +33,7 @@ const LAYERS: [&str; 20] = [
     "stats",
     "counters",
     "backend",
+    "input",
     "lib",
 ];
 

@@ -41,7 +41,7 @@ impl Graph {
     /// The graph of these messages; nodes in the order in which they are first named.
     pub fn new<S: AsRef<str>>(pairs: &[(S, S)]) -> Result<Self, GraphError> {
         if pairs.len() > MOST_EDGES {
-            return Err(GraphError::TooManyEdges(pairs.len()));
+            return Err(GraphError::TooManyEdges);
         }
         let mut index: HashMap<&str, usize> = HashMap::new();
         let mut nodes = Vec::new();
@@ -91,6 +91,9 @@ impl Graph {
     pub fn random(edges: usize, nodes: usize, seed: u64) -> Result<Self, GraphError> {
         if nodes < 2 {
             return Err(GraphError::TooFewNodes { edges, nodes });
+        }
+        if edges > MOST_EDGES {
+            return Err(GraphError::TooManyEdges);
         }
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         // The bias of a 64-bit modulo is below one in 10^17 for any number of nodes in use.
@@ -165,8 +168,10 @@ mod tests {
 
     #[test]
     fn more_edges_than_can_be_followed_are_refused_with_the_limit() {
-        let said = Graph::random(100_000, 1000, 1).unwrap_err().to_string();
-        assert!(said.starts_with("the graph has 100000 edges: the model takes up to 4096"), "{said}");
+        let said = Graph::random(usize::MAX, 1000, 1).unwrap_err().to_string();
+        assert!(said.starts_with("the graph has more than 4096 edges"), "{said}");
+        assert_eq!(Graph::new(&[("a", "b"); MOST_EDGES + 1]), Err(GraphError::TooManyEdges));
+        assert!(Graph::new(&[("a", "b"); MOST_EDGES]).is_ok());
     }
 
     #[test]

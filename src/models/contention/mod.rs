@@ -54,9 +54,9 @@ pub enum GraphError {
     #[error("the graph has no edge")]
     Empty,
     #[error(
-        "the graph has {0} edges: the model takes up to {MOST_EDGES}, for every message that arrives changes all others"
+        "the graph has more than {MOST_EDGES} edges, which the model takes at most: every message that arrives changes all others"
     )]
-    TooManyEdges(usize),
+    TooManyEdges,
     #[error("{edges} edges need at least 2 nodes; there are {nodes}")]
     TooFewNodes { edges: usize, nodes: usize },
 }

@@ -7,7 +7,7 @@
 use std::iter::Peekable;
 use std::str::{CharIndices, FromStr};
 
-use super::{Graph, GraphError, Message};
+use super::{Graph, GraphError, MOST_EDGES, Message};
 use crate::plan::units;
 
 impl FromStr for Graph {
@@ -36,8 +36,9 @@ fn edge_list(text: &str) -> Result<Graph, GraphError> {
             [] => {}
             [source, destination, ref rest @ ..] if rest.len() < 3 && is_plain(source) && is_plain(destination) => {
                 pairs.push((source, destination));
-                let place = format!("line {}", at + 1);
-                messages.push(message(rest.first().copied(), rest.get(1).copied(), &place)?);
+                within_bounds(&pairs)?;
+                let place = || format!("line {}", at + 1);
+                messages.push(message(rest.first().copied(), rest.get(1).copied(), place)?);
             }
             _ => return Err(GraphError::Line { line: at + 1, text: line.trim().to_owned() }),
         }
@@ -45,10 +46,15 @@ fn edge_list(text: &str) -> Result<Graph, GraphError> {
     Ok(Graph::new(&pairs)?.with_messages(messages))
 }
 
-/// A message from how its size and its start are written.
-fn message(bytes: Option<&str>, start: Option<&str>, place: &str) -> Result<Message, GraphError> {
-    let wrong =
-        |detail: String| GraphError::Message { place: place.to_owned(), detail: detail.replace(char::is_control, " ") };
+/// Found out while they are read: what follows is not looked at.
+fn within_bounds<T>(pairs: &[T]) -> Result<(), GraphError> {
+    if pairs.len() > MOST_EDGES { Err(GraphError::TooManyEdges) } else { Ok(()) }
+}
+
+/// A message from how its size and its start are written. Its place is asked for where it is wrong: finding that takes as
+/// long as all before it is.
+fn message(bytes: Option<&str>, start: Option<&str>, place: impl Fn() -> String) -> Result<Message, GraphError> {
+    let wrong = |detail: String| GraphError::Message { place: place(), detail: detail.replace(char::is_control, " ") };
     let bytes = bytes.map(units::message).transpose().map_err(wrong)?;
     let start = start.map(units::duration).transpose().map_err(wrong)?;
     let start_ns = start.map_or(Ok(0), |start| u64::try_from(start.as_nanos()));
@@ -106,8 +112,7 @@ fn dot(text: &str) -> Result<Graph, GraphError> {
                 if messages.len() > first && tokens.peek()? == Token::Mark('[') {
                     let (at, _) = tokens.next()?;
                     let [bytes, start] = tokens.attributes()?;
-                    let place = tokens.place(at);
-                    let of_all = message(bytes.as_deref(), start.as_deref(), &place)?;
+                    let of_all = message(bytes.as_deref(), start.as_deref(), || tokens.place(at))?;
                     messages[first..].fill(of_all);
                 }
             }
@@ -126,6 +131,7 @@ fn statement(first: String, tokens: &mut Lexer<'_>, pairs: &mut Vec<(String, Str
                 tokens.next()?;
                 let to = tokens.word("a node after `->`")?;
                 pairs.push((from, to.clone()));
+                within_bounds(pairs)?;
                 from = to;
             }
             Token::Line => return Err(GraphError::Undirected),
@@ -278,6 +284,19 @@ mod tests {
     fn labels(text: &str) -> Result<String, GraphError> {
         let graph: Graph = text.parse()?;
         Ok(graph.edges().iter().map(|&edge| graph.label(edge)).collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn more_edges_than_can_be_followed_are_found_out_while_they_are_read() {
+        let edges = "a -> b [bytes=1];\n".repeat(MOST_EDGES);
+        assert_eq!(format!("digraph {{ {edges} }}").parse::<Graph>().unwrap().edges().len(), MOST_EDGES);
+        for text in [
+            format!("digraph {{ {edges} a -> b; [no DOT"),
+            format!("digraph {{ a {}", "-> b -> a ".repeat(MOST_EDGES)),
+            format!("{}\n(this is no edge)", "a b 1\n".repeat(MOST_EDGES + 1)),
+        ] {
+            assert_eq!(text.parse::<Graph>(), Err(GraphError::TooManyEdges));
+        }
     }
 
     #[test]

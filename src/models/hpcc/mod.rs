@@ -87,10 +87,10 @@ pub struct Check {
 }
 
 impl Check {
-    /// A check of a number that may be none.
+    /// A check of a number that may be none, or beyond all that a result holds.
     pub fn new(test: &str, quantity: &str, value: f64, limit: f64) -> Self {
         let (test, quantity) = (test.to_owned(), quantity.to_owned());
-        Check { test, quantity, value: value.is_finite().then_some(value), limit }
+        Check { test, quantity, value: (value.abs() < 1e30).then_some(value), limit }
     }
 
     /// Whether the result is right.
@@ -125,7 +125,9 @@ fn memory(text: &str) -> Result<f64, String> {
 
 fn grid(text: &str) -> Result<[usize; 2], String> {
     let grid: tailback_hpcc::Grid = text.parse()?;
-    Ok([grid.rows, grid.columns])
+    let sides = [grid.rows, grid.columns];
+    let fits = sides.iter().all(|side| (1..=units::MOST).contains(side));
+    fits.then_some(sides).ok_or_else(|| format!("invalid grid '{text}': expected sides of 1 to {}", units::MOST))
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -134,7 +136,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 fn positive(text: &str) -> Result<f64, String> {
-    let rate = text.trim().parse::<f64>().ok().filter(|rate| rate.is_finite() && *rate > 0.0);
+    let rate = text.trim().parse::<f64>().ok().filter(|rate| *rate > 0.0 && *rate < 1e15);
     rate.ok_or_else(|| format!("'{text}' is no rate: write Gflop/s, a number above 0"))
 }
 
@@ -146,7 +148,7 @@ mod tests {
     fn what_is_no_number_or_too_large_fails() {
         let check = |value| Check::new("HPL", "scaled residual", value, 16.0).passed();
         assert!(check(0.0) && check(16.0));
-        assert!(!check(16.1) && !check(f64::NAN) && !check(f64::INFINITY));
+        assert!(!check(16.1) && !check(1e99) && !check(f64::NAN) && !check(f64::INFINITY));
     }
 
     #[test]
@@ -155,6 +157,7 @@ mod tests {
         for wrong in ["0", "90%", "much"] {
             assert!(memory(wrong).is_err(), "{wrong}");
         }
+        assert!(grid("4000000000x4000000000000").unwrap_err().contains("expected sides of 1 to 1000000"));
         assert!(grid("2").is_err() && positive("-1").is_err() && seconds("0s").is_err());
     }
 }

@@ -3,6 +3,8 @@
 //! Nothing is guessed: variables that contradict each other or are half there are an error that names one of them, and
 //! an environment that only looks like a job (a Slurm allocation's shell) is none.
 
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
@@ -227,14 +229,26 @@ fn interface_address(name: &str, root: SocketAddr) -> Result<IpAddr> {
     })
 }
 
+/// A secret has 64 digits.
+const LONGEST_SECRET_FILE: u64 = 4096;
+
 fn secret_from_file(path: &str) -> Result<Secret> {
     let bad = |detail: String| Error::Setup(format!("{SECRET_FILE}={path}: {detail}"));
-    let mode = std::fs::metadata(path).map_err(|e| bad(e.to_string()))?.permissions().mode();
-    if mode & 0o007 != 0 {
-        return Err(bad(format!("everybody on this host can open it (mode {:03o}): chmod 600 it", mode & 0o777)));
-    }
-    let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
-    Secret::from_hex(&text).map_err(|e| bad(e.to_string()))
+    let read = || {
+        let file = File::open(path)?;
+        let mode = file.metadata()?.permissions().mode();
+        if mode & 0o077 != 0 {
+            let mode = mode & 0o777;
+            return Err(io::Error::other(format!("its group or others can open it (mode {mode:03o}): chmod 600 it")));
+        }
+        let mut text = String::new();
+        if file.take(LONGEST_SECRET_FILE + 1).read_to_string(&mut text)? as u64 > LONGEST_SECRET_FILE {
+            let limit = format!("it is larger than {LONGEST_SECRET_FILE} bytes, the limit of a secret file");
+            return Err(io::Error::other(limit));
+        }
+        Ok(text)
+    };
+    Secret::from_hex(&read().map_err(|error| bad(error.to_string()))?).map_err(|error| bad(error.to_string()))
 }
 
 #[cfg(test)]
