@@ -191,8 +191,12 @@ impl Machine {
         // What is longer than a packet might fit nowhere.
         within("packet.ack", packet.ack, Size(1)..=self.whole_packet())?;
         within("packet.ack_every", packet.ack_every, 1..=1024)?;
-        if self.switch.flow_control == FlowControl::Drop && packet.ack_every != 1 {
-            return refuse("packet.ack_every", packet.ack_every, "1: where packets are dropped, each is acknowledged");
+        // A sender whose window is smaller than what is acknowledged together would wait for ever.
+        let windows = matches!(self.control, Control::Window(_) | Control::Swift(_) | Control::Pair(_));
+        if (windows || self.switch.flow_control == FlowControl::Drop) && packet.ack_every != 1 {
+            let expected =
+                "1: each packet is acknowledged where packets are dropped, or a window, swift or pair controls";
+            return refuse("packet.ack_every", packet.ack_every, expected);
         }
         within("packet.least_silence", packet.least_silence, Ps::ns(1_000)..=Ps::ns(10_000_000_000))
     }
