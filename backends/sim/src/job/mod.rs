@@ -66,7 +66,7 @@ pub enum SimError<E> {
     /// The machine makes no sense.
     #[error(transparent)]
     Machine(#[from] MachineError),
-    /// The ranks do not fit the machine, or their stacks not into memory.
+    /// The ranks do not fit the machine, their stacks not into memory, or what they left under way not into virtual time.
     #[error("{0}")]
     Setup(String),
     /// A rank failed; the first to do so.
@@ -273,6 +273,8 @@ fn finish<R, E: fmt::Display>(
         }
     }
     match (first, failed) {
+        // What was left under way has no end to be checked.
+        (None, _) if world.network.is_out_of_time() => Err(SimError::Setup(world.out_of_time())),
         (None, _) => {
             let (now_ps, work, audit) = (world.network.now(), world.network.work(), world.network.audit());
             Ok(Finished { results, now_ps, work, audit, phases: std::mem::take(&mut world.phases) })

@@ -164,7 +164,7 @@ impl World {
     /// What to say when the virtual time is over.
     pub(super) fn out_of_time(&self) -> String {
         let limit = Ps(self.network.time_limit());
-        format!("the job takes more than {limit} of virtual time, the longest that is simulated here")
+        format!("the job takes more than {limit} of virtual time, the limit of this simulation")
     }
 
     /// Ends the job; the first failure counts. Everyone who waits is woken to find out.

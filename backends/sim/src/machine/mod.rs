@@ -16,7 +16,7 @@ use std::path::Path;
 use toml::{Table, Value};
 
 use check::Complaint;
-use units::shown;
+use units::{shown, shown_up_to};
 
 pub use check::{MOST_RANKS, MOST_RANKS_PER_NODE};
 pub use spec::{
@@ -95,7 +95,7 @@ impl Machine {
             let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count());
             let said = |at: usize| shown(text.lines().nth(at).unwrap_or("").trim());
             let place = line.map(|at| format!("line {} ({}): ", at + 1, said(at)));
-            let detail = format!("{}{}", place.unwrap_or_default(), error.message().replace('\n', " "));
+            let detail = format!("{}{}", place.unwrap_or_default(), shown_up_to(400, error.message()));
             MachineError::Syntax { origin: origin.into(), detail }
         })?;
         text.clone_into(&mut machine.text);

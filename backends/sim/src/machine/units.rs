@@ -157,8 +157,12 @@ fn parse(text: &str, what: &str, units: &[(&str, f64)]) -> Result<f64, String> {
 
 /// What a file says, fit for one line of an error.
 pub(super) fn shown(text: &str) -> String {
-    const MOST: usize = 60;
-    let short: String = text.chars().take(MOST).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    shown_up_to(60, text)
+}
+
+/// No more characters than `most`, and none that moves the cursor.
+pub(super) fn shown_up_to(most: usize, text: &str) -> String {
+    let short: String = text.chars().take(most).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if short.len() < text.len() { short + "..." } else { short }
 }
 
