@@ -331,7 +331,7 @@ fn machines_are_listed_checked_and_changed() {
     assert_eq!((&result["machine"]["name"], &result["system"]["ranks"]), (&"mine".into(), &8.into()));
     for (from, to, expected) in [
         ("count = 64", "count = 65", "nodes.count"),
-        ("\"64 KiB\"", "\"64\"", "the unit is one of B, KiB"),
+        ("\"64 KiB\"", "\"64\"", "invalid size '64': expected a number from 0 and one of the units B, KiB"),
         ("kind = \"fat-tree\"", "kind = \"torus\"", "unknown variant `torus`"),
     ] {
         let broken = file(folder.path(), &text.replacen(from, to, 1));
