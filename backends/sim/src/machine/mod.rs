@@ -151,8 +151,8 @@ impl Machine {
 fn written(text: &str, key: &str) -> Option<String> {
     let file: Table = text.parse().ok()?;
     let (path, last) = key.rsplit_once('.').unwrap_or(("", key));
-    let parts = path.split('.').filter(|part| !part.is_empty());
-    match parts.fold(Some(&file), |table, part| table?.get(part)?.as_table())?.get(last)? {
+    let mut parts = path.split('.').filter(|part| !part.is_empty());
+    match parts.try_fold(&file, |table, part| table.get(part)?.as_table())?.get(last)? {
         Value::String(text) => Some(shown(text)),
         Value::Table(_) | Value::Array(_) => None,
         value => Some(value.to_string()),
