@@ -254,13 +254,15 @@ fn absurd_machine_files_are_refused_by_check_and_by_run() {
         ),
         (
             "lab",
-            &[("count = 16", "count = 4611686018427387904")],
+            // With four ports each it is 2^64 of them, which was none.
+            &[("count = 16", "count = 4611686018427387904\nnics = 4")],
             "invalid nodes.count '4611686018427387904': expected 1 to 524288",
         ),
         (
-            "small",
-            &[("classes = 2", "classes = 9223372036854775807")],
-            "invalid switch.classes '9223372036854775807': expected 1 to 31",
+            "malbec",
+            // So were as many queues in two virtual channels.
+            &[("classes = 2", "classes = 9223372036854775807"), ("kind = \"adaptive\"", "kind = \"minimal\"")],
+            "invalid switch.classes '9223372036854775807': expected 1 to 15",
         ),
         (
             "crystal",

@@ -26,7 +26,7 @@ fn refused(changed: std::result::Result<Machine, MachineError>) -> String {
     error
 }
 
-/// The machine files of an audit, which ran with plausible figures or panicked in the run.
+/// Machine files that once ran with plausible figures, or were accepted and panicked in the run.
 #[test]
 fn absurd_machines_are_refused_with_key_value_and_range() {
     for (name, key, value, expected) in [
@@ -43,6 +43,11 @@ fn absurd_machines_are_refused_with_key_value_and_range() {
         let error = refused(machine(name).changed(key, value));
         assert!(error.contains(expected), "{error}");
     }
+    // Products of 2^64, which wrapped to nothing.
+    let four_ports = machine("lab").changed("nodes.nics", "4").unwrap();
+    assert!(refused(four_ports.changed("nodes.count", "4611686018427387904")).contains("expected 1 to 524288"));
+    let two_channels = machine("malbec").changed("routing.kind", "minimal").unwrap();
+    assert!(refused(two_channels.changed("switch.classes", "9223372036854775807")).contains("expected 1 to 15"));
     let crystal = machine("crystal").text;
     let huge = ["groups = 2", "rows = 6", "columns = 16"].iter().fold(crystal, |text, key| {
         assert!(text.contains(key));
