@@ -290,7 +290,8 @@ impl Draw {
         let count = match self.below(32) {
             0..=20 => room.min(1 + self.below(64)),
             21..=29 => room.min(1 + self.below(2000)),
-            30 => room / nics,
+            // More than a file can say is no use.
+            30 => (room / nics).min(i64::MAX as u64),
             _ => self.number(16, 1, 1 << 19),
         };
         let [payload, header] = [self.number(4096, 16, 1 << 20), self.number(64, 1, 4096)];

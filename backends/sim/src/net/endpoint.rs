@@ -2,7 +2,8 @@
 
 use super::control::Heard;
 use super::packet::{NONE, Packet, flag};
-use super::{Happened, NO_TIME, Network, kind};
+use super::time::NO_TIME;
+use super::{Happened, Network, kind};
 
 impl Network {
     /// A message is at its network port, which begins with one at a time.

@@ -6,8 +6,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
 
-use super::LONGEST_PS;
 use super::control::State;
+use super::time::LONGEST_PS;
 use crate::hash::Mixer;
 
 /// A message, from its start until it is delivered and acknowledged.

@@ -26,6 +26,7 @@ mod packet;
 mod port;
 mod router;
 mod switch;
+mod time;
 mod view;
 mod watch;
 
@@ -44,14 +45,9 @@ use watch::Watch;
 
 pub use audit::Audit;
 pub use port::Counters;
+pub use time::LONGEST_PS;
+pub(crate) use time::NO_TIME;
 pub use watch::{Crowd, PhaseCounters, PortReport, Sample, Tree};
-
-/// The longest virtual time that can be simulated, in picoseconds: eleven days. No wait inside the network is longer than ten
-/// times this, so that sums of times never wrap.
-pub const LONGEST_PS: u64 = 1_000_000_000_000_000_000;
-
-/// A time that no network reaches, and to which waits can be added.
-pub(crate) const NO_TIME: u64 = 2 * LONGEST_PS;
 
 /// The kinds of events.
 mod kind {
