@@ -89,7 +89,7 @@ fn numbers_out_of_range() {
     refused("hpcc --grid 4000000000x4000000000000", "expected sides of 1 to 1000000");
     refused("run --ranks-per-node 400000000000000000", "invalid ranks per node 400000000000000000: expected 1 to");
     let sim = "run --transport sim --machine small --ranks-per-node 1000000 --dry-run";
-    refused(sim, "64000000 ranks: the machine small has room for 1 to 1048576");
+    refused(sim, "invalid number of ranks per node '1000000': expected 1 to 1024 (--ranks-per-node)");
     refused("run -n 0", "at least 1 rank");
 }
 

@@ -217,6 +217,11 @@ fn what_makes_no_sense_is_refused_by_name() {
         ("run --machine small", "--machine is for --transport sim"),
         ("run --transport sim,tcp --machine small", "cannot be run beside tcp"),
         ("run --transport sim --machine small -n 65", "the machine small has room for 1 to 64"),
+        (
+            "run --transport sim --machine small --ranks-per-node 9223372036854775807",
+            "invalid number of ranks per node '9223372036854775807': expected 1 to 1024",
+        ),
+        ("run --transport sim --machine small -n 9223372036854775807", "the machine small has room for 1 to 64"),
         ("run --transport sim --machine small -n 1", "a job of one rank has nobody to talk to"),
         ("run --transport sim --machine small --stall-limit 5s", "--stall-limit is for ranks in real time"),
         ("run --transport sim --machine small --budget 1us", "is not between 0.01 ms and one day"),
@@ -228,6 +233,72 @@ fn what_makes_no_sense_is_refused_by_name() {
         let outcome = run(line);
         assert!(outcome.refusal().contains(expected), "tailback {line}: {}", outcome.stderr);
         assert_eq!(outcome.stdout, "", "tailback {line}");
+    }
+}
+
+/// Machine files that once ran with plausible figures, or were accepted and panicked in the run.
+#[test]
+fn absurd_machine_files_are_refused_by_check_and_by_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("absurd.toml");
+    let shown = path.display();
+    let check_and_run = [
+        format!("machine check {shown}"),
+        format!("run --transport sim --machine {shown} -n 4 --budget 100us --placements 1 --canaries lat"),
+    ];
+    for (name, changes, expected) in [
+        (
+            "small",
+            &[("latency = \"200 ns\"", "latency = \"99999999999 s\"")][..],
+            "invalid switch.latency '99999999999 s': expected 0 s to 1 s",
+        ),
+        (
+            "lab",
+            // With four ports each it is 2^64 of them, which was none.
+            &[("count = 16", "count = 4611686018427387904\nnics = 4")],
+            "invalid nodes.count '4611686018427387904': expected 1 to 524288",
+        ),
+        (
+            "malbec",
+            // So were as many queues in two virtual channels.
+            &[("classes = 2", "classes = 9223372036854775807"), ("kind = \"adaptive\"", "kind = \"minimal\"")],
+            "invalid switch.classes '9223372036854775807': expected 1 to 15",
+        ),
+        (
+            "crystal",
+            &[
+                ("groups = 2", "groups = 1048576"),
+                ("rows = 6", "rows = 1048576"),
+                ("columns = 16", "columns = 1048576"),
+            ],
+            "invalid topology.groups '1048576': expected 1 to 65535",
+        ),
+        (
+            "crystal",
+            &[("groups = 2", "groups = 65535"), ("rows = 6", "rows = 65535"), ("columns = 16", "columns = 65535")],
+            "invalid topology '281462092005375 switches': expected at most 262144",
+        ),
+    ] {
+        let text = changes.iter().fold(succeed(&format!("machine show {name}")).stdout, |text, (from, to)| {
+            assert!(text.contains(from), "{name}: {from}");
+            text.replacen(from, to, 1)
+        });
+        std::fs::write(&path, text).unwrap();
+        for line in &check_and_run {
+            let outcome = run(line);
+            assert_eq!(outcome.code(), Some(2), "tailback {line}: {}", outcome.stderr);
+            assert!(outcome.refusal().contains(expected), "tailback {line}: {}", outcome.stderr);
+            assert_eq!((outcome.stdout.as_str(), outcome.stderr.lines().count()), ("", 1), "{}", outcome.stderr);
+        }
+    }
+    std::fs::write(&path, " ".repeat((1 << 20) + 1)).unwrap();
+    for line in check_and_run.iter().map(String::as_str).chain(["machine check /dev/zero"]) {
+        let outcome = run(line);
+        assert!(
+            outcome.refusal().contains("invalid machine file: expected at most 1 MiB of text"),
+            "{}",
+            outcome.stderr
+        );
     }
 }
 
@@ -262,7 +333,7 @@ fn machines_are_listed_checked_and_changed() {
     assert_eq!((&result["machine"]["name"], &result["system"]["ranks"]), (&"mine".into(), &8.into()));
     for (from, to, expected) in [
         ("count = 64", "count = 65", "nodes.count"),
-        ("\"64 KiB\"", "\"64\"", "the unit is one of B, KiB"),
+        ("\"64 KiB\"", "\"64\"", "invalid size '64': expected a number from 0 and one of the units B, KiB"),
         ("kind = \"fat-tree\"", "kind = \"torus\"", "unknown variant `torus`"),
     ] {
         let broken = file(folder.path(), &text.replacen(from, to, 1));

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tailback_sim::machine::{Machine, shipped};
-use tailback_sim::{SimError, Simulation, host_name};
+use tailback_sim::{SimError, Simulation, host_name, room};
 use tailback_transport::{Bootstrap, Error, Merge, Monitor, Rank, Result as TransportResult};
 
 use super::pair::Alone;
@@ -24,15 +24,12 @@ pub struct Shape {
     pub per_node: usize,
 }
 
-/// Every rank has a stack and buffers of its own in this process.
-const MOST_RANKS: usize = 1 << 20;
-
 impl Shape {
     /// All of a machine, or what was asked for.
     pub fn of(machine: &Machine, ranks: Option<usize>, per_node: Option<usize>) -> Result<Self, String> {
         let per_node = per_node.unwrap_or(machine.nodes.ranks_per_node).max(1);
-        let room = machine.nodes.count.saturating_mul(per_node).min(MOST_RANKS);
-        let shape = Shape { ranks: ranks.unwrap_or(machine.nodes.count.saturating_mul(per_node)), per_node };
+        let room = room(machine, per_node).map_err(|error| format!("{error} (--ranks-per-node)"))?;
+        let shape = Shape { ranks: ranks.unwrap_or(room), per_node };
         if shape.ranks == 0 || shape.ranks > room {
             let (Machine { name, nodes, .. }, ranks) = (machine, shape.ranks);
             return Err(format!(
@@ -148,7 +145,7 @@ impl SimNetworks<'_> {
             return Err(Error::Protocol { operation: "simulation", peer: None, detail });
         }
         self.so_far.phases.append(&mut finished.phases);
-        self.so_far.elapsed_ps += finished.now_ps;
+        self.so_far.elapsed_ps = self.so_far.elapsed_ps.saturating_add(finished.now_ps);
         self.so_far.hops += finished.work.hops;
         // What all ranks know, the first one tells.
         Ok(finished.results.swap_remove(0))
@@ -259,8 +256,12 @@ mod tests {
         assert_eq!(shape(Some(10), Some(4)), Ok((10, 4, 3)));
         assert!(shape(Some(65), None).unwrap_err().contains("room for 1 to 64"));
         assert!(shape(Some(0), None).is_err());
-        for per_node in [1_000_000, usize::MAX] {
-            assert!(shape(None, Some(per_node)).unwrap_err().contains("room for 1 to 1048576"));
+        assert_eq!(shape(None, Some(1024)), Ok((65_536, 1024, 64)));
+        for per_node in [1025, usize::MAX] {
+            let error = shape(Some(2), Some(per_node)).unwrap_err();
+            let expected =
+                format!("invalid number of ranks per node '{per_node}': expected 1 to 1024 (--ranks-per-node)");
+            assert_eq!(error, expected);
         }
     }
 }

@@ -137,7 +137,7 @@ fn port_counters(port: &PortReport) -> PortCounters {
         simulated: Some(SimulatedCounters {
             stalled_ns: counters.stalled_ps / 1000,
             marks: counters.marks,
-            longest_queue_bytes: counters.longest.into(),
+            longest_queue_bytes: counters.longest,
         }),
     }
 }

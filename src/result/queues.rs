@@ -77,7 +77,7 @@ impl QueueRecord {
         let look = |sample: &net::Sample| QueueLook {
             at_us: since(sample.at_ps),
             queued_bytes: sample.queued,
-            longest_bytes: sample.longest.into(),
+            longest_bytes: sample.longest,
             stalled_ports: sample.stalled,
         };
         // Of neighbours the fullest stays: a plot that misses the peak would contradict the worst moment.
@@ -85,13 +85,9 @@ impl QueueRecord {
         let fullest = |near: &[net::Sample]| near.iter().max_by_key(|sample| sample.queued).map(look);
         let crowd = |crowd: &net::Crowd| CrowdedPort {
             port: crowd.port.clone(),
-            queued_bytes: crowd.queued.into(),
+            queued_bytes: crowd.queued,
             stalled: crowd.blocked,
-            feeders: crowd
-                .feeders
-                .iter()
-                .map(|(port, bytes)| Feeder { port: port.clone(), bytes: (*bytes).into() })
-                .collect(),
+            feeders: crowd.feeders.iter().map(|(port, bytes)| Feeder { port: port.clone(), bytes: *bytes }).collect(),
         };
         QueueRecord {
             phase: name.to_owned(),
@@ -130,7 +126,7 @@ mod tests {
         let sample = |(at, &queued): (usize, &u64)| net::Sample {
             at_ps: 1_000_000 * (100 + at as u64),
             queued,
-            longest: queued as u32 / 2,
+            longest: queued / 2,
             stalled: 3,
         };
         let crowd = |port: &str, queued, blocked, from: &str| net::Crowd {

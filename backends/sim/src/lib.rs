@@ -17,4 +17,4 @@ pub mod machine;
 pub mod net;
 pub mod rng;
 
-pub use job::{Finished, SimBootstrap, SimError, SimGroup, SimTransport, Simulation, begin_phase, host_name};
+pub use job::{Finished, SimBootstrap, SimError, SimGroup, SimTransport, Simulation, begin_phase, host_name, room};

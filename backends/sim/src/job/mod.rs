@@ -22,8 +22,8 @@ use std::rc::Rc;
 use tailback_transport::Rank;
 
 use crate::ffi::{Fibers, Stacks};
-use crate::machine::{Machine, MachineError};
-use crate::net::{Audit, Network, PhaseCounters, Work};
+use crate::machine::{MOST_RANKS, MOST_RANKS_PER_NODE, Machine, MachineError};
+use crate::net::{Audit, LONGEST_PS, Network, PhaseCounters, Work};
 use bootstrap::Aborted;
 use handle::Handle;
 use world::{RankState, Waiting, World};
@@ -42,6 +42,7 @@ pub struct Simulation {
     per_node: usize,
     ranks: usize,
     seed: u64,
+    time_limit_ps: u64,
 }
 
 /// What a job left.
@@ -65,7 +66,7 @@ pub enum SimError<E> {
     /// The machine makes no sense.
     #[error(transparent)]
     Machine(#[from] MachineError),
-    /// The ranks do not fit the machine, or their stacks not into memory.
+    /// The ranks do not fit the machine, their stacks not into memory, or what they left under way not into virtual time.
     #[error("{0}")]
     Setup(String),
     /// A rank failed; the first to do so.
@@ -91,15 +92,15 @@ impl Simulation {
     #[must_use]
     pub fn new(machine: Machine) -> Self {
         let per_node = machine.nodes.ranks_per_node;
-        let ranks = machine.nodes.count * per_node;
-        Simulation { machine, per_node, ranks, seed: 1 }
+        let ranks = machine.nodes.count.saturating_mul(per_node);
+        Simulation { machine, per_node, ranks, seed: 1, time_limit_ps: LONGEST_PS }
     }
 
     /// This many ranks on each node, on every node.
     #[must_use]
     pub fn ranks_per_node(mut self, per_node: usize) -> Self {
         self.per_node = per_node.max(1);
-        self.ranks = self.machine.nodes.count * self.per_node;
+        self.ranks = self.machine.nodes.count.saturating_mul(self.per_node);
         self
     }
 
@@ -114,6 +115,14 @@ impl Simulation {
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
+        self
+    }
+
+    /// The virtual time after which the job fails, in picoseconds; [`LONGEST_PS`] unless said, and at most. Together with a
+    /// bound on what ranks start it bounds how much is simulated, whatever the machine.
+    #[must_use]
+    pub fn time_limit(mut self, limit_ps: u64) -> Self {
+        self.time_limit_ps = limit_ps.min(LONGEST_PS);
         self
     }
 
@@ -135,14 +144,16 @@ impl Simulation {
         E: fmt::Display,
         F: for<'y> Fn(SimBootstrap<'y>, SimTransport<'y>) -> Result<R, E>,
     {
-        let room = self.machine.nodes.count * self.per_node;
+        self.machine.validate()?;
+        let room = room(&self.machine, self.per_node).map_err(SimError::Setup)?;
         if self.ranks == 0 || self.ranks > room {
             return Err(SimError::Setup(format!(
                 "{} ranks: the machine {} has room for 1 to {room} with {} on each of its {} nodes",
                 self.ranks, self.machine.name, self.per_node, self.machine.nodes.count
             )));
         }
-        let network = Network::new(&self.machine, self.seed)?;
+        let mut network = Network::new(&self.machine, self.seed)?;
+        network.set_time_limit(self.time_limit_ps);
         let world = Rc::new(RefCell::new(World::new(network, self.ranks, self.per_node)));
         let _current = phase::enter(&world);
         let outcomes: RefCell<Vec<Option<Result<R, E>>>> = RefCell::new((0..self.ranks).map(|_| None).collect());
@@ -172,6 +183,17 @@ impl Simulation {
         }
         finish(&world, outcomes.into_inner())
     }
+}
+
+/// How many ranks a machine has room for with `per_node` on each node.
+///
+/// # Errors
+/// If that is more than the simulator has for a node.
+pub fn room(machine: &Machine, per_node: usize) -> Result<usize, String> {
+    if !(1..=MOST_RANKS_PER_NODE).contains(&per_node) {
+        return Err(format!("invalid number of ranks per node '{per_node}': expected 1 to {MOST_RANKS_PER_NODE}"));
+    }
+    Ok(machine.nodes.count.saturating_mul(per_node).min(MOST_RANKS))
 }
 
 /// Runs the ranks to their ends; the first panic, if there is one.
@@ -209,8 +231,11 @@ fn schedule(world: &RefCell<World>, fibers: &mut Fibers<'_>) -> Option<Box<dyn A
     }
 }
 
-/// What to say when everyone waits and nothing is under way.
+/// What to say when everyone waits and nothing is to happen.
 fn stuck(world: &World) -> String {
+    if world.network.is_out_of_time() {
+        return world.out_of_time();
+    }
     let meeting = world.ranks.iter().find_map(|state| match state.waiting {
         Waiting::Meeting(operation) => Some(operation),
         _ => None,
@@ -248,6 +273,8 @@ fn finish<R, E: fmt::Display>(
         }
     }
     match (first, failed) {
+        // What was left under way has no end to be checked.
+        (None, _) if world.network.is_out_of_time() => Err(SimError::Setup(world.out_of_time())),
         (None, _) => {
             let (now_ps, work, audit) = (world.network.now(), world.network.work(), world.network.audit());
             Ok(Finished { results, now_ps, work, audit, phases: std::mem::take(&mut world.phases) })

@@ -13,6 +13,7 @@ use super::channel::Key;
 use super::groups;
 use super::handle::Handle;
 use super::world::{Access, Waiting};
+use crate::net::NO_TIME;
 
 /// One rank's end of the simulated network. A clone is the same end again: a rank may have several transports at a time,
 /// over the same ports.
@@ -203,9 +204,12 @@ impl RawGroup for SimGroup<'_> {
 
     fn pause(&mut self, left: Nanos) -> Result<()> {
         let me = self.handle.rank.index();
-        self.handle.world.borrow_mut().ranks[me].clock += 1000 * left.0;
+        {
+            let clock = &mut self.handle.world.borrow_mut().ranks[me].clock;
+            *clock = clock.saturating_add(left.0.saturating_mul(1000)).min(NO_TIME);
+        }
         self.handle.catch_up();
-        Ok(())
+        self.handle.world.borrow_mut().enter("pause", self.handle.rank)
     }
 
     fn is_complete(&mut self, lane: Lane) -> Result<bool> {

@@ -13,8 +13,8 @@ use super::channel::{Channels, Key};
 use super::groups::Groups;
 use super::meeting::Meeting;
 use super::segment::{Extract, Known};
-use crate::machine::{Link, Machine};
-use crate::net::{Happened, Network, PhaseCounters, Send};
+use crate::machine::{Link, Machine, Ps};
+use crate::net::{Happened, NO_TIME, Network, PhaseCounters, Send};
 
 use tailback_transport::Span;
 
@@ -144,6 +144,11 @@ impl World {
         if let Some(error) = self.ranks[rank.index()].error.take() {
             return Err(error);
         }
+        // A rank that never waits takes time too.
+        if self.ranks[rank.index()].clock > self.network.time_limit() && self.failure.is_none() {
+            let reason = self.out_of_time();
+            self.fail(None, &reason);
+        }
         match &self.failure {
             None => Ok(()),
             Some(Failure { rank: Some(peer), reason }) => {
@@ -154,6 +159,12 @@ impl World {
                 Err(Error::Timeout { operation, seconds, detail: reason.clone() })
             }
         }
+    }
+
+    /// What to say when the virtual time is over.
+    pub(super) fn out_of_time(&self) -> String {
+        let limit = Ps(self.network.time_limit());
+        format!("the job takes more than {limit} of virtual time, the limit of this simulation")
     }
 
     /// Ends the job; the first failure counts. Everyone who waits is woken to find out.
@@ -215,7 +226,7 @@ impl World {
         let rank = self.groups.rank(group, member).index();
         let now = self.network.now();
         let state = &mut self.ranks[rank];
-        state.clock = state.clock.max(now) + cost;
+        state.clock = (state.clock.max(now) + cost).min(NO_TIME);
         state.news = true;
         let wanted = match state.waiting {
             Waiting::News => true,
@@ -247,7 +258,7 @@ impl World {
         self.groups.hold(group);
         if self.node(from) == self.node(to) {
             let Link { rate, latency } = self.machine.nodes.memory;
-            return self.network.at(at + latency.0 + rate.ps(bytes as u64), token);
+            return self.network.at(at.saturating_add(latency.0).saturating_add(rate.ps(bytes as u64)), token);
         }
         let class = self.class[from.index()];
         let (from, to) = (self.endpoint(from), self.endpoint(to));

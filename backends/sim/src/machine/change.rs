@@ -2,6 +2,7 @@
 
 use toml::{Table, Value};
 
+use super::units::shown;
 use super::{Machine, MachineError};
 
 impl Machine {
@@ -11,20 +12,20 @@ impl Machine {
     /// # Errors
     /// As [`Machine::parse`]: a key that does not exist, or a machine that makes no sense.
     pub fn changed(&self, key: &str, value: &str) -> Result<Machine, MachineError> {
-        let origin = format!("{} with {key}={value}", self.name);
+        let origin = format!("{} with {}={}", self.name, shown(key), shown(value));
         let syntax = |detail: String| MachineError::Syntax { origin: origin.clone(), detail };
         let mut file: Table = self.text.parse().map_err(|error: toml::de::Error| syntax(error.message().to_owned()))?;
         let (path, last) = key.rsplit_once('.').unwrap_or(("", key));
         let mut table = &mut file;
         for part in path.split('.').filter(|part| !part.is_empty()) {
             let entry = table.entry(part).or_insert_with(|| Value::Table(Table::new()));
-            table = entry.as_table_mut().ok_or_else(|| syntax(format!("{part} holds no further keys")))?;
+            table = entry.as_table_mut().ok_or_else(|| syntax(format!("{} holds no further keys", shown(part))))?;
         }
         if last == "kind" && matches!(path, "routing" | "control") {
             table.clear();
         }
         table.insert(last.to_owned(), typed(value));
-        let about = format!("{}; {key} = {value}", self.about);
+        let about = format!("{}; {} = {}", self.about, shown(key), shown(value));
         file.insert("about".into(), Value::String(about));
         Machine::parse(&file.to_string(), &origin)
     }

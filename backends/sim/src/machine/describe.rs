@@ -1,7 +1,6 @@
 //! A machine in words: for people, and for whoever places ranks on it.
 
 use super::spec::{Control, Link, Machine, Routing, Switching, Topology};
-use super::units::{Ps, Rate, Size};
 
 impl Machine {
     /// What is simulated, a line for each part of the file.
@@ -12,7 +11,7 @@ impl Machine {
         let ranks = nodes.count * nodes.ranks_per_node;
         let switch = &self.switch;
         let classes = if switch.classes == 1 { String::new() } else { format!(", {} traffic classes", switch.classes) };
-        let marks = switch.ecn.map(|ecn| format!(", marks from {} to {}", size(ecn.from), size(ecn.to)));
+        let marks = switch.ecn.map(|ecn| format!(", marks from {} to {}", ecn.from, ecn.to));
         let switching = match switch.switching {
             Switching::CutThrough => "cut-through",
             Switching::StoreAndForward => "store-and-forward",
@@ -27,24 +26,20 @@ impl Machine {
                 "switches",
                 format!(
                     "{switching}, {}, {} of buffer at a port{classes}{}",
-                    time(switch.latency),
-                    size(switch.buffer),
+                    switch.latency,
+                    switch.buffer,
                     marks.unwrap_or_default()
                 ),
             ),
             ("flow control", format!("{:?}", switch.flow_control).to_lowercase()),
             ("routing", self.routing_words().into()),
             ("congestion control", self.control_words().into()),
-            ("packets", format!("{} and a header of {}", size(self.packet.payload), size(self.packet.header))),
+            ("packets", format!("{} and a header of {}", self.packet.payload, self.packet.header)),
             (
                 "network ports",
                 format!(
                     "o {} to send, {} to receive, g {}, {} to the processor, eager up to {}",
-                    time(nic.send_overhead),
-                    time(nic.receive_overhead),
-                    time(nic.gap),
-                    time(nic.latency),
-                    size(nic.eager_limit)
+                    nic.send_overhead, nic.receive_overhead, nic.gap, nic.latency, nic.eager_limit
                 ),
             ),
         ]
@@ -140,35 +135,7 @@ impl Machine {
 }
 
 fn link(link: Link) -> String {
-    format!("{} and {}", rate(link.rate), time(link.latency))
-}
-
-fn rate(rate: Rate) -> String {
-    let bits = 8.0 * rate.bytes_per_second();
-    match bits {
-        bits if bits >= 1e9 => format!("{} Gbit/s", short(bits / 1e9)),
-        bits => format!("{} Mbit/s", short(bits / 1e6)),
-    }
-}
-
-fn size(size: Size) -> String {
-    match size.0 {
-        bytes if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
-        bytes if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
-        bytes => format!("{bytes} B"),
-    }
-}
-
-fn time(time: Ps) -> String {
-    match time.0 {
-        ps if ps >= 1_000_000 => format!("{} us", short(ps as f64 / 1e6)),
-        ps => format!("{} ns", short(ps as f64 / 1e3)),
-    }
-}
-
-/// At most two decimals, and none that are zero.
-fn short(value: f64) -> String {
-    format!("{value:.2}").trim_end_matches('0').trim_end_matches('.').to_owned()
+    format!("{} and {}", link.rate, link.latency)
 }
 
 #[cfg(test)]

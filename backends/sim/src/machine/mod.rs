@@ -9,13 +9,24 @@ mod describe;
 mod spec;
 mod units;
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
+use toml::{Table, Value};
+
+use check::Complaint;
+use units::{shown, shown_up_to};
+
+pub use check::{MOST_RANKS, MOST_RANKS_PER_NODE};
 pub use spec::{
     Control, Dcqcn, Dragonfly, Ecn, FatTree, FlowControl, Leaves, Link, Machine, Nic, Nodes, Packet, PairThrottle,
     Routing, Single, Swift, Switch, Switching, Topology, Window,
 };
 pub use units::{Ps, Rate, Size};
+
+/// Bytes of a machine file.
+const MOST_TEXT: usize = 1 << 20;
 
 /// Why a machine cannot be simulated.
 #[derive(Debug, thiserror::Error)]
@@ -36,15 +47,23 @@ pub enum MachineError {
         /// The line and the parser's words.
         detail: String,
     },
-    /// It is well formed and makes no sense.
-    #[error("{origin}: {key}: {detail}")]
-    Nonsense {
+    /// It is longer than any machine needs.
+    #[error("{origin}: invalid machine file: expected at most {} of text", units::Size(MOST_TEXT as u64))]
+    TooLong {
+        /// The file.
+        origin: String,
+    },
+    /// It is well formed and has a value that no machine can have.
+    #[error("{origin}: invalid {key} '{value}': expected {expected}")]
+    Invalid {
         /// The file, or the name of a shipped machine.
         origin: String,
-        /// The key that is wrong.
-        key: &'static str,
-        /// Why, and what would be right.
-        detail: String,
+        /// The key that is wrong, with those of the tables that it is in.
+        key: String,
+        /// What it has: the file's own words, where it was read from one.
+        value: String,
+        /// What it may have.
+        expected: String,
     },
 }
 
@@ -69,14 +88,21 @@ impl Machine {
     /// # Errors
     /// Names the key that is wrong.
     pub fn parse(text: &str, origin: &str) -> Result<Machine, MachineError> {
+        if text.len() > MOST_TEXT {
+            return Err(MachineError::TooLong { origin: origin.into() });
+        }
         let mut machine: Machine = toml::from_str(text).map_err(|error| {
             let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count());
-            let place = line.map(|at| format!("line {} ({}): ", at + 1, text.lines().nth(at).unwrap_or("").trim()));
-            let detail = format!("{}{}", place.unwrap_or_default(), error.message().replace('\n', " "));
+            let said = |at: usize| shown(text.lines().nth(at).unwrap_or("").trim());
+            let place = line.map(|at| format!("line {} ({}): ", at + 1, said(at)));
+            let detail = format!("{}{}", place.unwrap_or_default(), shown_up_to(400, error.message()));
             MachineError::Syntax { origin: origin.into(), detail }
         })?;
         text.clone_into(&mut machine.text);
-        machine.check().map_err(|(key, detail)| MachineError::Nonsense { origin: origin.into(), key, detail })?;
+        machine.check().map_err(|Complaint { key, value, expected }| {
+            let value = written(text, &key).unwrap_or(value);
+            MachineError::Invalid { origin: origin.into(), key, value, expected }
+        })?;
         Ok(machine)
     }
 
@@ -89,10 +115,20 @@ impl Machine {
             return Machine::parse(text, name);
         }
         let path = Path::new(name_or_path);
-        let text = std::fs::read_to_string(path).map_err(|source| {
+        let mut text = Vec::new();
+        // A pipe has no length: no more is read than is needed to know that it is too long.
+        let read = File::open(path).and_then(|file| file.take(MOST_TEXT as u64 + 1).read_to_end(&mut text));
+        read.map_err(|source| {
             let known: Vec<&str> = shipped().collect();
             let hint = format!("{name_or_path} (shipped machines: {})", known.join(", "));
             MachineError::Unreadable { path: hint, source }
+        })?;
+        if text.len() > MOST_TEXT {
+            return Err(MachineError::TooLong { origin: name_or_path.into() });
+        }
+        let text = String::from_utf8(text).map_err(|error| {
+            let source = std::io::Error::new(std::io::ErrorKind::InvalidData, error.utf8_error());
+            MachineError::Unreadable { path: name_or_path.into(), source }
         })?;
         Machine::parse(&text, name_or_path)
     }
@@ -102,8 +138,24 @@ impl Machine {
     /// # Errors
     /// Names the key that is wrong.
     pub fn validate(&self) -> Result<(), MachineError> {
-        let origin = self.name.clone();
-        self.check().map_err(|(key, detail)| MachineError::Nonsense { origin, key, detail })
+        self.check().map_err(|Complaint { key, value, expected }| MachineError::Invalid {
+            origin: shown(&self.name),
+            key,
+            value,
+            expected,
+        })
+    }
+}
+
+/// What the file `text` says for a key.
+fn written(text: &str, key: &str) -> Option<String> {
+    let file: Table = text.parse().ok()?;
+    let (path, last) = key.rsplit_once('.').unwrap_or(("", key));
+    let mut parts = path.split('.').filter(|part| !part.is_empty());
+    match parts.try_fold(&file, |table, part| table.get(part)?.as_table())?.get(last)? {
+        Value::String(text) => Some(shown(text)),
+        Value::Table(_) | Value::Array(_) => None,
+        value => Some(value.to_string()),
     }
 }
 

@@ -214,7 +214,8 @@ pub struct Packet {
     pub header: Size,
     /// An acknowledgement on the wire.
     pub ack: Size,
-    /// Packets of a message that are acknowledged together; the last one of a message always is.
+    /// Packets of a message that are acknowledged together; the last one of a message always is. Controls by windows, and
+    /// networks that drop, need every packet acknowledged.
     #[serde(default = "one")]
     pub ack_every: usize,
     /// Whether acknowledgements wait behind data instead of having a class of their own.

@@ -2,6 +2,7 @@
 
 use super::control::Heard;
 use super::packet::{NONE, Packet, flag};
+use super::time::NO_TIME;
 use super::{Happened, Network, kind};
 
 impl Network {
@@ -9,7 +10,7 @@ impl Network {
     pub(super) fn post(&mut self, id: u32) {
         let src = self.flows.all[self.messages.all[id as usize].flow as usize].src as usize;
         let start = self.send_free[src].max(self.now);
-        self.send_free[src] = start + self.machine.nic.gap.0;
+        self.send_free[src] = (start + self.machine.nic.gap.0).min(NO_TIME);
         if start > self.now {
             self.events.push(start, kind::READY, id, 0);
         } else {
@@ -144,7 +145,7 @@ impl Network {
         if whole && !again {
             let free = &mut self.receive_free[packet.dst as usize];
             let start = (*free).max(self.now);
-            *free = start + self.machine.nic.gap.0;
+            *free = (start + self.machine.nic.gap.0).min(NO_TIME);
             self.events.push(start + self.machine.nic.latency.0, kind::DELIVER, packet.message, 0);
         }
         if whole || message.unsaid.0 as usize >= self.machine.packet.ack_every {

@@ -7,6 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
 
 use super::control::State;
+use super::time::LONGEST_PS;
 use crate::hash::Mixer;
 
 /// A message, from its start until it is delivered and acknowledged.
@@ -87,7 +88,7 @@ impl Loss {
     /// How long silence may last; `least` is the shortest wait that makes sense here.
     pub(crate) fn patience(&self, least: u64) -> u64 {
         let plain = if self.srtt == 0 { FIRST_WAIT * least } else { (self.srtt + 4 * self.deviation).max(least) };
-        plain << self.doubled.min(8)
+        plain.saturating_mul(1 << self.doubled.min(8)).min(LONGEST_PS)
     }
 
     pub(crate) fn measure(&mut self, rtt: u64) {

@@ -4,6 +4,8 @@
 //! Looks are taken at times that are multiples of an interval, before the first event at or after them. The interval
 //! doubles when there are too many looks, so a long phase costs no more memory than a short one.
 
+use std::cmp::Reverse;
+
 use super::Network;
 use super::graph::{self, Node};
 use super::packet::NONE;
@@ -77,7 +79,7 @@ impl Network {
     pub(super) fn look(&mut self, at: u64) {
         let mut sample = Sample { at_ps: self.watch.next_look, queued: 0, longest: 0, stalled: 0 };
         for port in &self.ports.all {
-            sample.queued += u64::from(port.queued);
+            sample.queued += port.queued;
             sample.longest = sample.longest.max(port.queued);
             sample.stalled += u32::from(port.stalled_since != NEVER);
         }
@@ -102,29 +104,29 @@ impl Network {
 
     fn tree(&self, sample: Sample) -> Tree {
         let mut crowded: Vec<u32> = (0..self.ports.all.len() as u32)
-            .filter(|&port| self.ports.all[port as usize].queued > 2 * self.common.packet)
+            .filter(|&port| self.ports.all[port as usize].queued > 2 * u64::from(self.common.packet))
             .collect();
-        crowded.sort_by_key(|&port| (u32::MAX - self.ports.all[port as usize].queued, port));
+        crowded.sort_by_key(|&port| (Reverse(self.ports.all[port as usize].queued), port));
         crowded.truncate(MOST_CROWDS);
         let crowds = crowded.into_iter().map(|port| self.crowd(port)).collect();
         Tree { at_ps: sample.at_ps, queued: sample.queued, crowds }
     }
 
     fn crowd(&self, port: u32) -> Crowd {
-        let mut feeders: Vec<(u32, u32)> = Vec::new();
+        let mut feeders: Vec<(u32, u64)> = Vec::new();
         let first = port as usize * self.ports.per_port;
         for queue in &self.ports.queues[first..first + self.ports.per_port] {
             let mut at = queue.head;
             while at != NONE {
                 let packet = &self.packets[at];
                 match feeders.iter_mut().find(|(link, _)| *link == packet.link) {
-                    Some((_, bytes)) => *bytes += packet.size,
-                    None => feeders.push((packet.link, packet.size)),
+                    Some((_, bytes)) => *bytes += u64::from(packet.size),
+                    None => feeders.push((packet.link, packet.size.into())),
                 }
                 at = packet.next;
             }
         }
-        feeders.sort_by_key(|&(link, bytes)| (u32::MAX - bytes, link));
+        feeders.sort_by_key(|&(link, bytes)| (Reverse(bytes), link));
         feeders.truncate(MOST_FEEDERS);
         let named = feeders.into_iter().filter(|&(link, _)| link != NONE);
         let state = &self.ports.all[port as usize];

@@ -26,6 +26,7 @@ mod packet;
 mod port;
 mod router;
 mod switch;
+mod time;
 mod view;
 mod watch;
 
@@ -44,6 +45,8 @@ use watch::Watch;
 
 pub use audit::Audit;
 pub use port::Counters;
+pub use time::LONGEST_PS;
+pub(crate) use time::NO_TIME;
 pub use watch::{Crowd, PhaseCounters, PortReport, Sample, Tree};
 
 /// The kinds of events.
@@ -117,6 +120,8 @@ pub struct Work {
 #[derive(Debug)]
 pub struct Network {
     now: u64,
+    limit: u64,
+    out_of_time: bool,
     events: Events,
     graph: Graph,
     router: Router,
@@ -178,6 +183,8 @@ impl Network {
         let slowest = graph.wires.iter().map(|wire| wire.rate.ps(u64::from(whole))).max().unwrap_or(1);
         Ok(Network {
             now: 0,
+            limit: LONGEST_PS,
+            out_of_time: false,
             events: Events::new(slowest),
             ports,
             router,
@@ -217,7 +224,7 @@ impl Network {
         self.work
     }
 
-    /// Starts a message at time `at`, which is not before now.
+    /// Starts a message at time `at`, which is not before now. Later than [`LONGEST_PS`], it is never sent.
     ///
     /// # Panics
     /// If an endpoint or the class does not exist.
@@ -244,7 +251,7 @@ impl Network {
             generation: 0,
             seen: lossy.then(|| vec![0; packets.div_ceil(64) as usize].into()),
         });
-        self.events.push(at.max(self.now) + self.machine.nic.latency.0, kind::POST, id, 0);
+        self.events.push(at.clamp(self.now, NO_TIME) + self.machine.nic.latency.0, kind::POST, id, 0);
     }
 
     /// Asks for [`Happened::Timer`] with this token at time `at`.
@@ -265,11 +272,32 @@ impl Network {
         self.happened.pop_front()
     }
 
-    /// Handles the next event; false when there is none.
+    /// Lets nothing happen after `limit_ps`, which is [`LONGEST_PS`] at first and at most. What was to happen later is lost.
+    pub fn set_time_limit(&mut self, limit_ps: u64) {
+        self.limit = limit_ps.min(LONGEST_PS);
+    }
+
+    /// See [`Network::set_time_limit`].
+    #[must_use]
+    pub fn time_limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Whether something is to happen after the time limit: [`Network::step`] does no more then.
+    #[must_use]
+    pub fn is_out_of_time(&self) -> bool {
+        self.out_of_time
+    }
+
+    /// Handles the next event; false when there is none before the time limit.
     #[inline]
     pub fn step(&mut self) -> bool {
         let Some(event) = self.events.pop() else { return false };
         debug_assert!(event.time >= self.now);
+        if event.time > self.limit {
+            self.out_of_time = true;
+            return false;
+        }
         if event.time >= self.watch.next_look {
             self.look(event.time);
         }

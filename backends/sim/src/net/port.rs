@@ -34,7 +34,7 @@ pub(crate) struct Port {
     /// Waits for room at the other end.
     pub(crate) starved: bool,
     /// Bytes in all queues.
-    pub(crate) queued: u32,
+    pub(crate) queued: u64,
     pub(crate) stalled_since: u64,
     /// Credits on their way back: when, for which queue, how many.
     pub(crate) returning: VecDeque<(u64, u8, u32)>,
@@ -55,7 +55,7 @@ pub struct Counters {
     /// Packets dropped.
     pub drops: u64,
     /// The longest queue, in bytes.
-    pub longest: u32,
+    pub longest: u64,
 }
 
 /// One queue of a port.
@@ -63,11 +63,12 @@ pub struct Counters {
 pub(crate) struct Queue {
     pub(crate) head: u32,
     tail: u32,
-    pub(crate) bytes: u32,
+    /// What waits may be more than 32 bits count: thousands of inputs, each with a buffer.
+    pub(crate) bytes: u64,
     /// Room at the other end.
     pub(crate) credit: u32,
     /// What is in the buffer at the other end, where pauses are used.
-    pub(crate) held: u32,
+    pub(crate) held: u64,
     /// Whether the other end asked for a pause, and whether that has arrived here.
     pub(crate) asked: bool,
     pub(crate) paused: bool,
@@ -97,7 +98,10 @@ impl Ports {
             FlowControl::Credit | FlowControl::Pause => channels as u64,
         };
         let room = (machine.switch.buffer.0 / share) as u32;
-        let mut ports = Ports { all: Vec::new(), queues: Vec::new(), channels, per_port, flow_control, room };
+        // What is known to be large is not grown into, which would take twice the memory.
+        let all = Vec::with_capacity(graph.wires.len());
+        let queues = Vec::with_capacity(per_port * graph.wires.len());
+        let mut ports = Ports { all, queues, channels, per_port, flow_control, room };
         for wire in &graph.wires {
             // An endpoint takes everything: it has memory, and its port is never the narrow place twice.
             let (credit, through) = match wire.to {
@@ -132,7 +136,7 @@ impl Ports {
     /// Appends a packet.
     #[inline]
     pub(crate) fn append(&mut self, packets: &mut Packets, port: u32, queue: u8, id: u32) {
-        let size = packets[id].size;
+        let size = u64::from(packets[id].size);
         packets[id].next = NONE;
         let entry = self.queue(port, queue);
         let last = entry.tail;
@@ -155,13 +159,13 @@ impl Ports {
         let id = entry.head;
         let packet = &packets[id];
         entry.head = packet.next;
-        entry.bytes -= packet.size;
+        entry.bytes -= u64::from(packet.size);
         let empty = packet.next == NONE;
         if empty {
             entry.tail = NONE;
         }
         let port = &mut self.all[port as usize];
-        port.queued -= packet.size;
+        port.queued -= u64::from(packet.size);
         port.pending &= !(u32::from(empty) << queue);
         id
     }
@@ -215,12 +219,12 @@ impl Ports {
 
     /// How full the way through a port is: what waits here, and what is held at the other end.
     #[inline]
-    pub(crate) fn backlog(&mut self, port: u32, queue: u8, now: u64) -> u32 {
+    pub(crate) fn backlog(&mut self, port: u32, queue: u8, now: u64) -> u64 {
         if self.flow_control != FlowControl::Credit {
             return self.all[port as usize].queued;
         }
         self.collect(port, now);
         let used = self.room.saturating_sub(self.queue(port, queue).credit);
-        self.all[port as usize].queued + used
+        self.all[port as usize].queued + u64::from(used)
     }
 }

@@ -29,7 +29,7 @@ impl Network {
     /// Puts a packet into a queue of a switch, marks it if the queue is long, drops it if there is no room.
     fn enqueue(&mut self, id: u32, port: u32, queue: u8) {
         let (size, length) = (self.packets[id].size, self.ports.queue(port, queue).bytes);
-        if self.ports.flow_control == FlowControl::Drop && length + size > self.ports.room {
+        if self.ports.flow_control == FlowControl::Drop && length + u64::from(size) > u64::from(self.ports.room) {
             self.ports.all[port as usize].count.drops += 1;
             self.work.dropped += 1;
             self.packets.remove(id);
@@ -41,15 +41,14 @@ impl Network {
     }
 
     #[inline]
-    fn mark(&mut self, id: u32, port: u32, length: u32) {
+    fn mark(&mut self, id: u32, port: u32, length: u64) {
         if let Control::Pair(pair) = &self.common.spec
-            && u64::from(length) > pair.threshold.0
+            && length > pair.threshold.0
             && matches!(self.ports.all[port as usize].to, Node::Endpoint(_))
         {
             self.packets[id].flags |= flag::ENDPOINT;
         }
         let Some(ecn) = self.machine.switch.ecn else { return };
-        let length = u64::from(length);
         if length <= ecn.from.0 {
             return;
         }
@@ -149,9 +148,9 @@ impl Network {
                 }
             }
             FlowControl::Pause => {
-                let half = self.ports.room / 2;
+                let half = u64::from(self.ports.room / 2);
                 let entry = self.ports.queue(port, queue);
-                entry.held -= size;
+                entry.held -= u64::from(size);
                 if entry.asked && entry.held <= half {
                     entry.asked = false;
                     self.events.push(at, kind::PAUSE, port, u32::from(queue));
@@ -167,8 +166,8 @@ impl Network {
         let packet = &self.packets[id];
         let (link, queue, size, room) = (packet.link, packet.queue, packet.size, self.ports.room);
         let entry = self.ports.queue(link, queue);
-        entry.held += size;
-        if !entry.asked && entry.held > room {
+        entry.held += u64::from(size);
+        if !entry.asked && entry.held > u64::from(room) {
             entry.asked = true;
             let at = self.now + self.ports.all[link as usize].latency;
             self.events.push(at, kind::PAUSE, link, u32::from(queue) | PAUSED);

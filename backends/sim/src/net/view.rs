@@ -36,7 +36,7 @@ impl View<'_> {
     fn least(&mut self, base: u32, count: u32, packet: &Packet) -> u32 {
         let queue = self.queue(packet);
         let start = self.rng.below(count);
-        let mut best = (u32::MAX, base);
+        let mut best = (u64::MAX, base);
         for step in 0..count {
             let at = start + step;
             let port = base + if at >= count { at - count } else { at };
@@ -54,7 +54,7 @@ impl View<'_> {
     /// How full the way through a port is for this packet.
     pub(crate) fn backlog(&mut self, port: u32, packet: &Packet) -> u64 {
         let queue = self.queue(packet);
-        u64::from(self.ports.backlog(port, queue, self.now))
+        self.ports.backlog(port, queue, self.now)
     }
 
     /// The queue of a packet at whatever port it leaves by.

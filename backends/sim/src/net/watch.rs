@@ -38,7 +38,7 @@ pub struct Sample {
     /// Bytes in all queues.
     pub queued: u64,
     /// Bytes in the longest one.
-    pub longest: u32,
+    pub longest: u64,
     /// Ports that had something to send and no room for it at the other end.
     pub stalled: u32,
 }
@@ -60,11 +60,11 @@ pub struct Crowd {
     /// Who sends, and to whom.
     pub port: String,
     /// Bytes that wait.
-    pub queued: u32,
+    pub queued: u64,
     /// Whether it waits for room at the other end: then it is a branch of the tree, and else a root.
     pub blocked: bool,
     /// The ports that its packets came from, with bytes, most first.
-    pub feeders: Vec<(String, u32)>,
+    pub feeders: Vec<(String, u64)>,
 }
 
 /// The phase under way.

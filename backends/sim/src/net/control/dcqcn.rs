@@ -60,7 +60,7 @@ impl Dcqcn {
             if self.rate >= line {
                 break;
             }
-            self.rises += 1;
+            self.rises = self.rises.saturating_add(1);
             if self.rises > spec.recovery_rounds {
                 self.target = (self.target + spec.additive * line).min(line);
             }
