@@ -64,6 +64,15 @@ impl Secret {
         Secret(bytes)
     }
 
+    /// A key for another use, from which the secret cannot be told.
+    #[must_use]
+    pub fn derive(&self, purpose: &str) -> [u8; 32] {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
+        mac.update(b"tailback key for ");
+        mac.update(purpose.as_bytes());
+        mac.finalize().into_bytes().into()
+    }
+
     /// The secret as 64 hexadecimal digits. Goes into an environment or a private file, never on a command line.
     #[must_use]
     pub fn to_hex(&self) -> String {
@@ -180,6 +189,15 @@ mod tests {
         assert!(Secret::from_hex(&"+f".repeat(32)).unwrap_err().to_string().contains("only hexadecimal"));
         assert_ne!(secret, Secret::random().unwrap());
         assert_eq!(format!("{secret:?}"), "Secret(hidden)");
+    }
+
+    #[test]
+    fn derived_keys_differ_by_secret_and_purpose() {
+        let (one, other) = (Secret::from_bytes([1; 32]), Secret::from_bytes([2; 32]));
+        assert_eq!(one.derive("verbs"), one.derive("verbs"));
+        assert_ne!(one.derive("verbs"), one.derive("another"));
+        assert_ne!(one.derive("verbs"), other.derive("verbs"));
+        assert_ne!(one.derive("verbs"), one.0);
     }
 
     #[test]
