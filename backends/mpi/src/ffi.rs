@@ -234,14 +234,17 @@ impl Comm {
     /// Replaces `values` by their elementwise minimum over the members.
     pub(crate) fn minimum(self, values: &mut [u64]) -> Result<()> {
         let n = count("MPI_Allreduce", values.len())?;
-        let (all, kind, min) = (tailback_mpi_in_place, tailback_mpi_uint64, ffi::RSMPI_MIN);
+        let (all, kind) = (tailback_mpi_in_place, tailback_mpi_uint64);
         if self.waiting == Waiting::Inside {
             // SAFETY: *Live*; `values` is ours alone until this returns, when the call is complete.
-            return unsafe { mpi!(MPI_Allreduce(all, values.as_mut_ptr().cast(), n, kind, min, self.raw)) };
+            return unsafe {
+                let at = values.as_mut_ptr().cast();
+                mpi!(MPI_Allreduce(all, at, n, kind, ffi::RSMPI_MIN, self.raw))
+            };
         }
         // SAFETY: *Live*, *Kept*.
         let done = self.waiting.after_with(None, values.to_vec(), |own, end| unsafe {
-            mpi!(MPI_Iallreduce(all, own.as_mut_ptr().cast(), n, kind, min, self.raw, end))
+            mpi!(MPI_Iallreduce(all, own.as_mut_ptr().cast(), n, kind, ffi::RSMPI_MIN, self.raw, end))
         })?;
         values.copy_from_slice(&done);
         Ok(())

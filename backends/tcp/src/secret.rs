@@ -1,10 +1,10 @@
 //! The job secret, and how two ranks prove to each other that they know it.
 //!
-//! The bootstrap and the data planes of sockets and of verbs use it: whoever connects to a rank of the job proves the
-//! secret before it is listened to, and is proven to in turn. libfabric's endpoints have no connections that could be
-//! proven; what that means is said in docs/security.md. The secret itself never travels. A proof is HMAC-SHA256 over the plane, the
-//! prover's role, both ranks and a fresh nonce of each side, so that a recorded, reflected or redirected proof is worth
-//! nothing.
+//! The bootstrap and the data plane of sockets use it: whoever connects to a rank of the job proves the secret before it
+//! is listened to, and is proven to in turn. Greetings over verbs are sealed with a key made of it. libfabric's endpoints
+//! have no connections that could be proven: docs/security.md says what that means. The secret itself never travels. A
+//! proof is HMAC-SHA256 over the plane, the prover's role, both ranks and a fresh nonce of each side, so that a
+//! recorded, reflected or redirected proof is worth nothing.
 //!
 //! The order on the wire, which the planes frame in their own ways:
 //! 1. initiator: its rank, the rank it wants to reach, its nonce;

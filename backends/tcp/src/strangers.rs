@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 /// How many there may be at a time; the rest wait in the system's queue.
 pub(crate) const LIMIT: usize = 512;
 
-/// How long one may take to prove itself. A rank that was too slow tries again.
+/// How long one may take for each step of proving itself. A rank that was too slow tries again.
 pub(crate) const PROOF_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long one has for sure, however many others wait. With [`LIMIT`] places, a full system queue of 4096 connections
-/// is through in 1.6 s: less than a rank waits for an answer.
+/// How long one has for each step for sure, however many others wait. With [`LIMIT`] places, a full system queue of 4096
+/// connections that greet and say no more is through in 3.2 s: less than a rank waits for an answer.
 pub(crate) const GRACE: Duration = Duration::from_millis(200);
 
 /// One of them.
@@ -31,7 +31,7 @@ pub(crate) struct Stranger {
     pub(crate) address: IpAddr,
     /// Whether that is the address of a rank, as far as those are known.
     pub(crate) rank: bool,
-    /// When it was accepted.
+    /// Since when it has to say something: it was accepted, or challenged.
     pub(crate) since: Instant,
 }
 

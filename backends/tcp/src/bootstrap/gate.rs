@@ -187,7 +187,7 @@ impl Gate {
 struct Pending {
     stream: TcpStream,
     address: SocketAddr,
-    /// When it was accepted, then when it proved the secret.
+    /// When it was accepted, challenged or let in: since when it has to say something.
     since: Instant,
     received: Vec<u8>,
     stage: Stage,
@@ -257,6 +257,7 @@ impl Pending {
                         hello.rank, hello.version
                     ));
                 }
+                self.since = Instant::now();
                 self.stage = Stage::Proof(hello, nonce);
             }
             Stage::Proof(hello, nonce) => {

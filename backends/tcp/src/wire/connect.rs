@@ -86,14 +86,17 @@ impl TcpWire {
         let full = self.strangers >= strangers::LIMIT;
         let mut going_out = if full { self.going_out() } else { Vec::new() };
         while self.listeners[rail].ready {
-            let out = if self.strangers >= strangers::LIMIT { going_out.pop_if(Stranger::is_ripe) } else { None };
-            if self.strangers >= strangers::LIMIT && out.is_none() {
-                return Ok(());
+            let mut out = None;
+            while self.strangers >= strangers::LIMIT && out.is_none() {
+                let Some(of) = going_out.pop_if(Stranger::is_ripe) else { return Ok(()) };
+                // This rank may have been busy elsewhere since it said what it had to.
+                self.drive(books, of.slot)?;
+                out = self.halves[of.slot].as_ref().filter(|half| half.since == of.since).map(|_| of.slot);
             }
             match self.listeners[rail].socket.accept() {
                 Ok((socket, address)) => {
-                    if let Some(out) = out {
-                        self.remove_half(out.slot);
+                    if let Some(slot) = out {
+                        self.remove_half(slot);
                     }
                     if socket.set_nonblocking(true).is_ok() {
                         let slot = self.add_half(socket, address.as_socket(), Stage::Hello { rail })?;
@@ -189,6 +192,7 @@ impl TcpWire {
                 challenge[..nonce.len()].copy_from_slice(&nonce);
                 challenge[nonce.len()..].copy_from_slice(&hello.prove(&secret, Role::Acceptor, &nonce));
                 half.stage = Stage::Proof { rail, hello, nonce };
+                half.since = Instant::now();
                 Ok(half.say(&challenge))
             }
             Stage::Proof { rail, hello, nonce } => {

@@ -160,6 +160,7 @@ pub struct Half {
     pub stage: Stage,
     pub bytes: [u8; LONGEST],
     pub got: usize,
+    /// When it was made, or challenged: since when the other end has to say something.
     pub since: Instant,
 }
 
