@@ -292,3 +292,51 @@ pub(crate) fn first_packet() -> u32 {
 fn random() -> u32 {
     RandomState::new().build_hasher().finish() as u32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_greeting_is_believed_if_it_is_sealed_and_comes_from_where_the_rank_is() {
+        let from = Address {
+            gid: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 1, 0, 1],
+            lid: 3,
+            ethernet: true,
+            mtu: 3,
+            reads: 16,
+            number: 17,
+            key: 1,
+            buffer: 8192,
+            credits: 256,
+            nonce: [1; 16],
+        };
+        let (to, key) = (Address { number: 18, nonce: [2; 16], ..from }, JobKey([5; 32]));
+        let hello = Hello { from: 0, to: 1, pair: 20, first: 7, connected: false, heard: false };
+        let said = hello.encode();
+        let mut header = [0; GLOBAL_HEADER];
+        header[20] = 0x45;
+        header[32..36].copy_from_slice(&[10, 1, 0, 1]);
+        let greeting = Greeting {
+            hello,
+            said,
+            seal: seal::seal(&key, &said, &from, &to),
+            number: 17,
+            lid: 0,
+            header: Some(header),
+        };
+        assert!(greeting.is_from(&key, &from, &to));
+        assert!(!greeting.is_from(&JobKey([6; 32]), &from, &to), "of another job");
+        assert!(!Greeting { number: 19, ..greeting }.is_from(&key, &from, &to), "another pair of that port");
+        header[35] = 2;
+        assert!(!Greeting { header: Some(header), ..greeting }.is_from(&key, &from, &to), "another host");
+        let other = Hello { pair: 21, ..hello }.encode();
+        assert!(!Greeting { said: other, ..greeting }.is_from(&key, &from, &to), "another pair to connect to");
+
+        let from = Address { ethernet: false, ..from };
+        let seal = seal::seal(&key, &said, &from, &to);
+        let greeting = Greeting { seal, lid: 3, header: None, ..greeting };
+        assert!(greeting.is_from(&key, &from, &to));
+        assert!(!Greeting { lid: 4, ..greeting }.is_from(&key, &from, &to), "another port of the subnet");
+    }
+}
