@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tailback_tcp::Secret;
 use tailback_tcp::secret::{Handshake, Plane, Role};
+use tailback_tcp::{Secret, TcpBootstrap};
 use tailback_transport::{Bootstrap, Rank};
 
 use crate::job::Job;
@@ -86,7 +86,7 @@ fn a_job_joins_through_a_flood_of_strangers() {
     patient.join_timeout = Duration::from_secs(60);
     let (held, over) = (AtomicUsize::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
-        let root = scope.spawn(|| patient.join(0).and_then(|bootstrap| bootstrap.finish()));
+        let root = scope.spawn(|| patient.join(0).and_then(TcpBootstrap::finish));
         scope.spawn(|| flood(job.root, &held, &over));
         while held.load(Ordering::Relaxed) < FLOOD && !root.is_finished() {
             thread::sleep(Duration::from_millis(1));
