@@ -11,6 +11,7 @@ use tailback::cli::{Cli, execute, refuse};
 use tailback::text::printable;
 
 fn main() -> ExitCode {
+    tailback::backend::prepare();
     // A file that may not grow is an error of the write, which is told, and not the end of the process.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
     let done = match Cli::try_parse() {

@@ -135,6 +135,25 @@ pub fn speaks_for_all() -> bool {
     rank.is_none_or(|rank| rank == 0)
 }
 
+/// Prepares this process to be a rank, if it is one. To be called first of all: libraries that are told of the job by the
+/// environment hear of it before there is a second thread, which might read the environment while it is changed.
+pub fn prepare() {
+    // Whoever starts ranks says in one of these how many.
+    const SIZE: [&str; 8] = [
+        variables::SIZE,
+        "JSM_NAMESPACE_SIZE",
+        "OMPI_COMM_WORLD_SIZE",
+        "MPIRUN_NPROCS",
+        "PMI_SIZE",
+        "PMIX_SIZE",
+        "FLUX_JOB_SIZE",
+        "SLURM_STEP_NUM_TASKS",
+    ];
+    if let Some(ranks) = SIZE.iter().find_map(|name| std::env::var(name).ok()?.parse().ok()) {
+        libfabric::make_room(ranks);
+    }
+}
+
 /// Whether ranks can open it here; asked before any rank starts.
 fn check(backend: Backend, settings: &Settings) -> Result<(), String> {
     match backend {

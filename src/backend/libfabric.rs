@@ -27,6 +27,11 @@ pub(super) fn state(path: Option<&Path>) -> String {
     text
 }
 
+/// Tells providers of a job of `ranks`, which some must hear before anything else happens in the process.
+pub(super) fn make_room(ranks: usize) {
+    tailback_libfabric::make_room(ranks);
+}
+
 /// Whether there is a library, and the options mean something.
 pub(super) fn check(settings: &Settings) -> Result<(), String> {
     let text = |error: Error| error.to_string();

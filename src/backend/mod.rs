@@ -31,7 +31,7 @@ mod verbs;
 #[path = "verbs_absent.rs"]
 mod verbs;
 
-pub use job::{available, in_job, job_seen, speaks_for_all};
+pub use job::{available, in_job, job_seen, prepare, speaks_for_all};
 pub use kind::Backend;
 pub use network::{Networks, Pair, PairVisitor, Place, Simulated, Visitor, Work, give_up};
 pub use settings::{CongestorNetworks, FabricSettings, RoleSettings, Roles, Settings, VerbsSettings};

@@ -19,7 +19,7 @@ pub(super) fn open_raw<B: Bootstrap, V: Visitor>(
             Ok(visitor.visit(bootstrap, &mut transport))
         }
         Backend::Libfabric => libfabric::open(network, settings, bootstrap, visitor),
-        Backend::Verbs => verbs::open(network, settings, bootstrap, visitor),
+        Backend::Verbs => verbs::open(network, settings, bootstrap, secret, visitor),
         Backend::Sim => Err(Error::Setup("a simulated network has ranks of its own".into())),
         Backend::Mpi => Err(Error::Setup("MPI is no raw network".into())),
     }

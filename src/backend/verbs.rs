@@ -1,7 +1,8 @@
 //! Queue pairs of InfiniBand or RoCE, under any bootstrap.
 
+use tailback_tcp::Secret;
 use tailback_transport::{Bootstrap, Result as TransportResult, traffic_class};
-use tailback_verbs::{Buffers, Tries, VerbsConfig, VerbsTransport};
+use tailback_verbs::{Buffers, JobKey, Tries, VerbsConfig, VerbsTransport};
 
 use super::{Network, Settings, Visitor};
 
@@ -15,8 +16,8 @@ pub(super) fn state() -> String {
 
 /// Whether there is a library and a device, and the options mean something.
 pub(super) fn check(settings: &Settings) -> Result<(), String> {
-    let config = config(settings)?;
-    config.device.check(config.rails)?;
+    class(settings)?;
+    settings.verbs.device.clone().unwrap_or_default().check(settings.rails())?;
     tailback_verbs::devices().map(|_| ())
 }
 
@@ -25,21 +26,26 @@ pub(super) fn open<B: Bootstrap, V: Visitor>(
     network: Network,
     settings: &Settings,
     bootstrap: &mut B,
+    secret: &Secret,
     visitor: V,
 ) -> TransportResult<V::Output> {
-    let config = config(settings).map_err(tailback_transport::Error::Setup)?;
+    let config = config(settings, secret).map_err(tailback_transport::Error::Setup)?;
     let mut transport = network.over(VerbsTransport::open(bootstrap, &config)?);
     Ok(visitor.visit(bootstrap, &mut transport))
 }
 
-fn config(settings: &Settings) -> Result<VerbsConfig, String> {
+fn class(settings: &Settings) -> Result<u8, String> {
+    settings.traffic_class.as_deref().map_or(Ok(0), traffic_class)
+}
+
+fn config(settings: &Settings, secret: &Secret) -> Result<VerbsConfig, String> {
     Ok(VerbsConfig {
         device: settings.verbs.device.clone().unwrap_or_default(),
         rails: settings.rails(),
         port: settings.verbs.port,
         gid_index: settings.verbs.gid_index,
         service_level: settings.verbs.service_level.unwrap_or_default(),
-        traffic_class: settings.traffic_class.as_deref().map_or(Ok(0), traffic_class)?,
+        traffic_class: class(settings)?,
         tries: Tries {
             timeout: settings.verbs.rc_timeout.unwrap_or(Tries::default().timeout),
             retries: settings.verbs.rc_retries,
@@ -51,5 +57,6 @@ fn config(settings: &Settings) -> Result<VerbsConfig, String> {
             credits: settings.verbs.credits.unwrap_or(Buffers::default().credits),
         },
         wait: settings.wait,
+        key: JobKey(secret.derive("verbs")),
     })
 }

@@ -1,5 +1,6 @@
 //! What is said of verbs by a binary without them.
 
+use tailback_tcp::Secret;
 use tailback_transport::{Bootstrap, Error, Result as TransportResult};
 
 use super::{Network, Settings, Visitor};
@@ -18,6 +19,7 @@ pub(super) fn open<B: Bootstrap, V: Visitor>(
     _network: Network,
     _settings: &Settings,
     _bootstrap: &mut B,
+    _secret: &Secret,
     _visitor: V,
 ) -> TransportResult<V::Output> {
     Err(Error::Setup(ABSENT.into()))

@@ -39,6 +39,8 @@ impl Plan {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    // The same for every process of the benchmark, so that all of them measure the same.
+    tailback_libfabric::make_room(2);
     match arguments.first().map(String::as_str) {
         Some("as-launcher") => return launcher(&arguments[1..]),
         Some("as-rank") => return rank(&arguments[1..]).unwrap_or_else(|error| fail(&error.to_string())),

@@ -23,6 +23,7 @@ mod signals;
 mod slots;
 
 pub(crate) use endpoint::{Blocking, Done, Endpoint, Posted, Remote};
+pub use library::make_room;
 pub(crate) use library::{Fabric, Info, Query};
 pub(crate) use open::OpenConfig;
 pub(crate) use region::Card;

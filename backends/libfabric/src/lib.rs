@@ -23,6 +23,7 @@ mod transport;
 pub use choose::{Source, Wishes};
 pub use config::LibfabricConfig;
 pub use facts::{Provider, survey};
+pub use ffi::make_room;
 pub use load::check;
 pub use traffic_class::TrafficClass;
 pub use transport::{LibfabricGroup, LibfabricTransport};

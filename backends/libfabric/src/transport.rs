@@ -34,7 +34,6 @@ impl LibfabricTransport {
     /// Opens the transport. Collective over the job.
     pub fn open(bootstrap: &mut impl Bootstrap, config: &LibfabricConfig) -> Result<LibfabricTransport> {
         let fabric = load(config.path.as_deref())?;
-        fabric.make_room(bootstrap.size());
         let seat = Seat::find(bootstrap)?;
         let choice = choose(&fabric, &config.wishes, &seat)?;
         let offer = choice.info.offer.clone();

@@ -6,6 +6,9 @@
 //!   initialised MPI (both are `!Send`); its handles are freed by [`Remains::free`] alone, which consumes them.
 //! - *Inside*: an address handed to MPI comes from `Segment::place`, which checks the span against the segment.
 //! - *Alive*: the segment is MPI's own memory and is freed only when no request of its port is pending.
+//! - *Kept*: memory of ours that MPI uses while a call is under way is given up to it, and had back only when MPI says that
+//!   the call is complete. After any error of MPI's nothing that it may still refer to is freed: its requests then prove
+//!   nothing.
 //! - Memory that peers may write is copied through raw pointers and never lent as a slice.
 //!
 //! This file has the communicators, `ffi/wait.rs` how the end of a call is waited for, `ffi/segment.rs` a group's memory,
@@ -231,26 +234,35 @@ impl Comm {
     /// Replaces `values` by their elementwise minimum over the members.
     pub(crate) fn minimum(self, values: &mut [u64]) -> Result<()> {
         let n = count("MPI_Allreduce", values.len())?;
-        // SAFETY: *Live*; `values` is ours alone until this returns, when the call is complete.
-        unsafe {
-            let (all, at, kind) = (tailback_mpi_in_place, values.as_mut_ptr().cast(), tailback_mpi_uint64);
-            match self.waiting {
-                Waiting::Inside => mpi!(MPI_Allreduce(all, at, n, kind, ffi::RSMPI_MIN, self.raw)),
-                apart => apart.after(None, |end| mpi!(MPI_Iallreduce(all, at, n, kind, ffi::RSMPI_MIN, self.raw, end))),
-            }
+        let (all, kind) = (tailback_mpi_in_place, tailback_mpi_uint64);
+        if self.waiting == Waiting::Inside {
+            // SAFETY: *Live*; `values` is ours alone until this returns, when the call is complete.
+            return unsafe {
+                let at = values.as_mut_ptr().cast();
+                mpi!(MPI_Allreduce(all, at, n, kind, ffi::RSMPI_MIN, self.raw))
+            };
         }
+        // SAFETY: *Live*, *Kept*.
+        let done = self.waiting.after_with(None, values.to_vec(), |own, end| unsafe {
+            mpi!(MPI_Iallreduce(all, own.as_mut_ptr().cast(), n, kind, ffi::RSMPI_MIN, self.raw, end))
+        })?;
+        values.copy_from_slice(&done);
+        Ok(())
     }
 
     pub(crate) fn broadcast(self, bytes: &mut [u8]) -> Result<()> {
         let n = count("MPI_Bcast", bytes.len())?;
-        // SAFETY: *Live*; `bytes` is ours alone until this returns, when the call is complete.
-        unsafe {
-            let (at, byte) = (bytes.as_mut_ptr().cast(), tailback_mpi_byte);
-            match self.waiting {
-                Waiting::Inside => mpi!(MPI_Bcast(at, n, byte, 0, self.raw)),
-                apart => apart.after(None, |end| mpi!(MPI_Ibcast(at, n, byte, 0, self.raw, end))),
-            }
+        let byte = tailback_mpi_byte;
+        if self.waiting == Waiting::Inside {
+            // SAFETY: *Live*; `bytes` is ours alone until this returns, when the call is complete.
+            return unsafe { mpi!(MPI_Bcast(bytes.as_mut_ptr().cast(), n, byte, 0, self.raw)) };
         }
+        // SAFETY: *Live*, *Kept*.
+        let done = self.waiting.after_with(None, bytes.to_vec(), |own, end| unsafe {
+            mpi!(MPI_Ibcast(own.as_mut_ptr().cast(), n, byte, 0, self.raw, end))
+        })?;
+        bytes.copy_from_slice(&done);
+        Ok(())
     }
 
     /// Every member's bytes, one after the other; `lengths` are theirs, in order, and the same on every member.
@@ -263,60 +275,79 @@ impl Comm {
         let counts: Vec<c_int> = lengths.iter().map(|&l| count("MPI_Allgatherv", l)).collect::<Result<_>>()?;
         let starts: Vec<c_int> = counts.iter().scan(0, |at, n| Some(std::mem::replace(at, *at + n))).collect();
         let n = count("MPI_Allgatherv", mine.len())?;
-        // SAFETY: *Live*; counts and starts partition `all`, one of each per member (the caller passed as many lengths
-        // as there are members; MPI reads no more), and all buffers outlive the call, which is complete when this returns.
-        unsafe {
-            let (from, into, byte) = (address(mine), all.as_mut_ptr().cast(), tailback_mpi_byte);
+        let byte = tailback_mpi_byte;
+        if self.waiting == Waiting::Inside {
+            // SAFETY: *Live*; counts and starts partition `all`, one of each per member (the caller passed as many lengths
+            // as there are members; MPI reads no more), and all buffers outlive the call, which is complete when this
+            // returns.
+            unsafe {
+                let (from, into) = (address(mine), all.as_mut_ptr().cast());
+                let (counts, starts) = (counts.as_ptr(), starts.as_ptr());
+                mpi!(MPI_Allgatherv(from, n, byte, into, counts, starts, byte, self.raw))
+            }?;
+            return Ok(all);
+        }
+        let memory = (mine.to_vec(), all, counts, starts);
+        // SAFETY: *Live*, *Kept*; otherwise as above.
+        let done = self.waiting.after_with(None, memory, |(mine, all, counts, starts), end| unsafe {
+            let (from, into) = (address(mine), all.as_mut_ptr().cast());
             let (counts, starts) = (counts.as_ptr(), starts.as_ptr());
-            match self.waiting {
-                Waiting::Inside => mpi!(MPI_Allgatherv(from, n, byte, into, counts, starts, byte, self.raw)),
-                apart => apart
-                    .after(None, |end| mpi!(MPI_Iallgatherv(from, n, byte, into, counts, starts, byte, self.raw, end))),
-            }
-        }?;
-        Ok(all)
+            mpi!(MPI_Iallgatherv(from, n, byte, into, counts, starts, byte, self.raw, end))
+        })?;
+        Ok(done.1)
     }
 
     /// Every member's number, in order; `size` is the number of members.
     pub(crate) fn allgather_number(self, mine: u64, size: usize) -> Result<Vec<u64>> {
         let mut all = vec![0u64; size];
-        // SAFETY: *Live*; `all` has room for one number per member, and both buffers outlive the call, which is complete
-        // when this returns.
-        unsafe {
-            let (from, into) = (ptr::from_ref(&mine).cast(), all.as_mut_ptr().cast());
-            let kind = tailback_mpi_uint64;
-            match self.waiting {
-                Waiting::Inside => mpi!(MPI_Allgather(from, 1, kind, into, 1, kind, self.raw)),
-                apart => apart.after(None, |end| mpi!(MPI_Iallgather(from, 1, kind, into, 1, kind, self.raw, end))),
-            }
-        }?;
-        Ok(all)
+        let kind = tailback_mpi_uint64;
+        if self.waiting == Waiting::Inside {
+            // SAFETY: *Live*; `all` has room for one number per member, and both buffers outlive the call, which is
+            // complete when this returns.
+            unsafe {
+                let (from, into) = (ptr::from_ref(&mine).cast(), all.as_mut_ptr().cast());
+                mpi!(MPI_Allgather(from, 1, kind, into, 1, kind, self.raw))
+            }?;
+            return Ok(all);
+        }
+        // SAFETY: *Live*, *Kept*; otherwise as above.
+        let done = self.waiting.after_with(None, (vec![mine], all), |(mine, all), end| unsafe {
+            let (from, into) = (mine.as_ptr().cast(), all.as_mut_ptr().cast());
+            mpi!(MPI_Iallgather(from, 1, kind, into, 1, kind, self.raw, end))
+        })?;
+        Ok(done.1)
     }
 
     pub(crate) fn send(self, bytes: &[u8], to: Rank) -> Result<()> {
         let n = count("MPI_Send", bytes.len())?;
-        // SAFETY: *Live*; `bytes` outlives the call, which is complete when this returns.
-        unsafe {
-            let (at, byte, peer) = (address(bytes), tailback_mpi_byte, to.0.cast_signed());
-            match self.waiting {
-                Waiting::Inside => mpi!(MPI_Send(at, n, byte, peer, 0, self.raw), Some(to)),
-                apart => apart.after(Some(to), |end| mpi!(MPI_Isend(at, n, byte, peer, 0, self.raw, end), Some(to))),
-            }
+        let (byte, peer) = (tailback_mpi_byte, to.0.cast_signed());
+        if self.waiting == Waiting::Inside {
+            // SAFETY: *Live*; `bytes` outlives the call, which is complete when this returns.
+            return unsafe { mpi!(MPI_Send(address(bytes), n, byte, peer, 0, self.raw), Some(to)) };
         }
+        // SAFETY: *Live*, *Kept*.
+        let sent = self.waiting.after_with(Some(to), bytes.to_vec(), |own, end| unsafe {
+            mpi!(MPI_Isend(address(own), n, byte, peer, 0, self.raw, end), Some(to))
+        });
+        sent.map(|_| ())
     }
 
     pub(crate) fn receive(self, bytes: &mut [u8], from: Rank) -> Result<()> {
         let n = count("MPI_Recv", bytes.len())?;
-        // SAFETY: *Live*; `bytes` is ours alone until this returns, when the call is complete.
-        unsafe {
-            let (at, byte, peer) = (bytes.as_mut_ptr().cast(), tailback_mpi_byte, from.0.cast_signed());
-            match self.waiting {
-                Waiting::Inside => mpi!(MPI_Recv(at, n, byte, peer, 0, self.raw, ffi::RSMPI_STATUS_IGNORE), Some(from)),
-                apart => {
-                    apart.after(Some(from), |end| mpi!(MPI_Irecv(at, n, byte, peer, 0, self.raw, end), Some(from)))
-                }
-            }
+        let (byte, peer) = (tailback_mpi_byte, from.0.cast_signed());
+        if self.waiting == Waiting::Inside {
+            // SAFETY: *Live*; `bytes` is ours alone until this returns, when the call is complete.
+            return unsafe {
+                let at = bytes.as_mut_ptr().cast();
+                mpi!(MPI_Recv(at, n, byte, peer, 0, self.raw, ffi::RSMPI_STATUS_IGNORE), Some(from))
+            };
         }
+        // SAFETY: *Live*, *Kept*.
+        let done = self.waiting.after_with(Some(from), bytes.to_vec(), |own, end| unsafe {
+            mpi!(MPI_Irecv(own.as_mut_ptr().cast(), n, byte, peer, 0, self.raw, end), Some(from))
+        })?;
+        bytes.copy_from_slice(&done);
+        Ok(())
     }
 
     /// Frees the communicator. Collective.

@@ -10,6 +10,7 @@ mod handshake;
 mod header;
 pub mod launch;
 pub mod secret;
+mod strangers;
 mod transport;
 mod wire;
 

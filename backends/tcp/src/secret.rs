@@ -1,14 +1,16 @@
 //! The job secret, and how two ranks prove to each other that they know it.
 //!
-//! Both planes use it: whoever connects to a rank of the job proves the secret before it is listened to, and is
-//! proven to in turn. The secret itself never travels. A proof is HMAC-SHA256 over the plane, the prover's role, both
-//! ranks and a fresh nonce of each side, so that a recorded, reflected or redirected proof is worth nothing.
+//! The bootstrap and the data plane of sockets use it: whoever connects to a rank of the job proves the secret before it
+//! is listened to, and is proven to in turn. Greetings over verbs are sealed with a key made of it. libfabric's endpoints
+//! have no connections that could be proven: docs/security.md says what that means. The secret itself never travels. A
+//! proof is HMAC-SHA256 over the plane, the prover's role, both ranks and a fresh nonce of each side, so that a
+//! recorded, reflected or redirected proof is worth nothing.
 //!
 //! The order on the wire, which the planes frame in their own ways:
 //! 1. initiator: its rank, the rank it wants to reach, its nonce;
-//! 2. acceptor: its nonce;
-//! 3. initiator: its proof; the acceptor hangs up or refuses when it is wrong;
-//! 4. acceptor: its proof.
+//! 2. acceptor: its nonce and its proof, so that only a rank of the job can turn the initiator away for good;
+//! 3. initiator: its proof; the acceptor hangs up when it is wrong;
+//! 4. acceptor: that it goes on.
 //!
 //! Out of scope: secrecy and integrity of what follows. A job's network is trusted not to tamper with connections;
 //! strangers who can reach a port are not.
@@ -62,6 +64,15 @@ impl Secret {
         Secret(bytes)
     }
 
+    /// A key for another use, from which the secret cannot be told.
+    #[must_use]
+    pub fn derive(&self, purpose: &str) -> [u8; 32] {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
+        mac.update(b"tailback key for ");
+        mac.update(purpose.as_bytes());
+        mac.finalize().into_bytes().into()
+    }
+
     /// The secret as 64 hexadecimal digits. Goes into an environment or a private file, never on a command line.
     #[must_use]
     pub fn to_hex(&self) -> String {
@@ -90,7 +101,10 @@ fn random_bytes() -> Result<[u8; 32]> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plane {
     /// Who is here.
-    Bootstrap,
+    Bootstrap {
+        /// The protocol that the acceptor speaks: an initiator believes it only if it is proven.
+        version: u16,
+    },
     /// The network under test.
     Data,
 }
@@ -134,10 +148,13 @@ impl Handshake {
 
     fn mac(&self, secret: &Secret, role: Role) -> Hmac<Sha256> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&secret.0).expect("HMAC takes keys of any length");
-        mac.update(match self.plane {
-            Plane::Bootstrap => b"tailback bootstrap 1",
-            Plane::Data => b"tailback data plane1",
-        });
+        match self.plane {
+            Plane::Bootstrap { version } => {
+                mac.update(b"tailback bootstrap 1");
+                mac.update(&version.to_be_bytes());
+            }
+            Plane::Data => mac.update(b"tailback data plane1"),
+        }
         mac.update(match role {
             Role::Initiator => b"i",
             Role::Acceptor => b"a",
@@ -156,7 +173,7 @@ mod tests {
 
     fn handshake() -> Handshake {
         Handshake {
-            plane: Plane::Bootstrap,
+            plane: Plane::Bootstrap { version: 3 },
             initiator: Rank(3),
             acceptor: Rank(0),
             initiator_nonce: nonce().unwrap(),
@@ -175,6 +192,15 @@ mod tests {
     }
 
     #[test]
+    fn derived_keys_differ_by_secret_and_purpose() {
+        let (one, other) = (Secret::from_bytes([1; 32]), Secret::from_bytes([2; 32]));
+        assert_eq!(one.derive("verbs"), one.derive("verbs"));
+        assert_ne!(one.derive("verbs"), one.derive("another"));
+        assert_ne!(one.derive("verbs"), other.derive("verbs"));
+        assert_ne!(one.derive("verbs"), one.0);
+    }
+
+    #[test]
     fn a_proof_holds_only_for_its_own_handshake() {
         let (secret, h) = (Secret::random().unwrap(), handshake());
         let proof = h.prove(&secret, Role::Initiator);
@@ -183,6 +209,7 @@ mod tests {
         assert!(!h.verify(&Secret::random().unwrap(), Role::Initiator, &proof), "other secret");
         let changed = [
             Handshake { plane: Plane::Data, ..h },
+            Handshake { plane: Plane::Bootstrap { version: 2 }, ..h },
             Handshake { initiator: Rank(4), ..h },
             Handshake { acceptor: Rank(1), ..h },
             Handshake { initiator_nonce: nonce().unwrap(), ..h },

@@ -13,6 +13,7 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ptr::{self, NonNull};
+use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
@@ -27,13 +28,22 @@ const LOOKED_AT: usize = 32;
 const WORD: usize = 8;
 
 /// What a backend did to a segment's pages so that its device may use them.
-pub trait Registration {
-    /// Ends it: whether the pages may be freed. Called at least once before they are.
+///
+/// # Safety
+/// The pages are freed on the word of [`Registration::end`]. Once it says true, no device, library or peer may access
+/// them through this registration, now or later. A library's call that failed proves nothing of the kind: say false, and
+/// the pages stay until the process ends. It is called at least once before they are freed, and may be called again after
+/// either answer.
+///
+/// Whoever registers in [`Segment::new`]'s callback keeps the same promise for what it returns as an error: nothing is
+/// registered then.
+pub unsafe trait Registration {
+    /// Ends it: whether the pages may be freed.
     fn end(&mut self) -> bool;
 }
 
-/// For memory that only this process touches.
-impl Registration for () {
+// SAFETY: memory that only this process touches.
+unsafe impl Registration for () {
     fn end(&mut self) -> bool {
         true
     }
@@ -292,6 +302,8 @@ impl<R: Registration> Drop for Segment<R> {
         if self.registration.end() {
             // SAFETY: *Owned*, *Registered*.
             unsafe { self.pages.free() };
+        } else {
+            tell_kept(self.pages.size);
         }
     }
 }
@@ -312,6 +324,18 @@ fn read_words(from: *mut u8, into: &mut [u8]) {
         let seen = unsafe { AtomicU64::from_ptr(from.add(at * WORD).cast()) }.load(Ordering::Acquire);
         word.copy_from_slice(&seen.to_ne_bytes());
     }
+}
+
+/// Says that memory is not freed, once: a device that refuses one of many refuses the others too.
+#[cold]
+fn tell_kept(bytes: usize) {
+    static TOLD: Once = Once::new();
+    TOLD.call_once(|| {
+        eprintln!(
+            "tailback: warning: a device did not give back {bytes} bytes of memory; what it does not give back is kept until \
+             the process ends"
+        );
+    });
 }
 
 #[cold]
@@ -383,7 +407,8 @@ mod tests {
 
     struct Counted(Rc<Cell<u32>>);
 
-    impl Registration for Counted {
+    // SAFETY: nothing was registered.
+    unsafe impl Registration for Counted {
         fn end(&mut self) -> bool {
             self.0.set(self.0.get() + 1);
             true
@@ -402,5 +427,32 @@ mod tests {
         assert_eq!(ends.get(), 1);
         let refused = Segment::<Counted>::new(8, |_, _| Err(Error::Setup("no".into())));
         assert!(refused.is_err() && Segment::plain(usize::MAX).is_err());
+    }
+
+    struct Stuck;
+
+    // SAFETY: it never says that the pages may be freed.
+    unsafe impl Registration for Stuck {
+        fn end(&mut self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn pages_that_a_device_may_still_use_are_never_freed() {
+        let mut at = ptr::null_mut();
+        let mut segment = Segment::new(8 * PAGE, |address, _| {
+            at = address;
+            Ok(Stuck)
+        })
+        .expect("memory");
+        segment.write(8 * PAGE - 8, b"see you!");
+        drop(segment);
+        // SAFETY: *Owned*, by nobody any more: they were not freed, which is what is tested.
+        let seen = unsafe { std::slice::from_raw_parts(at.add(8 * PAGE - 8), 8) };
+        assert_eq!(seen, b"see you!");
+        let others: Vec<_> = (0..64).map(|_| Segment::plain(8 * PAGE).expect("memory")).collect();
+        assert!(others.iter().all(|other| other.place(0, 0) != at), "given to somebody else");
+        assert_eq!(seen, b"see you!");
     }
 }

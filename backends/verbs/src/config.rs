@@ -1,5 +1,6 @@
 //! What the user may say about the device and the port.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -30,10 +31,14 @@ pub struct VerbsConfig {
     pub buffers: Buffers,
     /// How to wait. None: block when the ranks of this machine outnumber its cores, else spin.
     pub wait: Option<WaitMode>,
+    /// What every rank of the job knows and nobody else: greetings are believed that were made with it.
+    pub key: JobKey,
 }
 
-impl Default for VerbsConfig {
-    fn default() -> Self {
+impl VerbsConfig {
+    /// The defaults, for ranks that share `key`.
+    #[must_use]
+    pub fn new(key: JobKey) -> Self {
         VerbsConfig {
             device: DeviceWish::default(),
             rails: 1,
@@ -45,7 +50,18 @@ impl Default for VerbsConfig {
             path_mtu: None,
             buffers: Buffers::default(),
             wait: None,
+            key,
         }
+    }
+}
+
+/// A key that the ranks of a job share. Not printed.
+#[derive(Clone, Copy)]
+pub struct JobKey(pub [u8; 32]);
+
+impl fmt::Debug for JobKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JobKey(hidden)")
     }
 }
 

@@ -77,6 +77,12 @@ pub(crate) fn is_mapped(gid: &[u8; 16]) -> bool {
     gid[..10] == [0; 10] && gid[10..12] == [0xff; 2]
 }
 
+/// Whether a datagram with this global header, or what stands in its place on RoCE, was sent from the address `gid`.
+pub(crate) fn sent_from(header: &[u8; 40], gid: &[u8; 16]) -> bool {
+    // Of RoCE over IPv4 the last 20 bytes are the packet's own header, and the others anything.
+    header[8..24] == *gid || (is_mapped(gid) && header[20] >> 4 == 4 && header[32..36] == gid[12..])
+}
+
 /// Whether it is of one link only.
 pub(crate) fn is_link_local(gid: &[u8; 16]) -> bool {
     gid[0] == 0xfe && gid[1] & 0xc0 == 0x80
@@ -99,6 +105,23 @@ mod tests {
     fn entry(index: u8, gid: &str, kind: &str) -> Entry {
         let gid: Ipv6Addr = gid.parse().expect("an address");
         Entry { index, gid: gid.octets(), kind: kind.into() }
+    }
+
+    #[test]
+    fn the_sender_is_told_from_the_global_header() {
+        let gid: [u8; 16] = std::array::from_fn(|i| i as u8 + 1);
+        let mut header = [0xee; 40];
+        header[8..24].copy_from_slice(&gid);
+        assert!(sent_from(&header, &gid));
+        header[23] ^= 1;
+        assert!(!sent_from(&header, &gid));
+        let mapped = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 7];
+        let mut header = [0xee; 40];
+        header[20] = 0x45;
+        header[32..36].copy_from_slice(&[192, 0, 2, 7]);
+        assert!(sent_from(&header, &mapped));
+        header[35] = 8;
+        assert!(!sent_from(&header, &mapped), "a neighbour");
     }
 
     #[test]

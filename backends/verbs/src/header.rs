@@ -98,10 +98,10 @@ impl Header {
     }
 }
 
-/// Bytes of a [`Hello`].
-pub(crate) const HELLO: usize = 32;
+/// Bytes of a [`Hello`]; its seal follows.
+pub(crate) const HELLO: usize = 24;
 
-const HELLO_MARK: u32 = 0x5442_5602;
+const HELLO_MARK: u32 = 0x5442_5603;
 
 /// How two ranks connect their pairs, by datagrams that may be lost or doubled. Every hello has all that the receiver
 /// needs, and each rank has one pair for the other: so it does not matter who asks first, or whether both do.
@@ -138,7 +138,7 @@ impl Hello {
 }
 
 /// Bytes of an [`Address`].
-pub(crate) const ADDRESS: usize = 40;
+pub(crate) const ADDRESS: usize = 56;
 
 /// Where a rank is found on one rail, told to all at start-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,6 +156,8 @@ pub(crate) struct Address {
     /// Bytes of a buffer that it has for a peer's messages, and how many of them at most.
     pub(crate) buffer: u32,
     pub(crate) credits: u32,
+    /// Fresh for every job and port.
+    pub(crate) nonce: [u8; 16],
 }
 
 impl Address {
@@ -168,14 +170,16 @@ impl Address {
         bytes[28..32].copy_from_slice(&self.key.to_le_bytes());
         bytes[32..36].copy_from_slice(&self.buffer.to_le_bytes());
         bytes[36..40].copy_from_slice(&self.credits.to_le_bytes());
+        bytes[40..].copy_from_slice(&self.nonce);
         bytes
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Address> {
         let bytes: &[u8; ADDRESS] = bytes.get(..ADDRESS)?.try_into().ok()?;
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let mut gid = [0; 16];
+        let (mut gid, mut nonce) = ([0; 16], [0; 16]);
         gid.copy_from_slice(&bytes[..16]);
+        nonce.copy_from_slice(&bytes[40..]);
         // A header and something behind it have to fit, and there has to be a buffer.
         let (buffer, credits) = (word(32), word(36));
         (buffer as usize > LONG_HEADER && credits > 0).then_some(Address {
@@ -188,6 +192,7 @@ impl Address {
             key: word(28),
             buffer,
             credits,
+            nonce,
         })
     }
 }
@@ -250,6 +255,7 @@ mod tests {
             key: 0x8000_0001,
             buffer: 8192,
             credits: 256,
+            nonce: [9; 16],
         };
         assert_eq!(Address::decode(&address.encode()), Some(address));
         assert_eq!(Address::decode(&[0; 3]), None);

@@ -8,19 +8,22 @@ use libfabric_sys::calls::{
     fi_trecv, fi_tsend, fi_writemsg,
 };
 use libfabric_sys::{
-    FI_COMPLETION, FI_DELIVERY_COMPLETE, FI_EAGAIN, FI_EAVAIL, FI_EINTR, FI_ENOMEM, FI_ETIMEDOUT, FI_READ, FI_RECV,
-    FI_REMOTE_READ, FI_REMOTE_WRITE, FI_SEND, FI_WRITE, fi_addr_t, fi_cq_err_entry, fi_cq_msg_entry, fi_info,
+    FI_COMPLETION, FI_DELIVERY_COMPLETE, FI_EAGAIN, FI_EAVAIL, FI_EINTR, FI_ENOKEY, FI_ENOMEM, FI_ETIMEDOUT, FI_READ,
+    FI_RECV, FI_REMOTE_READ, FI_REMOTE_WRITE, FI_SEND, FI_WRITE, fi_addr_t, fi_cq_err_entry, fi_cq_msg_entry, fi_info,
     fi_msg_rma, fi_rma_iov, fid_av, fid_cq, fid_domain, fid_ep, fid_fabric, iovec,
 };
 
-use tailback_transport::{Error, Lane, Registration, Segment, Span};
+use tailback_transport::{Lane, Segment, Span};
 
-use super::region::{Card, RegionId, Regions, Registered};
+use super::region::{Card, RegionId, Regions, Registered, random_key};
 use super::slots::{Kind, Slots, Ticket};
 use super::{Fabric, Failure, text};
 
 /// FI_ADDR_UNSPEC, which bindgen cannot read.
 const ANYONE: fi_addr_t = fi_addr_t::MAX;
+
+/// Random keys that are tried when one is taken already.
+const KEYS_TRIED: usize = 8;
 
 /// Completions read at a time.
 const BATCH: usize = 16;
@@ -74,7 +77,8 @@ pub(crate) struct Endpoint {
     pub(super) addresses: Vec<fi_addr_t>,
     pub(super) slots: Slots,
     pub(super) regions: Regions,
-    pub(super) next_key: u64,
+    /// Bytes of a key, where keys are not the provider's.
+    pub(super) key_bytes: usize,
     pub(super) provider_keys: bool,
     pub(super) virtual_addresses: bool,
     pub(super) bound_regions: bool,
@@ -117,40 +121,54 @@ impl Endpoint {
 
     /// `len` zeroed bytes that peers may access, and what they have to know for that.
     pub(crate) fn region(&mut self, len: usize) -> tailback_transport::Result<(RegionId, Card)> {
-        // Where keys are the provider's, this one is ignored.
-        let key = self.next_key;
-        self.next_key += 1;
-        let segment = Segment::new(len, |start, pages| self.register(start, pages, key).map_err(Error::from))?;
+        let mut usable = Ok(());
+        let segment = Segment::new(len, |start, pages| {
+            let mut registered = self.register(start, pages)?;
+            usable = self.enable(&mut registered, start);
+            // What cannot be used is the segment's too, which ends it before its pages are freed.
+            Ok(registered)
+        })?;
+        usable?;
         let card = segment.registration().card;
         Ok((self.regions.add(segment), card))
     }
 
-    fn register(&self, start: *mut u8, len: usize, key: u64) -> Result<Registered, Failure> {
+    fn register(&self, start: *mut u8, len: usize) -> tailback_transport::Result<Registered> {
         let local = FI_SEND | FI_RECV;
         let access = if self.rma { local | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE } else { local };
-        let check = |call, code: i32| if code < 0 { Err(self.fabric.failure(call, code)) } else { Ok(()) };
-        let mut registered = Registered { mr: ptr::null_mut(), desc: ptr::null_mut(), card: Card::default() };
-        // SAFETY: *Live*; the memory has `len` bytes and outlives its registration.
-        let done = unsafe {
-            let code = fi_mr_reg(self.domain, start.cast(), len, access.into(), key, &mut registered.mr);
-            check("fi_mr_reg", code).and_then(|()| {
-                if !self.bound_regions {
-                    return Ok(());
-                }
-                check("fi_mr_bind", fi_mr_bind(registered.mr, self.ep.cast(), 0))?;
-                check("fi_mr_enable", fi_mr_enable(registered.mr))
-            })
-        };
-        if let Err(failure) = done {
-            registered.end();
-            return Err(failure);
+        let mut mr = ptr::null_mut();
+        for _ in 0..KEYS_TRIED {
+            // Where keys are the provider's, this one is ignored.
+            let key = random_key(self.key_bytes)?;
+            // SAFETY: *Live*; the memory has `len` bytes and outlives its registration.
+            let code = unsafe { fi_mr_reg(self.domain, start.cast(), len, access.into(), key, &mut mr) };
+            match i64::from(code) {
+                code if code == -i64::from(FI_ENOKEY) => {}
+                code if code < 0 => return Err(self.fabric.failure("fi_mr_reg", code).into()),
+                _ => return Ok(Registered::new(mr, ptr::null_mut(), Card { key, base: 0 })),
+            }
         }
+        Err(self.fabric.failure("fi_mr_reg", i64::from(FI_ENOKEY)).into())
+    }
+
+    /// Makes a registration usable, and notes what is to be known for that.
+    fn enable(&self, registered: &mut Registered, start: *mut u8) -> Result<(), Failure> {
+        let check = |call, code: i32| if code < 0 { Err(self.fabric.failure(call, code)) } else { Ok(()) };
+        let mr = registered.raw();
         // SAFETY: *Live*: registered just now.
-        let (desc, own_key) = unsafe { ((*registered.mr).mem_desc, (*registered.mr).key) };
+        let (desc, own_key) = unsafe {
+            if self.bound_regions {
+                check("fi_mr_bind", fi_mr_bind(mr, self.ep.cast(), 0))?;
+                check("fi_mr_enable", fi_mr_enable(mr))?;
+            }
+            ((*mr).mem_desc, (*mr).key)
+        };
         registered.desc = desc;
-        let key = if self.provider_keys { own_key } else { key };
-        registered.card = Card { key, base: if self.virtual_addresses { start as u64 } else { 0 } };
-        Ok(registered)
+        if self.provider_keys {
+            registered.card.key = own_key;
+        }
+        registered.card.base = if self.virtual_addresses { start as u64 } else { 0 };
+        Ok(())
     }
 
     /// Nobody will name the region again; its memory goes when no operation refers to it.

@@ -21,13 +21,37 @@ use crate::offer::{EndpointType, Offer};
 pub(super) const MR_MODES: u32 = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
 
 /// Shared memory has a fixed number of entries for messages that wait for their receive, and stands still when they are
-/// used up by messages whose receives found no room: the default of 1024 is too few for 8 ranks with 256 messages each.
+/// used up by messages whose receives found no room: the default is too few for 8 ranks with 256 messages each.
 /// More than needed is not free either, since every message goes through the next entry in memory.
 const SHM_ENTRIES: &str = "FI_SHM_RX_SIZE";
+const SHM_DEFAULT: usize = 1024;
 const SHM_ENTRIES_PER_RANK: usize = 256;
 /// Plain sockets of libfabric 2 read no further from a connection once so many messages of it wait for their receive: by
 /// default 64. Receives posted in another order than the messages were sent would then wait for ever.
 const TCP_UNMATCHED: (&str, &str) = ("FI_TCP_MAX_SAVED", "65536");
+
+/// Makes room for a job of `ranks` in providers that want to be told by the environment, unless the user has told them.
+/// To be called when a rank's process starts: providers listen once, and the environment may be changed only while no
+/// other thread can read it. Does nothing, and says so, in a process that has other threads already.
+pub fn make_room(ranks: usize) -> bool {
+    if std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count) != 1 {
+        return false;
+    }
+    for (name, value) in wanted(ranks) {
+        if std::env::var_os(name).is_none() {
+            // SAFETY: this is the only thread of the process, as just seen, and only a thread can start another.
+            unsafe { std::env::set_var(name, value) };
+        }
+    }
+    true
+}
+
+/// The variables that a job of `ranks` wants set. What is a provider's default anyway is left to it.
+fn wanted(ranks: usize) -> impl Iterator<Item = (&'static str, String)> {
+    let entries = (SHM_ENTRIES_PER_RANK * ranks.min(1 << 16)).next_power_of_two().min(8192);
+    let shm = (entries > SHM_DEFAULT).then(|| (SHM_ENTRIES, entries.to_string()));
+    shm.into_iter().chain([(TCP_UNMATCHED.0, TCP_UNMATCHED.1.to_owned())])
+}
 
 /// The loaded library.
 #[derive(Clone, Copy, Debug)]
@@ -62,19 +86,6 @@ impl Fabric {
         // SAFETY: the system's libfabric, or what the user says is one.
         let library = signals::preserved(|| unsafe { Library::load(path) })?;
         Ok(Fabric { library })
-    }
-
-    /// Makes room for a job of `ranks` in providers that want to be told, unless the user has told them. They listen once:
-    /// before the first query of the process.
-    pub(crate) fn make_room(&self, ranks: usize) {
-        let entries = (SHM_ENTRIES_PER_RANK * ranks.min(1 << 16)).next_power_of_two().clamp(1024, 8192).to_string();
-        for (name, value) in [(SHM_ENTRIES, entries.as_str()), TCP_UNMATCHED] {
-            if std::env::var_os(name).is_none() {
-                // SAFETY: other threads that the process may have by now (the bootstrap's watcher) neither read nor write
-                // the environment through the C library; reads through Rust's are synchronised.
-                unsafe { std::env::set_var(name, value) };
-            }
-        }
     }
 
     /// The library's version in its own words.
@@ -294,5 +305,26 @@ unsafe fn address(raw: *const c_void, len: usize, format: u32) -> Option<IpAddr>
             }
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_grows_with_the_job_and_is_bounded() {
+        let told = |ranks| wanted(ranks).collect::<Vec<_>>();
+        let unmatched = ("FI_TCP_MAX_SAVED", "65536".to_owned());
+        assert_eq!(told(8), [("FI_SHM_RX_SIZE", "2048".to_owned()), unmatched.clone()]);
+        assert_eq!(told(usize::MAX), [("FI_SHM_RX_SIZE", "8192".to_owned()), unmatched.clone()]);
+        assert_eq!(told(4), [unmatched]);
+    }
+
+    #[test]
+    fn the_environment_is_left_alone_where_others_may_read_it() {
+        let before = std::env::var_os(SHM_ENTRIES);
+        std::thread::spawn(|| assert!(!make_room(32), "this process has threads")).join().expect("no panic");
+        assert_eq!(std::env::var_os(SHM_ENTRIES), before);
     }
 }

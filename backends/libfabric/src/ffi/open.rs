@@ -102,7 +102,7 @@ impl Endpoint {
             addresses: Vec::new(),
             slots: Slots::default(),
             regions: Regions::default(),
-            next_key: 0,
+            key_bytes: domain.mr_key_size,
             provider_keys: mr_mode & FI_MR_PROV_KEY != 0,
             virtual_addresses: mr_mode & FI_MR_VIRT_ADDR != 0,
             bound_regions: mr_mode & FI_MR_ENDPOINT != 0,

@@ -6,7 +6,7 @@ use std::ptr;
 use libfabric_sys::calls::fi_close;
 use libfabric_sys::fid_mr;
 
-use tailback_transport::{Registration, Segment, Span};
+use tailback_transport::{Error, Registration, Result, Segment, Span};
 
 /// A group's memory, by number. Numbers are reused once nothing refers to the memory any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,21 +39,43 @@ impl Card {
 
 /// What libfabric knows about a segment.
 pub(super) struct Registered {
-    /// Null once it is no longer registered.
-    pub(super) mr: *mut fid_mr,
+    /// Null once it was asked to end.
+    mr: *mut fid_mr,
+    /// Whether it did not.
+    stuck: bool,
     pub(super) desc: *mut c_void,
     pub(super) card: Card,
 }
 
-impl Registration for Registered {
+impl Registered {
+    pub(super) fn new(mr: *mut fid_mr, desc: *mut c_void, card: Card) -> Registered {
+        Registered { mr, stuck: false, desc, card }
+    }
+
+    pub(super) fn raw(&self) -> *mut fid_mr {
+        self.mr
+    }
+}
+
+// SAFETY: it has ended when libfabric says so. Asked once: after a failure its object may be gone or not, so it is neither
+// closed again nor taken for closed.
+unsafe impl Registration for Registered {
     fn end(&mut self) -> bool {
         if !self.mr.is_null() {
             // SAFETY: *Live*; registered once, closed once.
-            unsafe { fi_close(self.mr.cast()) };
+            self.stuck = unsafe { fi_close(self.mr.cast()) } != 0;
             self.mr = ptr::null_mut();
         }
-        true
+        !self.stuck
     }
+}
+
+/// A key that a peer which was not told it will not guess, in as many bytes as the provider's keys have.
+pub(super) fn random_key(bytes: usize) -> Result<u64> {
+    let key = getrandom::u64().map_err(|e| Error::Setup(format!("the system gave no random numbers: {e}")))?;
+    // Never all bits of a whole word, which is how libfabric writes that there is no key.
+    let bits = (8 * bytes).clamp(8, 63);
+    Ok(key & ((1 << bits) - 1))
 }
 
 /// A group's memory, and how many operations refer to it.
@@ -139,11 +161,57 @@ impl Regions {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+    use std::ffi::c_int;
+
+    use libfabric_sys::{fi_ops, fid};
+
     use super::*;
 
     fn region(len: usize) -> Segment<Registered> {
-        let none = Registered { mr: ptr::null_mut(), desc: ptr::null_mut(), card: Card::default() };
+        let none = Registered::new(ptr::null_mut(), ptr::null_mut(), Card::default());
         Segment::new(len, |_, _| Ok(none)).expect("memory")
+    }
+
+    /// A registration whose provider answers `code` when it is to end, and counts how often it is asked.
+    fn ends_with(code: c_int, end: impl FnOnce(&mut Registered)) -> usize {
+        #[repr(C)]
+        struct Counted {
+            mr: fid_mr,
+            code: c_int,
+            asked: usize,
+        }
+        unsafe extern "C" fn close(of: *mut fid) -> c_int {
+            // SAFETY: the first member of a `Counted`, as made below.
+            let counted = unsafe { &mut *of.cast::<Counted>() };
+            counted.asked += 1;
+            counted.code
+        }
+        // SAFETY: tables of functions and objects of libfabric's may be all zeros: nothing there.
+        let (mut ops, mr) = unsafe { (std::mem::zeroed::<fi_ops>(), std::mem::zeroed::<fid_mr>()) };
+        ops.close = Some(close);
+        let mut counted = Counted { mr, code, asked: 0 };
+        counted.mr.fid.ops = &raw mut ops;
+        let counted = &raw mut counted;
+        end(&mut Registered::new(counted.cast(), ptr::null_mut(), Card::default()));
+        // SAFETY: still here.
+        unsafe { (*counted).asked }
+    }
+
+    #[test]
+    fn a_registration_that_did_not_end_is_not_taken_for_ended() {
+        let asked = ends_with(0, |registered| assert!(registered.end() && registered.end()));
+        assert_eq!(asked, 1);
+        let asked = ends_with(-16, |registered| assert!(!registered.end() && !registered.end()));
+        assert_eq!(asked, 1, "its object may be gone after a failure");
+    }
+
+    #[test]
+    fn keys_are_random_and_fit() {
+        let keys: HashSet<u64> = (0..1000).map(|_| random_key(8).expect("random numbers")).collect();
+        assert_eq!(keys.len(), 1000);
+        assert!(keys.iter().all(|&key| key != u64::MAX) && keys.iter().any(|&key| key > u64::from(u32::MAX)));
+        assert!((0..1000).all(|_| random_key(4).expect("random numbers") <= u64::from(u32::MAX)));
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub fn main(arguments: &[String]) {
     if arguments[0] == "launch" {
         return launch(&arguments[1..]);
     }
+    let size = ["TAILBACK_SIZE", "OMPI_COMM_WORLD_SIZE"].iter().find_map(|name| std::env::var(name).ok()?.parse().ok());
+    assert!(tailback_libfabric::make_room(size.expect("a launcher's variables")), "a rank starts with one thread");
     let monitor = Arc::new(Monitor::new());
     monitor.enter(&arguments[0]);
     if std::env::var_os("TAILBACK_RANK").is_none() {

@@ -11,7 +11,8 @@ use tailback_transport::{Error, Rank, Result, Span, Tag};
 
 use super::segment::{Model, Segment};
 use super::{
-    Comm, Waiting, failure, mpi, null_request, tailback_mpi_byte, tailback_mpi_err_in_status, tailback_mpi_err_pending,
+    Comm, Waiting, failed, failure, mpi, null_request, tailback_mpi_byte, tailback_mpi_err_in_status,
+    tailback_mpi_err_pending,
 };
 
 /// Room for the messages of one iteration, so that posting does not allocate in a timed loop. It grows if it must.
@@ -87,9 +88,11 @@ impl Port {
         self.segment.model()
     }
 
-    /// Hands over what must be freed. If something is pending, what MPI still refers to is leaked.
+    /// Hands over what must be freed. If something is pending, what MPI still refers to is leaked; so is everything after an
+    /// error of MPI's, which may have taken a request away without being done with its memory.
     pub(crate) fn retire(&mut self) -> Remains {
-        let idle = self.posted == 0 && self.barrier == null_request() && self.agreement == null_request();
+        let pending = self.posted > 0 || self.barrier != null_request() || self.agreement != null_request();
+        let idle = !pending && !failed();
         if !idle {
             Box::leak(std::mem::take(&mut self.proposals));
         }

@@ -10,6 +10,7 @@
 //! Calls that have no second form still wait inside MPI: `MPI_Win_flush`, and what makes and frees communicators and
 //! windows.
 
+use std::mem::ManuallyDrop;
 use std::thread;
 use std::time::Duration;
 
@@ -61,6 +62,19 @@ impl Waiting {
         self.until_done(&mut request, peer)
     }
 
+    /// Likewise, with `memory` that MPI reads or writes meanwhile, on the heap; it is given back. An error is no proof that
+    /// MPI is done with it: it then stays as it is until the process ends.
+    pub(super) fn after_with<M>(
+        self,
+        peer: Option<Rank>,
+        memory: M,
+        start: impl FnOnce(&mut M, &mut MPI_Request) -> Result<()>,
+    ) -> Result<M> {
+        let mut memory = ManuallyDrop::new(memory);
+        self.after(peer, |end| start(&mut memory, end))?;
+        Ok(ManuallyDrop::into_inner(memory))
+    }
+
     pub(super) fn until_done(self, request: &mut MPI_Request, peer: Option<Rank>) -> Result<()> {
         if !self.is_apart() {
             // SAFETY: *Live*; a request of ours, pending.
@@ -90,4 +104,21 @@ fn test(request: &mut MPI_Request, peer: Option<Rank>) -> Result<bool> {
     // SAFETY: *Live*; a request of ours, pending.
     unsafe { mpi!(MPI_Test(request, &mut done, ffi::RSMPI_STATUS_IGNORE), peer) }?;
     Ok(done != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use tailback_transport::Error;
+
+    use super::*;
+
+    #[test]
+    fn memory_that_mpi_may_still_use_is_kept() {
+        let memory = Rc::new(7);
+        let fail = |_: &mut Rc<i32>, _: &mut MPI_Request| Err(Error::Setup("MPI_Ibcast failed".into()));
+        assert!(Waiting::Yielding.after_with(None, Rc::clone(&memory), fail).is_err());
+        assert_eq!(Rc::strong_count(&memory), 2, "it was dropped");
+    }
 }

@@ -1,7 +1,8 @@
 //! The acceptor's side: lets ranks in and keeps strangers out, without waiting for any one of them.
 //!
 //! Every connection is a small state machine with a time limit; a stranger costs a few bytes of memory and at most
-//! one line on stderr. Never blocks on a single peer, so a silent stranger holds nobody up.
+//! one line on stderr. Never blocks on a single peer, so a silent stranger holds nobody up; and however many there are,
+//! whoever comes next gets its turn ([`strangers`]).
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -12,14 +13,13 @@ use socket2::{Domain, Socket, Type};
 use tailback_transport::{Error, Rank, Result};
 
 use super::failure::say;
-use super::handshake::{HELLO_LEN, Hello, SMALL_FRAME, VERSION, challenge, verdict};
+use super::handshake::{ACCEPTED, HELLO_LEN, Hello, SMALL_FRAME, VERSION, challenge};
 use super::polling::poll_until;
 use crate::secret::{self, Nonce, PROOF_LEN, Proof, Role, Secret};
+use crate::strangers::{self, Stranger};
 
-/// How long a connection may take to prove itself. A rank that was too slow tries again.
-const PROOF_LIMIT: Duration = Duration::from_secs(5);
-/// Connections under examination at a time; the rest wait in the system's queue.
-const PENDING_LIMIT: usize = 512;
+/// Why one was put out that others had to wait for.
+const NO_TIME: &str = "it proved nothing while others waited";
 /// Lines on stderr about strangers, per job.
 const COMPLAINT_LIMIT: u32 = 5;
 
@@ -74,12 +74,14 @@ impl Gate {
 
     /// Waits until something happens, at most until `deadline`, and gives whoever was let in.
     pub(super) fn step(&mut self, deadline: Instant) -> Result<Vec<Admitted>> {
-        let patience = self.pending.iter().map(|p| p.deadline).min().unwrap_or(deadline);
+        let expiry = self.pending.iter().map(Pending::deadline).min().unwrap_or(deadline);
+        let room = self.room_at();
         let mut fds: Vec<PollFd<'_>> = self.pending.iter().map(|p| PollFd::new(&p.stream, PollFlags::IN)).collect();
-        if fds.len() < PENDING_LIMIT {
+        if room <= Instant::now() {
             fds.push(PollFd::new(&self.listener, PollFlags::IN));
         }
-        poll_until(&mut fds, deadline.min(patience)).map_err(|source| Error::Io {
+        let wake = if fds.len() == self.pending.len() { expiry.min(room) } else { expiry };
+        poll_until(&mut fds, deadline.min(wake)).map_err(|source| Error::Io {
             operation: "waiting for ranks to join",
             peer: None,
             source,
@@ -92,7 +94,7 @@ impl Gate {
         for (mut pending, ready) in std::mem::take(&mut self.pending).into_iter().zip(ready) {
             let progress = if ready { pending.advance(self.rank, &self.secret) } else { Ok(Progress::Waiting) };
             match progress {
-                Ok(Progress::Waiting) if now < pending.deadline => self.pending.push(pending),
+                Ok(Progress::Waiting) if now < pending.deadline() => self.pending.push(pending),
                 Ok(Progress::Waiting) => self.complain(pending.address, "it stays silent"),
                 Ok(Progress::Admitted { rank, message }) => {
                     let Pending { stream, address, .. } = pending;
@@ -107,21 +109,68 @@ impl Gate {
         Ok(admitted)
     }
 
+    /// When one more connection can be accepted: at once, or when one of the others has had its time.
+    fn room_at(&self) -> Instant {
+        let out = if self.room() == 0 { self.going_out().pop() } else { None };
+        out.map_or_else(Instant::now, |out| out.ripe_at())
+    }
+
+    fn room(&self) -> usize {
+        strangers::LIMIT.saturating_sub(self.strangers().count())
+    }
+
+    fn going_out(&self) -> Vec<Stranger> {
+        strangers::going_out(self.strangers())
+    }
+
+    fn strangers(&self) -> impl Iterator<Item = Stranger> {
+        let unproven = |(_, pending): &(usize, &Pending)| !matches!(pending.stage, Stage::Message(_));
+        let stranger = |(slot, pending): (usize, &Pending)| {
+            // From which addresses ranks will come is not known here.
+            Stranger { slot, address: pending.address.ip(), rank: false, since: pending.since }
+        };
+        self.pending.iter().enumerate().filter(unproven).map(stranger)
+    }
+
     fn accept(&mut self) {
-        while self.pending.len() < PENDING_LIMIT {
+        let mut room = self.room();
+        let mut going_out = if room == 0 { self.going_out() } else { Vec::new() };
+        loop {
+            let out = if room == 0 { going_out.pop_if(Stranger::is_ripe) } else { None };
+            if room == 0 && out.is_none() {
+                return;
+            }
             let (stream, address) = match self.listener.accept() {
                 Ok(accepted) => accepted,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
-                Err(_) => {
-                    // Concerns the one connection, or lasts until descriptors are free again: never ends the job.
-                    std::thread::sleep(Duration::from_millis(5));
-                    return;
-                }
+                // Concerns the one connection, or lasts until descriptors are free again: never ends the job.
+                Err(_) => return self.free_a_descriptor(),
             };
-            if stream.set_nonblocking(true).and(stream.set_nodelay(true)).is_ok() {
-                let deadline = Instant::now() + PROOF_LIMIT;
-                self.pending.push(Pending { stream, address, deadline, received: Vec::new(), stage: Stage::Hello });
+            if stream.set_nonblocking(true).and(stream.set_nodelay(true)).is_err() {
+                continue;
             }
+            let since = Instant::now();
+            let pending = Pending { stream, address, since, received: Vec::new(), stage: Stage::Hello };
+            match out {
+                None => {
+                    self.pending.push(pending);
+                    room -= 1;
+                }
+                Some(out) => {
+                    let gone = std::mem::replace(&mut self.pending[out.slot], pending);
+                    self.complain(gone.address, NO_TIME);
+                }
+            }
+        }
+    }
+
+    fn free_a_descriptor(&mut self) {
+        match self.going_out().pop_if(Stranger::is_ripe) {
+            Some(out) => {
+                let gone = self.pending.swap_remove(out.slot);
+                self.complain(gone.address, NO_TIME);
+            }
+            None => std::thread::sleep(Duration::from_millis(5)),
         }
     }
 
@@ -138,7 +187,8 @@ impl Gate {
 struct Pending {
     stream: TcpStream,
     address: SocketAddr,
-    deadline: Instant,
+    /// When it was accepted, challenged or let in: since when it has to say something.
+    since: Instant,
     received: Vec<u8>,
     stage: Stage,
 }
@@ -156,6 +206,10 @@ enum Progress {
 }
 
 impl Pending {
+    fn deadline(&self) -> Instant {
+        self.since + strangers::PROOF_LIMIT
+    }
+
     /// Goes as far as the bytes that are there allow. An error is the reason to refuse.
     fn advance(&mut self, me: Rank, secret: &Secret) -> std::result::Result<Progress, String> {
         loop {
@@ -192,28 +246,29 @@ impl Pending {
                 let bytes = std::mem::take(&mut self.received);
                 let bytes = bytes.as_slice().try_into().expect("hello is complete");
                 let hello = Hello::decode(bytes).ok_or("it is not a tailback rank")?;
+                if hello.wants != me {
+                    return Err(format!("it looks for rank {}", hello.wants));
+                }
                 let nonce = secret::nonce().map_err(|e| e.to_string())?;
-                self.send(&challenge(&nonce))?;
+                self.send(&challenge(&hello, &nonce, secret))?;
                 if hello.version != VERSION {
                     return Err(format!(
                         "it says it is rank {} and speaks bootstrap protocol {}, not {VERSION}: run the same tailback on all ranks",
                         hello.rank, hello.version
                     ));
                 }
-                if hello.wants != me {
-                    return Err(format!("it looks for rank {}", hello.wants));
-                }
+                self.since = Instant::now();
                 self.stage = Stage::Proof(hello, nonce);
             }
             Stage::Proof(hello, nonce) => {
-                let handshake = hello.handshake(nonce);
+                let handshake = hello.handshake(nonce, VERSION);
                 let bytes = std::mem::take(&mut self.received);
                 let proof: Proof = bytes.as_slice().try_into().expect("proof is complete");
                 if !handshake.verify(secret, Role::Initiator, &proof) {
-                    self.send(&verdict(None))?;
                     return Err(format!("it says it is rank {} and has another job secret", hello.rank));
                 }
-                self.send(&verdict(Some(handshake.prove(secret, Role::Acceptor))))?;
+                self.send(&ACCEPTED)?;
+                self.since = Instant::now();
                 self.stage = Stage::Message(hello.rank);
             }
             message @ Stage::Message(_) => self.stage = message,

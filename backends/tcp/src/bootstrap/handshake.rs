@@ -1,6 +1,11 @@
 //! The words before any message: who are you, prove it, and the initiator's side of them.
 //!
-//! Everything before the proof has a fixed, small size, so a stranger cannot make a rank read or hold much.
+//! Everything before the proof has a fixed, small size, so a stranger cannot make a rank read or hold much. The acceptor
+//! proves the secret first, so an initiator knows whose words it hears: only a rank of the job can end it with a reason.
+//! What anybody else says is a passing obstacle, and the initiator tries again until its time is up.
+//!
+//! The hello, the challenge and what its proof covers are the same in every version from 3 on, so that ranks of
+//! different builds can tell each other what differs.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,14 +13,17 @@ use std::net::{SocketAddr, TcpStream};
 use tailback_transport::{Error, Rank};
 
 use super::patience::Patience;
-use crate::secret::{self, Handshake, NONCE_LEN, Nonce, PROOF_LEN, Plane, Proof, Role, Secret};
+use crate::secret::{self, Handshake, NONCE_LEN, Nonce, Plane, Proof, Role, Secret};
 
 const MAGIC: [u8; 8] = *b"TAILBOOT";
 /// Raised whenever ranks of different builds could misunderstand each other.
-pub(super) const VERSION: u16 = 2;
+pub(super) const VERSION: u16 = 3;
+/// The first version whose challenge ends with a proof.
+const FIRST_PROVEN: u16 = 3;
 pub(super) const HELLO_LEN: usize = 8 + 2 + 4 + 4 + NONCE_LEN;
 const CHALLENGE_LEN: usize = 8 + 2 + NONCE_LEN;
-const VERDICT_LEN: usize = 1 + PROOF_LEN;
+/// What the acceptor says of a proof that holds; it hangs up on any other.
+pub(super) const ACCEPTED: [u8; 1] = [1];
 /// The largest message while joining: a host name and an address or two.
 pub(super) const SMALL_FRAME: usize = 64 << 10;
 
@@ -52,9 +60,10 @@ impl Hello {
         })
     }
 
-    pub(super) fn handshake(&self, acceptor_nonce: Nonce) -> Handshake {
+    /// What both sides prove, with an acceptor of this version.
+    pub(super) fn handshake(&self, acceptor_nonce: Nonce, version: u16) -> Handshake {
         Handshake {
-            plane: Plane::Bootstrap,
+            plane: Plane::Bootstrap { version },
             initiator: self.rank,
             acceptor: self.wants,
             initiator_nonce: self.nonce,
@@ -63,18 +72,12 @@ impl Hello {
     }
 }
 
-/// The acceptor's challenge. It carries the version, so that both sides can say what differs.
-pub(super) fn challenge(nonce: &Nonce) -> Vec<u8> {
+/// The acceptor's challenge, and its proof of the secret. It carries the version, so that both sides can say what differs.
+pub(super) fn challenge(hello: &Hello, nonce: &Nonce, secret: &Secret) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     bytes.extend(VERSION.to_be_bytes());
     bytes.extend(nonce);
-    bytes
-}
-
-/// The acceptor's verdict on a proof: its own proof, or a refusal.
-pub(super) fn verdict(proof: Option<Proof>) -> Vec<u8> {
-    let mut bytes = vec![u8::from(proof.is_some())];
-    bytes.extend(proof.unwrap_or_default());
+    bytes.extend(hello.handshake(*nonce, VERSION).prove(secret, Role::Acceptor));
     bytes
 }
 
@@ -103,7 +106,9 @@ pub(super) fn read_framed(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
 pub(super) enum Obstacle {
     /// May be over the next moment: nobody listens yet, or a stranger holds the port.
     Passing(String),
-    /// Will not change.
+    /// Likewise, but it looks as if the job was started wrongly: the user should know before the time is up.
+    Suspect(String),
+    /// Will not change: a rank of the job says so.
     Lasting(Error),
 }
 
@@ -143,25 +148,27 @@ pub(super) fn connect(
         return Err(Obstacle::Passing(format!("what listens there is not rank {peer} of a tailback job")));
     }
     let version = u16::from_be_bytes([challenge[8], challenge[9]]);
-    if version != VERSION {
-        return Err(Obstacle::Lasting(Error::Setup(format!(
-            "rank {peer} at {address} speaks bootstrap protocol {version}, rank {rank} speaks {VERSION}: run the same tailback on all ranks"
-        ))));
-    }
     let acceptor_nonce = challenge[10..].try_into().expect("challenge holds a nonce");
-    let handshake = hello.handshake(acceptor_nonce);
+    let handshake = hello.handshake(acceptor_nonce, version);
+    let mut proof = Proof::default();
+    let proven = version >= FIRST_PROVEN
+        && patience.read_exact(&mut stream, &mut proof).is_ok()
+        && handshake.verify(secret, Role::Acceptor, &proof);
+    if version != VERSION {
+        let text = format!(
+            "rank {peer} at {address} speaks bootstrap protocol {version}, rank {rank} speaks {VERSION}: run the same tailback on all ranks"
+        );
+        return Err(if proven { Obstacle::Lasting(Error::Setup(text)) } else { Obstacle::Suspect(text) });
+    }
+    // Said in any case, so that a rank with another secret can warn of this one.
     stream.write_all(&handshake.prove(secret, Role::Initiator))?;
-
-    let mut verdict = [0; VERDICT_LEN];
+    if !proven {
+        return Err(Obstacle::Suspect(format!(
+            "what listens at {address} does not know the job secret of rank {rank}: check TAILBACK_SECRET is the same for all ranks"
+        )));
+    }
+    // It may have been put out in the meantime, to make room.
+    let mut verdict = [0; ACCEPTED.len()];
     patience.read_exact(&mut stream, &mut verdict)?;
-    if verdict[0] == 0 {
-        return Err(Obstacle::Lasting(Error::Setup(format!(
-            "rank {peer} at {address} refused the job secret: check TAILBACK_SECRET is the same for all ranks"
-        ))));
-    }
-    let proof: Proof = verdict[1..].try_into().expect("verdict holds a proof");
-    if !handshake.verify(secret, Role::Acceptor, &proof) {
-        return Err(Obstacle::Passing(format!("what listens there does not know the job secret of rank {peer}")));
-    }
-    Ok(stream)
+    if verdict == ACCEPTED { Ok(stream) } else { Err(Obstacle::Passing("its answer is not understood".into())) }
 }

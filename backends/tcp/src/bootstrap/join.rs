@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags};
 use tailback_transport::{Error, Rank, START_UP};
 
 use super::config::JoinConfig;
-use super::failure::Ranks;
+use super::failure::{Ranks, say};
 use super::gate::Gate;
 use super::handshake::{Obstacle, connect, framed, read_framed};
 use super::judge::lost_message;
@@ -123,6 +123,7 @@ fn place(
 /// Connects to a rank, trying again until `deadline`.
 fn reach(config: &JoinConfig, peer: Rank, address: SocketAddr, deadline: Instant) -> JoinResult<TcpStream> {
     let mut pause = Duration::from_millis(10);
+    let mut warned = false;
     loop {
         let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(100));
         let patience = Patience { limit: left.min(CONNECT_LIMIT), is_over: &|| config.is_abandoned() };
@@ -130,6 +131,12 @@ fn reach(config: &JoinConfig, peer: Rank, address: SocketAddr, deadline: Instant
             Ok(stream) => return Ok(stream),
             Err(Obstacle::Lasting(error)) => return Err(error.into()),
             Err(Obstacle::Passing(text)) => text,
+            Err(Obstacle::Suspect(text)) => {
+                if !std::mem::replace(&mut warned, true) {
+                    say("warning", &format!("{text} (trying again until the time to join is up)"));
+                }
+                text
+            }
         };
         if config.is_abandoned() {
             return Err(Setback::Theirs);

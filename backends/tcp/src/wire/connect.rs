@@ -2,11 +2,12 @@
 //!
 //! When two ranks connect to each other at once, the attempt of the lower rank wins: the lower rank redirects the
 //! other's, the higher rank gives up its own. A stranger (garbage, silence, wrong proof) is dropped without a word and
-//! costs at most one slot of [`MAX_STRANGERS`] for [`STRANGER_LIMIT`]. A rank whose attempt was dropped before the
-//! verdict, because the other end was too busy, tries again a bounded number of times.
+//! makes room when others wait ([`crate::strangers`]), before all others if it comes from an address that no rank told of.
+//! It is not refused for that: address translation may change what a rank told. A rank whose attempt was dropped before
+//! the verdict, because the other end was too busy, tries again a bounded number of times.
 
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -19,15 +20,7 @@ use tailback_transport::{Rank, Result};
 use super::peer::{Half, Link, Route, Stage};
 use super::state::{Books, HALF, TcpWire, failed};
 use crate::handshake::{CHALLENGE, HELLO, Hello, LONGEST, PROOF, Role, Verdict, nonce};
-
-/// How long an incoming connection may take to prove itself.
-const STRANGER_LIMIT: Duration = Duration::from_secs(5);
-
-/// How many incoming connections may be unproven at a time.
-const MAX_STRANGERS: usize = 128;
-
-/// When there are that many, one that said nothing for this long makes room.
-const SILENCE: Duration = Duration::from_millis(200);
+use crate::strangers::{self, PROOF_LIMIT, Stranger};
 
 /// Attempts before a peer that accepts connections but never answers counts as lost.
 const MAX_ATTEMPTS: u32 = 16;
@@ -71,7 +64,7 @@ impl TcpWire {
                 if e.kind() == ErrorKind::WouldBlock || e.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) => {}
             Err(e) => return self.lose(books, peer, format!("connect to {address}: {e}")),
         }
-        let slot = self.add_half(socket, Stage::Connecting { to: peer })?;
+        let slot = self.add_half(socket, Some(address), Stage::Connecting { to: peer })?;
         self.peers[peer].route = Route::Connecting(slot);
         self.drive(books, slot)
     }
@@ -90,21 +83,35 @@ impl TcpWire {
 
     /// Takes new connections from a rail's listener while there is room for strangers.
     pub(super) fn accept(&mut self, books: &mut Books, rail: usize) -> Result<()> {
+        let full = self.strangers >= strangers::LIMIT;
+        let mut going_out = if full { self.going_out() } else { Vec::new() };
         while self.listeners[rail].ready {
-            if self.strangers >= MAX_STRANGERS && !self.evict() {
-                return Ok(());
+            let mut out = None;
+            while self.strangers >= strangers::LIMIT && out.is_none() {
+                let Some(of) = going_out.pop_if(Stranger::is_ripe) else { return Ok(()) };
+                // This rank may have been busy elsewhere since it said what it had to.
+                self.drive(books, of.slot)?;
+                out = self.halves[of.slot].as_ref().filter(|half| half.since == of.since).map(|_| of.slot);
             }
             match self.listeners[rail].socket.accept() {
-                Ok((socket, _)) => {
+                Ok((socket, address)) => {
+                    if let Some(slot) = out {
+                        self.remove_half(slot);
+                    }
                     if socket.set_nonblocking(true).is_ok() {
-                        let slot = self.add_half(socket, Stage::Hello { rail })?;
+                        let slot = self.add_half(socket, address.as_socket(), Stage::Hello { rail })?;
                         self.drive(books, slot)?;
                     }
                 }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => self.listeners[rail].ready = false,
                 Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
                 // Out of descriptors or memory: whoever knocks waits in the kernel until there are some.
-                Err(_) => return Ok(()),
+                Err(_) => {
+                    if let Some(out) = self.going_out().pop_if(Stranger::is_ripe) {
+                        self.remove_half(out.slot);
+                    }
+                    return Ok(());
+                }
             }
         }
         Ok(())
@@ -114,7 +121,7 @@ impl TcpWire {
     pub(super) fn expire(&mut self) -> Result<()> {
         for slot in 0..self.halves.len() {
             let Some(half) = &self.halves[slot] else { continue };
-            if half.stage.ours().is_none() && half.since.elapsed() > STRANGER_LIMIT {
+            if half.stage.ours().is_none() && half.since.elapsed() > PROOF_LIMIT {
                 self.remove_half(slot);
             }
         }
@@ -185,6 +192,7 @@ impl TcpWire {
                 challenge[..nonce.len()].copy_from_slice(&nonce);
                 challenge[nonce.len()..].copy_from_slice(&hello.prove(&secret, Role::Acceptor, &nonce));
                 half.stage = Stage::Proof { rail, hello, nonce };
+                half.since = Instant::now();
                 Ok(half.say(&challenge))
             }
             Stage::Proof { rail, hello, nonce } => {
@@ -258,7 +266,8 @@ impl TcpWire {
         self.connect(books, peer)
     }
 
-    fn add_half(&mut self, socket: Socket, stage: Stage) -> Result<usize> {
+    fn add_half(&mut self, socket: Socket, address: Option<SocketAddr>, stage: Stage) -> Result<usize> {
+        let address = address.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |address| address.ip().to_canonical());
         let slot = self.halves.iter().position(Option::is_none).unwrap_or(self.halves.len());
         if slot == self.halves.len() {
             self.halves.push(None);
@@ -266,7 +275,7 @@ impl TcpWire {
         epoll::add(&self.epoll, &socket, EventData::new_u64(HALF + slot as u64), interest())
             .map_err(|e| failed("epoll_ctl", stage.ours().map(|peer| self.rank(peer)), e))?;
         *if stage.ours().is_some() { &mut self.connecting } else { &mut self.strangers } += 1;
-        self.halves[slot] = Some(Half { socket, stage, bytes: [0; LONGEST], got: 0, since: Instant::now() });
+        self.halves[slot] = Some(Half { socket, address, stage, bytes: [0; LONGEST], got: 0, since: Instant::now() });
         Ok(slot)
     }
 
@@ -276,13 +285,19 @@ impl TcpWire {
         Some(half)
     }
 
-    /// Makes room for one more stranger; says whether it could.
-    fn evict(&mut self) -> bool {
-        let silent = |half: &Half| matches!(half.stage, Stage::Hello { .. }) && half.since.elapsed() > SILENCE;
-        let oldest = (0..self.halves.len())
-            .filter(|&slot| self.halves[slot].as_ref().is_some_and(silent))
-            .min_by_key(|&slot| self.halves[slot].as_ref().map(|half| half.since));
-        oldest.and_then(|slot| self.remove_half(slot)).is_some()
+    /// Who makes room for strangers that wait, last first; nobody while all still have their time.
+    fn going_out(&self) -> Vec<Stranger> {
+        let stranger = |(slot, half): (usize, &Option<Half>)| {
+            let half = half.as_ref().filter(|half| half.stage.ours().is_none())?;
+            let Half { address, since, .. } = *half;
+            Some(Stranger { slot, address, rank: self.sources.contains(&address), since })
+        };
+        let strangers = self.halves.iter().enumerate().filter_map(stranger);
+        // Looked at first, for this is asked with every look at the sockets while all places are taken.
+        if !strangers.clone().any(|mut of| of.is_ripe()) {
+            return Vec::new();
+        }
+        strangers::going_out(strangers)
     }
 }
 

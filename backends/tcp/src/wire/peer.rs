@@ -1,7 +1,7 @@
 //! One other rank of the job on one rail: the connection to it, what waits to be written, and how much is open with it.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
 use socket2::Socket;
@@ -155,9 +155,12 @@ pub enum Asked {
 #[derive(Debug)]
 pub struct Half {
     pub socket: Socket,
+    /// The other end.
+    pub address: IpAddr,
     pub stage: Stage,
     pub bytes: [u8; LONGEST],
     pub got: usize,
+    /// When it was made, or challenged: since when the other end has to say something.
     pub since: Instant,
 }
 

@@ -1,5 +1,6 @@
 //! All connections of a rank.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -53,6 +54,8 @@ pub struct TcpWire {
     pub(super) epoll: OwnedFd,
     pub(super) events: Vec<epoll::Event>,
     pub(super) peers: Vec<Peer>,
+    /// Where ranks connect from, as they told.
+    pub(super) sources: HashSet<IpAddr>,
     /// Peers with a link.
     pub(super) up: Vec<u32>,
     /// Peers whose link has something to read.
@@ -102,6 +105,7 @@ impl TcpWire {
             epoll,
             events: Vec::with_capacity(64),
             peers: (0..rails.peers(addresses.len())).map(|peer| Peer::new(address(peer))).collect(),
+            sources: addresses.iter().flatten().map(|address| address.ip().to_canonical()).collect(),
             local,
             up: Vec::new(),
             ready: Vec::new(),

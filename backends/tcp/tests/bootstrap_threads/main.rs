@@ -4,6 +4,7 @@
 mod address;
 mod interrupts;
 mod job;
+mod strangers;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,11 +12,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tailback_tcp::secret::Role;
 use tailback_tcp::{JoinConfig, Secret, TcpBootstrap};
 use tailback_transport::{Bootstrap, Monitor, Rank};
 
 use address::free_address;
 use job::Job;
+use strangers::{handshake, root_of};
 
 #[test]
 fn collectives_agree_on_every_size_and_depth() {
@@ -104,9 +107,13 @@ fn strangers_are_refused_and_the_job_goes_on() {
 
     let mut wrong = job.config(1);
     wrong.secret = Secret::random().unwrap();
+    wrong.join_timeout = Duration::from_secs(1);
     let refused = TcpBootstrap::join(wrong, Arc::new(Monitor::new())).err().expect("a wrong secret is refused");
-    let expected =
-        format!("rank 0 at {} refused the job secret: check TAILBACK_SECRET is the same for all ranks", job.root);
+    let expected = format!(
+        "rank 1 (host node1) could not reach rank 0 at {0} within 1 s: what listens at {0} does not know the job secret of \
+         rank 1: check TAILBACK_SECRET is the same for all ranks",
+        job.root
+    );
     assert_eq!(refused.to_string(), expected);
 
     for result in job.run(1..3, |job, rank| job.join(rank).unwrap().finish()) {
@@ -241,25 +248,18 @@ fn a_rank_that_leaves_early_is_named_by_those_who_need_it() {
 #[test]
 fn other_protocol_versions_are_told_apart() {
     let mut job = Job::new(2, 32);
-    job.join_timeout = Duration::from_secs(2);
-    // A root of the future: magic, version 9, nonce.
-    let listener = TcpListener::bind(job.root).unwrap();
-    let root = thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        stream.write_all(&[&b"TAILBOOT\0\x09"[..], &[7; 32]].concat()).unwrap();
-        let mut hello = [0; 50];
-        stream.read_exact(&mut hello).unwrap();
-        hello
-    });
+    // A root of the future. It proves that it is one, so waiting a minute for another would be in vain.
+    let root = root_of(&job, 9, &job.secret);
     let error = job.join(1).err().unwrap().to_string();
     let expected =
-        format!("rank 0 at {} speaks bootstrap protocol 9, rank 1 speaks 2: run the same tailback", job.root);
+        format!("rank 0 at {} speaks bootstrap protocol 9, rank 1 speaks 3: run the same tailback", job.root);
     assert!(error.starts_with(&expected), "{error}");
 
     // A rank of the future: it gets the challenge, to know what differs, and nothing more.
     let mut hello = root.join().unwrap();
     hello[9] = 9;
     job.root = free_address();
+    job.join_timeout = Duration::from_secs(2);
     let root = {
         let job = job.clone();
         thread::spawn(move || job.join(0).err().unwrap().to_string())
@@ -268,6 +268,8 @@ fn other_protocol_versions_are_told_apart() {
     stream.write_all(&hello).unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
-    assert_eq!((answer.len(), &answer[..10]), (42, &b"TAILBOOT\0\x02"[..]));
+    assert_eq!((answer.len(), &answer[..10]), (74, &b"TAILBOOT\0\x03"[..]));
+    let nonce = answer[10..42].try_into().unwrap();
+    assert!(handshake(&hello, nonce, 3).verify(&job.secret, Role::Acceptor, answer[42..].try_into().unwrap()));
     assert_eq!(root.join().unwrap(), "rank 1 did not join within 2 s");
 }

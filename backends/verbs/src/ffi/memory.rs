@@ -33,7 +33,8 @@ pub(crate) struct Region {
     _domain: Rc<Domain>,
 }
 
-impl Registration for Region {
+// SAFETY: it has ended when libibverbs says so, and else not.
+unsafe impl Registration for Region {
     fn end(&mut self) -> bool {
         // SAFETY: *Open*, *Registered*; deregistered once.
         if !self.raw.is_null() && unsafe { (loaded().ibv_dereg_mr)(self.raw) } == 0 {
@@ -59,7 +60,8 @@ impl Regions {
     }
 }
 
-impl Registration for Regions {
+// SAFETY: it has ended when each of them has.
+unsafe impl Registration for Regions {
     fn end(&mut self) -> bool {
         let mut ended = true;
         for region in &mut self.each {

@@ -10,6 +10,9 @@ use tailback_transport::{Error, Result};
 
 use super::{Context, check, failed, failed_errno, loaded, sys};
 
+/// IBV_WC_GRH, among the flags of a completion.
+const WITH_GLOBAL_HEADER: u32 = 1;
+
 /// One completion.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
@@ -64,6 +67,16 @@ impl Completion {
     /// The number of the pair a datagram came from.
     pub(crate) fn source(&self) -> u32 {
         self.0.src_qp
+    }
+
+    /// The port it came from, inside an InfiniBand subnet.
+    pub(crate) fn source_lid(&self) -> u16 {
+        self.0.slid
+    }
+
+    /// Whether a global header came with it.
+    pub(crate) fn has_global_header(&self) -> bool {
+        self.0.wc_flags & WITH_GLOBAL_HEADER != 0
     }
 }
 

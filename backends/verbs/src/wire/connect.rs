@@ -1,6 +1,7 @@
 //! Pairs come to be when two ranks first talk, so that an incast of n ranks makes n pairs and not n squared.
 //!
-//! Datagrams carry greetings ([`Hello`]). A rank that wants to talk makes its end and says so; the other makes its own,
+//! Datagrams carry greetings ([`Hello`]), sealed with the job's key; others, and those that a rank did not send from where it
+//! said that it is, are dropped without a word. A rank that wants to talk makes its end and says so; the other makes its own,
 //! connects it and answers; then the first does. Each says so again until it knows the other to be connected, and only
 //! then posts anything. Greetings that cross, come twice or are lost change nothing.
 
@@ -76,6 +77,7 @@ impl VerbsWire {
     /// Says where this end is and what it knows of the other.
     fn greet(&mut self, me: Rank, peer: usize) -> Result<()> {
         let to = self.rank(peer);
+        let own = self.peers[self.rails.peer(me.index(), self.rails.rail(peer))].address;
         let state = &mut self.peers[peer];
         let Route::Linked(link) = &mut state.route else { return Ok(()) };
         let hello = Hello {
@@ -88,7 +90,7 @@ impl VerbsWire {
         };
         link.greeted = Some(Instant::now());
         link.greetings += 1;
-        self.endpoints[link.rail].greet(&hello, &state.address, &link.handle)
+        self.endpoints[link.rail].greet(&hello, &self.key, (&own, &state.address), &link.handle)
     }
 
     /// A greeting has arrived on a rail, from a rank or from a stranger.
@@ -98,10 +100,14 @@ impl VerbsWire {
         (rail, buffer): (usize, u32),
         completion: &Completion,
     ) -> Result<()> {
-        let Some(hello) = self.endpoints[rail].take_hello(buffer, completion.len())? else { return Ok(()) };
+        let Some(greeting) = self.endpoints[rail].take_greeting(buffer, completion)? else { return Ok(()) };
+        let hello = greeting.hello;
+        if hello.to != books.me.0 || hello.from == books.me.0 || hello.from as usize >= books.ranks() {
+            return Ok(());
+        }
         let peer = self.rails.peer(hello.from as usize, rail);
-        let known = self.peers.get(peer).is_some_and(|state| state.address.number == completion.source());
-        if !known || hello.to != books.me.0 || hello.from == books.me.0 {
+        let own = &self.peers[self.rails.peer(books.me.index(), rail)].address;
+        if !greeting.is_from(&self.key, &self.peers[peer].address, own) {
             return Ok(());
         }
         match self.peers[peer].route {

@@ -10,8 +10,13 @@ use tailback_transport::{Error, Rank, Result};
 use super::ids;
 use super::window::{GROWN_LIMIT, Sizes};
 use crate::choose::Choice;
-use crate::ffi::{self, Access, Completions, Datagrams, Depths, Domain, Event, Handle, LinkLayer, Memory, Path};
+use crate::config::JobKey;
+use crate::ffi::{
+    self, Access, Completion, Completions, Datagrams, Depths, Domain, Event, Handle, LinkLayer, Memory, Path,
+};
+use crate::gid;
 use crate::header::{Address, HELLO, Hello};
+use crate::seal::{self, SEAL};
 
 /// Greetings that can arrive at a time; what is too much is lost and said again.
 const RECEIVES: u32 = 256;
@@ -23,7 +28,9 @@ const COMPLETIONS: u32 = RECEIVES + SENDS;
 const FIRST_LINKS: u32 = 2;
 /// Datagrams arrive behind a global header, or the room for one.
 const GLOBAL_HEADER: usize = 40;
-const SLOT: usize = GLOBAL_HEADER + HELLO;
+/// A greeting with its seal.
+const GREETING: usize = HELLO + SEAL;
+const SLOT: usize = GLOBAL_HEADER + GREETING;
 const OUT: usize = RECEIVES as usize * SLOT;
 /// Reads that a rank has under way to one peer, and serves for one peer: more gains nothing.
 const READS: u8 = 16;
@@ -50,6 +57,7 @@ pub(crate) struct Endpoint {
     datagrams: Datagrams,
     memory: Memory,
     key: u32,
+    nonce: [u8; 16],
     /// Places of `memory` whose greeting has not left yet, in order.
     leaving: VecDeque<u32>,
     next: u32,
@@ -74,9 +82,11 @@ impl Endpoint {
             completions = Completions::new(&choice.context, room)?;
         }
         let key = random() & 0x7fff_ffff; // the upper half belongs to the kernel
+        let mut nonce = [0; 16];
+        getrandom::fill(&mut nonce).map_err(|e| Error::Setup(format!("the system gave no random numbers: {e}")))?;
         let depths = Depths { sends: SENDS, receives: RECEIVES, inline: 0 };
         let datagrams = Datagrams::new(&domain, &completions, depths, choice.port.number, key)?;
-        let memory = ffi::memory(&domain, OUT + SENDS as usize * HELLO, Access::Own)?;
+        let memory = ffi::memory(&domain, OUT + SENDS as usize * GREETING, Access::Own)?;
         let endpoint = Endpoint {
             domain,
             completions,
@@ -92,6 +102,7 @@ impl Endpoint {
             datagrams,
             memory,
             key,
+            nonce,
             leaving: VecDeque::new(),
             next: 0,
         };
@@ -174,6 +185,7 @@ impl Endpoint {
             key: self.key,
             buffer: self.sizes.buffer as u32,
             credits: self.sizes.most,
+            nonce: self.nonce,
         }
     }
 
@@ -196,18 +208,26 @@ impl Endpoint {
         }
     }
 
-    /// Sends a greeting, unless too many are leaving already: it will be said again.
-    pub(crate) fn greet(&mut self, hello: &Hello, to: &Address, handle: &Handle) -> Result<()> {
+    /// Sends a greeting from this rank's address to another's, unless too many are leaving already: it will be said again.
+    pub(crate) fn greet(
+        &mut self,
+        hello: &Hello,
+        key: &JobKey,
+        (from, to): (&Address, &Address),
+        handle: &Handle,
+    ) -> Result<()> {
         if self.leaving.len() >= SENDS as usize {
             return Ok(());
         }
         let place = self.next % SENDS;
-        let at = OUT + place as usize * HELLO;
+        let at = OUT + place as usize * GREETING;
         self.next = self.next.wrapping_add(1);
-        self.memory.write(at, &hello.encode());
+        let said = hello.encode();
+        self.memory.write(at, &said);
+        self.memory.write(at + HELLO, &seal::seal(key, &said, from, to));
         self.leaving.push_back(place);
         let id = ids::datagram_send(self.rail, place);
-        self.datagrams.send(id, ffi::piece(&self.memory, at, HELLO), handle, to.number, to.key)
+        self.datagrams.send(id, ffi::piece(&self.memory, at, GREETING), handle, to.number, to.key)
     }
 
     /// A greeting has left.
@@ -215,12 +235,18 @@ impl Endpoint {
         self.leaving.pop_front();
     }
 
-    /// The greeting in a buffer, which is then given back to the device.
-    pub(crate) fn take_hello(&mut self, buffer: u32, len: usize) -> Result<Option<Hello>> {
-        let mut bytes = [0; HELLO];
-        self.memory.read(buffer as usize * SLOT + GLOBAL_HEADER, &mut bytes);
+    /// The greeting in a buffer, which is then given back to the device; nothing if it is none.
+    pub(crate) fn take_greeting(&mut self, buffer: u32, completion: &Completion) -> Result<Option<Greeting>> {
+        let (mut header, mut said, mut seal) = ([0; GLOBAL_HEADER], [0; HELLO], [0; SEAL]);
+        let at = buffer as usize * SLOT;
+        self.memory.read(at, &mut header);
+        self.memory.read(at + GLOBAL_HEADER, &mut said);
+        self.memory.read(at + GLOBAL_HEADER + HELLO, &mut seal);
         self.repost(buffer)?;
-        Ok(if len == SLOT { Hello::decode(&bytes) } else { None })
+        let hello = if completion.len() == SLOT { Hello::decode(&said) } else { None };
+        let header = completion.has_global_header().then_some(header);
+        let (number, lid) = (completion.source(), completion.source_lid());
+        Ok(hello.map(|hello| Greeting { hello, said, seal, number, lid, header }))
     }
 
     fn repost(&self, buffer: u32) -> Result<()> {
@@ -234,6 +260,30 @@ impl Endpoint {
     }
 }
 
+/// A greeting that arrived, from whomever.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Greeting {
+    pub(crate) hello: Hello,
+    said: [u8; HELLO],
+    seal: [u8; SEAL],
+    /// The pair and the port that sent it, as the device saw.
+    number: u32,
+    lid: u16,
+    header: Option<[u8; GLOBAL_HEADER]>,
+}
+
+impl Greeting {
+    /// Whether the rank at `from` made it for the rank at `to`, and sent it from there.
+    pub(crate) fn is_from(&self, key: &JobKey, from: &Address, to: &Address) -> bool {
+        let port = match &self.header {
+            Some(header) => gid::sent_from(header, &from.gid),
+            // Inside a subnet of InfiniBand; elsewhere every datagram has a global header.
+            None => from.ethernet || self.lid == from.lid,
+        };
+        self.number == from.number && port && seal::holds(key, &self.said, from, to, &self.seal)
+    }
+}
+
 /// The number of the first packet to a peer: unlike that of an earlier connection, whose packets may still be around.
 pub(crate) fn first_packet() -> u32 {
     random() & 0xff_ffff
@@ -241,4 +291,52 @@ pub(crate) fn first_packet() -> u32 {
 
 fn random() -> u32 {
     RandomState::new().build_hasher().finish() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_greeting_is_believed_if_it_is_sealed_and_comes_from_where_the_rank_is() {
+        let from = Address {
+            gid: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 1, 0, 1],
+            lid: 3,
+            ethernet: true,
+            mtu: 3,
+            reads: 16,
+            number: 17,
+            key: 1,
+            buffer: 8192,
+            credits: 256,
+            nonce: [1; 16],
+        };
+        let (to, key) = (Address { number: 18, nonce: [2; 16], ..from }, JobKey([5; 32]));
+        let hello = Hello { from: 0, to: 1, pair: 20, first: 7, connected: false, heard: false };
+        let said = hello.encode();
+        let mut header = [0; GLOBAL_HEADER];
+        header[20] = 0x45;
+        header[32..36].copy_from_slice(&[10, 1, 0, 1]);
+        let greeting = Greeting {
+            hello,
+            said,
+            seal: seal::seal(&key, &said, &from, &to),
+            number: 17,
+            lid: 0,
+            header: Some(header),
+        };
+        assert!(greeting.is_from(&key, &from, &to));
+        assert!(!greeting.is_from(&JobKey([6; 32]), &from, &to), "of another job");
+        assert!(!Greeting { number: 19, ..greeting }.is_from(&key, &from, &to), "another pair of that port");
+        header[35] = 2;
+        assert!(!Greeting { header: Some(header), ..greeting }.is_from(&key, &from, &to), "another host");
+        let other = Hello { pair: 21, ..hello }.encode();
+        assert!(!Greeting { said: other, ..greeting }.is_from(&key, &from, &to), "another pair to connect to");
+
+        let from = Address { ethernet: false, ..from };
+        let seal = seal::seal(&key, &said, &from, &to);
+        let greeting = Greeting { seal, lid: 3, header: None, ..greeting };
+        assert!(greeting.is_from(&key, &from, &to));
+        assert!(!Greeting { lid: 4, ..greeting }.is_from(&key, &from, &to), "another port of the subnet");
+    }
 }
