@@ -6,8 +6,8 @@ use libfuzzer_sys::fuzz_target;
 use tailback::output::Format;
 
 fuzz_target!(|bytes: &[u8]| {
-    match tailback::import::gpcnet(&String::from_utf8_lossy(bytes)) {
-        Err(error) => assert!(!error.to_string().contains('\n'), "one line: {error}"),
+    tailback_fuzz::within(64, || match tailback::import::gpcnet(&String::from_utf8_lossy(bytes)) {
+        Err(error) => tailback_fuzz::one_line(&error),
         Ok(file) => {
             for format in [Format::Table, Format::Gpcnet, Format::Csv] {
                 let _ = format.render(&file, true);
@@ -16,5 +16,5 @@ fuzz_target!(|bytes: &[u8]| {
             let text = serde_json::to_vec(&file).expect("plain data");
             tailback::result::parse(&text, "x.json").expect("an imported result is one");
         }
-    }
+    });
 });

@@ -6,16 +6,15 @@ use libfuzzer_sys::fuzz_target;
 use tailback::plan::{Patch, Plan, Preset};
 
 fuzz_target!(|text: &str| {
-    let one_line = |error: String| assert!(!error.contains('\n'), "one line: {error}");
-    match Patch::parse(text, "x.toml") {
-        Err(error) => one_line(error.to_string()),
+    tailback_fuzz::within(16, || match Patch::parse(text, "x.toml") {
+        Err(error) => tailback_fuzz::one_line(&error),
         Ok(patch) => {
             for preset in [Preset::Gpcnet, Preset::Quick, Preset::Lab] {
                 match Plan::resolve(preset, std::slice::from_ref(&patch)) {
-                    Err(error) => one_line(error.to_string()),
+                    Err(error) => tailback_fuzz::one_line(&error),
                     Ok(plan) => assert!(plan.block_s() > 0.0 && plan.placements > 0, "{plan:?}"),
                 }
             }
         }
-    }
+    });
 });
