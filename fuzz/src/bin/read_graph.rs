@@ -15,7 +15,8 @@ fuzz_target!(|text: &str| {
             for model in [Model::Text, Model::Figure3, Model::PortLimited, Model::PacedApart] {
                 let times = predict(&graph, model).times;
                 assert!(times.iter().all(|time| time.is_finite() && *time > 0.999), "{times:?}");
-                let times = predict_messages(&graph, |live| penalties(live, model), Alone { bytes: 1000, seconds: 1e-3 }).times;
+                let times =
+                    predict_messages(&graph, |live| penalties(live, model), Alone { bytes: 1000, seconds: 1e-3 }).times;
                 assert!(times.iter().all(|time| time.is_finite() && *time >= 0.0), "{times:?}");
             }
         }
