@@ -19,11 +19,14 @@ fuzz_target!(|bytes: &[u8]| {
     if let Some((header, taken)) = Header::decode(&head, bytes.len()) {
         assert!(taken == HEADER || taken == LONG_HEADER, "{header:?}");
         assert!(taken <= bytes.len() && (header.from as usize) < POSITIONS, "{header:?}");
-        let whole = taken as u64 + header.length <= bytes.len() as u64;
+        // Only what a message says of its own length may be more than arrived.
+        let whole = header.length <= (bytes.len() - taken) as u64;
         assert!(whole || matches!(header.message, Message::Send { .. }), "{header:?}");
-        // A buffer without room for the payload, where the header had the long form.
-        let (again, length) = header.encode(if taken == HEADER { usize::MAX } else { 0 });
-        assert_eq!(Header::decode(&again, bytes.len().max(length)).map(|(again, _)| again), Some(header));
+        // In the same form again; nobody sends what does not fit into memory.
+        if header.length < 1 << 48 {
+            let (again, _) = header.encode(if taken == HEADER { usize::MAX } else { 0 });
+            assert_eq!(Header::decode(&again, bytes.len()), Some((header, taken)));
+        }
     }
     if let Some(hello) = bytes.first_chunk::<HELLO>().and_then(Hello::decode) {
         assert_eq!(Hello::decode(&hello.encode()), Some(hello));
