@@ -14,6 +14,14 @@ die() {
     exit 2
 }
 
+# pinned PACKAGE...: their lines of ci/requirements.txt, for pip.
+pinned() {
+    local package
+    for package in "$@"; do
+        grep "^$package==" ci/requirements.txt || die "$package is not in ci/requirements.txt"
+    done
+}
+
 # The flavour's compiler wrapper.
 mpi_cc() {
     case $1 in

@@ -34,3 +34,17 @@ pub use spec::{EXPRESS, LabSpec, MAX_HOSTS};
 pub use system::{Mode, available};
 pub use topology::{Host, Shaping};
 pub use units::{Rate, parse_bytes};
+
+/// Takes bytes for what is written down about a lab, for fuzzing: it is a lab, and the same when it is written down again, or
+/// refused.
+#[cfg(fuzzing)]
+pub fn fuzz_state(bytes: &[u8]) {
+    let Ok(state) = serde_json::from_slice::<state::State>(bytes) else { return };
+    let text = serde_json::to_vec(&state).expect("plain data");
+    let again: state::State = serde_json::from_slice(&text).expect("what is written is read");
+    assert_eq!(serde_json::to_vec(&again).expect("plain data"), text);
+    if state.spec.validate().is_ok() {
+        let topology = topology::Topology::new(&state.spec);
+        assert!(topology.hosts().len() == state.spec.hosts && !topology.ports().is_empty());
+    }
+}

@@ -202,21 +202,6 @@ fn decode_beats(d: &mut Decoder<'_>) -> Result<Vec<Beat>> {
     Ok(beats)
 }
 
-/// Takes bytes for a message of every kind, for fuzzing: each is one, and the same after another way over the wire, or
-/// refused.
-#[cfg(fuzzing)]
-pub fn decode_any(bytes: &[u8]) {
-    if let Ok(join) = Join::decode(bytes) {
-        assert_eq!(Join::decode(&join.encode()).ok(), Some(join));
-    }
-    if let Ok(answer) = Answer::decode(bytes) {
-        assert_eq!(Answer::decode(&answer.encode()).ok(), Some(answer));
-    }
-    if let Ok(watch) = Watch::decode(bytes) {
-        assert_eq!(Watch::decode(&watch.encode()).ok(), Some(watch));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -8,6 +8,8 @@ mod codec;
 mod config;
 mod env;
 mod failure;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod gate;
 mod handshake;
 mod hosts;
@@ -42,8 +44,6 @@ pub use self::interrupt::Interrupt;
 use self::join::{Neighbour, Place};
 use self::judge::Judge;
 pub use self::lifeline::Lifeline;
-#[cfg(fuzzing)]
-pub use self::message::decode_any;
 use self::peer::Peer;
 use self::setback::Setback;
 use self::shared::{Command, Shared};
