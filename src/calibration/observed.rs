@@ -111,7 +111,7 @@ fn standard_error(values: &[f64]) -> f64 {
 fn phases(file: &ResultFile, state: Phase) -> Vec<&PhaseCounters> {
     let of_lab = file.lab.iter().flat_map(|lab| &lab.phases);
     let of_machine = file.machine.iter().flat_map(|machine| &machine.phases);
-    let during = |phase: &&PhaseCounters| phase.phase.split_once(' ').is_some_and(|(word, _)| word == state.word());
+    let during = |phase: &&PhaseCounters| phase.phase.is(state);
     of_lab.chain(of_machine).filter(during).collect()
 }
 

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::sides::Side;
+use crate::engine::PhaseId;
 use crate::result::CounterRow;
 use crate::text::{Table, factor, figure};
 
@@ -22,7 +23,7 @@ pub const COUNTERS_TITLE: &str =
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CounterComparison {
     /// What was measured meanwhile.
-    pub during: String,
+    pub during: PhaseId,
     /// What kind of counter; `port` for those of an emulated or simulated network.
     pub source: String,
     /// Its name.
@@ -116,7 +117,7 @@ pub fn counter_columns(sides: &[String]) -> Vec<String> {
 impl CounterComparison {
     /// The row's cells, with `none` for what is not known.
     pub fn cells(&self, none: &str) -> Vec<String> {
-        let mut row = vec![format!("{} {}", self.source, self.counter), self.during.clone()];
+        let mut row = vec![format!("{} {}", self.source, self.counter), self.during.to_string()];
         for (at, cell) in self.cells.iter().enumerate() {
             let known = |value: fn(&CounterCell) -> Option<f64>, shown: fn(f64) -> String| {
                 cell.as_ref().and_then(value).map_or_else(|| none.to_owned(), shown)

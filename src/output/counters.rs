@@ -13,7 +13,7 @@ pub(super) fn risen(counters: &CountersRecord) -> Table {
         let rate = |rate: Option<f64>| rate.map_or_else(|| "-".into(), figure);
         table.row([
             format!("{} {}", row.source, row.counter),
-            row.during.clone(),
+            row.during.to_string(),
             rate(row.isolated_per_s),
             rate(row.loaded_per_s),
             row.ratio().map_or_else(|| "-".into(), factor),

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use tailback_transport::Bytes;
 
-use crate::engine::Phase;
+use crate::engine::{Phase, PhaseId};
 use crate::lab::PortCounters;
 use crate::result::{LabRecord, MachineRecord, held_up};
 use crate::text::{Table, figure};
@@ -12,11 +12,11 @@ use crate::text::{Table, figure};
 /// The ports that dropped or marked most, under load: where the congestion was.
 pub(super) fn busiest(lab: &LabRecord) -> Table {
     const SHOWN: usize = 4;
-    let mut ports: Vec<(&str, &PortCounters, [u64; 2])> = Vec::new();
-    for phase in lab.phases.iter().filter(|phase| phase.phase.starts_with(Phase::Loaded.word())) {
+    let mut ports: Vec<(&PhaseId, &PortCounters, [u64; 2])> = Vec::new();
+    for phase in lab.phases.iter().filter(|phase| phase.phase.is(Phase::Loaded)) {
         for port in &phase.ports {
             let of = port.queue.as_ref().map(|queue| [queue.drops, queue.marks]).filter(|of| *of != [0; 2]);
-            ports.extend(of.map(|of| (phase.phase.as_str(), port, of)));
+            ports.extend(of.map(|of| (&phase.phase, port, of)));
         }
     }
     ports.sort_by_key(|&(_, _, of)| Reverse(of));
@@ -24,7 +24,7 @@ pub(super) fn busiest(lab: &LabRecord) -> Table {
     let columns = 4 + usize::from(lab.spec.ecn);
     let mut table = Table::new(["port", "phase", "sent", "packets dropped", "marked"].into_iter().take(columns));
     for (phase, port, [drops, marks]) in ports.into_iter().take(SHOWN) {
-        let (name, phase) = (format!("{} to {}", port.from, port.to), phase.to_owned());
+        let (name, phase) = (format!("{} to {}", port.from, port.to), phase.to_string());
         let cells = [name, phase, amount(port.bytes), drops.to_string(), marks.to_string()];
         table.row(cells.into_iter().take(columns));
     }
@@ -34,9 +34,9 @@ pub(super) fn busiest(lab: &LabRecord) -> Table {
 /// The simulated ports that waited longest for room, or dropped most.
 pub(super) fn held_up_most(machine: &MachineRecord) -> Table {
     const SHOWN: usize = 6;
-    let loaded = machine.phases.iter().filter(|phase| phase.phase.starts_with(Phase::Loaded.word()));
-    let mut ports: Vec<(&str, &PortCounters)> =
-        loaded.flat_map(|phase| phase.ports.iter().map(|port| (phase.phase.as_str(), port))).collect();
+    let loaded = machine.phases.iter().filter(|phase| phase.phase.is(Phase::Loaded));
+    let mut ports: Vec<(&PhaseId, &PortCounters)> =
+        loaded.flat_map(|phase| phase.ports.iter().map(|port| (&phase.phase, port))).collect();
     ports.sort_by_key(|(_, port)| Reverse(held_up(port)));
     let mut table = Table::new(["port", "phase", "sent", "no room for ms", "longest queue", "marked", "dropped"]);
     for (phase, port) in ports.into_iter().take(SHOWN) {
@@ -45,7 +45,7 @@ pub(super) fn held_up_most(machine: &MachineRecord) -> Table {
         if of.stalled_ns + of.marks + drops > 0 {
             table.row([
                 format!("{} to {}", port.from, port.to),
-                phase.to_owned(),
+                phase.to_string(),
                 amount(port.bytes),
                 figure(1e-6 * of.stalled_ns as f64),
                 Bytes(of.longest_queue_bytes).to_string(),

@@ -21,7 +21,7 @@ pub(super) fn ratios(name: &str, counters: &CountersRecord, most: usize) -> Html
         table.row([
             counter.clone(),
             source.clone(),
-            during.clone(),
+            during.to_string(),
             known(*isolated_per_s, figure),
             known(*loaded_per_s, figure),
             known(row.ratio(), factor),
@@ -45,7 +45,7 @@ pub(super) fn spreads(name: &str, counters: &CountersRecord, most: usize) -> Htm
         let (Some(least), Some(most)) = (of.least(), of.most()) else { continue };
         table.row([
             counter,
-            of.phase.clone(),
+            of.phase.to_string(),
             of.devices.len().to_string(),
             figure(of.mean),
             of.times_isolated.map_or_else(|| "–".into(), factor),
@@ -71,7 +71,7 @@ pub(super) fn by_node(name: &str, counters: &CountersRecord, most: usize) -> Htm
                     let rate = figure(value / of.seconds);
                     rows.push([
                         on.trim_end().to_owned(),
-                        phase.phase.clone(),
+                        phase.phase.to_string(),
                         format!("{} {counter}", of.source),
                         figure(*value),
                         rate,

@@ -3,14 +3,15 @@
 use std::cmp::Reverse;
 
 use super::html::HtmlTable;
+use crate::engine::PhaseId;
 use crate::lab::{PortCounters, QueueCounters};
 use crate::result::{LabRecord, MachineRecord, PhaseCounters, held_up};
 use crate::text::figure;
 
 /// Ports by phase; the `most` that were held up most when there are more, which the caption then says.
-fn rows<'a>(caption: &mut String, phases: &'a [PhaseCounters], most: usize) -> Vec<(&'a str, &'a PortCounters)> {
-    let ports = |phase: &'a PhaseCounters| phase.ports.iter().map(|port| (phase.phase.as_str(), port));
-    let mut rows: Vec<(&str, &PortCounters)> = phases.iter().flat_map(ports).collect();
+fn rows<'a>(caption: &mut String, phases: &'a [PhaseCounters], most: usize) -> Vec<(&'a PhaseId, &'a PortCounters)> {
+    let ports = |phase: &'a PhaseCounters| phase.ports.iter().map(|port| (&phase.phase, port));
+    let mut rows: Vec<(&PhaseId, &PortCounters)> = phases.iter().flat_map(ports).collect();
     if rows.len() > most {
         *caption += &format!(", the {most} of {} that were held up most (the result file has more)", rows.len());
         rows.sort_by_key(|(_, port)| Reverse(held_up(port)));
@@ -32,7 +33,7 @@ pub(super) fn emulated(name: &str, lab: &LabRecord, most: usize) -> HtmlTable {
         };
         table.row([
             format!("{} to {}", port.from, port.to),
-            phase.to_owned(),
+            phase.to_string(),
             figure(port.bytes as f64 / 1_048_576.0),
             port.packets.to_string(),
             of(|queue| queue.drops),
@@ -54,7 +55,7 @@ pub(super) fn simulated(name: &str, machine: &MachineRecord, most: usize) -> Htm
         let of = port.simulated.unwrap_or_default();
         table.row([
             format!("{} to {}", port.from, port.to),
-            phase.to_owned(),
+            phase.to_string(),
             figure(port.bytes as f64 / 1_048_576.0),
             port.packets.to_string(),
             figure(1e-6 * of.stalled_ns as f64),

@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::counters::OTHERS;
 use super::{CountedPhase, CounterRow, CountersRecord, DeviceCounters, PORT, PhaseCounters, ResultFile, Run};
-use crate::engine::Phase;
+use crate::engine::{Phase, PhaseId};
 use crate::lab::PortCounters;
 
 /// A counter in one phase, over all devices that have it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CounterSpread {
     /// What was measured, and in which state.
-    pub phase: String,
+    pub phase: PhaseId,
     /// What each device counted a second, most first.
     pub devices: Vec<(String, f64)>,
     /// Mean over devices.
@@ -26,13 +26,13 @@ pub struct CounterSpread {
 }
 
 impl CounterSpread {
-    fn of(phase: &str, mut devices: Vec<(String, f64)>) -> Self {
+    fn of(phase: &PhaseId, mut devices: Vec<(String, f64)>) -> Self {
         devices.sort_by(|a, b| b.1.total_cmp(&a.1));
         let mean = devices.iter().map(|of| of.1).sum::<f64>() / devices.len().max(1) as f64;
         let place = 0.05 * devices.len().saturating_sub(1) as f64;
         let at = |index: f64| devices.get(index as usize).map_or(0.0, |of| of.1);
         let p95 = at(place.floor()) + (at(place.ceil()) - at(place.floor())) * place.fract();
-        CounterSpread { phase: phase.to_owned(), devices, mean, p95, times_isolated: None }
+        CounterSpread { phase: phase.clone(), devices, mean, p95, times_isolated: None }
     }
 
     /// The device that counted most.
@@ -47,17 +47,17 @@ impl CounterSpread {
 
     /// Whether it is of a phase without load.
     pub fn is_isolated(&self) -> bool {
-        self.phase.split_once(' ').is_some_and(|(state, _)| state == Phase::Isolated.word())
+        self.phase.is(Phase::Isolated)
     }
 }
 
 /// Sets every mean beside that of the isolated phase of the same canary.
 pub fn beside_isolated(spreads: &mut [CounterSpread]) {
-    let during = |phase: &str| phase.split_once(' ').map(|(_, during)| during.to_owned());
-    let isolated: Vec<(Option<String>, f64)> =
-        spreads.iter().filter(|of| of.is_isolated()).map(|of| (during(&of.phase), of.mean)).collect();
-    for of in spreads.iter_mut().filter(|of| !of.is_isolated()) {
-        let base = isolated.iter().find(|(name, mean)| name.is_some() && *name == during(&of.phase) && *mean > 0.0);
+    let isolated: Vec<(PhaseId, f64)> =
+        spreads.iter().filter(|of| of.is_isolated()).map(|of| (of.phase.in_any_state(), of.mean)).collect();
+    for of in spreads.iter_mut().filter(|of| of.phase.state.is_some() && !of.is_isolated()) {
+        let during = of.phase.in_any_state();
+        let base = isolated.iter().find(|(isolated, mean)| *isolated == during && *mean > 0.0);
         of.times_isolated = base.map(|(_, mean)| of.mean / mean);
     }
 }
@@ -70,21 +70,19 @@ impl ResultFile {
         let of_lab = self.lab.iter().flat_map(|lab| &lab.phases);
         for phase in of_lab.chain(self.machine.iter().flat_map(|machine| &machine.phases)) {
             if let Some(seconds) = phase.seconds.filter(|seconds| *seconds > 0.0) {
-                record.phase(&phase.phase).devices.extend(phase.ports.iter().map(|port| device(port, seconds)));
+                record.phase(phase.phase.clone()).devices.extend(phase.ports.iter().map(|port| device(port, seconds)));
             }
         }
         record
     }
 
-    /// The same of one run alone, its phases named as if there were no other.
+    /// The same of one run alone, its phases as if there were no other.
     pub fn counted_over(&self, run: &Run) -> CountersRecord {
         let mut record = self.all_counted();
         if self.runs.len() > 1 {
-            let over = format!(" over {}", run.label());
-            record.phases.retain_mut(|phase| {
-                let own = phase.phase.strip_suffix(&over).map(str::to_owned);
-                own.map(|name| phase.phase = name).is_some()
-            });
+            let over = Some(run.label());
+            record.phases.retain(|phase| phase.phase.over == over);
+            record.phases.iter_mut().for_each(|phase| phase.phase.over = None);
         }
         record
     }
@@ -215,11 +213,11 @@ mod tests {
         file.runs.extend(synthetic::file("libfabric", Some("put"), 4.0).runs);
         let mut record = CountersRecord::default();
         for (over, drops) in [("eager", 1.0), ("put", 2.0)] {
-            record.add(&format!("loaded lat over libfabric, {over}"), counted("n0", "rx_dropped", drops));
+            record.add(format!("loaded lat over libfabric, {over}"), counted("n0", "rx_dropped", drops));
         }
         file.counters = Some(record);
         let own = file.counted_over(&file.runs[1]);
         let [phase] = &own.phases[..] else { panic!("{own:?}") };
-        assert_eq!((phase.phase.as_str(), phase.devices[0].counters["rx_dropped"]), ("loaded lat", 2.0));
+        assert_eq!((phase.phase.to_string().as_str(), phase.devices[0].counters["rx_dropped"]), ("loaded lat", 2.0));
     }
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::counters::is_telling;
-use crate::engine::{ALL_CANARIES, Phase};
+use crate::engine::{Phase, PhaseId};
 
 /// Devices that are kept of a phase one by one; what the others counted is added up.
 const MOST_DEVICES: usize = 4000;
@@ -26,7 +26,7 @@ pub struct CountersRecord {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub struct CountedPhase {
-    pub phase: String,
+    pub phase: PhaseId,
     pub devices: Vec<DeviceCounters>,
 }
 
@@ -58,7 +58,7 @@ impl DeviceCounters {
 #[derive(Clone, Debug, PartialEq)]
 pub struct CounterRow {
     /// What was measured meanwhile.
-    pub during: String,
+    pub during: PhaseId,
     /// What kind of counter.
     pub source: String,
     /// Its name.
@@ -95,17 +95,17 @@ impl CounterRow {
 
 impl CountersRecord {
     /// A phase, which is made where there was none.
-    pub(super) fn phase(&mut self, phase: &str) -> &mut CountedPhase {
+    pub(super) fn phase(&mut self, phase: PhaseId) -> &mut CountedPhase {
         let at = self.phases.iter().position(|known| known.phase == phase).unwrap_or_else(|| {
-            self.phases.push(CountedPhase { phase: phase.to_owned(), devices: Vec::new() });
+            self.phases.push(CountedPhase { phase, devices: Vec::new() });
             self.phases.len() - 1
         });
         &mut self.phases[at]
     }
 
     /// Adds what a device counted in a block of a phase.
-    pub fn add(&mut self, phase: &str, of: DeviceCounters) {
-        let devices = &mut self.phase(phase).devices;
+    pub fn add(&mut self, phase: impl Into<PhaseId>, of: DeviceCounters) {
+        let devices = &mut self.phase(phase.into()).devices;
         let same = |known: &&mut DeviceCounters| {
             (&known.node, &known.source, &known.device) == (&of.node, &of.source, &of.device)
         };
@@ -123,10 +123,9 @@ impl CountersRecord {
     #[must_use]
     pub fn of_complete(mut self, tests: &[(Phase, &str)]) -> Self {
         self.phases.retain(|counted| {
-            let Some((word, during)) = counted.phase.split_once(' ') else { return true };
-            let of_canaries = [Phase::Isolated, Phase::Loaded].map(Phase::word).contains(&word);
-            let is_complete = |(phase, title): &(Phase, &str)| phase.word() == word && during.starts_with(title);
-            !of_canaries || during.starts_with(ALL_CANARIES) || tests.iter().any(is_complete)
+            let PhaseId { state, test, .. } = &counted.phase;
+            let of_canary = matches!(state, Some(Phase::Isolated | Phase::Loaded)) && test != PhaseId::ALL_CANARIES;
+            !of_canary || tests.iter().any(|(state, title)| counted.phase.is(*state) && test == title)
         });
         self
     }
@@ -168,18 +167,18 @@ impl CountersRecord {
     pub fn all_rows(&self) -> Vec<CounterRow> {
         let mut rows: Vec<CounterRow> = Vec::new();
         for phase in &self.phases {
-            let Some((state, during)) = phase.phase.split_once(' ') else { continue };
-            let isolated = match state {
-                _ if state == Phase::Isolated.word() => true,
-                _ if state == Phase::Loaded.word() || state == Phase::Congest.word() => false,
-                _ => continue,
+            let isolated = match phase.phase.state {
+                Some(Phase::Isolated) => true,
+                Some(Phase::Loaded | Phase::Congest) => false,
+                Some(Phase::Alone) | None => continue,
             };
+            let during = phase.phase.in_any_state();
             for (source, counter, rate, most_on) in phase.rates() {
                 let known = rows.iter().position(|row| {
-                    (row.during.as_str(), row.source.as_str(), row.counter.as_str()) == (during, source, counter)
+                    (&row.during, row.source.as_str(), row.counter.as_str()) == (&during, source, counter)
                 });
                 let at = known.unwrap_or_else(|| {
-                    let (during, source, counter) = (during.to_owned(), source.to_owned(), counter.to_owned());
+                    let (during, source, counter) = (during.clone(), source.to_owned(), counter.to_owned());
                     let (isolated_per_s, loaded_per_s, most_on) = (None, None, String::new());
                     rows.push(CounterRow { during, source, counter, isolated_per_s, loaded_per_s, most_on });
                     rows.len() - 1
@@ -195,8 +194,9 @@ impl CountersRecord {
             }
         }
         // A counter that one of two phases does not have did not move in it.
-        let has = |state: Phase, during: &str| {
-            self.phases.iter().any(|phase| phase.phase.split_once(' ') == Some((state.word(), during)))
+        let has = |state, during: &PhaseId| {
+            let wanted = PhaseId { state: Some(state), ..during.clone() };
+            self.phases.iter().any(|phase| phase.phase == wanted)
         };
         for row in &mut rows {
             let (isolated, loaded) = (has(Phase::Isolated, &row.during), has(Phase::Loaded, &row.during));
@@ -238,7 +238,7 @@ mod tests {
             record.add(name, device("n1", 1.0, &[("drops", 1.0)]));
         }
         let record = record.of_complete(&[(Phase::Isolated, "Lat (8 B)")]);
-        let kept: Vec<&str> = record.phases.iter().map(|of| of.phase.as_str()).collect();
+        let kept: Vec<String> = record.phases.iter().map(|of| of.phase.to_string()).collect();
         assert_eq!(kept, [names[0], names[3], names[4]]);
     }
 

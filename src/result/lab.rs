@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{PlacementRates, Run, TestImpact};
-use crate::engine::Phase;
+use crate::engine::{Phase, PhaseId};
 use crate::kernel::Canary;
 use crate::lab::{Host, Lab, LabSpec, PortCounters};
 use crate::plan::SECONDS;
@@ -38,7 +38,7 @@ impl LabRecord {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub struct PhaseCounters {
-    pub phase: String,
+    pub phase: PhaseId,
     /// From the first reading to the last of each of its blocks, in all; absent in results before this was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
