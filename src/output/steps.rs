@@ -22,29 +22,30 @@ pub fn steps(
         return Err(format!("--steps shows graphs of up to {MOST_SHOWN} messages, and {name} has {count}"));
     }
     let mut out = format!("Steps of {name}: bytes left at the end of each, and the penalty in it\n");
-    let mut header = vec!["step".to_owned(), "until s".to_owned()];
-    header.extend(graph.edges().iter().map(|edge| graph.label(*edge)));
-    let mut table = Table::new(header);
     let size = |at: usize| graph.messages()[at].bytes.unwrap_or(bytes) as f64;
     let mut left: Vec<f64> = (0..count).map(size).collect();
     let mut begun: Vec<f64> = graph.messages().iter().map(|message| message.start_ns as f64 * 1e-9).collect();
-    for (number, step) in prediction.steps.iter().enumerate() {
+    let mut rows: Vec<(f64, Vec<String>)> = Vec::new();
+    for step in &prediction.steps {
         let end_s = step.end * reference_s;
-        let mut cells = vec![(number + 1).to_string(), format!("{end_s:.6}")];
-        for at in 0..count {
-            cells.push(match step.penalties[at] {
-                Some(penalty) => {
-                    left[at] -= (end_s - begun[at]) / reference_s / penalty * bytes as f64;
-                    begun[at] = end_s;
-                    format!("{} ({penalty:.3})", left[at].max(0.0).round())
-                }
-                None if left[at] > 0.5 => "-".to_owned(),
-                None => "arrived".to_owned(),
-            });
-        }
-        table.row(cells);
+        let states = (0..count).map(|at| match step.penalties[at] {
+            Some(penalty) => {
+                left[at] -= (end_s - begun[at]) / reference_s / penalty * bytes as f64;
+                begun[at] = end_s;
+                format!("{} ({penalty:.3})", left[at].max(0.0).round())
+            }
+            None if left[at] > 0.5 => "-".to_owned(),
+            None => "arrived".to_owned(),
+        });
+        rows.push((end_s, states.collect()));
     }
-    out += &table.render();
+    let edges = graph.edges().iter().enumerate();
+    out += &Table::of(rows.iter().enumerate())
+        .column("step", |(number, _)| number + 1)
+        .column("until s", |(_, (end_s, _))| format!("{end_s:.6}"))
+        .columns(edges, |table, (at, edge)| table.column(graph.label(*edge), |(_, (_, states))| &states[at]))
+        .done()
+        .text();
     let arrival = |at: usize| prediction.times[at] * reference_s + graph.messages()[at].start_ns as f64 * 1e-9;
     for (at, edge) in graph.edges().iter().enumerate().filter(|_| !graph.is_uniform()) {
         let message = graph.messages()[at];

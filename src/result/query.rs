@@ -143,6 +143,15 @@ impl Test {
         }
     }
 
+    /// The best figure and the worst one, measured or printed.
+    pub fn extremes(&self) -> (Option<f64>, Option<f64>) {
+        match (&self.summary, &self.printed) {
+            (Some(of), _) => (Some(of.best), Some(of.worst)),
+            (None, Some(of)) => self.direction.best_and_worst(of.min, of.max),
+            (None, None) => (None, None),
+        }
+    }
+
     /// All samples, where they were kept. The reader has made sure that they decode.
     pub fn samples(&self) -> Option<Histogram<u64>> {
         self.histogram.as_ref()?.decode().ok().filter(|histogram| !histogram.is_empty())

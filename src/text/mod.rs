@@ -7,5 +7,5 @@ mod terminal;
 
 pub use markup::escape;
 pub use number::{factor, figure, percent, with_interval, within};
-pub use table::Table;
+pub use table::{Cell, Rows, Table, section};
 pub use terminal::printable;
