@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::engine::PhaseId;
 use crate::lab::{self, PortCounters};
-use crate::result::{PhaseCounters, PlacementRates};
+use crate::result::PhaseCounters;
 
 /// What the ports did in the phases so far.
 #[derive(Default)]
@@ -73,13 +73,8 @@ impl Recording {
         let ports: Vec<PortCounters> =
             after.ports.iter().zip(&before.ports).map(|(after, before)| after.since(before)).collect();
         let (phase, placement) = phase.on_any_placement();
-        let known = self.phases.iter().position(|known| known.phase == phase).unwrap_or_else(|| {
-            self.phases.push(PhaseCounters { phase, ..PhaseCounters::default() });
-            self.phases.len() - 1
-        });
-        let known = &mut self.phases[known];
-        *known.seconds.get_or_insert(0.0) += seconds;
-        known.add_rates(&PlacementRates::of(placement, seconds, &ports));
+        let known = PhaseCounters::among(&mut self.phases, phase);
+        known.add_block(placement, seconds, &ports);
         if known.ports.is_empty() {
             known.ports = ports;
         } else {

@@ -7,7 +7,7 @@ use tailback_transport::Bytes;
 use crate::engine::{Phase, PhaseId};
 use crate::lab::PortCounters;
 use crate::result::{CounterRow, CountersRecord, LabRecord, MachineRecord, PhaseCounters, held_up};
-use crate::text::{Cell, Table, factor, figure};
+use crate::text::{Cell, Rows, Table, factor, figure};
 
 /// A port in a phase.
 pub(crate) type Port<'a> = (&'a PhaseId, &'a PortCounters);
@@ -33,13 +33,18 @@ pub(super) fn busiest(lab: &LabRecord) -> Table {
     emulated(ports, lab.spec.ecn, false)
 }
 
-/// Ports of a lab.
-pub(crate) fn emulated(ports: Vec<Port<'_>>, marks: bool, report: bool) -> Table {
+/// What all ports have.
+fn sent(ports: Vec<Port<'_>>, report: bool) -> Rows<Port<'_>> {
     Table::of(ports)
         .column("port", |(_, port)| format!("{} to {}", port.from, port.to))
         .column("phase", |(phase, _)| phase.to_string())
         .column("sent", |(_, port)| amount(port.bytes))
         .column_if(report, "packets", |(_, port)| port.packets)
+}
+
+/// Ports of a lab.
+pub(crate) fn emulated(ports: Vec<Port<'_>>, marks: bool, report: bool) -> Table {
+    sent(ports, report)
         .column("packets dropped", |(_, port)| Some(port.queue.as_ref()?.drops))
         .column_if(marks, "marked", |(_, port)| Some(port.queue.as_ref()?.marks))
         .column_if(report, "waits for its rate", |(_, port)| Some(port.queue.as_ref()?.overlimits))
@@ -62,11 +67,7 @@ pub(super) fn held_up_most(machine: &MachineRecord) -> Table {
 
 /// Ports of a simulated machine.
 pub(crate) fn simulated(ports: Vec<Port<'_>>, report: bool) -> Table {
-    Table::of(ports)
-        .column("port", |(_, port)| format!("{} to {}", port.from, port.to))
-        .column("phase", |(phase, _)| phase.to_string())
-        .column("sent", |(_, port)| amount(port.bytes))
-        .column_if(report, "packets", |(_, port)| port.packets)
+    sent(ports, report)
         .column("no room for ms", |(_, port)| 1e-6 * port.simulated.unwrap_or_default().stalled_ns as f64)
         .column("longest queue", |(_, port)| Bytes(port.simulated.unwrap_or_default().longest_queue_bytes))
         .column("marked", |(_, port)| port.simulated.unwrap_or_default().marks)

@@ -13,7 +13,7 @@ pub(super) fn hpcc(found: &Hpcc, ranks: usize) -> String {
     out += &figures(found, merits).text();
     if !found.checks.is_empty() {
         out += "\nChecks of the results\n";
-        out += &checks(&found.checks).text();
+        out += &checks(&found.checks, residual).text();
     }
     let sizes = Table::of(sizes.into_iter().filter_map(|name| Some((name, found.figure(name.theirs)?))))
         .column("size", |(name, _)| name.ours)
@@ -46,12 +46,12 @@ pub(crate) fn balance(found: &Hpcc, ranks: usize) -> Table {
 }
 
 /// The checks of results, and what became of them.
-pub(crate) fn checks(checks: &[Check]) -> Table {
+pub(crate) fn checks(checks: &[Check], form: fn(f64) -> String) -> Table {
     Table::of(checks)
         .column("test", |check| &check.test)
         .column("what", |check| &check.quantity)
-        .column("value", |check| check.value.map_or_else(|| "not a number".into(), residual))
-        .column("limit", |check| residual(check.limit))
+        .column("value", |check| check.value.map_or_else(|| "not a number".into(), form))
+        .column("limit", |check| form(check.limit))
         .column("result", |check| if check.passed() { "passed" } else { "FAILED" })
         .done()
 }

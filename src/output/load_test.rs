@@ -382,4 +382,18 @@ mod tests {
         loads(&mut file, 0.1);
         assert!(render(&file, false).contains("MiB/s/iteration p50:"));
     }
+
+    #[test]
+    fn an_imported_average_stands_under_avg() {
+        let log = crate::output::Format::Gpcnet.render(&synthetic::file("mpi", None, 5.0), false);
+        let shown = render(&crate::import::gpcnet(&log).unwrap(), false);
+        let impacts: Vec<&str> = shown.lines().skip_while(|line| !line.starts_with("The same by")).skip(1).collect();
+        let end = |line: &str, cell: &str| line.find(cell).map(|at| at + cell.len());
+        for line in &impacts[1..=3] {
+            let factors: Vec<&str> = line.split_whitespace().filter(|cell| cell.ends_with('x')).collect();
+            let ends = factors.iter().zip([line.find(factors[0]), line.rfind(factors[1])]);
+            let ends: Vec<Option<usize>> = ends.map(|(cell, at)| at.map(|at| at + cell.len())).collect();
+            assert_eq!(ends, [end(impacts[0], "avg"), end(impacts[0], "p99")], "{shown}");
+        }
+    }
 }

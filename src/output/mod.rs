@@ -12,17 +12,15 @@ pub(crate) mod maxrate;
 pub(crate) mod models;
 mod print;
 mod progress;
-mod steps;
 
 use crate::result::ResultFile;
 
 pub use calibration::mix;
 pub use load_test::placement_lines;
 pub use maxrate::halos;
-pub use models::{contention, draw, study};
+pub use models::{contention, draw, steps, study};
 pub use print::print;
 pub use progress::Progress;
-pub use steps::steps;
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]

@@ -11,7 +11,7 @@ use super::load_test::banner;
 use super::maxrate::maxrate;
 use crate::compare;
 use crate::models::beff::Beff;
-use crate::models::contention;
+use crate::models::contention::{self, Graph, Prediction};
 use crate::result::{self, ContentionResult, EdgeResult, GraphResult, ResultFile};
 use crate::stats::Took;
 use crate::text::{Table, figure, percent, within};
@@ -163,7 +163,7 @@ fn by_edges(result: &ContentionResult) -> String {
 /// Draws a graph with its measured penalties, or the predicted ones where there are none.
 pub fn draw(path: &Path, graph: &GraphResult) -> Result<(), String> {
     let pairs: Vec<(&str, &str)> = graph.edges.iter().map(|edge| (&*edge.source, &*edge.destination)).collect();
-    let drawn = contention::Graph::new(&pairs).map_err(|error| error.to_string())?;
+    let drawn = Graph::new(&pairs).map_err(|error| error.to_string())?;
     let penalty = |edge: &EdgeResult| edge.measured_penalty.or(edge.penalties.first().copied()).unwrap_or(1.0);
     let penalties: Vec<f64> = graph.edges.iter().map(penalty).collect();
     let dot = path.extension().is_some_and(|extension| extension == "dot" || extension == "gv");
@@ -202,4 +202,93 @@ fn beff(result: &Beff) -> String {
         figures.text(),
         ratios.text()
     )
+}
+
+/// More columns than these nobody reads.
+const MOST_SHOWN: usize = 12;
+
+/// What is left of every message at the end of each step, with its penalty in it. `bytes` take `reference_s` alone.
+pub fn steps(
+    name: &str,
+    graph: &Graph,
+    prediction: &Prediction,
+    (bytes, reference_s): (u64, f64),
+) -> Result<String, String> {
+    let count = graph.edges().len();
+    if count > MOST_SHOWN {
+        return Err(format!("--steps shows graphs of up to {MOST_SHOWN} messages, and {name} has {count}"));
+    }
+    let mut out = format!("Steps of {name}: bytes left at the end of each, and the penalty in it\n");
+    let size = |at: usize| graph.messages()[at].bytes.unwrap_or(bytes) as f64;
+    let mut left: Vec<f64> = (0..count).map(size).collect();
+    let mut begun: Vec<f64> = graph.messages().iter().map(|message| message.start_ns as f64 * 1e-9).collect();
+    let mut rows: Vec<(f64, Vec<String>)> = Vec::new();
+    for step in &prediction.steps {
+        let end_s = step.end * reference_s;
+        let states = (0..count).map(|at| match step.penalties[at] {
+            Some(penalty) => {
+                left[at] -= (end_s - begun[at]) / reference_s / penalty * bytes as f64;
+                begun[at] = end_s;
+                format!("{} ({penalty:.3})", left[at].max(0.0).round())
+            }
+            None if left[at] > 0.5 => "-".to_owned(),
+            None => "arrived".to_owned(),
+        });
+        rows.push((end_s, states.collect()));
+    }
+    let edges = graph.edges().iter().enumerate();
+    out += &Table::of(rows.iter().enumerate())
+        .column("step", |(number, _)| number + 1)
+        .column("until s", |(_, (end_s, _))| format!("{end_s:.6}"))
+        .columns(edges, |table, (at, edge)| table.column(graph.label(*edge), |(_, (_, states))| &states[at]))
+        .done()
+        .text();
+    let arrival = |at: usize| prediction.times[at] * reference_s + graph.messages()[at].start_ns as f64 * 1e-9;
+    for (at, edge) in graph.edges().iter().enumerate().filter(|_| !graph.is_uniform()) {
+        let message = graph.messages()[at];
+        let (start_s, size) = (message.start_ns as f64 * 1e-9, Bytes(message.bytes.unwrap_or(bytes)));
+        let _ = writeln!(out, "  {}: {size} from {start_s:.6} s, arrives at {:.6} s", graph.label(*edge), arrival(at));
+    }
+    out.push('\n');
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::contention::{Alone, Model, Shape, penalties, predict_messages};
+
+    fn shown(graph: &Graph) -> String {
+        let prediction =
+            predict_messages(graph, |live| penalties(live, Model::Figure3), Alone { bytes: 1000, seconds: 1.0 });
+        steps("x", graph, &prediction, (1000, 1.0)).unwrap()
+    }
+
+    #[test]
+    fn the_papers_figure_3_is_shown_as_it_is() {
+        let text = shown(&"fig3".parse::<Shape>().unwrap().graph());
+        let rows: Vec<&str> = text.lines().skip(2).collect();
+        // The last message of the figure arrives first, at 1.5; 57% of the first is left then.
+        assert!(
+            rows[0].contains("1.500000") && rows[0].contains("571 (3.500)") && rows[0].contains("0 (1.500)"),
+            "{text}"
+        );
+        assert!(rows[1].contains("arrived"), "{text}");
+    }
+
+    #[test]
+    fn messages_of_their_own_say_when_they_arrive() {
+        let text = shown(&"a b\na c 500 2s".parse::<Graph>().unwrap());
+        assert!(text.contains("a>b: 1000 B from 0.000000 s, arrives at 1.000000 s"), "{text}");
+        assert!(text.contains("a>c: 500 B from 2.000000 s, arrives at 2.500000 s"), "{text}");
+        assert!(text.lines().any(|line| line.trim_start().starts_with('1') && line.ends_with('-')), "{text}");
+    }
+
+    #[test]
+    fn more_than_anyone_reads_is_refused() {
+        let graph = "in-20".parse::<Shape>().unwrap().graph();
+        let prediction =
+            predict_messages(&graph, |live| penalties(live, Model::Text), Alone { bytes: 1, seconds: 1.0 });
+        assert!(steps("in-20", &graph, &prediction, (1, 1.0)).unwrap_err().contains("up to 12 messages"));
+    }
 }

@@ -146,7 +146,7 @@ fn tables_of(name: &str, models: &ModelResults, ranks: usize) -> Vec<String> {
     }
     if let Some(found) = &models.hpcc {
         add(hpcc::figures(found, NAMES), "figures".to_owned());
-        add(hpcc::checks(&found.checks), "checks".to_owned());
+        add(hpcc::checks(&found.checks, |value| format!("{value:.2e}")), "checks".to_owned());
         add(hpcc::balance(found, ranks), "balance".to_owned());
     }
     all

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use tailback_sim::machine::Machine;
 use tailback_sim::net::PortReport;
 
+use super::PhaseCounters;
 use super::queues::{self, QueueRecord};
-use super::{PhaseCounters, PlacementRates};
 use crate::backend::Simulated;
 use crate::engine::PhaseId;
 use crate::lab::{PortCounters, QueueCounters, SimulatedCounters};
@@ -74,16 +74,11 @@ impl MachineRecord {
             queues::note(&mut self.queues, &phase);
             let (id, placement) = PhaseId::from(phase.name.as_str()).on_any_placement();
             let seconds = (phase.to_ps - phase.from_ps) as f64 * 1e-12;
-            let known = self.phases.iter().position(|of| of.phase == id).unwrap_or_else(|| {
-                self.phases.push(PhaseCounters { phase: id, ..PhaseCounters::default() });
-                self.phases.len() - 1
-            });
-            let known = &mut self.phases[known];
-            *known.seconds.get_or_insert(0.0) += seconds;
-            join(&mut known.ports, &phase.ports);
+            let known = PhaseCounters::among(&mut self.phases, id);
             let mut ports = Vec::new();
             join(&mut ports, &phase.ports);
-            known.add_rates(&PlacementRates::of(placement, seconds, &ports));
+            join(&mut known.ports, &phase.ports);
+            known.add_block(placement, seconds, &ports);
         }
     }
 

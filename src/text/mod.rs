@@ -1,4 +1,4 @@
-//! What every view is written with: numbers at the width a reader needs, aligned columns, text inside markup.
+//! What every view is written with: numbers at the width a reader needs, tables in their forms, text inside markup.
 
 mod markup;
 mod number;

@@ -1,10 +1,10 @@
 //! How many bytes waited in the queues of a simulated network over time, without load and with it.
 
 use super::axis::label;
-use super::{Plot, WIDTH, line, text};
+use super::{Plot, WIDTH, dot, line, text};
 use crate::engine::{Phase, PhaseId};
 use crate::result::{MachineRecord, QueueRecord};
-use crate::text::{escape, figure};
+use crate::text::figure;
 
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 150.0;
@@ -52,12 +52,7 @@ fn draw(name: &str, of: &PhaseId, queues: &[QueueRecord]) -> Option<Plot> {
                 figure(look.longest_bytes as f64 / KIB),
                 look.stalled_ports
             );
-            body += &format!(
-                "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\" class=\"dot {class}\"><title>{}</title></circle>",
-                x(look.at_us),
-                y(look.queued_bytes as f64),
-                escape(&title)
-            );
+            body += &dot((x(look.at_us), y(look.queued_bytes as f64)), 3, class, &title);
         }
         let peak = record.looks.iter().map(|look| look.queued_bytes).max().unwrap_or(0) as f64;
         let state = record.phase.state.map_or("in all", Phase::word);
