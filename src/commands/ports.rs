@@ -73,7 +73,7 @@ impl Recording {
         let ports: Vec<PortCounters> =
             after.ports.iter().zip(&before.ports).map(|(after, before)| after.since(before)).collect();
         let (phase, placement) = phase.on_any_placement();
-        let known = PhaseCounters::among(&mut self.phases, phase);
+        let known = PhaseCounters::among(&mut self.phases, &phase);
         known.add_block(placement, seconds, &ports);
         if known.ports.is_empty() {
             known.ports = ports;

@@ -83,6 +83,7 @@ impl Found<'_> {
         self.all.push(Difference { side, fatal, aspect, what });
     }
 
+    #[allow(clippy::needless_pass_by_value, reason = "most values are made for it")]
     fn unlike<T: fmt::Display + PartialEq>(&mut self, fatal: bool, aspect: impl Into<Aspect>, left: T, right: T) {
         if left != right {
             self.tell(fatal, aspect, format!("{left} on the first side, {right} on this one"));

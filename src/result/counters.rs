@@ -100,17 +100,17 @@ impl CounterRow {
 
 impl CountersRecord {
     /// A phase, which is made where there was none.
-    fn phase(&mut self, phase: PhaseId) -> &mut CountedPhase {
+    fn phase(&mut self, phase: &PhaseId) -> &mut CountedPhase {
         entry(
             &mut self.phases,
-            |known| known.phase == phase,
+            |known| known.phase == *phase,
             || CountedPhase { phase: phase.clone(), devices: Vec::new() },
         )
     }
 
     /// Adds what a device counted in a block of a phase.
     pub fn add(&mut self, phase: impl Into<PhaseId>, of: DeviceCounters) {
-        let devices = &mut self.phase(phase.into()).devices;
+        let devices = &mut self.phase(&phase.into()).devices;
         let same = |known: &&mut DeviceCounters| {
             (&known.node, &known.source, &known.device) == (&of.node, &of.source, &of.device)
         };
@@ -323,7 +323,7 @@ impl ResultFile {
         let of_lab = self.lab.iter().flat_map(|lab| &lab.phases);
         for phase in of_lab.chain(self.machine.iter().flat_map(|machine| &machine.phases)) {
             if let Some(seconds) = phase.seconds.filter(|seconds| *seconds > 0.0) {
-                record.phase(phase.phase.clone()).devices.extend(phase.ports.iter().map(|port| device(port, seconds)));
+                record.phase(&phase.phase).devices.extend(phase.ports.iter().map(|port| device(port, seconds)));
             }
         }
         record

@@ -50,8 +50,8 @@ pub struct PhaseCounters {
 
 impl PhaseCounters {
     /// A phase among those so far, made if it is not there.
-    pub fn among(phases: &mut Vec<PhaseCounters>, phase: PhaseId) -> &mut Self {
-        entry(phases, |known| known.phase == phase, || PhaseCounters { phase: phase.clone(), ..Self::default() })
+    pub fn among<'a>(phases: &'a mut Vec<PhaseCounters>, phase: &PhaseId) -> &'a mut Self {
+        entry(phases, |known| known.phase == *phase, || PhaseCounters { phase: phase.clone(), ..Self::default() })
     }
 
     /// Adds how long a block on some placement took, and what these ports did in it a second.

@@ -74,7 +74,7 @@ impl MachineRecord {
             queues::note(&mut self.queues, &phase);
             let (id, placement) = PhaseId::from(phase.name.as_str()).on_any_placement();
             let seconds = (phase.to_ps - phase.from_ps) as f64 * 1e-12;
-            let known = PhaseCounters::among(&mut self.phases, id);
+            let known = PhaseCounters::among(&mut self.phases, &id);
             let mut ports = Vec::new();
             join(&mut ports, &phase.ports);
             join(&mut known.ports, &phase.ports);
