@@ -198,6 +198,7 @@ pub(crate) fn answer(result: &MaxRateResult) -> String {
     let seen = of_regime(result, regime);
     let said = match regime.fit(Model::MaxRate) {
         None => format!("the data do not determine the model; {}", measured(&seen)),
+        Some(fit) if typical_error(fit, &seen).is_infinite() => "max-rate says nothing of what was measured".into(),
         Some(fit) if typical_error(fit, &seen) > FITS => format!(
             "max-rate does not fit, half of its times are off by more than {:.0}%; {}",
             100.0 * typical_error(fit, &seen),
@@ -239,9 +240,10 @@ fn of_regime(result: &MaxRateResult, regime: &RegimeResult) -> Vec<Observation> 
     medians(&result.observations).into_iter().filter(|seen| sizes.contains(&seen.bytes)).collect()
 }
 
-/// By how much half of the modelled times are off.
+/// By how much half of the modelled times are off; infinite where it has none of these times.
 fn typical_error(fit: &FitResult, seen: &[Observation]) -> f64 {
-    median(&mut seen.iter().map(|seen| fit.error(seen).abs()).collect::<Vec<_>>()).unwrap_or(f64::INFINITY)
+    let errors = seen.iter().map(|seen| fit.error(seen).abs());
+    median(&mut errors.collect::<Vec<_>>()).filter(|error| error.is_finite()).unwrap_or(f64::INFINITY)
 }
 
 fn most_pairs(seen: &[Observation]) -> usize {

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use super::{ControlRecord, ResultError, ResultFile, SCHEMA_VERSION, Test};
-use crate::stats::{Statistic, Summary};
+use crate::stats::Summary;
 
 /// A result of the largest job known is a few MiB; more than this is something else.
 const LARGEST_FILE: u64 = 1 << 30;
@@ -77,7 +77,7 @@ fn check(result: &ResultFile) -> Result<(), String> {
 fn check_figures(test: &Test) -> Result<(), String> {
     let measured = test.summary.iter().flat_map(|of| {
         let Summary { avg, best, worst, worst_batch_avg, .. } = of;
-        let statistics = Statistic::ALL.into_iter().filter_map(|statistic| of.raw(statistic));
+        let statistics = crate::stats::Statistic::ALL.into_iter().filter_map(|statistic| of.raw(statistic));
         [*avg, *best, *worst, *worst_batch_avg].into_iter().chain(statistics)
     });
     if let Some(bad) = measured.into_iter().find(|figure| !(LEAST_FIGURE..LARGEST_FIGURE).contains(figure)) {
@@ -102,6 +102,7 @@ mod tests {
     use crate::compare::{compare, render, sides};
     use crate::report::Report;
     use crate::result::synthetic;
+    use crate::stats::Statistic;
 
     static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| serde_json::to_vec(&synthetic::file("tcp", None, 3.0)).unwrap());
 
