@@ -111,7 +111,7 @@ fn standard_error(values: &[f64]) -> f64 {
 fn phases(file: &ResultFile, state: Phase) -> Vec<&PhaseCounters> {
     let of_lab = file.lab.iter().flat_map(|lab| &lab.phases);
     let of_machine = file.machine.iter().flat_map(|machine| &machine.phases);
-    let during = |phase: &&PhaseCounters| phase.phase.split_once(' ').is_some_and(|(word, _)| word == state.word());
+    let during = |phase: &&PhaseCounters| phase.phase.is(state);
     of_lab.chain(of_machine).filter(during).collect()
 }
 
@@ -192,12 +192,9 @@ mod tests {
             ["h0", "h1"].into_iter().zip(bytes).map(port).collect::<Vec<_>>()
         };
         let phase = |name: &str, blocks: &[(u32, [u64; 2])]| {
-            let mut phase = PhaseCounters { phase: name.into(), seconds: Some(2.0), ..PhaseCounters::default() };
-            phase.ports = ports([6, 6]);
-            for (placement, bytes) in blocks {
-                phase.add_rates(&PlacementRates::of(*placement, 1.0, &ports(*bytes)));
-            }
-            phase
+            let mut phase = PhaseCounters { phase: name.into(), ports: ports([6, 6]), ..PhaseCounters::default() };
+            blocks.iter().for_each(|(placement, bytes)| phase.add_block(*placement, 1.0, &ports(*bytes)));
+            PhaseCounters { seconds: Some(2.0), ..phase }
         };
         let phases =
             vec![phase("isolated lat", &[(1, [7, 7])]), phase("loaded lat", &[(1, [5, 1]), (2, [0, 4]), (2, [6, 2])])];

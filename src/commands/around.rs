@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::ports::Recording;
 use super::show::handed_over;
+use crate::engine::PhaseId;
 use crate::lab::Lab;
 use crate::result::{LabRecord, ResultFile};
 
@@ -32,7 +33,7 @@ impl Around {
     }
 
     /// A phase is about to begin: nothing is measured yet.
-    pub(super) fn begin(&self, phase: &str) {
+    pub(super) fn begin(&self, phase: &PhaseId) {
         if let Around::Lab(watched) = self {
             let (lab, recording) = &mut *watched.lock().unwrap_or_else(PoisonError::into_inner);
             recording.begin(phase, || lab.counters());

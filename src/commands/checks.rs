@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use crate::compare;
 use crate::result::{self, ResultFile};
 use crate::stats::Outcome;
 use crate::threshold::{Check, Threshold, junit};
@@ -27,7 +26,7 @@ impl Checks {
 
     /// Holds the thresholds against every run of a file.
     pub fn check(&self, file: &ResultFile) -> Result<u8, String> {
-        let runs = file.runs.iter().map(|run| (compare::sides::run_label(run), run));
+        let runs = file.runs.iter().map(|run| (run.label(), run));
         let checks: Vec<Check> =
             runs.flat_map(|(name, run)| self.fail_if.iter().map(move |of| of.check(&name, run))).collect();
         self.conclude(&checks)

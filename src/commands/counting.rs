@@ -11,7 +11,7 @@ use tailback_transport::{Bootstrap, Error, Rank, Result};
 use super::request::{CountersWish, RunsOn};
 use crate::backend::Place;
 use crate::counters::{CountersCommand, Device, Reader, Reading, Roots};
-use crate::engine::placement_of;
+use crate::engine::PhaseId;
 use crate::result::{CountersRecord, DeviceCounters};
 
 /// A rank's part in it.
@@ -28,7 +28,7 @@ struct State {
     node: String,
     reader: Reader,
     /// The phase that is being measured, and what was read before it.
-    begun: Option<(String, Reading)>,
+    begun: Option<(PhaseId, Reading)>,
     told: Vec<Told>,
     /// Once the user's command has failed it is not run again.
     failed: bool,
@@ -37,7 +37,7 @@ struct State {
 /// What a reader tells rank 0.
 #[derive(Debug, Serialize, Deserialize)]
 enum Told {
-    Counted(String, DeviceCounters),
+    Counted(PhaseId, DeviceCounters),
     /// A counter fell.
     Fell(String),
     /// The user's command does not work any more.
@@ -87,11 +87,11 @@ impl Counting {
     }
 
     /// A phase is about to begin. Which of its blocks, on which placement, is all the same to the counters.
-    pub(super) fn begin(&self, phase: &str) {
+    pub(super) fn begin(&self, phase: &PhaseId) {
         self.with(|state| {
-            let (phase, _) = placement_of(phase);
-            let reading = state.read(phase);
-            state.begun = Some((phase.to_owned(), reading));
+            let (phase, _) = phase.on_any_placement();
+            let reading = state.read(&phase);
+            state.begun = Some((phase, reading));
         });
     }
 
@@ -135,7 +135,7 @@ impl Counting {
                 detail: error.to_string(),
             };
             match serde_json::from_slice(line).map_err(damaged)? {
-                Told::Counted(phase, counted) => record.add(&phase, counted),
+                Told::Counted(phase, counted) => record.add(phase, counted),
                 Told::Fell(name) => _ = fell.insert(name),
                 Told::Failed(problem) => failed.push(problem),
             }
@@ -157,7 +157,7 @@ impl Counting {
 
 impl State {
     /// A reading; without the user's command once that has failed.
-    fn read(&mut self, phase: &str) -> Reading {
+    fn read(&mut self, phase: &PhaseId) -> Reading {
         if !self.failed {
             match self.reader.read() {
                 Ok(reading) => return reading,

@@ -15,15 +15,15 @@ use crate::output::Progress;
 pub(super) fn observers(request: &Request, root: bool, around: &Arc<Around>, counting: &Counting) -> (OnPhase, OnEnd) {
     let (begins, ends) = (counting.clone(), counting.clone());
     if !root {
-        return (Arc::new(move |name, _| begins.begin(name)), Arc::new(move || ends.end()));
+        return (Arc::new(move |phase, _| begins.begin(phase)), Arc::new(move || ends.end()));
     }
     let (before, after) = (Arc::clone(around), Arc::clone(around));
     if let Some(listener) = PhaseReporter::from_env().map(Arc::new) {
         let told = Arc::clone(&listener);
-        let on_phase: OnPhase = Arc::new(move |name, budget| {
-            before.begin(name);
-            told.begins(name, budget);
-            begins.begin(name);
+        let on_phase: OnPhase = Arc::new(move |phase, budget| {
+            before.begin(phase);
+            told.begins(phase, budget);
+            begins.begin(phase);
         });
         let on_end = move || {
             ends.end();
@@ -33,12 +33,12 @@ pub(super) fn observers(request: &Request, root: bool, around: &Arc<Around>, cou
         return (on_phase, Arc::new(on_end));
     }
     let progress = Progress::new(!request.quiet()).of_virtual_time(request.settings.machine.is_some());
-    let on_phase: OnPhase = Arc::new(move |name, budget| {
-        before.begin(name);
+    let on_phase: OnPhase = Arc::new(move |phase, budget| {
+        before.begin(phase);
         // Where nothing is simulated nobody counts.
-        backend::begin_phase(name);
-        progress.phase(name, budget);
-        begins.begin(name);
+        backend::begin_phase(&phase.to_string());
+        progress.phase(phase, budget);
+        begins.begin(phase);
     });
     let on_end = move || {
         ends.end();

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use tailback_transport::Nanos;
 
+use crate::engine::PhaseId;
+
 /// Where the listener listens.
 pub(super) const VARIABLE: &str = "TAILBACK_PHASES";
 /// A listener that does not answer must not hold up the job.
@@ -20,9 +22,9 @@ const OVER: &str = "over";
 
 /// What the listener hears.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Heard<'a> {
-    /// A phase of this name and budget begins.
-    Begins(&'a str, Nanos),
+pub(super) enum Heard {
+    /// A phase with this budget begins.
+    Begins(PhaseId, Nanos),
     /// It is over.
     Ends,
 }
@@ -39,8 +41,8 @@ impl PhaseReporter {
     }
 
     /// Tells that a phase begins, and waits for the answer.
-    pub fn begins(&self, name: &str, budget: Nanos) {
-        self.tell(&format!("{} {name}", budget.0));
+    pub fn begins(&self, phase: &PhaseId, budget: Nanos) {
+        self.tell(&format!("{} {phase}", budget.0));
     }
 
     /// Tells that it is over, and waits for the answer.
@@ -61,7 +63,7 @@ impl PhaseReporter {
 pub(super) struct PhaseListener;
 
 impl PhaseListener {
-    pub(super) fn start(path: &Path, mut heard: impl FnMut(Heard<'_>) + Send + 'static) -> Result<Self, String> {
+    pub(super) fn start(path: &Path, mut heard: impl FnMut(Heard) + Send + 'static) -> Result<Self, String> {
         let listener =
             UnixListener::bind(path).map_err(|error| format!("cannot listen at {}: {error}", path.display()))?;
         std::thread::spawn(move || {
@@ -73,12 +75,12 @@ impl PhaseListener {
     }
 }
 
-fn serve(stream: &UnixStream, heard: &mut (dyn FnMut(Heard<'_>) + Send)) {
+fn serve(stream: &UnixStream, heard: &mut (dyn FnMut(Heard) + Send)) {
     let mut answer = stream;
     for line in BufReader::new(stream).lines() {
         let Ok(line) = line else { return };
-        if let Some((budget, name)) = line.split_once(' ') {
-            heard(Heard::Begins(name, Nanos(budget.parse().unwrap_or(0))));
+        if let Some((budget, phase)) = line.split_once(' ') {
+            heard(Heard::Begins(phase.into(), Nanos(budget.parse().unwrap_or(0))));
         } else if line == OVER {
             heard(Heard::Ends);
         }
@@ -106,8 +108,8 @@ mod tests {
         .unwrap();
         let stream = UnixStream::connect(&path).unwrap();
         let reporter = PhaseReporter(Mutex::new(stream));
-        reporter.begins("isolated lat", Nanos(7));
-        assert_eq!(heard.try_recv().unwrap(), format!("{:?}", Heard::Begins("isolated lat", Nanos(7))));
+        reporter.begins(&"isolated lat".into(), Nanos(7));
+        assert_eq!(heard.try_recv().unwrap(), format!("{:?}", Heard::Begins("isolated lat".into(), Nanos(7))));
         reporter.ends();
         assert_eq!(heard.try_recv().unwrap(), "Ends");
     }

@@ -4,15 +4,15 @@
 
 use std::time::Instant;
 
-use crate::engine::placement_of;
+use crate::engine::PhaseId;
 use crate::lab::{self, PortCounters};
-use crate::result::{PhaseCounters, PlacementRates};
+use crate::result::PhaseCounters;
 
 /// What the ports did in the phases so far.
 #[derive(Default)]
 pub(super) struct Recording {
     phases: Vec<PhaseCounters>,
-    begun: Option<(String, Reading)>,
+    begun: Option<(PhaseId, Reading)>,
     problem: Option<String>,
 }
 
@@ -33,14 +33,14 @@ impl Reading {
 
 impl Recording {
     /// A phase begins, and the one before ends, if nobody said so. Nothing is read any more once that has failed.
-    pub(super) fn begin(&mut self, phase: &str, read: impl FnOnce() -> lab::Result<Vec<PortCounters>>) {
+    pub(super) fn begin(&mut self, phase: &PhaseId, read: impl FnOnce() -> lab::Result<Vec<PortCounters>>) {
         if self.problem.is_some() {
             return;
         }
         match Reading::take(read) {
             Ok(reading) => {
                 self.until(&reading);
-                self.begun = Some((phase.to_owned(), reading));
+                self.begun = Some((phase.clone(), reading));
             }
             Err(problem) => self.problem = Some(problem),
         }
@@ -68,18 +68,13 @@ impl Recording {
 
     /// Adds what happened in the phase under way until this reading.
     fn until(&mut self, after: &Reading) {
-        let Some((name, before)) = self.begun.take() else { return };
+        let Some((phase, before)) = self.begun.take() else { return };
         let seconds = after.at.duration_since(before.at).as_secs_f64();
         let ports: Vec<PortCounters> =
             after.ports.iter().zip(&before.ports).map(|(after, before)| after.since(before)).collect();
-        let (phase, placement) = placement_of(&name);
-        let known = self.phases.iter().position(|known| known.phase == phase).unwrap_or_else(|| {
-            self.phases.push(PhaseCounters { phase: phase.to_owned(), ..PhaseCounters::default() });
-            self.phases.len() - 1
-        });
-        let known = &mut self.phases[known];
-        *known.seconds.get_or_insert(0.0) += seconds;
-        known.add_rates(&PlacementRates::of(placement, seconds, &ports));
+        let (phase, placement) = phase.on_any_placement();
+        let known = PhaseCounters::among(&mut self.phases, &phase);
+        known.add_block(placement, seconds, &ports);
         if known.ports.is_empty() {
             known.ports = ports;
         } else {
@@ -101,13 +96,13 @@ mod tests {
     #[test]
     fn blocks_of_a_phase_are_one_phase() {
         let mut recording = Recording::default();
-        for (phase, bytes) in [("isolated lat", 10), ("lat under load", 11), ("isolated lat", 100)] {
-            recording.begin(&format!("{phase}, placement 1 of 2"), || reading(bytes));
+        for (phase, bytes) in [("isolated lat", 10), ("loaded lat", 11), ("isolated lat", 100)] {
+            recording.begin(&format!("{phase}, placement 1 of 2").into(), || reading(bytes));
         }
-        recording.begin("isolated lat, placement 2 of 2", || reading(103));
+        recording.begin(&"isolated lat, placement 2 of 2".into(), || reading(103));
         let phases = recording.phases(|| reading(110)).unwrap();
-        let seen: Vec<(&str, u64)> = phases.iter().map(|of| (of.phase.as_str(), of.ports[0].bytes)).collect();
-        assert_eq!(seen, [("isolated lat", 11), ("lat under load", 89)]);
+        let seen: Vec<(String, u64)> = phases.iter().map(|of| (of.phase.to_string(), of.ports[0].bytes)).collect();
+        assert_eq!(seen, [("isolated lat".to_owned(), 11), ("loaded lat".to_owned(), 89)]);
         let placements = |phase: usize| phases[phase].placements.iter().map(|of| of.placement).collect::<Vec<_>>();
         assert_eq!((placements(0), placements(1)), (vec![1, 2], vec![1]));
     }
@@ -115,10 +110,10 @@ mod tests {
     #[test]
     fn what_happens_between_phases_is_of_none() {
         let mut recording = Recording::default();
-        recording.begin("isolated lat", || reading(10));
+        recording.begin(&"isolated lat".into(), || reading(10));
         recording.end(|| reading(12));
         recording.end(|| panic!("nothing is under way"));
-        recording.begin("lat under load", || reading(100));
+        recording.begin(&"loaded lat".into(), || reading(100));
         recording.end(|| reading(105));
         let phases = recording.phases(|| panic!("nothing is under way")).unwrap();
         assert_eq!(phases.iter().map(|of| of.ports[0].bytes).collect::<Vec<_>>(), [2, 5]);
@@ -128,11 +123,11 @@ mod tests {
     fn a_reading_that_failed_is_said_and_not_passed_over() {
         let failed = || Err(lab::Error::Usage("no tc here".into()));
         let mut recording = Recording::default();
-        recording.begin("isolated lat", || reading(1));
+        recording.begin(&"isolated lat".into(), || reading(1));
         assert_eq!(recording.phases(failed).unwrap_err(), "no tc here");
         let mut recording = Recording::default();
-        recording.begin("isolated lat", failed);
-        recording.begin("lat under load", || panic!("read again"));
+        recording.begin(&"isolated lat".into(), failed);
+        recording.begin(&"loaded lat".into(), || panic!("read again"));
         assert_eq!(recording.phases(|| reading(1)).unwrap_err(), "no tc here");
     }
 }

@@ -161,7 +161,7 @@ impl StudyRequest {
     ) -> tailback_transport::Result<u8> {
         let (started, clock) = (result::now_rfc3339(), Instant::now());
         let around = Around::find(root, false);
-        around.begin(self.study.command().word());
+        around.begin(&self.study.command().word().into());
         let variants = networks.variants().to_vec();
         let mut parts: Vec<Part> = Vec::new();
         for variant in &variants {

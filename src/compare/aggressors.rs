@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::sides::Side;
 use crate::stats::Factor;
-use crate::text::{Table, with_interval};
+use crate::text::Table;
 
 /// What each load does to each victim.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -52,14 +52,13 @@ impl Aggressors {
         (loads.len() > 1).then_some(Aggressors { loads, victims })
     }
 
-    /// As a table for a terminal.
-    pub fn render(&self) -> String {
-        let mut table = Table::new(["victim".to_owned()].into_iter().chain(self.loads.iter().cloned()));
-        for victim in &self.victims {
-            let cells = victim.impacts.iter().map(|of| of.map_or_else(|| "-".to_owned(), with_interval));
-            table.row([victim.title.clone()].into_iter().chain(cells));
-        }
-        format!("{AGGRESSORS_TITLE}\n{}\n", table.render())
+    /// A row for each victim, a column for each load.
+    pub fn table(&self) -> Table {
+        let loads = self.loads.iter().enumerate();
+        Table::of(&self.victims)
+            .column("victim", |victim| &victim.title)
+            .columns(loads, |table, (at, load)| table.column(load, |victim| victim.impacts[at]))
+            .done()
     }
 }
 
@@ -101,7 +100,7 @@ mod tests {
         assert_eq!((found.loads.join(" "), found.victims.len()), ("a2a incast".to_owned(), 3));
         let factors: Vec<f64> = found.victims[0].impacts.iter().map(|of| of.unwrap().factor.round()).collect();
         assert_eq!(factors, [2.0, 6.0]);
-        assert!(found.render().contains("RR Two-sided Lat (8 B)"));
+        assert!(found.table().text().contains("RR Two-sided Lat (8 B)"));
     }
 
     #[test]

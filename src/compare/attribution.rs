@@ -189,38 +189,46 @@ impl Share {
         }
     }
 
-    /// Its parts as the columns of a table: the network's, the library's, and what the latter is made of.
-    pub fn columns(&self) -> [String; 4] {
+    /// Its parts: the network's, the library's, and what the latter is made of.
+    fn parts(&self) -> [Option<String>; 4] {
         let percent = |of: stats::Share| {
             let [share, low, high] = [of.share, of.interval.low, of.interval.high].map(|part| 100.0 * part);
             format!("{share:.0}% [{low:.0}, {high:.0}]")
         };
-        let Ok(shares) = &self.shares else { return ["-"; 4].map(str::to_owned) };
-        [Some(shares.network), Some(shares.library), shares.canary, shares.load]
-            .map(|of| of.map_or_else(|| "-".into(), percent))
+        let Ok(shares) = &self.shares else { return [const { None }; 4] };
+        [Some(shares.network), Some(shares.library), shares.canary, shares.load].map(|of| of.map(percent))
     }
 }
 
-/// The names of the columns of an attribution's shares.
-pub const SHARE_COLUMNS: [&str; 4] = ["network's share", "library's share", "of it by canaries", "of it by congestors"];
-
 impl Attribution {
+    /// The parts of each canary's impact.
+    pub fn shares_table(&self) -> Table {
+        let parts = ["network's share", "library's share", "of it by canaries", "of it by congestors"];
+        Table::of(&self.shares)
+            .column("test", |share| &share.title)
+            .column("MPI impact", |share| factor(share.mpi))
+            .columns(parts.into_iter().enumerate(), |table, (at, part)| {
+                table.column(part, |share| share.parts()[at].clone())
+            })
+            .done()
+    }
+
+    /// How near the raw runs are.
+    pub fn distances_table(&self) -> Table {
+        let three = |value| format!("{value:.3}");
+        let rows = Table::of(&self.distances).column("raw run", |of| &of.side);
+        rows.column("distance", |of| three(of.distance)).done()
+    }
+
     /// For a terminal.
     pub fn render(&self) -> String {
         let mut out = format!("Attribution of {}'s impact (rules: docs/methodology.md)\n", self.mpi);
-        let mut table = Table::new(["test", "MPI impact"].into_iter().chain(SHARE_COLUMNS));
-        for share in &self.shares {
-            table.row([share.title.clone(), factor(share.mpi)].into_iter().chain(share.columns()));
-        }
-        out += &table.render();
+        out += &self.shares_table().text();
         for share in &self.shares {
             let _ = writeln!(out, "  {}: {}.", share.title, share.sentence());
         }
-        out.push('\n');
-        let mut table = Table::new(["raw run", "distance"]);
-        self.distances.iter().for_each(|of| table.row([of.side.clone(), format!("{:.3}", of.distance)]));
-        let _ = writeln!(out, "{}", self.resemblance());
-        out + &table.render() + "\n"
+        let _ = writeln!(out, "\n{}", self.resemblance());
+        out + &self.distances_table().text() + "\n"
     }
 
     /// Which raw run MPI resembles, in words.
@@ -272,7 +280,7 @@ mod tests {
     #[test]
     fn the_mixed_runs_tell_what_the_library_costs_a_victim_from_what_it_makes_of_the_load() {
         let mut files = system(20.0, 10.0, 12.0, 15.0);
-        assert!(attribute(&sides(&files)).unwrap().shares.iter().all(|of| of.columns()[2] == "-"));
+        assert!(attribute(&sides(&files)).unwrap().shares.iter().all(|of| of.parts()[2].is_none()));
         // MPI canaries suffer twice as much under whatever load; MPI's load is that of the raw congestors.
         let over = |backend, protocol| synthetic::file(backend, protocol, 1.0).runs[0].transport.clone();
         let mut mixed = |backend, protocol, impact, congestors| {

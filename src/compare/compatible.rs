@@ -1,5 +1,7 @@
 //! Whether two results may be compared: what differs between them, and how much that matters.
 
+use std::fmt;
+
 use serde::Serialize;
 
 use super::{By, Side};
@@ -7,8 +9,38 @@ use crate::engine::Phase;
 use crate::lab::LabSpec;
 use crate::models::beff::Beff;
 use crate::models::maxrate;
-use crate::plan::CongestorTest;
+use crate::plan::{CongestorTest, Counts, Plan};
 use crate::result::{Command, ContentionResult, MachineRecord, ResultFile};
+
+/// What two results may differ in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Aspect {
+    /// The mix of congestors.
+    Congestors,
+    /// The number of ranks.
+    Ranks,
+    /// The number of nodes.
+    Nodes,
+    /// Anything else, by name: no command is asked for a comparison by it.
+    Other(String),
+}
+
+impl From<&str> for Aspect {
+    fn from(name: &str) -> Self {
+        Aspect::Other(name.to_owned())
+    }
+}
+
+impl fmt::Display for Aspect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Aspect::Congestors => "congestors",
+            Aspect::Ranks => "ranks",
+            Aspect::Nodes => "nodes",
+            Aspect::Other(name) => name,
+        })
+    }
+}
 
 /// Something that is not the same on two sides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -18,90 +50,100 @@ pub struct Difference {
     /// Whether it changes what is measured, so that a ratio says little.
     pub fatal: bool,
     /// What differs.
+    #[serde(skip)]
+    pub aspect: Aspect,
+    /// The same in words, with both sides' values.
     pub what: String,
 }
 
 impl Difference {
     /// Whether it is what the user wants to compare by, and so no obstacle.
     pub fn is_asked_for(&self, by: By) -> bool {
-        let about = |what: &str| self.what.starts_with(&format!("{what}:"));
         match by {
-            By::Congestor => about(CONGESTORS),
-            By::Ranks => about(RANKS) || about(NODES),
+            By::Congestor => self.aspect == Aspect::Congestors,
+            By::Ranks => matches!(self.aspect, Aspect::Ranks | Aspect::Nodes),
             By::Transport | By::Protocol => false,
         }
     }
 }
 
-const CONGESTORS: &str = "congestors";
-const RANKS: &str = "ranks";
-const NODES: &str = "nodes";
-
 /// Load that differs by more than this makes impacts hard to compare.
 const LOAD_RATIO: f64 = 2.0;
 
+/// What was found so far of one side.
+struct Found<'a> {
+    side: &'a str,
+    all: Vec<Difference>,
+}
+
+impl Found<'_> {
+    fn tell(&mut self, fatal: bool, aspect: impl Into<Aspect>, detail: impl fmt::Display) {
+        let aspect = aspect.into();
+        let (side, what) = (self.side.to_owned(), format!("{aspect}: {detail}"));
+        self.all.push(Difference { side, fatal, aspect, what });
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "most values are made for it")]
+    fn unlike<T: fmt::Display + PartialEq>(&mut self, fatal: bool, aspect: impl Into<Aspect>, left: T, right: T) {
+        if left != right {
+            self.tell(fatal, aspect, format!("{left} on the first side, {right} on this one"));
+        }
+    }
+}
+
 /// What differs between `first` and `other`. The transport may: that is what one compares.
 pub fn differences<'a>(first: &Side<'a>, other: &Side<'a>) -> Vec<Difference> {
-    let mut found = Vec::new();
-    let mut tell = |fatal: bool, what: String| {
-        found.push(Difference { side: other.label.clone(), fatal, what });
-    };
+    let mut found = Found { side: &other.label, all: Vec::new() };
     let (a, b) = (first.file, other.file);
     let (mine, theirs) = (&a.plan, &b.plan);
-    let mut unlike = |fatal: bool, what: &str, left: String, right: String| {
-        if left != right {
-            tell(fatal, format!("{what}: {left} on the first side, {right} on this one"));
-        }
-    };
     // A search is of runs.
     let word = |command: Command| if command == Command::Calibrate { Command::Run.word() } else { command.word() };
-    unlike(true, "command", word(a.command).into(), word(b.command).into());
+    found.unlike(true, "command", word(a.command), word(b.command));
     let network = |file: &ResultFile| file.machine.as_ref().map_or_else(|| "measured".into(), MachineRecord::title);
-    unlike(false, "network", network(a), network(b));
-    unlike(true, RANKS, a.system.ranks.to_string(), b.system.ranks.to_string());
+    found.unlike(false, "network", network(a), network(b));
+    found.unlike(true, Aspect::Ranks, a.system.ranks, b.system.ranks);
     // Results of programs that do not name their nodes have none.
     if !a.system.nodes.is_empty() && !b.system.nodes.is_empty() {
-        unlike(true, NODES, a.system.nodes.len().to_string(), b.system.nodes.len().to_string());
+        found.unlike(true, Aspect::Nodes, a.system.nodes.len(), b.system.nodes.len());
     }
-    unlike(true, "canary fraction", mine.canary_fraction.to_string(), theirs.canary_fraction.to_string());
-    unlike(true, "split", format!("{:?}", mine.split), format!("{:?}", theirs.split));
+    found.unlike(true, "canary fraction", mine.canary_fraction, theirs.canary_fraction);
+    found.unlike(true, "split", format!("{:?}", mine.split), format!("{:?}", theirs.split));
     // A job in the wild is held against quiet ones, in which congestors were silent too; loads of one job are there to be
     // held against each other.
     let both_load = !mine.congestors.is_empty() && !theirs.congestors.is_empty();
     let one_job = first.run.beside.is_some() && other.run.beside.is_some();
-    unlike(both_load && !one_job, CONGESTORS, mix(first), mix(other));
-    let pace = |plan: &crate::plan::Plan| {
+    found.unlike(both_load && !one_job, Aspect::Congestors, mix(first), mix(other));
+    let pace = |plan: &Plan| {
         plan.pace_s.map_or_else(|| "one after the other".to_owned(), |pace| format!("every {} ms", 1e3 * pace))
     };
-    unlike(true, "iterations of latency canaries", pace(mine), pace(theirs));
-    let application = |plan: &crate::plan::Plan| {
-        plan.application.as_ref().map_or_else(|| "none".to_owned(), |of| of.command.join(" "))
-    };
-    unlike(true, "application", application(mine), application(theirs));
-    unlike(false, "budget of a test in s", mine.budget_s.to_string(), theirs.budget_s.to_string());
-    unlike(false, "build", a.build.profile.clone(), b.build.profile.clone());
-    unlike(false, "CPU of rank 0's host", format!("{:?}", a.system.host.cpu), format!("{:?}", b.system.host.cpu));
+    found.unlike(true, "iterations of latency canaries", pace(mine), pace(theirs));
+    let application =
+        |plan: &Plan| plan.application.as_ref().map_or_else(|| "none".to_owned(), |of| of.command.join(" "));
+    found.unlike(true, "application", application(mine), application(theirs));
+    found.unlike(false, "budget of a test in s", mine.budget_s, theirs.budget_s);
+    found.unlike(false, "build", &a.build.profile, &b.build.profile);
+    found.unlike(false, "CPU of rank 0's host", format!("{:?}", a.system.host.cpu), format!("{:?}", b.system.host.cpu));
     for test in &mine.canaries {
         let Some(twin) = theirs.canaries.iter().find(|twin| twin.kernel == test.kernel) else { continue };
         let (ours, its) = (test.counts, twin.counts);
-        unlike(true, &format!("{} bytes", test.kernel), ours.bytes.to_string(), its.bytes.to_string());
-        unlike(true, &format!("{} window", test.kernel), ours.window.to_string(), its.window.to_string());
-        let counts = |c: crate::plan::Counts| format!("{} iterations, {} rings", c.iterations, c.rings);
-        unlike(false, &format!("{} passes", test.kernel), counts(ours), counts(its));
+        let of = |what: &str| Aspect::Other(format!("{} {what}", test.kernel));
+        found.unlike(true, of("bytes"), ours.bytes, its.bytes);
+        found.unlike(true, of("window"), ours.window, its.window);
+        let counts = |c: Counts| format!("{} iterations, {} rings", c.iterations, c.rings);
+        found.unlike(false, of("passes"), counts(ours), counts(its));
     }
     if let (Some(mine), Some(theirs)) = (&a.lab, &b.lab) {
-        let mine = LabSpec { name: theirs.spec.name.clone(), ..mine.spec.clone() };
-        unlike(false, "emulated cluster", shape(&mine), shape(&theirs.spec));
+        found.unlike(false, "emulated cluster", shape(&mine.spec), shape(&theirs.spec));
     }
     if placement(first) != placement(other) && a.system.nodes.len() == b.system.nodes.len() {
-        tell(false, format!("placement: other nodes or roles (seeds {} and {})", a.seed, b.seed));
+        found.tell(false, "placement", format!("other nodes or roles (seeds {} and {})", a.seed, b.seed));
     }
     if b.interrupted || a.interrupted {
-        tell(false, "interrupted: one side's plan was not completed".into());
+        found.tell(false, "interrupted", "one side's plan was not completed");
     }
-    load(first, other, &mut tell);
-    study(first, other, &mut tell);
-    found
+    load(first, other, &mut found);
+    study(first, other, &mut found);
+    found.all
 }
 
 /// The congestors of a side with their shares.
@@ -119,44 +161,39 @@ fn mix(side: &Side<'_>) -> String {
 }
 
 /// Studies: sizes and directions change what is measured, counts how well.
-fn study<'a>(first: &Side<'a>, other: &Side<'a>, tell: &mut impl FnMut(bool, String)) {
+fn study<'a>(first: &Side<'a>, other: &Side<'a>, found: &mut Found<'_>) {
     let of = |side: &Side<'a>| side.file.study_over(side.run);
     let (Some(a), Some(b)) = (of(first), of(other)) else { return };
-    let mut unlike = |fatal: bool, what: &str, left: String, right: String| {
-        if left != right {
-            tell(fatal, format!("{what}: {left} on the first side, {right} on this one"));
-        }
-    };
     if let (Some(a), Some(b)) = (&a.maxrate, &b.maxrate) {
         let (a, b) = (&a.settings, &b.settings);
-        unlike(true, "one-way messages", a.is_one_way().to_string(), b.is_one_way().to_string());
-        unlike(false, "pairs of nodes", a.node_pairs.to_string(), b.node_pairs.to_string());
-        unlike(false, "signed parameters", a.signed.to_string(), b.signed.to_string());
-        unlike(true, "largest message", a.largest.to_string(), b.largest.to_string());
-        unlike(false, "thresholds", format!("{:?}", a.thresholds), format!("{:?}", b.thresholds));
-        unlike(false, "weighting", format!("{:?}", a.weighting), format!("{:?}", b.weighting));
+        found.unlike(true, "one-way messages", a.is_one_way(), b.is_one_way());
+        found.unlike(false, "pairs of nodes", a.node_pairs, b.node_pairs);
+        found.unlike(false, "signed parameters", a.signed, b.signed);
+        found.unlike(true, "largest message", a.largest, b.largest);
+        found.unlike(false, "thresholds", format!("{:?}", a.thresholds), format!("{:?}", b.thresholds));
+        found.unlike(false, "weighting", format!("{:?}", a.weighting), format!("{:?}", b.weighting));
         let counts = |of: &maxrate::Settings| format!("{} repetitions, {} iterations", of.repetitions, of.iterations);
-        unlike(false, "counts", counts(a), counts(b));
+        found.unlike(false, "counts", counts(a), counts(b));
     }
     if let (Some(a), Some(b)) = (&a.contention, &b.contention) {
-        unlike(true, "message size", a.bytes.to_string(), b.bytes.to_string());
+        found.unlike(true, "message size", a.bytes, b.bytes);
         let names = |of: &ContentionResult| of.graphs.iter().map(|g| g.name.as_str()).collect::<Vec<_>>().join(", ");
-        unlike(false, "graphs", names(a), names(b));
+        found.unlike(false, "graphs", names(a), names(b));
     }
     if let (Some(a), Some(b)) = (&a.beff, &b.beff) {
         let sizes = |of: &Beff| format!("{} and {} B", of.settings.latency_bytes, of.settings.bandwidth_bytes);
-        unlike(true, "message sizes", sizes(a), sizes(b));
+        found.unlike(true, "message sizes", sizes(a), sizes(b));
         let counts = |of: &Beff| {
             let repetitions = of.complete_repetitions.unwrap_or(1);
             format!("{} pairs, {} rings, {repetitions} repetitions", of.pairs, of.settings.rings)
         };
-        unlike(false, "counts", counts(a), counts(b));
+        found.unlike(false, "counts", counts(a), counts(b));
     }
     if let (Some(a), Some(b)) = (&a.hpcc, &b.hpcc) {
         // Figures of other sizes are other figures: STREAM within a cache, HPL with more of its time in messages.
         for size in ["HPL_N", "PTRANS_n", "DGEMM_N", "STREAM_VectorSize", "MPIRandomAccess_N", "MPIFFT_N"] {
             if let Some((a, b)) = a.figure(size).zip(b.figure(size)) {
-                unlike(false, size, a.to_string(), b.to_string());
+                found.unlike(false, size, a, b);
             }
         }
     }
@@ -180,16 +217,14 @@ fn placement<'a>(side: &Side<'a>) -> Vec<(&'a str, String)> {
 }
 
 /// An impact is the answer to a load: when one side's network carried far less of it, that is said.
-fn load(first: &Side<'_>, other: &Side<'_>, tell: &mut impl FnMut(bool, String)) {
+fn load(first: &Side<'_>, other: &Side<'_>, found: &mut Found<'_>) {
     for test in first.run.tests.iter().filter(|test| test.phase == Phase::Loaded) {
         let Some(twin) = other.run.test(test.kernel, Phase::Loaded) else { continue };
         let delivered = |test: &crate::result::Test| test.load.iter().map(|load| load.delivered_mib_per_s).sum::<f64>();
         let (mine, theirs) = (delivered(test), delivered(twin));
         if mine > 0.0 && theirs > 0.0 && (mine / theirs).max(theirs / mine) > LOAD_RATIO {
-            tell(
-                false,
-                format!("load during {}: {mine:.0} MiB/s on the first side, {theirs:.0} on this one", test.kernel),
-            );
+            let aspect = Aspect::Other(format!("load during {}", test.kernel));
+            found.tell(false, aspect, format!("{mine:.0} MiB/s on the first side, {theirs:.0} on this one"));
         }
     }
 }

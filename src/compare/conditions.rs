@@ -113,37 +113,22 @@ fn variation(values: &[f64]) -> Option<f64> {
     of.is_finite().then_some(of)
 }
 
-/// The heads of the columns, and the cells of a row.
-pub const CONDITION_COLUMNS: [&str; 9] =
-    ["test", "condition", "figure", "jobs", "median", "quartiles", "variation", "times worse", "unit"];
+/// What their table says.
+pub const CONDITIONS_TITLE: &str = "Quiet, in the wild and loaded: figures of whole jobs";
 
-impl ConditionRow {
-    /// The row's cells, with `none` for what is not known.
-    pub fn cells(&self, none: &str) -> [String; 9] {
-        let quartiles = self.quartiles.map(|[low, high]| format!("{} - {}", figure(low), figure(high)));
-        let variation = self.coefficient_of_variation.map(|of| format!("{:.1}%", 100.0 * of));
-        [
-            self.title.clone(),
-            self.condition.clone(),
-            self.statistic.key().to_owned(),
-            self.jobs.to_string(),
-            figure(self.median),
-            quartiles.unwrap_or_else(|| none.to_owned()),
-            variation.unwrap_or_else(|| none.to_owned()),
-            self.times_worse.map_or_else(|| none.to_owned(), factor),
-            self.unit.clone(),
-        ]
-    }
-}
-
-/// The table, or nothing without rows.
-pub(super) fn render(rows: &[ConditionRow]) -> String {
-    if rows.is_empty() {
-        return String::new();
-    }
-    let mut table = Table::new(CONDITION_COLUMNS);
-    rows.iter().for_each(|row| table.row(row.cells("-")));
-    format!("Quiet, in the wild and loaded: figures of whole jobs\n{}\n", table.render())
+/// A row for each canary in each condition.
+pub fn conditions_table(rows: &[ConditionRow]) -> Table {
+    Table::of(rows)
+        .column("test", |row| &row.title)
+        .column("condition", |row| &row.condition)
+        .column("figure", |row| row.statistic.key())
+        .column("jobs", |row| row.jobs)
+        .column("median", |row| row.median)
+        .column("quartiles", |row| row.quartiles.map(|[low, high]| format!("{} - {}", figure(low), figure(high))))
+        .column("variation", |row| row.coefficient_of_variation.map(|of| format!("{:.1}%", 100.0 * of)))
+        .column("times worse", |row| row.times_worse.map(factor))
+        .column("unit", |row| &row.unit)
+        .done()
 }
 
 #[cfg(test)]
@@ -192,7 +177,8 @@ mod tests {
             rows.iter()
                 .any(|row| row.kernel == Canary::BwSync && row.condition == "wild" && close(row.times_worse, 3.0))
         );
-        assert!(render(&rows).contains("33."), "{}", render(&rows));
+        let shown = conditions_table(&rows).text();
+        assert!(shown.contains("33."), "{shown}");
     }
 
     #[test]
@@ -201,7 +187,7 @@ mod tests {
         assert_eq!(conditions(&sides(&tame)), []);
         let all_wild = files(vec![wild(2.0, None), wild(3.0, None)]);
         assert_eq!(conditions(&sides(&all_wild)), []);
-        assert_eq!(render(&[]), "");
+        assert!(conditions_table(&[]).is_empty());
     }
 
     #[test]

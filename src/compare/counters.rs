@@ -8,8 +8,9 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::sides::Side;
+use crate::engine::PhaseId;
 use crate::result::CounterRow;
-use crate::text::{Table, factor, figure};
+use crate::text::{Table, factor};
 
 /// What a table shows of them, those that differ most first.
 const SHOWN: usize = 12;
@@ -22,7 +23,7 @@ pub const COUNTERS_TITLE: &str =
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CounterComparison {
     /// What was measured meanwhile.
-    pub during: String,
+    pub during: PhaseId,
     /// What kind of counter; `port` for those of an emulated or simulated network.
     pub source: String,
     /// Its name.
@@ -101,35 +102,19 @@ pub(super) fn counters(sides: &[Side<'_>]) -> Vec<CounterComparison> {
     all
 }
 
-/// The heads of the columns: three figures of each side, and for all but the first how many times the first's.
-pub fn counter_columns(sides: &[String]) -> Vec<String> {
-    let mut header = vec!["counter".to_owned(), "while".into()];
-    for (at, side) in sides.iter().enumerate() {
-        header.extend([format!("{side} isolated"), "loaded".into(), "ratio".into()]);
-        if at > 0 {
-            header.push(format!("times {}", sides[0]));
-        }
-    }
-    header
-}
-
-impl CounterComparison {
-    /// The row's cells, with `none` for what is not known.
-    pub fn cells(&self, none: &str) -> Vec<String> {
-        let mut row = vec![format!("{} {}", self.source, self.counter), self.during.clone()];
-        for (at, cell) in self.cells.iter().enumerate() {
-            let known = |value: fn(&CounterCell) -> Option<f64>, shown: fn(f64) -> String| {
-                cell.as_ref().and_then(value).map_or_else(|| none.to_owned(), shown)
-            };
-            row.push(known(|of| of.isolated_per_s, figure));
-            row.push(known(|of| of.loaded_per_s, figure));
-            row.push(known(|of| of.times_isolated, factor));
-            if at > 0 {
-                row.push(known(|of| of.times_first, factor));
-            }
-        }
-        row
-    }
+/// Three figures of each side, and for all but the first how many times the first's.
+pub fn counters_table(sides: &[String], rows: &[CounterComparison]) -> Table {
+    let rows = Table::of(rows).column("counter", |row| format!("{} {}", row.source, row.counter));
+    rows.column("while", |row| row.during.to_string())
+        .columns(sides.iter().enumerate(), |table, (at, side)| {
+            let of = |row: &&CounterComparison| row.cells[at].clone();
+            table
+                .column(format!("{side} isolated"), |row| of(row)?.isolated_per_s)
+                .column("loaded", |row| of(row)?.loaded_per_s)
+                .column("ratio", |row| of(row)?.times_isolated.map(factor))
+                .column_if(at > 0, format!("times {}", sides[0]), |row| of(row)?.times_first.map(factor))
+        })
+        .done()
 }
 
 /// The table, or nothing without rows.
@@ -137,9 +122,7 @@ pub(super) fn render(sides: &[String], rows: &[CounterComparison]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(counter_columns(sides));
-    rows.iter().take(SHOWN).for_each(|row| table.row(row.cells("-")));
-    let mut out = format!("{COUNTERS_TITLE}\n{}", table.render());
+    let mut out = format!("{COUNTERS_TITLE}\n{}", counters_table(sides, &rows[..rows.len().min(SHOWN)]).text());
     if rows.len() > SHOWN {
         let _ = writeln!(out, "{} more: --json and the report have them", rows.len() - SHOWN);
     }
@@ -201,7 +184,11 @@ mod tests {
         let busy = row.cells[1].as_ref().expect("read");
         assert_eq!((busy.loaded_per_s, busy.times_first), (Some(70.0), None), "no multiple of nothing");
         assert_eq!(row.cells[2], None);
-        assert!(row.cells("-").ends_with(&["-".to_owned(), "-".into(), "-".into(), "-".into()]), "{row:?}");
+        let shown = counters_table(&sides, &rows).text();
+        assert!(
+            shown.lines().nth(1).is_some_and(|line| line.split_whitespace().rev().take(4).all(|cell| cell == "-")),
+            "{shown}"
+        );
         assert!(render(&sides, &[]).is_empty());
     }
 

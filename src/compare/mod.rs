@@ -19,13 +19,13 @@ pub mod sides;
 mod verdict;
 
 pub use aggressors::{AGGRESSORS_TITLE, Aggressors, Victim};
-pub use attribution::{Attribution, SHARE_COLUMNS, attribute};
-pub use compatible::{Difference, differences};
-pub use conditions::{CONDITION_COLUMNS, ConditionRow};
-pub use counters::{COUNTERS_TITLE, CounterCell, CounterComparison, counter_columns};
+pub use attribution::{Attribution, attribute};
+pub use compatible::{Aspect, Difference, differences};
+pub use conditions::{CONDITIONS_TITLE, ConditionRow, conditions_table};
+pub use counters::{COUNTERS_TITLE, CounterCell, CounterComparison, counters_table};
 pub use figures::{FIGURES_TEST, FigureRow};
 pub use protocols::ProtocolFinding;
-pub use render::{render, title};
+pub use render::render;
 pub use side_by_side::{Comparison, SHOWN, TEST, compare, compare_congestors};
 pub use sides::{By, Side, sides};
 pub use verdict::{Cell, Row, State, Verdict};

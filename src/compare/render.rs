@@ -1,14 +1,15 @@
-//! A comparison as tables for a terminal.
+//! A comparison as tables.
 
 use std::fmt::Write as _;
 
-use super::{Aggressors, Cell, Comparison, FIGURES_TEST, FigureRow, State, Verdict};
-use crate::text::{Table, figure, with_interval};
+use super::conditions::{CONDITIONS_TITLE, conditions_table};
+use super::{AGGRESSORS_TITLE, Cell, Comparison, FIGURES_TEST, FigureRow, State, Verdict};
+use crate::text::{Rows, Table, section};
 
 /// The tables: one per state, a row per test and statistic.
 pub fn render(comparison: &Comparison) -> String {
     let mut out = String::new();
-    let (first, rest) = comparison.sides.split_first().expect("a comparison has sides");
+    let first = comparison.sides.first().expect("a comparison has sides");
     let _ = writeln!(out, "Compared with {first} (ratios: times worse than it; less than 1 is better)\n");
     for side in &comparison.simulated {
         let _ = writeln!(out, "SIMULATED: {side}");
@@ -23,29 +24,11 @@ pub fn render(comparison: &Comparison) -> String {
     if !comparison.differences.is_empty() {
         out.push('\n');
     }
-    for state in State::ALL {
-        let mut header = vec!["test".to_owned(), String::new(), first.clone()];
-        for side in rest {
-            header.extend([side.clone(), "ratio".into(), String::new()]);
-        }
-        header.push("unit".into());
-        let mut table = Table::new(header);
-        for row in comparison.rows.iter().filter(|row| row.state == state) {
-            let star = if row.primary { " (primary)" } else { "" };
-            let mut cells = vec![row.title.clone(), format!("{}{star}", row.statistic.key())];
-            cells.extend(row.cells.iter().enumerate().flat_map(|(at, cell)| columns(at, cell)));
-            cells.push(row.unit.clone());
-            table.row(cells);
-        }
-        if !table.is_empty() {
-            let _ = writeln!(out, "{}\n{}", title(state), table.render());
-        }
+    comparison.tables().iter().for_each(|(title, table)| out += &section(title, table));
+    if let Some(aggressors) = &comparison.aggressors {
+        out += &section(AGGRESSORS_TITLE, &aggressors.table());
     }
-    for group in comparison.figures.chunk_by(|a, b| a.group == b.group) {
-        let _ = writeln!(out, "{}\n{}", group[0].group, figures(comparison, group).render());
-    }
-    out += &comparison.aggressors.as_ref().map(Aggressors::render).unwrap_or_default();
-    out += &super::conditions::render(&comparison.conditions);
+    out += &section(CONDITIONS_TITLE, &conditions_table(&comparison.conditions));
     out += &super::counters::render(&comparison.sides, &comparison.counters);
     if let Some(attribution) = &comparison.attribution {
         out += &attribution.render();
@@ -65,35 +48,42 @@ pub fn render(comparison: &Comparison) -> String {
     out
 }
 
-fn figures(comparison: &Comparison, rows: &[FigureRow]) -> Table {
-    let (first, rest) = comparison.sides.split_first().expect("a comparison has sides");
-    let mut header = vec!["figure".to_owned(), first.clone()];
-    for side in rest {
-        header.extend([side.clone(), "ratio".into(), String::new()]);
+impl Comparison {
+    /// Every figure on all sides, under titles: of canaries state by state, then of studies and congestors.
+    pub fn tables(&self) -> Vec<(&str, Table)> {
+        let of_state = |state: State| {
+            let mark = |primary: bool| if primary { " (primary)" } else { "" };
+            let rows = Table::of(self.rows.iter().filter(|row| row.state == state))
+                .column("test", |row| &row.title)
+                .column("figure", |row| format!("{}{}", row.statistic.key(), mark(row.primary)));
+            (title(state), self.beside(rows, |row| &row.cells).column("unit", |row| &row.unit).done())
+        };
+        let of_group = |group: &'_ [FigureRow]| {
+            let rows = Table::of(group).column("figure", |row| &row.name);
+            self.beside(rows, |row| &row.cells).column("unit", |row| &row.unit).done()
+        };
+        let groups = self.figures.chunk_by(|a, b| a.group == b.group);
+        let groups = groups.map(|group| (group[0].group.as_str(), of_group(group)));
+        State::ALL.map(of_state).into_iter().chain(groups).collect()
     }
-    header.push("unit".into());
-    let mut table = Table::new(header);
-    for row in rows {
-        let cells = row.cells.iter().enumerate().flat_map(|(at, cell)| columns(at, cell));
-        table.row([row.name.clone()].into_iter().chain(cells).chain([row.unit.clone()]));
+
+    /// The cells of every side, each beside the first's.
+    fn beside<'r, R>(&self, rows: Rows<&'r R>, cells: impl Fn(&'r R) -> &'r [Cell]) -> Rows<&'r R> {
+        rows.columns(self.sides.iter().enumerate(), |table, (at, side)| {
+            let of = |row: &&'r R| cells(row)[at];
+            let table = table.column(side, |row| of(row).value);
+            table
+                .column_if(at > 0, "ratio", |row| of(row).ratio)
+                .column_if(at > 0, "verdict", |row| of(row).verdict.map(Verdict::word))
+        })
     }
-    table
 }
 
 /// The heading of a state's table.
-pub fn title(state: State) -> &'static str {
+fn title(state: State) -> &'static str {
     match state {
         State::Isolated => "Isolated",
         State::Loaded => "Under load",
         State::Impact => "Congestion impact (times worse under load)",
     }
-}
-
-fn columns(at: usize, cell: &Cell) -> Vec<String> {
-    let value = cell.value.map_or_else(|| "-".into(), figure);
-    if at == 0 {
-        return vec![value];
-    }
-    let ratio = cell.ratio.map_or_else(|| "-".into(), with_interval);
-    vec![value, ratio, cell.verdict.map_or("", Verdict::word).to_owned()]
 }

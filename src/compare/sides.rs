@@ -2,8 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use hdrhistogram::Histogram;
+
+use crate::engine::Phase;
 use crate::kernel::Canary;
-use crate::result::{ResultFile, Run, System};
+use crate::result::{ResultFile, Run, System, Test};
 
 /// What tells the runs of one file apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -56,7 +59,13 @@ pub struct Side<'a> {
     pub run: &'a Run,
 }
 
-impl Side<'_> {
+impl<'a> Side<'a> {
+    /// A kernel's tests that kept their samples, isolated and loaded.
+    pub fn sampled(&self, kernel: Canary) -> Vec<(&'a Test, Histogram<u64>)> {
+        let tests = [Phase::Isolated, Phase::Loaded].into_iter().filter_map(|phase| self.run.test(kernel, phase));
+        tests.filter_map(|test| Some((test, test.samples()?))).collect()
+    }
+
     /// The kernels it measured, in order.
     pub fn kernels(&self) -> Vec<Canary> {
         let mut kernels: Vec<Canary> = Vec::new();
@@ -67,11 +76,6 @@ impl Side<'_> {
         }
         kernels
     }
-}
-
-/// A run's name where there is only one file.
-pub fn run_label(run: &Run) -> String {
-    run.label()
 }
 
 /// The files' names without folder and end; the folder, or else a number, tells those of the same name apart.
@@ -111,8 +115,8 @@ pub fn sides(files: &[(PathBuf, ResultFile)]) -> Vec<Side<'_>> {
         for run in &file.runs {
             let label = match (files.len(), file.runs.len()) {
                 (_, 1) => name.clone(),
-                (1, _) => run_label(run),
-                _ => format!("{name} ({})", run_label(run)),
+                (1, _) => run.label(),
+                _ => format!("{name} ({})", run.label()),
             };
             sides.push(Side { label, file, run });
         }
@@ -124,7 +128,7 @@ pub fn sides(files: &[(PathBuf, ResultFile)]) -> Vec<Side<'_>> {
 
 /// The runs of one file.
 pub fn of_file(file: &ResultFile) -> Vec<Side<'_>> {
-    let names = distinct(file.runs.iter().map(run_label).collect());
+    let names = distinct(file.runs.iter().map(Run::label).collect());
     file.runs.iter().zip(names).map(|(run, label)| Side { label, file, run }).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use tailback_transport::{Bootstrap, Error, Result};
 
-use super::{Kept, Slices};
+use super::{Kept, Phase, Slices};
 use crate::stats::{Samples, SamplesError, Took};
 
 /// What one kind of congestor did while the canaries measured, over all its ranks.
@@ -20,35 +20,6 @@ pub struct Load {
     pub slices: Slices,
     /// Whether the load of every rank was steady when the canaries were released.
     pub steady: bool,
-}
-
-/// The state a phase measures in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Phase {
-    /// Canaries without load.
-    Isolated,
-    /// One kind of congestor, nothing else.
-    Alone,
-    /// Canaries under load.
-    Loaded,
-    /// All congestors, no canary.
-    Congest,
-}
-
-/// What a stretch of time is named after in which canary follows canary.
-pub const ALL_CANARIES: &str = "all canaries";
-
-impl Phase {
-    /// As messages name it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Phase::Isolated => "isolated",
-            Phase::Alone => "alone",
-            Phase::Loaded => "loaded",
-            Phase::Congest => "congest",
-        }
-    }
 }
 
 /// A phase's results: of one rank before, of all ranks after collecting.

@@ -7,14 +7,15 @@ use tailback_transport::{Bootstrap, Group, Monitor, Nanos, Rank, Result, Transpo
 
 use super::application::{SharedStarter, asleep};
 use super::collect::Measured;
+use super::{Phase, PhaseId};
 use crate::backend::Pair;
 use crate::kernel::{CLOCK_SEGMENT, CanaryVisitor, CongestorVisitor, Kernel, Ring, Shape, SharedClock};
 use crate::layout::{Layout, Neighbours, Role, natural_ring, random_rings};
 use crate::plan::{CanaryTest, Plan};
 use crate::stats::Samples;
 
-/// Hears of a phase's name and budget when it begins.
-pub type OnPhase = Arc<dyn Fn(&str, Nanos) + Send + Sync>;
+/// Hears of a phase and its budget when it begins.
+pub type OnPhase = Arc<dyn Fn(&PhaseId, Nanos) + Send + Sync>;
 
 /// Hears that a phase is over, when nobody measures any more.
 pub type OnEnd = Arc<dyn Fn() + Send + Sync>;
@@ -26,11 +27,11 @@ pub struct Control {
     pub monitor: Arc<Monitor>,
     /// Set by a signal handler when the user wants the job to end.
     pub interrupt: Arc<AtomicBool>,
-    /// Called on every rank when a phase begins, with its name and its budget.
+    /// Called on every rank when a phase begins, with its budget.
     pub on_phase: OnPhase,
     /// Called on every rank when it is over, before what it measured is collected.
     pub on_end: OnEnd,
-    /// What this run goes over, where the job has several: phases are then named with it.
+    /// What this run goes over, where the job has several: its phases say so.
     pub over: Option<String>,
     /// Which placement it is, from 1, and of how many, where there are several.
     pub placement: Option<(u32, u32)>,
@@ -48,15 +49,6 @@ pub const VIRTUAL_GRAIN: Nanos = Nanos(1_000);
 /// Hears on rank 0, between phases, of all that was measured so far.
 pub type Keep<'a> = &'a dyn Fn(&[Measured]);
 
-/// Stands in a phase's name before the number of its placement.
-const PLACEMENT: &str = ", placement ";
-
-/// A phase's name without its placement, and the number of that, from 1: with a single placement, no name has it.
-pub fn placement_of(phase: &str) -> (&str, u32) {
-    let Some((name, placement)) = phase.split_once(PLACEMENT) else { return (phase, 1) };
-    (name, placement.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(1))
-}
-
 impl Control {
     pub(super) fn interrupted(&self) -> bool {
         self.interrupt.load(Ordering::Relaxed)
@@ -68,21 +60,19 @@ impl Control {
     }
 
     /// A phase that is measured begins.
-    pub(super) fn enter(&self, phase: &str, budget: Nanos) {
-        let name = self.named(phase);
-        self.monitor.enter(&name);
-        (self.on_phase)(&name, budget);
+    pub(super) fn enter(&self, phase: &PhaseId, budget: Nanos) {
+        self.step(phase);
+        (self.on_phase)(phase, budget);
     }
 
     /// A step of a phase begins, or one before or after all of them.
-    pub(super) fn step(&self, name: &str) {
-        self.monitor.enter(&self.named(name));
+    pub(super) fn step(&self, phase: &PhaseId) {
+        self.monitor.enter(&phase.to_string());
     }
 
-    pub(super) fn named(&self, phase: &str) -> String {
-        let over = self.over.as_ref().map(|over| format!(" over {over}")).unwrap_or_default();
-        let placement = self.placement.map(|(at, of)| format!("{PLACEMENT}{at} of {of}")).unwrap_or_default();
-        format!("{phase}{over}{placement}")
+    /// A phase of this run.
+    pub(super) fn phase(&self, state: Option<Phase>, test: impl Into<String>) -> PhaseId {
+        PhaseId { state, test: test.into(), over: self.over.clone(), placement: self.placement }
     }
 }
 
@@ -133,7 +123,7 @@ impl<'a, B: Bootstrap, P: Pair> Job<'a, B, P> {
         seed: u64,
         control: Control,
     ) -> Result<Self> {
-        control.step("connecting");
+        control.step(&control.phase(None, "connecting"));
         let me = bootstrap.rank();
         let role = layout.role(me);
         let world = networks.canary().group(&bootstrap.everyone(), 0)?;
@@ -217,7 +207,7 @@ impl<'a, B: Bootstrap, P: Pair> Job<'a, B, P> {
     /// Ends the job in order: nobody leaves while another may still need an answer. Rank 0 learns what kept the
     /// application from a figure, if anything did.
     pub fn finish(mut self) -> Result<Option<String>> {
-        self.control.step("finishing");
+        self.control.step(&self.control.phase(None, "finishing"));
         self.world.barrier()?;
         let mut trouble = None;
         if self.plan.application.is_some() {

@@ -12,13 +12,15 @@ mod job;
 mod lockstep;
 mod order;
 mod pace;
+mod phase;
 mod repetition;
 mod sequence;
 mod slices;
 
 pub use application::{Ended, SharedStarter, Starter};
-pub use collect::{ALL_CANARIES, EncodedTally, Load, Measured, Phase, Tally};
-pub use job::{Control, Job, Keep, OnEnd, OnPhase, REAL_GRAIN, VIRTUAL_GRAIN, placement_of};
+pub use collect::{EncodedTally, Load, Measured, Tally};
+pub use job::{Control, Job, Keep, OnEnd, OnPhase, REAL_GRAIN, VIRTUAL_GRAIN};
 pub use pace::Kept;
+pub use phase::{Phase, PhaseId};
 pub use sequence::{congest, load_test, network_test, under_load};
 pub use slices::Slices;

@@ -21,7 +21,7 @@ pub(super) fn repetition(control: &Control, phase: Phase, tally: &mut Tally) -> 
         Ended::Badly(why) => {
             let (line, rest) = why.split_once('\n').map_or((why.as_str(), None), |(line, rest)| (line, Some(rest)));
             let rest = rest.map(|rest| format!("\n{rest}")).unwrap_or_default();
-            Err(format!("{line} ({}){rest}", control.named(phase.word())))
+            Err(format!("{line} ({}){rest}", control.phase(Some(phase), "")))
         }
     }
 }

@@ -12,7 +12,7 @@ use super::congestor::{CongestorRun, Until};
 use super::order::{Part, Stretch, stretches};
 use super::pace::Schedule;
 use super::repetition::repetition;
-use super::{ALL_CANARIES, EncodedTally, Job, Measured, Phase, Tally};
+use super::{EncodedTally, Job, Measured, Phase, PhaseId, Tally};
 use crate::backend::Pair;
 use crate::layout::Role;
 use crate::stats::Direction;
@@ -148,7 +148,7 @@ impl<'j, 'a, B: Bootstrap, P: Pair> Sequence<'j, 'a, B, P> {
         }
         let Stretch { phase, parts } = stretch;
         let budget: u64 = parts.iter().map(|part| self.budget_of(part).0).sum();
-        self.job.control.enter(&self.name(stretch), Nanos(budget));
+        self.job.control.enter(&self.phase(stretch), Nanos(budget));
         self.interrupted = self.job.meet(false)?;
         if self.interrupted {
             return Ok(());
@@ -189,15 +189,17 @@ impl<'j, 'a, B: Bootstrap, P: Pair> Sequence<'j, 'a, B, P> {
         Ok(())
     }
 
-    fn name(&self, stretch: &Stretch) -> String {
+    fn phase(&self, stretch: &Stretch) -> PhaseId {
         let first = stretch.parts[0];
         let title = match (first.canary, first.congestor) {
-            (Some(_), _) if stretch.parts.iter().any(|part| part.canary != first.canary) => ALL_CANARIES.into(),
+            (Some(_), _) if stretch.parts.iter().any(|part| part.canary != first.canary) => {
+                PhaseId::ALL_CANARIES.into()
+            }
             (Some(test), _) => self.title(test),
             (_, Some(kind)) => self.job.plan.congestors[kind].title(),
             _ => "all congestors".into(),
         };
-        format!("{} {title}", stretch.phase.word())
+        self.job.control.phase(Some(stretch.phase), title)
     }
 
     fn title(&self, test: usize) -> String {
@@ -219,7 +221,8 @@ impl<'j, 'a, B: Bootstrap, P: Pair> Sequence<'j, 'a, B, P> {
             let mut tally = self.tally();
             if let Some(test) = part.canary {
                 let state = if loaded { Phase::Loaded } else { Phase::Isolated };
-                self.job.control.step(&format!("{} {}", state.word(), self.title(test)));
+                let control = &self.job.control;
+                control.step(&control.phase(Some(state), self.title(test)));
             }
             let cut = match (part.canary, self.job.role) {
                 (Some(test), Role::Canary) if self.job.plan.canaries[test].kernel.is_application() => {

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::result::{CalibrationRecord, CalibrationRun, PartFound};
-use crate::text::{Table, figure};
+use crate::result::{CalibrationRecord, CalibrationRun};
+use crate::text::Table;
 
 /// The search, before the run that it found.
 pub(super) fn render(of: &CalibrationRecord) -> String {
@@ -13,24 +13,21 @@ pub(super) fn render(of: &CalibrationRecord) -> String {
         of.runs.len(),
         of.nodes
     );
-    let mut runs = Table::new(["run", "distance", "congestors"]);
-    for (at, run) in of.runs.iter().enumerate() {
-        let mark = match at {
-            _ if at == of.found => "  <- found",
-            0 => "  <- before",
-            _ => "",
-        };
-        runs.row([(at + 1).to_string(), figure(run.distance), mix(run) + mark]);
-    }
-    out += &runs.render();
-    let mut shares = Table::new(["found", "share", "not ruled out"]);
-    let mut row = |name: &str, part: PartFound| {
-        let range = format!("{} to {}", percent(part.low), percent(part.high));
-        shares.row([name.to_owned(), percent(part.share), range]);
+    let mark = |at: usize| match at {
+        _ if at == of.found => "  <- found",
+        0 => "  <- before",
+        _ => "",
     };
-    of.shares.iter().for_each(|found| row(found.kernel.info().key, found.part));
-    row("at rest", of.resting);
-    let _ = write!(out, "\n{}", shares.render());
+    let runs = Table::of(of.runs.iter().enumerate())
+        .column("run", |(at, _)| at + 1)
+        .column("distance", |(_, run)| run.distance)
+        .column("congestors", |(at, run)| mix(run) + mark(*at));
+    let shares = of.shares.iter().map(|found| (found.kernel.info().key, found.part)).chain([("at rest", of.resting)]);
+    let shares = Table::of(shares)
+        .column("found", |(name, _)| *name)
+        .column("share", |(_, part)| percent(part.share))
+        .column("not ruled out", |(_, part)| format!("{} to {}", percent(part.low), percent(part.high)));
+    let _ = write!(out, "{}\n{}", runs.done().text(), shares.done().text());
     for alike in &of.alike {
         let names: Vec<&str> = alike.iter().map(|kernel| kernel.info().key).collect();
         let first = names.first().copied().unwrap_or_default();
@@ -40,12 +37,13 @@ pub(super) fn render(of: &CalibrationRecord) -> String {
         let sizes: Vec<String> = of.possible_bytes.iter().map(|bytes| format!("{bytes} B")).collect();
         let _ = writeln!(out, "  sizes that are not ruled out: {}", sizes.join(", "));
     }
-    let mut compared = Table::new(["distance by", "before", "after"]);
-    of.compared.iter().for_each(|row| compared.row([row.name.clone(), figure(row.before), figure(row.after)]));
-    if let Some((before, after)) = of.distances() {
-        compared.row(["all, each counting the same".to_owned(), figure(before), figure(after)]);
-    }
-    let _ = write!(out, "\n{}", compared.render());
+    let all = of.distances().map(|(before, after)| ("all, each counting the same", before, after));
+    let compared = of.compared.iter().map(|row| (row.name.as_str(), row.before, row.after)).chain(all);
+    let compared = Table::of(compared)
+        .column("distance by", |(name, _, _)| *name)
+        .column("before", |(_, before, _)| *before)
+        .column("after", |(_, _, after)| *after);
+    let _ = write!(out, "\n{}", compared.done().text());
     out + "  1 is the distance of two runs under the same load\n\n"
 }
 

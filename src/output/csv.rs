@@ -1,212 +1,175 @@
 //! CSV: one line per test and state, one per congestor, for spreadsheets and plots.
 
-use std::fmt::Write as _;
-
 use crate::engine::Phase;
 use crate::models::hpcc::name;
-use crate::result::{CongestorLoad, MaxRateResult, ModelResults, Printed, ResultFile, Run, Test, TransportFacts};
-use crate::stats::{Interval, Statistic, Summary};
-
-const HEADER: &str = "transport,protocol,phase,role,kernel,while,bytes,unit,samples,passes,wall_s,avg,mean,best,p50,p90,p99,p999,worst,\
-impact_avg,impact_p50,impact_p90,impact_p99,impact_p999,delivered_bytes,delivered_mib_per_s,time_p50,time_p75,time_p90,\
-impact_time_p50,impact_time_p75,impact_time_p75_low,impact_time_p75_high,impact_time_p90,placements,\
-congestor_transport,congestor_protocol,beside";
+use crate::result::{CongestorLoad, MaxRateResult, ModelResults, ResultFile, Run, Test, TransportFacts};
+use crate::stats::{Factor, Interval, Statistic, Summary};
+use crate::text::{Cell, Rows, Table};
 
 pub(super) fn render(result: &ResultFile) -> String {
-    match &result.studies()[..] {
-        [] => {}
-        [(_, models)] => return study(models),
-        several => return networks(several),
-    }
-    let mut out = format!("{HEADER}\n");
-    for run in &result.runs {
-        let protocol = |of: &TransportFacts| field(of.protocol.as_deref().unwrap_or(""));
-        let network = |of: &TransportFacts| format!("{},{}", field(of.network()), protocol(of));
-        let start = network(&run.transport);
-        let over = run.congestors_over.as_ref().map_or_else(|| ",".into(), network);
-        let end = format!("{over},{}", field(run.beside.as_deref().unwrap_or_default()));
-        let mut congestor = |phase: &str, canary: &str, load: &CongestorLoad| {
-            let figures = load.summary.as_ref().map_or_else(|| ",,,,,,,,,,".into(), |summary| figures(summary, None));
-            let _ = writeln!(
-                out,
-                "{start},{phase},congestor,{},{canary},,MiB/s/rank,{figures},,,,,,{},{},,,,,,,,,,{end}",
-                load.kernel, load.delivered_bytes, load.delivered_mib_per_s
-            );
-        };
-        for load in &run.congestors {
-            congestor("alone", "", load);
-        }
-        for test in &run.tests {
-            for load in &test.load {
-                congestor("loaded", test.kernel.info().key, load);
-            }
-        }
-        for test in &run.tests {
-            let figures = match &test.summary {
-                Some(summary) => figures(summary, Some(test.wall_s)),
-                None => match printed(test) {
-                    Some(figures) => figures,
-                    None => continue,
-                },
-            };
-            let factor = |&statistic: &Statistic| {
-                let loaded = test.phase == Phase::Loaded;
-                loaded.then(|| run.impact(test.kernel, statistic)).flatten().map(|of| of.factor.to_string())
-            };
-            let factors: Vec<String> = Statistic::MESSAGES.iter().map(|of| factor(of).unwrap_or_default()).collect();
-            let _ = writeln!(
-                out,
-                "{start},{},canary,{},,{},{},{},{},,,{},{end}",
-                test.phase.word(),
-                test.kernel,
-                test.bytes,
-                field(&test.unit),
-                figures,
-                factors.join(","),
-                by_time(run, test)
-            );
+    let studies = result.studies();
+    match &studies[..] {
+        [] => lines(result).csv(),
+        [(_, models)] => study(models, None).iter().map(Table::csv).collect(),
+        // The lines of each network under one header.
+        several => {
+            let rows =
+                |(run, models): &(&Run, &ModelResults)| study(models, Some(run)).iter().map(Table::csv).collect();
+            let all: Vec<String> = several.iter().map(rows).collect();
+            let without_header = |text: &String| text.split_inclusive('\n').skip(1).collect::<String>();
+            all.iter().take(1).cloned().chain(all.iter().skip(1).map(without_header)).collect()
         }
     }
-    out
 }
 
-/// Figures by time, their impacts, and over how many placements.
-fn by_time(run: &Run, test: &Test) -> String {
-    let text = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-    let figures = Statistic::TIMES.map(|statistic| text(test.figure(statistic)));
-    let loaded = test.phase == Phase::Loaded;
-    let factor = |statistic| loaded.then(|| run.impact(test.kernel, statistic)).flatten();
-    let headline = factor(Statistic::HEADLINE);
-    let interval = headline.and_then(|of| of.interval);
-    let impacts = [
-        text(factor(Statistic::TimeP50).map(|of| of.factor)),
-        text(headline.map(|of| of.factor)),
-        text(interval.map(|of| of.low)),
-        text(interval.map(|of| of.high)),
-        text(factor(Statistic::TimeP90).map(|of| of.factor)),
-    ];
-    let placements = if run.placements.is_empty() { String::new() } else { run.placements.len().to_string() };
-    figures.into_iter().chain(impacts).chain([placements]).collect::<Vec<_>>().join(",")
+/// A canary in one state, or a congestor with the canary that it ran beside.
+#[derive(Clone, Copy)]
+struct Line<'a> {
+    run: &'a Run,
+    phase: Phase,
+    test: Option<&'a Test>,
+    load: Option<&'a CongestorLoad>,
 }
 
-/// Another program's figures: what it printed, and nothing for what it did not.
-fn printed(test: &Test) -> Option<String> {
-    let Printed { avg, p99, p999, min, max } = test.printed?;
-    let known = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-    let (best, worst) = test.direction.best_and_worst(min, max);
-    Some(format!(",,,{avg},,{},,,{p99},{},{}", known(best), known(p999), known(worst)))
-}
-
-fn figures(summary: &Summary, wall_s: Option<f64>) -> String {
-    let Summary { samples, passes, avg, mean, best, p50, p90, p99, p999, worst, .. } = summary;
-    let wall = wall_s.map(|seconds| seconds.to_string()).unwrap_or_default();
-    format!("{samples},{passes},{wall},{avg},{mean},{best},{p50},{p90},{p99},{p999},{worst}")
-}
-
-/// A study over several networks: the lines of each, with its network before them, under one header.
-fn networks(studies: &[(&Run, &ModelResults)]) -> String {
-    let mut out = String::new();
-    for (at, (run, models)) in studies.iter().enumerate() {
-        for (line, text) in study(models).lines().enumerate().skip(usize::from(at > 0)) {
-            let start = if line == 0 { "network".to_owned() } else { quoted(&run.label()) };
-            let _ = writeln!(out, "{start},{text}");
-        }
+impl Line<'_> {
+    /// The test, if the line is of a canary.
+    fn canary(&self) -> Option<&Test> {
+        self.test.filter(|_| self.load.is_none())
     }
-    out
+
+    fn summary(&self) -> Option<&Summary> {
+        self.load.map_or_else(|| self.test?.summary.as_ref(), |load| load.summary.as_ref())
+    }
+
+    /// A percentile, however few samples carry it; of another program, what it printed.
+    fn figure(&self, statistic: Statistic) -> Option<f64> {
+        self.summary().map_or_else(|| self.canary()?.figure(statistic), |summary| summary.raw(statistic))
+    }
+
+    fn impact(&self, statistic: Statistic) -> Option<Factor> {
+        let loaded = self.canary().filter(|test| test.phase == Phase::Loaded)?;
+        self.run.impact(loaded.kernel, statistic)
+    }
 }
 
-/// A study: every measurement of its own kind, a line each.
-/// Every measurement; with its nodes and its way where there were several.
-fn maxrate_rows(result: &MaxRateResult) -> String {
-    let mut out = String::new();
-    if result.between.is_empty() {
-        out += "pairs,bytes,seconds\n";
-        for seen in &result.observations {
-            let _ = writeln!(out, "{},{},{}", seen.pairs, seen.bytes, seen.seconds);
-        }
-        return out;
-    }
-    out += "between,first_node,second_node,pairs,bytes,seconds\n";
-    for of in &result.between {
-        let [first, second] = &of.nodes;
-        let nodes = [&of.name(), first, second].map(|name| quoted(name)).join(",");
-        for seen in &of.observations {
-            let _ = writeln!(out, "{nodes},{},{},{}", seen.pairs, seen.bytes, seen.seconds);
-        }
-    }
-    out
+/// Congestors alone, beside canaries, canaries.
+fn lines_of(run: &Run) -> Vec<Line<'_>> {
+    let alone = run.congestors.iter().map(|load| Line { run, phase: Phase::Alone, test: None, load: Some(load) });
+    let beside = run.tests.iter().flat_map(|test| {
+        let line = move |load| Line { run, phase: Phase::Loaded, test: Some(test), load: Some(load) };
+        test.load.iter().map(line)
+    });
+    let known = run.tests.iter().filter(|test| test.summary.is_some() || test.printed.is_some());
+    let canaries = known.map(|test| Line { run, phase: test.phase, test: Some(test), load: None });
+    alone.chain(beside).chain(canaries).collect()
 }
 
-fn study(models: &ModelResults) -> String {
-    let mut out = String::new();
+/// The impact by a figure; the headline has its interval too.
+fn impact<'a>(table: Rows<Line<'a>>, of: Statistic) -> Rows<Line<'a>> {
+    let key = format!("impact_{}", key(of));
+    let bound = |line: &Line<'_>, end: fn(Interval) -> f64| line.impact(of)?.interval.map(end);
+    let claimed = of == Statistic::HEADLINE;
+    table
+        .column(&key, |line| line.impact(of).map(|of| of.factor))
+        .column_if(claimed, format!("{key}_low"), |line| bound(line, |interval| interval.low))
+        .column_if(claimed, format!("{key}_high"), |line| bound(line, |interval| interval.high))
+}
+
+/// Every line of a load test, run by run.
+fn lines(result: &ResultFile) -> Table {
+    let protocol = |of: &TransportFacts| of.protocol.clone().unwrap_or_default();
+    let percentiles = Statistic::MESSAGES.into_iter().filter(|of| *of != Statistic::Avg);
+    Table::of(result.runs.iter().flat_map(lines_of))
+        .column("transport", |line| line.run.transport.network().to_owned())
+        .column("protocol", |line| protocol(&line.run.transport))
+        .column("phase", |line| line.phase.word())
+        .column("role", |line| if line.load.is_some() { "congestor" } else { "canary" })
+        .column("kernel", |line| {
+            line.load.map(|load| load.kernel.info().key).or_else(|| Some(line.test?.kernel.info().key))
+        })
+        .column("while", |line| line.load.and(line.test).map(|test| test.kernel.info().key))
+        .column("bytes", |line| line.canary().map(|test| test.bytes))
+        .column("unit", |line| line.canary().map_or_else(|| "MiB/s/rank".to_owned(), |test| test.unit.clone()))
+        .column("samples", |line| line.summary().map(|of| of.samples))
+        .column("passes", |line| line.summary().map(|of| of.passes))
+        .column("wall_s", |line| line.canary().filter(|test| test.summary.is_some()).map(|test| test.wall_s))
+        .column("avg", |line| line.summary().map(|of| of.avg).or_else(|| Some(line.canary()?.printed?.avg)))
+        .column("mean", |line| line.summary().map(|of| of.mean))
+        .column("best", |line| line.summary().map(|of| of.best).or_else(|| line.canary()?.extremes().0))
+        .columns(percentiles, |table, of| table.column(key(of), |line| line.figure(of)))
+        .column("worst", |line| line.summary().map(|of| of.worst).or_else(|| line.canary()?.extremes().1))
+        .columns(Statistic::MESSAGES, impact)
+        .column("delivered_bytes", |line| line.load.map(|load| load.delivered_bytes))
+        .column("delivered_mib_per_s", |line| line.load.map(|load| load.delivered_mib_per_s))
+        .columns(Statistic::TIMES, |table, of| table.column(key(of), |line| line.canary()?.figure(of)))
+        .columns(Statistic::TIMES, impact)
+        .column("placements", |line| line.canary().and(Some(line.run.placements.len()).filter(|count| *count > 0)))
+        .column("congestor_transport", |line| line.run.congestors_over.as_ref().map(|of| of.network().to_owned()))
+        .column("congestor_protocol", |line| line.run.congestors_over.as_ref().map(protocol))
+        .column("beside", |line| line.run.beside.clone())
+        .done()
+}
+
+fn key(of: Statistic) -> String {
+    of.key().replace('-', "_")
+}
+
+/// Every measurement of a study, with its network before it where there are several.
+fn study(models: &ModelResults, over: Option<&Run>) -> Vec<Table> {
+    let mut all = Vec::new();
     if let Some(maxrate) = &models.maxrate {
-        out += &maxrate_rows(maxrate);
+        all.push(maxrate_lines(maxrate, over));
     }
     if let Some(contention) = &models.contention {
-        out += "graph,source,destination,reference_s,predicted_s,measured_s,predicted_penalty,measured_penalty,\
-                measured_penalty_low,measured_penalty_high\n";
-        let known = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-        for graph in &contention.graphs {
-            for edge in &graph.edges {
-                let (name, source, destination) = (&graph.name, &edge.source, &edge.destination);
-                let (low, high) = bounds(edge.penalty_interval);
-                let _ = writeln!(
-                    out,
-                    "{},{},{},{},{},{},{},{},{low},{high}",
-                    quoted(name),
-                    quoted(source),
-                    quoted(destination),
-                    graph.reference_s,
-                    edge.predicted * graph.reference_s,
-                    known(edge.measured_s),
-                    known(edge.penalties.first().copied()),
-                    known(edge.measured_penalty)
-                );
-            }
-        }
+        let edges = contention.graphs.iter().flat_map(|graph| graph.edges.iter().map(move |edge| (graph, edge)));
+        let lines = networked(edges, over)
+            .column("graph", |(graph, _)| Cell::Name(graph.name.clone()))
+            .column("source", |(_, edge)| Cell::Name(edge.source.clone()))
+            .column("destination", |(_, edge)| Cell::Name(edge.destination.clone()))
+            .column("reference_s", |(graph, _)| graph.reference_s)
+            .column("predicted_s", |(graph, edge)| edge.predicted * graph.reference_s)
+            .column("measured_s", |(_, edge)| edge.measured_s)
+            .column("predicted_penalty", |(_, edge)| edge.penalties.first().copied())
+            .column("measured_penalty", |(_, edge)| edge.measured_penalty)
+            .column("measured_penalty_low", |(_, edge)| edge.penalty_interval.map(|of| of.low))
+            .column("measured_penalty_high", |(_, edge)| edge.penalty_interval.map(|of| of.high));
+        all.push(lines.done());
     }
     if let Some(beff) = &models.beff {
-        out += "figure,hpcc,value,low,high\n";
-        for figure in beff.figures() {
-            let (low, high) = bounds(figure.interval);
-            let _ = writeln!(out, "{},{},{},{low},{high}", quoted(figure.ours), figure.theirs, figure.value);
-        }
+        let lines = networked(beff.figures(), over)
+            .column("figure", |of| Cell::Name(of.ours.to_owned()))
+            .column("hpcc", |of| of.theirs)
+            .column("value", |of| of.value)
+            .column("low", |of| of.interval.map(|of| of.low))
+            .column("high", |of| of.interval.map(|of| of.high));
+        all.push(lines.done());
     }
     if let Some(hpcc) = &models.hpcc {
-        out += "figure,hpcc,unit,value\n";
-        for (theirs, value) in &hpcc.figures {
-            let (ours, unit) = name(theirs).map_or(("", ""), |name| (name.ours, name.unit));
-            let _ = writeln!(out, "{},{},{unit},{value}", quoted(ours), field(theirs));
-        }
+        let lines = networked(&hpcc.figures, over)
+            .column("figure", |(theirs, _)| Cell::Name(name(theirs).map_or("", |name| name.ours).to_owned()))
+            .column("hpcc", |(theirs, _)| *theirs)
+            .column("unit", |(theirs, _)| name(theirs).map_or("", |name| name.unit))
+            .column("value", |(_, value)| **value);
+        all.push(lines.done());
     }
-    out
+    all
 }
 
-fn bounds(interval: Option<Interval>) -> (String, String) {
-    interval.map_or_else(Default::default, |of| (of.low.to_string(), of.high.to_string()))
+fn networked<R>(rows: impl IntoIterator<Item = R>, over: Option<&Run>) -> Rows<R> {
+    Table::of(rows).columns(over, |table, run| table.column("network", |_| Cell::Name(run.label())))
 }
 
-/// A field that may hold commas and quotes, or what a spreadsheet would take for a formula.
-fn quoted(text: &str) -> String {
-    let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
-    format!("\"{}{}\"", if formula { "'" } else { "" }, text.replace('"', "\"\""))
-}
-
-/// The same, plain where it is plain.
-fn field(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || " ._:;/()%".contains(c);
-    if text.chars().all(plain) { text.to_owned() } else { quoted(text) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn foreign_text_is_one_field_and_no_formula() {
-        assert_eq!((field("tcp"), field("MiB/s/rank"), field("")), ("tcp".into(), "MiB/s/rank".into(), String::new()));
-        assert_eq!(field("a,b"), "\"a,b\"");
-        assert_eq!(field("say \"x\"\nplease"), "\"say \"\"x\"\"\nplease\"");
-        assert_eq!((field("=1+1"), field("-x")), ("\"'=1+1\"".into(), "\"'-x\"".into()));
-    }
+/// Every measurement; with its nodes and its way where there were several.
+fn maxrate_lines(result: &MaxRateResult, over: Option<&Run>) -> Table {
+    let one = result.observations.iter().map(|seen| (None, seen)).filter(|_| result.between.is_empty());
+    let each = result.between.iter().flat_map(|of| of.observations.iter().map(move |seen| (Some(of), seen)));
+    let several = !result.between.is_empty();
+    networked(one.chain(each), over)
+        .column_if(several, "between", |(of, _)| of.map(|of| Cell::Name(of.name())))
+        .column_if(several, "first_node", |(of, _)| of.map(|of| Cell::Name(of.nodes[0].clone())))
+        .column_if(several, "second_node", |(of, _)| of.map(|of| Cell::Name(of.nodes[1].clone())))
+        .column("pairs", |(_, seen)| seen.pairs)
+        .column("bytes", |(_, seen)| seen.bytes)
+        .column("seconds", |(_, seen)| seen.seconds)
+        .done()
 }

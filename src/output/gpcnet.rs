@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use crate::engine::Phase;
 use crate::result::{Command, CongestorLoad, NodeRole, Printed, ResultFile, Run, Test};
 use crate::stats::Summary;
+use crate::text::{Cell, Table};
 
 pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
     let mut out = String::new();
@@ -61,91 +62,60 @@ fn header(out: &mut String, result: &ResultFile) {
     out.push_str("   Lat = latency\n   BW = bandwidth\n   BW+Sync = bandwidth with barrier\n");
 }
 
-/// A table under construction: rows of a 31-column name and equal columns.
-struct Grid {
-    text: String,
-    columns: usize,
-}
+/// A row: its name, its unit, and what was measured or printed.
+type Row<'a> = (&'a str, &'a str, Option<&'a Summary>, Option<&'a Printed>);
 
-impl Grid {
-    fn new(title: &str, columns: &[&str]) -> Self {
-        let width = 33 + 15 * columns.len();
-        let left = (width - title.len()) / 2;
-        let mut grid = Grid { text: String::new(), columns: columns.len() };
-        let _ = writeln!(grid.text, "+{}+", "-".repeat(width));
-        let _ = writeln!(grid.text, "|{}{title}{}|", " ".repeat(left), " ".repeat(width - title.len() - left));
-        grid.rule();
-        grid.cells("Name", columns.iter().map(|&name| name.to_owned()));
-        grid
-    }
-
-    fn rule(&mut self) {
-        let cells = "+--------------".repeat(self.columns);
-        let _ = writeln!(self.text, "+---------------------------------{cells}+");
-    }
-
-    fn cells(&mut self, name: &str, cells: impl Iterator<Item = String>) {
-        let _ = write!(self.text, "| {name:>31.31} ");
-        for cell in cells {
-            let _ = write!(self.text, "| {cell:>12.12} ");
-        }
-        self.text.push_str("|\n");
-        self.rule();
-    }
-}
-
-const SHORT: [&str; 3] = ["Avg", "99%", "Units"];
-const LONG: [&str; 7] = ["Min", "Max", "Avg", "Avg(Worst)", "99%", "99.9%", "Units"];
-
-fn figures(summary: &Summary, unit: &str, long: bool) -> Vec<String> {
+/// Columns of one width under a title; a dash for what GPCNeT did not print of an imported result.
+fn table<'a>(title: &str, long: bool, rows: impl Iterator<Item = Row<'a>>) -> Option<String> {
+    let figure = |(_, _, measured, printed): &Row<'_>, of: fn(&Summary) -> f64, theirs: fn(&Printed) -> Option<f64>| {
+        let value = measured.map(of).or_else(|| printed.and_then(theirs));
+        value.map(|value| Cell::number(value, |value| format!("{value:.1}")))
+    };
     // GPCNeT's Min and Max are the extremes of the figure itself, whatever is better.
-    let (min, max) = (summary.best.min(summary.worst), summary.best.max(summary.worst));
-    let values: Vec<f64> = if long {
-        vec![min, max, summary.avg, summary.worst_batch_avg, summary.p99, summary.p999]
-    } else {
-        vec![summary.avg, summary.p99]
-    };
-    values.iter().map(|value| format!("{value:.1}")).chain([unit.to_owned()]).collect()
+    let table = Table::of(rows)
+        .column("Name", |row| row.0)
+        .column_if(long, "Min", |row| figure(row, |of| of.best.min(of.worst), |of| of.min))
+        .column_if(long, "Max", |row| figure(row, |of| of.best.max(of.worst), |of| of.max))
+        .column("Avg", |row| figure(row, |of| of.avg, |of| Some(of.avg)))
+        .column_if(long, "Avg(Worst)", |row| figure(row, |of| of.worst_batch_avg, |_| None))
+        .column("99%", |row| figure(row, |of| of.p99, |of| Some(of.p99)))
+        .column_if(long, "99.9%", |row| figure(row, |of| of.p999, |of| of.p999))
+        .column("Units", |row| row.1)
+        .done();
+    (!table.is_empty()).then(|| grid(title, &table.cells("-")))
 }
 
-/// Figures that GPCNeT itself printed, which an imported result has; a dash for those it did not.
-fn printed(of: &Printed, unit: &str, long: bool) -> Vec<String> {
-    let values: Vec<Option<f64>> = if long {
-        vec![of.min, of.max, Some(of.avg), None, Some(of.p99), of.p999]
-    } else {
-        vec![Some(of.avg), Some(of.p99)]
-    };
-    let known = |value: &Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.1}"));
-    values.iter().map(known).chain([unit.to_owned()]).collect()
-}
-
-/// A row's name and cells.
-type GridRow<'a> = (&'a str, Vec<String>);
-
-fn table<'a>(title: &str, long: bool, rows: impl Iterator<Item = GridRow<'a>>) -> Option<String> {
-    let mut grid = Grid::new(title, if long { &LONG } else { &SHORT });
-    let mut any = false;
-    for (name, cells) in rows {
-        grid.cells(name, cells.into_iter());
-        any = true;
+fn grid(title: &str, lines: &[Vec<String>]) -> String {
+    let columns = lines[0].len() - 1;
+    let width = 33 + 15 * columns;
+    let left = (width - title.len()) / 2;
+    let mut text = format!("+{}+\n", "-".repeat(width));
+    let _ = writeln!(text, "|{}{title}{}|", " ".repeat(left), " ".repeat(width - title.len() - left));
+    let rule = format!("+{}{}+\n", "-".repeat(33), format!("+{}", "-".repeat(14)).repeat(columns));
+    text += &rule;
+    for cells in lines {
+        let _ = write!(text, "| {:>31.31} ", cells[0]);
+        cells[1..].iter().for_each(|cell| text += &format!("| {cell:>12.12} "));
+        text += "|\n";
+        text += &rule;
     }
-    any.then_some(grid.text)
+    text
 }
 
-fn test_row(test: &Test, long: bool) -> Option<GridRow<'_>> {
+fn test_row(test: &Test) -> Option<Row<'_>> {
     // GPCNeT's word for microseconds.
     let unit = if test.unit == "us" { "usec" } else { &test.unit };
-    let measured = test.summary.as_ref().map(|summary| figures(summary, unit, long));
-    Some((&test.title, measured.or_else(|| Some(printed(test.printed.as_ref()?, unit, long)))?))
+    let row = (test.title.as_str(), unit, test.summary.as_ref(), test.printed.as_ref());
+    (test.summary.is_some() || test.printed.is_some()).then_some(row)
 }
 
-fn load_row(load: &CongestorLoad) -> Option<GridRow<'_>> {
-    Some((&load.title, figures(load.summary.as_ref()?, "MiB/s/rank", true)))
+fn load_row(load: &CongestorLoad) -> Option<Row<'_>> {
+    Some((&load.title, "MiB/s/rank", Some(load.summary.as_ref()?), None))
 }
 
 fn isolated(run: &Run, long: bool) -> Option<String> {
     let rows = run.tests.iter().filter(|test| test.phase == Phase::Isolated);
-    table("Isolated Network Tests", long, rows.filter_map(|test| test_row(test, long)))
+    table("Isolated Network Tests", long, rows.filter_map(test_row))
 }
 
 fn congestors(run: &Run) -> Option<String> {
@@ -154,13 +124,13 @@ fn congestors(run: &Run) -> Option<String> {
 
 fn loaded(run: &Run) -> Option<String> {
     let rows = run.tests.iter().filter(|test| test.phase == Phase::Loaded);
-    table("Network Tests running with Congestion Tests", false, rows.filter_map(|test| test_row(test, false)))
+    table("Network Tests running with Congestion Tests", false, rows.filter_map(test_row))
 }
 
 fn loaded_verbose(test: &Test) -> Option<String> {
     let title =
         format!("Network Tests running with Congestion Tests ({:>20.20} Network Test)", test.kernel.info().title);
-    table(&title, true, test_row(test, true).into_iter().chain(test.load.iter().filter_map(load_row)))
+    table(&title, true, test_row(test).into_iter().chain(test.load.iter().filter_map(load_row)))
 }
 
 fn key_results(run: &Run) -> Option<String> {

@@ -9,42 +9,51 @@ use crate::text::{Table, figure, within};
 pub(super) fn hpcc(found: &Hpcc, ranks: usize) -> String {
     let libraries = found.libraries.as_ref().map(|libraries| format!(": {libraries}")).unwrap_or_default();
     let mut out = format!("HPC Challenge{libraries}\n");
-    let mut table = Table::new(["figure", "value", "unit", "HPCC's name"]);
-    for name in NAMES.iter().filter(|name| name.good != Good::Neither) {
-        let Some(value) = found.figure(name.theirs) else { continue };
-        let interval = found.beff.as_ref().and_then(|beff| beff.intervals.get(name.theirs).copied());
-        table.row([name.ours, &within(value, interval, number), name.unit, name.theirs]);
-    }
-    out += &table.render();
+    let (sizes, merits): (Vec<&Name>, Vec<&Name>) = NAMES.iter().partition(|name| name.good == Good::Neither);
+    out += &figures(found, merits).text();
     if !found.checks.is_empty() {
         out += "\nChecks of the results\n";
-        out += &checks(&found.checks);
+        out += &checks(&found.checks, residual).text();
     }
-    let mut table = Table::new(["size", "value", "HPCC's name"]);
-    for name in NAMES.iter().filter(|name| name.good == Good::Neither) {
-        if let Some(value) = found.figure(name.theirs) {
-            table.row([name.ours.to_owned(), with_unit(name, value), name.theirs.to_owned()]);
-        }
-    }
-    let _ = write!(out, "\nSizes and times\n{}", table.render());
-    let mut table = Table::new(["balance", "value", "unit"]);
-    for ratio in ratios(found, ranks) {
-        table.row([ratio.name, &figure(ratio.value), ratio.unit]);
-    }
-    if !table.is_empty() {
-        let _ = write!(out, "\nBalance\n{}", table.render());
+    let sizes = Table::of(sizes.into_iter().filter_map(|name| Some((name, found.figure(name.theirs)?))))
+        .column("size", |(name, _)| name.ours)
+        .column("value", |(name, value)| with_unit(name, *value))
+        .column("HPCC's name", |(name, _)| name.theirs);
+    let _ = write!(out, "\nSizes and times\n{}", sizes.done().text());
+    let balance = balance(found, ranks);
+    if !balance.is_empty() {
+        let _ = write!(out, "\nBalance\n{}", balance.text());
     }
     out
 }
 
-fn checks(checks: &[Check]) -> String {
-    let mut table = Table::new(["test", "what", "value", "limit", "result"]);
-    for check in checks {
-        let value = check.value.map_or_else(|| "not a number".into(), residual);
-        let (test, quantity, limit) = (check.test.as_str(), check.quantity.as_str(), residual(check.limit));
-        table.row([test, quantity, &value, &limit, if check.passed() { "passed" } else { "FAILED" }]);
-    }
-    table.render()
+/// Figures under HPCC's names, as far as they were measured.
+pub(crate) fn figures<'a>(found: &Hpcc, names: impl IntoIterator<Item = &'a Name>) -> Table {
+    let interval = |name: &Name| found.beff.as_ref().and_then(|beff| beff.intervals.get(name.theirs).copied());
+    let form = |name: &Name| if name.good == Good::Neither { figure } else { number };
+    Table::of(names.into_iter().filter_map(|name| Some((name, found.figure(name.theirs)?))))
+        .column("figure", |(name, _)| name.ours)
+        .column("value", |(name, value)| within(*value, interval(name), form(name)))
+        .column("unit", |(name, _)| name.unit)
+        .column("HPCC's name", |(name, _)| name.theirs)
+        .done()
+}
+
+/// What figures say of each other.
+pub(crate) fn balance(found: &Hpcc, ranks: usize) -> Table {
+    let rows = Table::of(ratios(found, ranks)).column("balance", |ratio| ratio.name);
+    rows.column("value", |ratio| ratio.value).column("unit", |ratio| ratio.unit).done()
+}
+
+/// The checks of results, and what became of them.
+pub(crate) fn checks(checks: &[Check], form: fn(f64) -> String) -> Table {
+    Table::of(checks)
+        .column("test", |check| &check.test)
+        .column("what", |check| &check.quantity)
+        .column("value", |check| check.value.map_or_else(|| "not a number".into(), form))
+        .column("limit", |check| form(check.limit))
+        .column("result", |check| if check.passed() { "passed" } else { "FAILED" })
+        .done()
 }
 
 /// Errors and limits range over many powers of ten.
@@ -60,7 +69,7 @@ fn with_unit(name: &Name, value: f64) -> String {
 }
 
 /// Rates of slow networks are small parts of their unit.
-pub(crate) fn number(value: f64) -> String {
+fn number(value: f64) -> String {
     if value != 0.0 && value.abs() < 0.1 { format!("{value:.3e}") } else { figure(value) }
 }
 

@@ -2,37 +2,25 @@
 //!
 //! Results go to stdout, progress and notes to stderr. Every view is a function from a [`ResultFile`] to text.
 
-mod between;
 mod calibration;
-mod counters;
+pub(crate) mod counted;
 mod csv;
 mod gpcnet;
-mod halo;
-mod how_many;
-mod hpcc;
-mod impacts;
-mod maxrate;
-mod models;
-mod ports;
+pub(crate) mod hpcc;
+pub(crate) mod load_test;
+pub(crate) mod maxrate;
+pub(crate) mod models;
 mod print;
 mod progress;
-mod simulated;
-mod steps;
-mod summary;
 
 use crate::result::ResultFile;
 
-pub(crate) use between::{between_cells, span_cells};
 pub use calibration::mix;
-pub use halo::halos;
-pub(crate) use how_many::answer;
-pub(crate) use hpcc::number;
-pub(crate) use maxrate::estimate;
-pub use models::{contention, draw, study};
+pub use load_test::placement_lines;
+pub use maxrate::halos;
+pub use models::{contention, draw, steps, study};
 pub use print::print;
 pub use progress::Progress;
-pub use steps::steps;
-pub use summary::placement_lines;
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -53,7 +41,7 @@ impl Format {
     pub fn render(self, result: &ResultFile, verbose: bool) -> String {
         match self {
             Format::Table if !result.studies().is_empty() => study(result),
-            Format::Table => summary::render(result, verbose),
+            Format::Table => load_test::render(result, verbose),
             Format::Gpcnet => gpcnet::render(result, verbose),
             Format::Csv => csv::render(result),
             Format::Json => serde_json::to_string_pretty(result).expect("a result is plain data") + "\n",

@@ -7,6 +7,8 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tailback_transport::Nanos;
 
+use crate::engine::PhaseId;
+
 /// The bar of the phase under way. It is drawn by a thread of its own, five times a second.
 pub struct Progress {
     enabled: bool,
@@ -28,14 +30,14 @@ impl Progress {
     }
 
     /// Shows a phase and its time budget in place of the one before.
-    pub fn phase(&self, name: &str, budget: Nanos) {
+    pub fn phase(&self, phase: &PhaseId, budget: Nanos) {
         if !self.enabled {
             return;
         }
         let style = ProgressStyle::with_template("{spinner} {msg}  {elapsed} of at most {prefix}")
             .expect("the template is constant");
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(style);
-        bar.set_message(name.to_owned());
+        bar.set_message(phase.to_string());
         bar.set_prefix(match self.is_virtual {
             true => format!("{:.2} ms of virtual time", 1e3 * budget.as_secs_f64()),
             false => format!("{:.1} s", budget.as_secs_f64()),

@@ -1,54 +1,9 @@
-//! Pieces of a page: tables and figures.
+//! Pieces of a page: sections and figures.
 
 use std::fmt::Write as _;
 
 use super::plot::Plot;
 use crate::text::escape;
-
-/// A table whose first column names its rows. Wide ones scroll inside themselves, by keyboard too.
-pub(super) struct HtmlTable {
-    caption: String,
-    header: Vec<String>,
-    rows: Vec<Vec<String>>,
-}
-
-impl HtmlTable {
-    pub(super) fn new<S: Into<String>>(caption: &str, header: impl IntoIterator<Item = S>) -> Self {
-        HtmlTable {
-            caption: caption.to_owned(),
-            header: header.into_iter().map(Into::into).collect(),
-            rows: Vec::new(),
-        }
-    }
-
-    pub(super) fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
-        self.rows.push(cells.into_iter().map(Into::into).collect());
-    }
-
-    pub(super) fn render(&self) -> String {
-        if self.rows.is_empty() {
-            return String::new();
-        }
-        let caption = escape(&self.caption);
-        let mut out = format!(
-            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\"><table><caption><span>{caption}</span></caption><thead><tr>"
-        );
-        for cell in &self.header {
-            let _ = write!(out, "<th scope=\"col\">{}</th>", escape(cell));
-        }
-        out += "</tr></thead><tbody>";
-        for row in &self.rows {
-            out += "<tr>";
-            for (at, cell) in row.iter().enumerate() {
-                let text = escape(cell);
-                let _ =
-                    if at == 0 { write!(out, "<th scope=\"row\">{text}</th>") } else { write!(out, "<td>{text}</td>") };
-            }
-            out += "</tr>\n";
-        }
-        out + "</tbody></table></div>\n"
-    }
-}
 
 /// Plots side by side, as many as fit.
 pub(super) fn gallery(plots: &[Plot]) -> String {

@@ -5,7 +5,7 @@
 
 mod beside;
 mod contents;
-mod counters;
+mod counted;
 mod html;
 mod page;
 pub mod plot;
@@ -14,7 +14,6 @@ mod png;
 #[cfg(not(feature = "png"))]
 #[path = "png_absent.rs"]
 mod png;
-mod ports;
 pub mod published;
 mod studies;
 mod tables;

@@ -2,8 +2,8 @@
 
 use super::html::{gallery, section};
 use super::plot::{Plot, STYLE};
-use super::{Report, counters, ports, studies, tables};
-use crate::compare::{Aggressors, FIGURES_TEST, Side, TEST};
+use super::{Report, counted, studies, tables};
+use crate::compare::{AGGRESSORS_TITLE, Aggressors, FIGURES_TEST, Side, TEST};
 use crate::result::MachineRecord;
 use crate::stats::{Factor, Statistic};
 use crate::text::{escape, factor, with_interval};
@@ -206,7 +206,7 @@ fn key_results(report: &Report<'_>) -> Content {
     } else {
         ""
     };
-    (String::new(), format!("{answer}{found}{warning}{}", tables::key_results(&report.sides, &kernels).render()))
+    (String::new(), format!("{answer}{found}{warning}{}", tables::key_results(&report.sides, &kernels)))
 }
 
 /// Whether all of the interval says that load makes it worse.
@@ -240,7 +240,7 @@ fn bounds(of: Factor) -> String {
 fn what_was_run(report: &Report<'_>) -> Content {
     let mut out = String::from("<div class=\"facts\">");
     for (at, side) in report.sides.iter().enumerate() {
-        let [main, more] = tables::facts(side).map(|table| table.render());
+        let [main, more] = tables::facts(side);
         let more = format!("<details><summary>More about {}</summary>{more}</details>", escape(&side.label));
         // The first few, such as MPI and three protocols, are open to the eye; a long list is folded.
         out += &match at {
@@ -260,7 +260,7 @@ fn impact(report: &Report<'_>) -> Content {
     if report.published && !content.is_empty() {
         let emulated = report.files.iter().any(|(_, file)| file.lab.is_some() || file.machine.is_some());
         let warning = if emulated { NOT_COMPARABLE } else { "" };
-        let tables = [tables::published(), tables::published_applications()].map(|table| table.render()).concat();
+        let tables = [tables::published(), tables::published_applications()].concat();
         let bars = match report.ranks_per_port() {
             Some(own) => format!(
                 "Bars are of each system the job whose ranks per port are nearest to the {} of this result",
@@ -281,7 +281,7 @@ fn aggressors(report: &Report<'_>) -> Content {
     let Some(of) = Aggressors::of(&report.sides) else { return Content::default() };
     let map: Vec<Plot> = report.heat().into_iter().collect();
     let lead = "What each load does to each victim: the darker, the worse.".to_owned();
-    (lead, gallery(&map) + &tables::aggressors(&of).render())
+    (lead, gallery(&map) + &of.table().html(AGGRESSORS_TITLE))
 }
 
 /// Runs are compared with runs and studies with studies of their kind.
@@ -305,7 +305,7 @@ fn comparison(report: &Report<'_>) -> Content {
 }
 
 fn compared(sides: &[Side<'_>]) -> String {
-    let (comparison, tables) = tables::comparison(sides);
+    let (comparison, shown) = tables::comparison(sides);
     let told: String = comparison
         .differences
         .iter()
@@ -314,15 +314,15 @@ fn compared(sides: &[Side<'_>]) -> String {
             format!("<p class=\"warn\"><strong>{word}:</strong> {}: {}</p>\n", escape(&of.side), escape(&of.what))
         })
         .collect();
-    let shown: String = tables.iter().map(super::html::HtmlTable::render).collect();
     let blame = comparison.attribution.as_ref().map_or_else(String::new, |of| {
         let said: String = of
             .shares
             .iter()
             .map(|share| format!("<li>{}: {}.</li>", escape(&share.title), escape(&share.sentence())))
             .collect();
-        let tables: String = tables::attribution(of).iter().map(super::html::HtmlTable::render).collect();
-        format!("<h3>Network or library</h3><ul>{said}</ul><p>{}</p>{tables}", escape(&of.resemblance()))
+        let shares = of.shares_table().html(&format!("Attribution of the impact of {}", of.mpi));
+        let distances = of.distances_table().html("Distance of raw runs from MPI, in decades of slowdown");
+        format!("<h3>Network or library</h3><ul>{said}</ul><p>{}</p>{shares}{distances}", escape(&of.resemblance()))
     });
     let protocols: String = comparison
         .protocols
@@ -336,8 +336,8 @@ fn compared(sides: &[Side<'_>]) -> String {
 
 fn numbers(report: &Report<'_>) -> Content {
     let mut out = String::new();
-    let mut fold = |name: &str, tables: &[super::html::HtmlTable]| {
-        let all: String = tables.iter().map(super::html::HtmlTable::render).collect();
+    let mut fold = |name: &str, tables: &[String]| {
+        let all = tables.concat();
         if !all.is_empty() {
             let open = if out.is_empty() { " open" } else { "" };
             out += &format!("<details{open}><summary>{}</summary>{all}</details>\n", escape(name));
@@ -350,18 +350,18 @@ fn numbers(report: &Report<'_>) -> Content {
         fold(&format!("{name}: study"), &studies::tables(&name, file, report.published));
         let most = report.each(1000, 40, 400);
         if let Some(lab) = &file.lab {
-            fold(&format!("{name}: ports"), &[ports::emulated(&name, lab, most)]);
+            fold(&format!("{name}: ports"), &[counted::emulated(&name, lab, most)]);
         }
-        if let Some(counted) = &file.counters {
+        if let Some(counters) = &file.counters {
             let tables = [
-                counters::ratios(&name, counted, most),
-                counters::spreads(&name, counted, most),
-                counters::by_node(&name, counted, most),
+                counted::ratios(&name, counters, most),
+                counted::spreads(&name, counters, most),
+                counted::by_node(&name, counters, most),
             ];
             fold(&format!("{name}: counters"), &tables);
         }
         if let Some(machine) = &file.machine {
-            fold(&format!("{name}: ports"), &[ports::simulated(&name, machine, most)]);
+            fold(&format!("{name}: ports"), &[counted::simulated(&name, machine, most)]);
         }
     }
     (String::new(), out)

@@ -3,14 +3,13 @@
 use tailback_transport::Bytes;
 
 use super::beside;
-use super::html::HtmlTable;
 use super::plot::{self, Plot};
 use crate::models::beff::Beff;
-use crate::models::hpcc::{Good, Hpcc, NAMES, ratios};
-use crate::models::maxrate::{Model, medians};
-use crate::output::{answer, between_cells, estimate, number, span_cells};
-use crate::result::{ContentionResult, EdgeResult, MaxRateResult, ModelResults, RegimeResult, ResultFile, Run};
-use crate::text::{figure, percent, within};
+use crate::models::hpcc::{Hpcc, NAMES};
+use crate::models::maxrate::{Model, Observation, medians};
+use crate::output::{hpcc, maxrate, models};
+use crate::result::{BetweenResult, ContentionResult, MaxRateResult, ModelResults, ResultFile, Run};
+use crate::text::{Table, figure, percent, within};
 
 /// Graphs that are drawn; a sweep over hundreds of random ones is for the tables.
 const MOST_GRAPHS: usize = 12;
@@ -80,7 +79,7 @@ fn finding_of(models: &ModelResults, ranks: usize) -> Option<String> {
             figure(random)
         )
     };
-    let answers = models.maxrate.as_ref().map(|of| answer(of).trim().to_owned());
+    let answers = models.maxrate.as_ref().map(|of| maxrate::answer(of).trim().to_owned());
     let answers = answers.or_else(|| graphs(models.contention.as_ref()?)).or_else(|| models.beff.as_ref().map(worst));
     answers.or_else(|| models.hpcc.as_ref().map(|found| balanced(found, ranks)))
 }
@@ -103,169 +102,66 @@ fn balanced(found: &Hpcc, ranks: usize) -> String {
     }
 }
 
-/// Figures, checks and balance of HPC Challenge.
-fn hpcc(name: &str, found: &Hpcc, ranks: usize) -> Vec<HtmlTable> {
-    let mut figures = HtmlTable::new(&format!("{name}: figures"), ["figure", "value", "unit", "HPCC's name"]);
-    for of in NAMES {
-        if let Some(value) = found.figure(of.theirs) {
-            let shown = if of.good == Good::Neither { figure(value) } else { number(value) };
-            figures.row([of.ours, &shown, of.unit, of.theirs]);
-        }
-    }
-    let mut checks = HtmlTable::new(&format!("{name}: checks"), ["test", "what", "value", "limit", "result"]);
-    for check in &found.checks {
-        let value = check.value.map_or_else(|| "not a number".into(), |value| format!("{value:.2e}"));
-        let passed = if check.passed() { "passed" } else { "FAILED" };
-        checks.row([check.test.as_str(), check.quantity.as_str(), &value, &format!("{:.0e}", check.limit), passed]);
-    }
-    let mut balance = HtmlTable::new(&format!("{name}: balance"), ["ratio", "value", "unit"]);
-    for ratio in ratios(found, ranks) {
-        balance.row([ratio.name, &figure(ratio.value), ratio.unit]);
-    }
-    vec![figures, checks, balance]
-}
-
 /// Every number of a study.
-pub(super) fn tables(name: &str, file: &ResultFile, published: bool) -> Vec<HtmlTable> {
+pub(super) fn tables(name: &str, file: &ResultFile, published: bool) -> Vec<String> {
     let mut all = Vec::new();
     for (name, models) in named(name, file) {
         all.extend(tables_of(&name, models, file.system.ranks));
         if published {
             all.extend(models.maxrate.as_ref().map(|found| beside::fits(&name, found)));
-            all.extend(models.contention.as_ref().and_then(|found| beside::times(&name, found)));
+            all.extend(models.contention.as_ref().map(|found| beside::times(&name, found)));
         }
     }
     all
 }
 
-fn tables_of(name: &str, models: &ModelResults, ranks: usize) -> Vec<HtmlTable> {
+fn tables_of(name: &str, models: &ModelResults, ranks: usize) -> Vec<String> {
     let mut all = Vec::new();
-    if let Some(maxrate) = &models.maxrate {
-        let most = maxrate.pairs().last().copied().unwrap_or(0);
-        all.extend(maxrate.regimes.iter().map(|regime| fits(name, regime, most)));
-        all.extend(between(name, maxrate));
-        all.push(cells(name, maxrate));
-    }
-    all.extend(models.contention.iter().flat_map(|of| edges(name, of)));
-    if let Some(beff) = &models.beff {
-        let intervals = if beff.intervals.is_empty() { "" } else { ", with 95% intervals" };
-        let mut table = HtmlTable::new(&format!("{name}: figures{intervals}"), ["figure", "value", "HPCC's name"]);
-        for of in beff.figures() {
-            table.row([of.ours, &within(of.value, of.interval, figure), of.theirs]);
+    let mut add = |table: Table, caption: String| all.push(table.html(&format!("{name}: {caption}")));
+    if let Some(found) = &models.maxrate {
+        let (most, pairs) = (found.pairs().last().copied().unwrap_or(0), found.common_pairs());
+        for regime in &found.regimes {
+            let (smallest, largest) = (Bytes(regime.smallest_bytes as u64), Bytes(regime.largest_bytes as u64));
+            let caption = format!("messages from {smallest} to {largest}, with 95% intervals");
+            add(maxrate::fits(regime, most, true), caption);
         }
-        let mut shares = HtmlTable::new(&format!("{name}: bandwidth ratios"), ["ratio", "value"]);
-        beff.ratios().iter().for_each(|(of, value)| shares.row([*of, &figure(*value)]));
-        all.extend([table, shares]);
+        add(maxrate::spans(&found.spans(), true), "over all pairs of nodes".to_owned());
+        let each: Vec<&BetweenResult> = found.between.iter().collect();
+        let caption = "each two nodes (<>: both ways at once, the rate of one)".to_owned();
+        add(maxrate::node_pairs(&each, pairs), caption);
+        add(cells(found), "medians measured, and errors of the modelled time in %".to_owned());
     }
-    all.extend(models.hpcc.iter().flat_map(|found| hpcc(name, found, ranks)));
+    for (found, graph) in models.contention.iter().flat_map(|found| found.graphs.iter().map(move |of| (found, of))) {
+        let (bytes, interval) = (Bytes(found.bytes), graph.reference_interval);
+        let reference = within(graph.reference_s, interval, |seconds| format!("{seconds:.6}"));
+        let intervals = if interval.is_some() { ", with 95% intervals" } else { "" };
+        let caption = format!("{}, {bytes} a message, contention-free time T_ref {reference} s{intervals}", graph.name);
+        add(models::edges(found, graph, true), caption);
+    }
+    if let Some(found) = &models.beff {
+        let [figures, ratios] = models::beff_tables(found);
+        let intervals = if found.intervals.is_empty() { "" } else { ", with 95% intervals" };
+        add(figures, format!("figures{intervals}"));
+        add(ratios, "bandwidth ratios".to_owned());
+    }
+    if let Some(found) = &models.hpcc {
+        add(hpcc::figures(found, NAMES), "figures".to_owned());
+        add(hpcc::checks(&found.checks, |value| format!("{value:.2e}")), "checks".to_owned());
+        add(hpcc::balance(found, ranks), "balance".to_owned());
+    }
     all
-}
-
-fn fits(name: &str, regime: &RegimeResult, most: usize) -> HtmlTable {
-    let (smallest, largest) = (Bytes(regime.smallest_bytes as u64), Bytes(regime.largest_bytes as u64));
-    let header =
-        ["model", "latency us", "R_C or R_Cb MB/s", "R_Ci MB/s", "R_N MB/s", "error sum", "BIC", "k that fills"];
-    let mut table =
-        HtmlTable::new(&format!("{name}: messages from {smallest} to {largest}, with 95% intervals"), header);
-    for (of, fit) in regime.shown(most) {
-        let Some(fit) = fit else {
-            table.row([of.as_str(), "not identifiable from these data", "–", "–", "–", "–", "–", "–"]);
-            continue;
-        };
-        let node = match (fit.model, &fit.node_bytes_per_s) {
-            (Model::Postal, _) => "–".into(),
-            (_, Some(node)) => estimate(node, 1e-6),
-            (_, None) => "infinite".into(),
-        };
-        table.row([
-            of,
-            estimate(&fit.latency_s, 1e6),
-            estimate(&fit.pair_bytes_per_s, 1e-6),
-            fit.further_pair_bytes_per_s.map_or_else(|| "–".into(), |rate| estimate(&rate, 1e-6)),
-            node,
-            figure(fit.error_sum),
-            fit.criterion.map_or_else(|| "–".into(), figure),
-            fit.saturating_pairs.map_or_else(|| "–".into(), figure),
-        ]);
-    }
-    table
-}
-
-/// How far pairs of nodes are from each other, and every one of them.
-fn between(name: &str, result: &MaxRateResult) -> Vec<HtmlTable> {
-    let pairs = result.common_pairs();
-    let Some(first) = result.between.first() else { return Vec::new() };
-    let header = ["figure", "least", "median", "most", "most / least"];
-    let mut spans = HtmlTable::new(&format!("{name}: over all pairs of nodes"), header);
-    for span in result.spans() {
-        let mut cells = span_cells(&span);
-        if span.both {
-            cells[0] += ", both ways at once";
-        }
-        spans.row(cells);
-    }
-    let figures = first.figures(pairs).into_iter().map(|of| format!("{}, {}", of.name, of.unit));
-    let mut each = HtmlTable::new(
-        &format!("{name}: each two nodes (<>: both ways at once, the rate of one)"),
-        std::iter::once("nodes".to_owned()).chain(figures),
-    );
-    result.between.iter().for_each(|of| each.row(between_cells(of, pairs)));
-    vec![spans, each]
 }
 
 /// Medians of every size and number of pairs, with every model's error.
-fn cells(name: &str, result: &MaxRateResult) -> HtmlTable {
-    let header = ["size and pairs", "time us", "aggregate MB/s"].into_iter().chain(Model::ALL.map(Model::name));
-    let mut table = HtmlTable::new(&format!("{name}: medians measured, and errors of the modelled time in %"), header);
-    for seen in medians(&result.observations) {
-        let regime = result.regime(seen.bytes);
-        let error = |model: Model| {
-            let fit = regime.and_then(|regime| regime.fit(model));
-            fit.map_or_else(|| "–".into(), |fit| percent(fit.error(&seen)))
-        };
-        let rate = seen.rate() * 1e-6;
-        let start = [format!("{}, k = {}", Bytes(seen.bytes as u64), seen.pairs), figure(seen.seconds * 1e6)];
-        table.row(start.into_iter().chain([figure(rate)]).chain(Model::ALL.map(error)));
-    }
-    table
-}
-
-fn edges(name: &str, result: &ContentionResult) -> Vec<HtmlTable> {
-    let header =
-        ["edge", "penalty by step", "predicted s", "in T_ref", "measured s", "in T_ref", "measured penalty", "error %"];
-    let table = |graph: &crate::result::GraphResult| {
-        let caption = format!(
-            "{name}: {}, {} a message, contention-free time T_ref {} s{}",
-            graph.name,
-            Bytes(result.bytes),
-            within(graph.reference_s, graph.reference_interval, |seconds| format!("{seconds:.6}")),
-            if graph.reference_interval.is_some() { ", with 95% intervals" } else { "" }
-        );
-        let mut table = HtmlTable::new(&caption, header);
-        for edge in &graph.edges {
-            let EdgeResult { source, destination, penalties, predicted, measured_s, measured_penalty, .. } = edge;
-            let multiple = measured_s.map(|seconds| seconds / graph.reference_s);
-            let three = |value: f64| format!("{value:.3}");
-            let with =
-                |value: Option<f64>, interval| value.map_or_else(|| "–".into(), |value| within(value, interval, three));
-            let steps: Vec<String> = penalties.iter().map(|penalty| format!("{penalty:.3}")).collect();
-            let of_its_own = |message: crate::models::contention::Message| {
-                let (bytes, start_s) = (Bytes(message.bytes.unwrap_or(result.bytes)), message.start_ns as f64 * 1e-9);
-                format!(", {bytes} from {start_s:.6} s")
-            };
-            table.row([
-                format!("{source}>{destination}{}", edge.message.map(of_its_own).unwrap_or_default()),
-                steps.join(" "),
-                format!("{:.6}", predicted * graph.reference_s),
-                format!("{predicted:.3}"),
-                measured_s.map_or_else(|| "–".into(), |seconds| format!("{seconds:.6}")),
-                with(multiple, edge.multiple_interval),
-                with(*measured_penalty, edge.penalty_interval),
-                edge.error(graph.reference_s)
-                    .map_or_else(|| "–".into(), |error| within(error, edge.error_interval(), percent)),
-            ]);
-        }
-        table
+fn cells(result: &MaxRateResult) -> Table {
+    let error = |model: Model, seen: &Observation| {
+        let fit = result.regime(seen.bytes).and_then(|regime| regime.fit(model));
+        fit.map(|fit| percent(fit.error(seen)))
     };
-    result.graphs.iter().map(table).collect()
+    Table::of(medians(&result.observations))
+        .column("size and pairs", |seen| format!("{}, k = {}", Bytes(seen.bytes as u64), seen.pairs))
+        .column("time us", |seen| seen.seconds * 1e6)
+        .column("aggregate MB/s", |seen| seen.rate() * 1e-6)
+        .columns(Model::ALL, |table, model| table.column(model.name(), |seen| error(model, seen)))
+        .done()
 }

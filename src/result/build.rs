@@ -2,7 +2,7 @@
 
 use super::{
     BatchRecord, BlockRecord, CongestorLoad, EncodedHistogram, Headline, Node, NodeRole, PlacementRecord,
-    PlacementTest, Run, Schedule, Test, TestImpact, TimeCongested, TransportFacts,
+    PlacementTest, Run, Schedule, Test, TestImpact, TimeCongested, TransportFacts, entry,
 };
 use crate::engine::{Load, Measured, Phase, Tally};
 use crate::layout::{Layout, Nodes, Role};
@@ -140,15 +140,15 @@ impl<'a> RunBuilder<'a> {
             _ => Samples::of_batch(Batch::joined(batches.iter().copied())).encode(),
         };
         let load = self.loads(&loads, phase);
-        let known = self.gathered.iter().position(|of| (of.canary, of.phase) == (canary, phase));
-        let at = known.unwrap_or_else(|| {
-            let (parts, loads) = (Vec::new(), vec![None; self.plan.congestors.len()]);
-            let schedule = Schedule::default();
-            let figures = Vec::new();
-            self.gathered.push(Gathered { canary, phase, parts, figures, passes: 0, wall_ns: 0, schedule, loads });
-            self.gathered.len() - 1
-        });
-        let gathered = &mut self.gathered[at];
+        let kinds = self.plan.congestors.len();
+        let gathered = entry(
+            &mut self.gathered,
+            |of| (of.canary, of.phase) == (canary, phase),
+            || {
+                let (parts, figures, loads) = (Vec::new(), Vec::new(), vec![None; kinds]);
+                Gathered { canary, phase, parts, figures, passes: 0, wall_ns: 0, schedule: Schedule::default(), loads }
+            },
+        );
         gathered.parts.push(part);
         gathered.figures.extend(figures);
         gathered.passes += passes;

@@ -1,17 +1,22 @@
-//! What a result keeps of what the hosts' own devices counted, phase by phase; and what views make of it.
+//! What a result keeps of what was counted, phase by phase, and what views make of it.
+//!
+//! Devices of the nodes and ports of an emulated or simulated network have one form there: ports are kept as such, and become
+//! devices of a source of their own, `port`, when they are asked for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::{PhaseCounters, ResultFile, Run, entry};
 use crate::counters::is_telling;
-use crate::engine::{ALL_CANARIES, Phase};
+use crate::engine::{Phase, PhaseId};
+use crate::lab::PortCounters;
 
 /// Devices that are kept of a phase one by one; what the others counted is added up.
 const MOST_DEVICES: usize = 4000;
 /// Whose the sum of these is.
-pub(super) const OTHERS: &str = "the others";
+const OTHERS: &str = "the others";
 /// The source that ports of an emulated or simulated network are, when they are looked at beside devices.
 pub const PORT: &str = "port";
 
@@ -26,7 +31,7 @@ pub struct CountersRecord {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub struct CountedPhase {
-    pub phase: String,
+    pub phase: PhaseId,
     pub devices: Vec<DeviceCounters>,
 }
 
@@ -58,7 +63,7 @@ impl DeviceCounters {
 #[derive(Clone, Debug, PartialEq)]
 pub struct CounterRow {
     /// What was measured meanwhile.
-    pub during: String,
+    pub during: PhaseId,
     /// What kind of counter.
     pub source: String,
     /// Its name.
@@ -95,17 +100,17 @@ impl CounterRow {
 
 impl CountersRecord {
     /// A phase, which is made where there was none.
-    pub(super) fn phase(&mut self, phase: &str) -> &mut CountedPhase {
-        let at = self.phases.iter().position(|known| known.phase == phase).unwrap_or_else(|| {
-            self.phases.push(CountedPhase { phase: phase.to_owned(), devices: Vec::new() });
-            self.phases.len() - 1
-        });
-        &mut self.phases[at]
+    fn phase(&mut self, phase: &PhaseId) -> &mut CountedPhase {
+        entry(
+            &mut self.phases,
+            |known| known.phase == *phase,
+            || CountedPhase { phase: phase.clone(), devices: Vec::new() },
+        )
     }
 
     /// Adds what a device counted in a block of a phase.
-    pub fn add(&mut self, phase: &str, of: DeviceCounters) {
-        let devices = &mut self.phase(phase).devices;
+    pub fn add(&mut self, phase: impl Into<PhaseId>, of: DeviceCounters) {
+        let devices = &mut self.phase(&phase.into()).devices;
         let same = |known: &&mut DeviceCounters| {
             (&known.node, &known.source, &known.device) == (&of.node, &of.source, &of.device)
         };
@@ -123,10 +128,9 @@ impl CountersRecord {
     #[must_use]
     pub fn of_complete(mut self, tests: &[(Phase, &str)]) -> Self {
         self.phases.retain(|counted| {
-            let Some((word, during)) = counted.phase.split_once(' ') else { return true };
-            let of_canaries = [Phase::Isolated, Phase::Loaded].map(Phase::word).contains(&word);
-            let is_complete = |(phase, title): &(Phase, &str)| phase.word() == word && during.starts_with(title);
-            !of_canaries || during.starts_with(ALL_CANARIES) || tests.iter().any(is_complete)
+            let PhaseId { state, test, .. } = &counted.phase;
+            let of_canary = matches!(state, Some(Phase::Isolated | Phase::Loaded)) && test != PhaseId::ALL_CANARIES;
+            !of_canary || tests.iter().any(|(state, title)| counted.phase.is(*state) && test == title)
         });
         self
     }
@@ -168,35 +172,29 @@ impl CountersRecord {
     pub fn all_rows(&self) -> Vec<CounterRow> {
         let mut rows: Vec<CounterRow> = Vec::new();
         for phase in &self.phases {
-            let Some((state, during)) = phase.phase.split_once(' ') else { continue };
-            let isolated = match state {
-                _ if state == Phase::Isolated.word() => true,
-                _ if state == Phase::Loaded.word() || state == Phase::Congest.word() => false,
-                _ => continue,
+            let isolated = match phase.phase.state {
+                Some(Phase::Isolated) => true,
+                Some(Phase::Loaded | Phase::Congest) => false,
+                Some(Phase::Alone) | None => continue,
             };
+            let during = phase.phase.in_any_state();
             for (source, counter, rate, most_on) in phase.rates() {
-                let known = rows.iter().position(|row| {
-                    (row.during.as_str(), row.source.as_str(), row.counter.as_str()) == (during, source, counter)
-                });
-                let at = known.unwrap_or_else(|| {
-                    let (during, source, counter) = (during.to_owned(), source.to_owned(), counter.to_owned());
+                let is = |row: &CounterRow| (&row.during, &*row.source, &*row.counter) == (&during, source, counter);
+                let row = entry(&mut rows, is, || {
+                    let (during, source, counter) = (during.clone(), source.to_owned(), counter.to_owned());
                     let (isolated_per_s, loaded_per_s, most_on) = (None, None, String::new());
-                    rows.push(CounterRow { during, source, counter, isolated_per_s, loaded_per_s, most_on });
-                    rows.len() - 1
+                    CounterRow { during, source, counter, isolated_per_s, loaded_per_s, most_on }
                 });
-                if isolated {
-                    rows[at].isolated_per_s = Some(rate);
-                } else {
-                    rows[at].loaded_per_s = Some(rate);
-                }
-                if !isolated || rows[at].most_on.is_empty() {
-                    rows[at].most_on = most_on;
+                *if isolated { &mut row.isolated_per_s } else { &mut row.loaded_per_s } = Some(rate);
+                if !isolated || row.most_on.is_empty() {
+                    row.most_on = most_on;
                 }
             }
         }
         // A counter that one of two phases does not have did not move in it.
-        let has = |state: Phase, during: &str| {
-            self.phases.iter().any(|phase| phase.phase.split_once(' ') == Some((state.word(), during)))
+        let has = |state, during: &PhaseId| {
+            let wanted = PhaseId { state: Some(state), ..during.clone() };
+            self.phases.iter().any(|phase| phase.phase == wanted)
         };
         for row in &mut rows {
             let (isolated, loaded) = (has(Phase::Isolated, &row.during), has(Phase::Loaded, &row.during));
@@ -204,6 +202,45 @@ impl CountersRecord {
             row.loaded_per_s = row.loaded_per_s.or(loaded.then_some(0.0));
         }
         rows
+    }
+
+    /// Source and name of the counters that tell of congestion and moved, those that rose most first.
+    pub fn telling(&self) -> Vec<(String, String)> {
+        let mut rows: Vec<CounterRow> = self.rows().into_iter().filter(CounterRow::is_telling).collect();
+        rows.sort_by(|a, b| b.rise().total_cmp(&a.rise()));
+        let mut names: Vec<(String, String)> = Vec::new();
+        for CounterRow { source, counter, .. } in rows {
+            if !names.iter().any(|known| *known.0 == source && *known.1 == counter) {
+                names.push((source, counter));
+            }
+        }
+        names
+    }
+
+    /// One counter in every phase, over the devices that have it in any of them.
+    pub fn spreads(&self, source: &str, counter: &str) -> Vec<CounterSpread> {
+        // The sum of those that had no room is no device.
+        let of_source = |of: &&DeviceCounters| of.source == source && of.node != OTHERS;
+        let having: BTreeSet<String> = self
+            .phases
+            .iter()
+            .flat_map(|phase| phase.devices.iter().filter(of_source))
+            .filter(|of| of.counters.contains_key(counter))
+            .map(DeviceCounters::name)
+            .collect();
+        let spread = |phase: &CountedPhase| {
+            // What is not there did not move.
+            let mut devices: BTreeMap<String, f64> = having.iter().map(|name| (name.clone(), 0.0)).collect();
+            for of in phase.devices.iter().filter(of_source).filter(|of| of.seconds > 0.0) {
+                if let (Some(rate), Some(value)) = (devices.get_mut(&of.name()), of.counters.get(counter)) {
+                    *rate = value / of.seconds;
+                }
+            }
+            CounterSpread::of(&phase.phase, devices.into_iter().collect())
+        };
+        let mut spreads: Vec<CounterSpread> = self.phases.iter().map(spread).collect();
+        beside_isolated(&mut spreads);
+        spreads
     }
 }
 
@@ -225,9 +262,117 @@ impl CountedPhase {
     }
 }
 
+/// A counter in one phase, over all devices that have it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CounterSpread {
+    /// What was measured, and in which state.
+    pub phase: PhaseId,
+    /// What each device counted a second, most first.
+    pub devices: Vec<(String, f64)>,
+    /// Mean over devices.
+    pub mean: f64,
+    /// The 95th percentile over devices, between the two next to it.
+    pub p95: f64,
+    /// The mean over that of the isolated phase of the same canary; absent where there is none, or where nothing was
+    /// counted in it.
+    pub times_isolated: Option<f64>,
+}
+
+impl CounterSpread {
+    fn of(phase: &PhaseId, mut devices: Vec<(String, f64)>) -> Self {
+        devices.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let mean = devices.iter().map(|of| of.1).sum::<f64>() / devices.len().max(1) as f64;
+        let place = 0.05 * devices.len().saturating_sub(1) as f64;
+        let at = |index: f64| devices.get(index as usize).map_or(0.0, |of| of.1);
+        let p95 = at(place.floor()) + (at(place.ceil()) - at(place.floor())) * place.fract();
+        CounterSpread { phase: phase.clone(), devices, mean, p95, times_isolated: None }
+    }
+
+    /// The device that counted most.
+    pub fn most(&self) -> Option<&(String, f64)> {
+        self.devices.first()
+    }
+
+    /// The device that counted least.
+    pub fn least(&self) -> Option<&(String, f64)> {
+        self.devices.last()
+    }
+
+    /// Whether it is of a phase without load.
+    pub fn is_isolated(&self) -> bool {
+        self.phase.is(Phase::Isolated)
+    }
+}
+
+/// Sets every mean beside that of the isolated phase of the same canary.
+pub fn beside_isolated(spreads: &mut [CounterSpread]) {
+    let isolated: Vec<(PhaseId, f64)> =
+        spreads.iter().filter(|of| of.is_isolated()).map(|of| (of.phase.in_any_state(), of.mean)).collect();
+    for of in spreads.iter_mut().filter(|of| of.phase.state.is_some() && !of.is_isolated()) {
+        let during = of.phase.in_any_state();
+        let base = isolated.iter().find(|(isolated, mean)| *isolated == during && *mean > 0.0);
+        of.times_isolated = base.map(|(_, mean)| of.mean / mean);
+    }
+}
+
+impl ResultFile {
+    /// Everything that was counted, phase by phase. Ports of phases whose length is not known, as in older files, are left
+    /// out.
+    pub fn all_counted(&self) -> CountersRecord {
+        let mut record = self.counters.clone().unwrap_or_default();
+        let of_lab = self.lab.iter().flat_map(|lab| &lab.phases);
+        for phase in of_lab.chain(self.machine.iter().flat_map(|machine| &machine.phases)) {
+            if let Some(seconds) = phase.seconds.filter(|seconds| *seconds > 0.0) {
+                record.phase(&phase.phase).devices.extend(phase.ports.iter().map(|port| device(port, seconds)));
+            }
+        }
+        record
+    }
+
+    /// The same of one run alone, its phases as if there were no other.
+    pub fn counted_over(&self, run: &Run) -> CountersRecord {
+        let mut record = self.all_counted();
+        if self.runs.len() > 1 {
+            let over = Some(run.label());
+            record.phases.retain(|phase| phase.phase.over == over);
+            record.phases.iter_mut().for_each(|phase| phase.phase.over = None);
+        }
+        record
+    }
+}
+
+impl PhaseCounters {
+    /// One figure of every port that has it; a second where the phase's length is known.
+    pub fn spread(&self, value: impl Fn(&PortCounters) -> Option<f64>, per_s: bool) -> CounterSpread {
+        let over = self.seconds.filter(|seconds| per_s && *seconds > 0.0).unwrap_or(1.0);
+        let port = |port: &PortCounters| Some((format!("{} to {}", port.from, port.to), value(port)? / over));
+        CounterSpread::of(&self.phase, self.ports.iter().filter_map(port).collect())
+    }
+}
+
+/// A port as a device of whoever sends through it.
+fn device(port: &PortCounters, seconds: f64) -> DeviceCounters {
+    let mut counters: BTreeMap<String, f64> = BTreeMap::new();
+    let mut count = |name: &str, value: u64| _ = counters.insert(name.to_owned(), value as f64);
+    count("bytes", port.bytes);
+    count("packets", port.packets);
+    if let Some(queue) = &port.queue {
+        count("drops", queue.drops);
+        count("waits", queue.overlimits);
+        count("ecn_marks", port.marks());
+    }
+    if let Some(of) = port.simulated {
+        count("stalled_ns", of.stalled_ns);
+    }
+    let (node, source, device) = (port.from.clone(), PORT.to_owned(), format!("to {}", port.to));
+    DeviceCounters { node, source, device, seconds, counters }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::{LabRecord, synthetic};
     use super::*;
+    use crate::lab::{LabSpec, QueueCounters};
 
     #[test]
     fn phases_that_were_cut_short_are_left_out() {
@@ -238,7 +383,7 @@ mod tests {
             record.add(name, device("n1", 1.0, &[("drops", 1.0)]));
         }
         let record = record.of_complete(&[(Phase::Isolated, "Lat (8 B)")]);
-        let kept: Vec<&str> = record.phases.iter().map(|of| of.phase.as_str()).collect();
+        let kept: Vec<String> = record.phases.iter().map(|of| of.phase.to_string()).collect();
         assert_eq!(kept, [names[0], names[3], names[4]]);
     }
 
@@ -287,5 +432,64 @@ mod tests {
         assert_eq!(record.phases[0].devices.len(), MOST_DEVICES + 1);
         let after = record.rows();
         assert!((before[0].loaded_per_s.unwrap() - after[0].loaded_per_s.unwrap()).abs() < 1e-6, "{after:?}");
+    }
+
+    fn counted(node: &str, counter: &str, value: f64) -> DeviceCounters {
+        let (source, device) = ("net".to_owned(), "eth0".to_owned());
+        DeviceCounters { node: node.into(), source, device, seconds: 2.0, counters: [(counter.into(), value)].into() }
+    }
+
+    #[test]
+    fn devices_make_mean_p95_and_extremes_beside_the_isolated_phase() {
+        let mut record = CountersRecord::default();
+        for node in 0..21 {
+            record.add("isolated lat", counted(&format!("n{node}"), "rx_dropped", 10.0));
+            record.add("loaded lat", counted(&format!("n{node}"), "rx_dropped", 2.0 * f64::from(node)));
+        }
+        record.add("loaded lat", counted(OTHERS, "rx_dropped", 1e9));
+        record.add("alone a2a", counted("n0", "rx_bytes", 1.0));
+        let spreads = record.spreads("net", "rx_dropped");
+        let [calm, busy, alone] = &spreads[..] else { panic!("{spreads:?}") };
+        assert_eq!((calm.mean, calm.p95, calm.times_isolated), (5.0, 5.0, None));
+        assert_eq!((busy.mean, busy.p95, busy.times_isolated), (10.0, 19.0, Some(2.0)));
+        assert_eq!(busy.most(), Some(&("n20 eth0".to_owned(), 20.0)));
+        assert_eq!(busy.least(), Some(&("n0 eth0".to_owned(), 0.0)));
+        assert_eq!((alone.devices.len(), alone.mean, alone.times_isolated), (21, 0.0, None), "it did not move there");
+    }
+
+    #[test]
+    fn ports_are_a_source_of_the_same_record() {
+        let queue = Some(QueueCounters { drops: 30, overlimits: 8, ..QueueCounters::default() });
+        let (from, to) = ("leaf0".to_owned(), "h1".to_owned());
+        let ports = vec![PortCounters { from, to, bytes: 100, packets: 7, queue, simulated: None }];
+        let phase = |phase: &str, seconds| PhaseCounters {
+            phase: phase.into(),
+            seconds,
+            ports: ports.clone(),
+            placements: Vec::new(),
+        };
+        let phases = vec![phase("loaded lat", Some(2.0)), phase("loaded allreduce", None)];
+        let (spec, mode) = (LabSpec::default(), "root".to_owned());
+        let mut file = synthetic::file("tcp", None, 2.0);
+        file.lab = Some(LabRecord { spec, mode, hosts: Vec::new(), phases, control: None });
+        let record = file.all_counted();
+        assert_eq!(record.phases.len(), 1, "a phase of unknown length has no rates");
+        let row = record.rows().into_iter().find(|row| row.counter == "drops").expect("drops");
+        assert_eq!((row.source.as_str(), row.loaded_per_s, row.most_on.as_str()), ("port", Some(15.0), "leaf0 to h1"));
+        assert!(row.is_telling());
+    }
+
+    #[test]
+    fn a_run_among_several_has_its_own_phases() {
+        let mut file = synthetic::file("libfabric", Some("eager"), 2.0);
+        file.runs.extend(synthetic::file("libfabric", Some("put"), 4.0).runs);
+        let mut record = CountersRecord::default();
+        for (over, drops) in [("eager", 1.0), ("put", 2.0)] {
+            record.add(format!("loaded lat over libfabric, {over}"), counted("n0", "rx_dropped", drops));
+        }
+        file.counters = Some(record);
+        let own = file.counted_over(&file.runs[1]);
+        let [phase] = &own.phases[..] else { panic!("{own:?}") };
+        assert_eq!((phase.phase.to_string().as_str(), phase.devices[0].counters["rx_dropped"]), ("loaded lat", 2.0));
     }
 }

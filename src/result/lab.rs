@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{PlacementRates, Run, TestImpact};
-use crate::engine::Phase;
+use super::{PlacementRates, Run, TestImpact, entry};
+use crate::engine::{Phase, PhaseId};
 use crate::kernel::Canary;
 use crate::lab::{Host, Lab, LabSpec, PortCounters};
 use crate::plan::SECONDS;
@@ -38,7 +38,7 @@ impl LabRecord {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub struct PhaseCounters {
-    pub phase: String,
+    pub phase: PhaseId,
     /// From the first reading to the last of each of its blocks, in all; absent in results before this was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
@@ -49,11 +49,18 @@ pub struct PhaseCounters {
 }
 
 impl PhaseCounters {
-    /// Adds what its ports did in a block on some placement.
-    pub fn add_rates(&mut self, block: &PlacementRates) {
-        match self.placements.iter_mut().find(|known| known.placement == block.placement) {
-            Some(known) => known.add(block),
-            None => self.placements.push(block.clone()),
+    /// A phase among those so far, made if it is not there.
+    pub fn among<'a>(phases: &'a mut Vec<PhaseCounters>, phase: &PhaseId) -> &'a mut Self {
+        entry(phases, |known| known.phase == *phase, || PhaseCounters { phase: phase.clone(), ..Self::default() })
+    }
+
+    /// Adds how long a block on some placement took, and what these ports did in it a second.
+    pub fn add_block(&mut self, placement: u32, seconds: f64, ports: &[PortCounters]) {
+        *self.seconds.get_or_insert(0.0) += seconds;
+        let block = PlacementRates::of(placement, seconds, ports);
+        match self.placements.iter_mut().find(|known| known.placement == placement) {
+            Some(known) => known.add(&block),
+            None => self.placements.push(block),
         }
     }
 }

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use tailback_sim::machine::Machine;
 use tailback_sim::net::PortReport;
 
+use super::PhaseCounters;
 use super::queues::{self, QueueRecord};
-use super::{PhaseCounters, PlacementRates};
 use crate::backend::Simulated;
-use crate::engine::placement_of;
+use crate::engine::PhaseId;
 use crate::lab::{PortCounters, QueueCounters, SimulatedCounters};
 
 /// Ports that are kept of a phase, those that were held up most first: a large machine has tens of thousands.
@@ -72,18 +72,13 @@ impl MachineRecord {
         *self.hops.get_or_insert(0) += simulated.hops;
         for phase in simulated.phases {
             queues::note(&mut self.queues, &phase);
-            let (name, placement) = placement_of(&phase.name);
+            let (id, placement) = PhaseId::from(phase.name.as_str()).on_any_placement();
             let seconds = (phase.to_ps - phase.from_ps) as f64 * 1e-12;
-            let known = self.phases.iter().position(|of| of.phase == name).unwrap_or_else(|| {
-                self.phases.push(PhaseCounters { phase: name.to_owned(), ..PhaseCounters::default() });
-                self.phases.len() - 1
-            });
-            let known = &mut self.phases[known];
-            *known.seconds.get_or_insert(0.0) += seconds;
-            join(&mut known.ports, &phase.ports);
+            let known = PhaseCounters::among(&mut self.phases, &id);
             let mut ports = Vec::new();
             join(&mut ports, &phase.ports);
-            known.add_rates(&PlacementRates::of(placement, seconds, &ports));
+            join(&mut known.ports, &phase.ports);
+            known.add_block(placement, seconds, &ports);
         }
     }
 
@@ -166,7 +161,7 @@ mod tests {
         record.add(simulated("isolated lat, placement 1 of 2", 2, 10));
         record.add(simulated("isolated lat, placement 2 of 2", 3, 100));
         let [phase] = &record.phases[..] else { panic!("{:?}", record.phases) };
-        assert_eq!(phase.phase, "isolated lat");
+        assert_eq!(phase.phase, "isolated lat".into());
         assert_eq!(phase.ports.iter().map(|port| port.bytes).collect::<Vec<_>>(), [110, 112, 102]);
         assert_eq!(phase.ports[0].simulated.unwrap().longest_queue_bytes, 7, "the longest is no sum");
         assert_eq!((record.virtual_s, record.hops, record.simulated), (Some(0.01), Some(6), true));

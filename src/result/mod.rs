@@ -7,7 +7,6 @@
 mod between;
 mod build;
 mod calibration;
-mod counted;
 mod counters;
 mod ends;
 mod facts;
@@ -41,8 +40,7 @@ use crate::stats::{Direction, Impact, Summary};
 pub use between::{BetweenResult, Kind, Span};
 pub use build::{RunBuilder, placement, plain_placement};
 pub use calibration::{CalibrationRecord, CalibrationRun, Comparison, PartFound, Share, ShareFound};
-pub use counted::{CounterSpread, beside_isolated};
-pub use counters::{CountedPhase, CounterRow, CountersRecord, DeviceCounters, PORT};
+pub use counters::{CountedPhase, CounterRow, CounterSpread, CountersRecord, DeviceCounters, PORT, beside_isolated};
 pub use ends::{NetworkEnd, RailEnd, RankEnds, WatcherEnd};
 pub use facts::{Build, HostFacts, environment, now_rfc3339};
 pub use file::{
@@ -64,6 +62,15 @@ pub(crate) use read::LARGEST_FIGURE;
 pub use read::{parse, read};
 pub use watch::WatchRecord;
 pub use why::Why;
+
+/// The entry that `is` what is looked for, made if it is not there.
+pub fn entry<T>(all: &mut Vec<T>, is: impl Fn(&T) -> bool, make: impl FnOnce() -> T) -> &mut T {
+    let at = all.iter().position(is).unwrap_or_else(|| {
+        all.push(make());
+        all.len() - 1
+    });
+    &mut all[at]
+}
 
 /// Changes when a reader of the old form would misread the new one. Version 1 had one placement and no figures by time;
 /// its files are still read.

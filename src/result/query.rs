@@ -19,9 +19,7 @@ impl ResultFile {
         }
         kernels
     }
-}
 
-impl ResultFile {
     /// What a study found over each of its networks; nothing in files of other commands.
     pub fn studies(&self) -> Vec<(&Run, &ModelResults)> {
         self.runs.iter().filter_map(|run| Some((run, self.study_over(run)?))).collect()
@@ -113,9 +111,7 @@ impl Run {
         let factor = calm.direction.factor(calm.figure(statistic)?, busy.figure(statistic)?);
         factor.is_finite().then_some(Factor { factor, interval: None })
     }
-}
 
-impl Run {
     /// The 99th percentile under load over the isolated average: GPCNeT's paper speaks of that, its program divides by the
     /// isolated 99th percentile.
     pub fn p99_over_average(&self, kernel: Canary) -> Option<f64> {
@@ -140,6 +136,15 @@ impl Test {
         match &self.summary {
             Some(summary) => summary.get(statistic),
             None => printed(),
+        }
+    }
+
+    /// The best figure and the worst one, measured or printed.
+    pub fn extremes(&self) -> (Option<f64>, Option<f64>) {
+        match (&self.summary, &self.printed) {
+            (Some(of), _) => (Some(of.best), Some(of.worst)),
+            (None, Some(of)) => self.direction.best_and_worst(of.min, of.max),
+            (None, None) => (None, None),
         }
     }
 

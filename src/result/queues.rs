@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailback_sim::net;
 
-use crate::engine::placement_of;
+use crate::engine::PhaseId;
 
 /// Looks that are kept of a phase.
 const MOST_LOOKS: usize = 200;
@@ -16,8 +16,8 @@ const MOST_LOOKS: usize = 200;
 /// The queues in one phase, of the block in which most bytes waited at a time. Times count from the block's beginning.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct QueueRecord {
-    /// Its name.
-    pub phase: String,
+    /// Which.
+    pub phase: PhaseId,
     /// The queues over time.
     pub looks: Vec<QueueLook>,
     /// The moment at which most bytes waited; absent if none did.
@@ -72,7 +72,7 @@ pub struct Feeder {
 }
 
 impl QueueRecord {
-    fn of(name: &str, phase: &net::PhaseCounters) -> Self {
+    fn of(id: PhaseId, phase: &net::PhaseCounters) -> Self {
         let since = |ps: u64| ps.saturating_sub(phase.from_ps) as f64 * 1e-6;
         let look = |sample: &net::Sample| QueueLook {
             at_us: since(sample.at_ps),
@@ -90,7 +90,7 @@ impl QueueRecord {
             feeders: crowd.feeders.iter().map(|(port, bytes)| Feeder { port: port.clone(), bytes: *bytes }).collect(),
         };
         QueueRecord {
-            phase: name.to_owned(),
+            phase: id,
             looks: phase.samples.chunks(every).filter_map(fullest).collect(),
             worst: phase.tree.as_ref().map(|tree| WorstMoment {
                 at_us: since(tree.at_ps),
@@ -109,9 +109,9 @@ impl QueueRecord {
 
 /// Takes note of a block of a phase: it is kept if it is the worst of that phase so far.
 pub(super) fn note(known: &mut Vec<QueueRecord>, block: &net::PhaseCounters) {
-    let (name, _) = placement_of(&block.name);
-    let record = QueueRecord::of(name, block);
-    match known.iter_mut().find(|of| of.phase == name) {
+    let (phase, _) = PhaseId::from(block.name.as_str()).on_any_placement();
+    let record = QueueRecord::of(phase, block);
+    match known.iter_mut().find(|of| of.phase == record.phase) {
         Some(of) if of.weight() >= record.weight() => {}
         Some(of) => *of = record,
         None => known.push(record),
@@ -153,7 +153,7 @@ mod tests {
             note(&mut known, &block(placement, &queued));
         }
         let [record] = &known[..] else { panic!("{known:?}") };
-        assert_eq!(record.phase, "loaded lat");
+        assert_eq!(record.phase, "loaded lat".into());
         let looks: Vec<(f64, u64)> = record.looks.iter().map(|look| (look.at_us, look.queued_bytes)).collect();
         assert_eq!(looks, [(0.0, 70), (1.0, 60)]);
         let worst = record.worst.as_ref().unwrap();

@@ -64,11 +64,9 @@ fn check(result: &ResultFile) -> Result<(), String> {
 /// Figures that no network has: nothing shows them, and no ratio of them means anything.
 fn check_figures(test: &Test) -> Result<(), String> {
     let measured = test.summary.iter().flat_map(|of| {
-        let Summary { avg, mean, best, p50, p90, p99, p999, worst, worst_batch_avg, .. } = of;
-        let times = of.times.map(|times| [times.avg, times.p50, times.p75, times.p90]);
-        [*avg, *mean, *best, *p50, *p90, *p99, *p999, *worst, *worst_batch_avg]
-            .into_iter()
-            .chain(times.into_iter().flatten())
+        let Summary { avg, best, worst, worst_batch_avg, .. } = of;
+        let statistics = crate::stats::Statistic::ALL.into_iter().filter_map(|statistic| of.raw(statistic));
+        [*avg, *best, *worst, *worst_batch_avg].into_iter().chain(statistics)
     });
     if let Some(bad) = measured.into_iter().find(|figure| !(LEAST_FIGURE..LARGEST_FIGURE).contains(figure)) {
         return Err(format!("{bad:e} {} cannot be", test.unit));

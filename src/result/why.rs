@@ -209,7 +209,7 @@ fn held_back(port: &PortCounters) -> u64 {
 /// Every port over all phases of a state.
 fn sums(phases: &[PhaseCounters], state: Phase) -> Vec<PortCounters> {
     let mut all: Vec<PortCounters> = Vec::new();
-    for phase in phases.iter().filter(|phase| phase.phase.starts_with(state.word())) {
+    for phase in phases.iter().filter(|phase| phase.phase.is(state)) {
         for port in &phase.ports {
             match all.iter_mut().find(|sum| (&sum.from, &sum.to) == (&port.from, &port.to)) {
                 Some(sum) => sum.add(port),
@@ -224,6 +224,7 @@ fn sums(phases: &[PhaseCounters], state: Phase) -> Vec<PortCounters> {
 mod tests {
     use super::super::{CountersRecord, DeviceCounters, KnownBy, NodePorts, synthetic};
     use super::*;
+    use crate::engine::PhaseId;
     use crate::lab::{LabSpec, QueueCounters};
 
     fn port(to: &str, bytes: u64, drops: u64) -> PortCounters {
@@ -237,7 +238,7 @@ mod tests {
         let marking = |state: Phase, marks| {
             let mut port = port("h0", 1000, 0);
             port.queue.as_mut().expect("a queue").marks = marks;
-            let phase = format!("{} all canaries", state.word());
+            let phase = PhaseId::new(state, PhaseId::ALL_CANARIES);
             PhaseCounters { phase, ports: vec![port], ..PhaseCounters::default() }
         };
         let phases = vec![marking(Phase::Isolated, 0), marking(Phase::Loaded, 50)];
@@ -253,7 +254,7 @@ mod tests {
         let ports =
             |bytes: [u64; 2], drops: [u64; 2]| vec![port("h0", bytes[0], drops[0]), port("h1", bytes[1], drops[1])];
         let phase = |state: Phase, ports| PhaseCounters {
-            phase: format!("{} all canaries", state.word()),
+            phase: PhaseId::new(state, PhaseId::ALL_CANARIES),
             ports,
             ..PhaseCounters::default()
         };

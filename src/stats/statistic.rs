@@ -40,6 +40,11 @@ impl Statistic {
     /// Those of time, in the order of their columns.
     pub const TIMES: [Statistic; 3] = [Statistic::TimeP50, Statistic::TimeP75, Statistic::TimeP90];
 
+    /// The columns of tables: those of time, then those of messages.
+    pub fn columns() -> impl Iterator<Item = Statistic> {
+        Statistic::TIMES.into_iter().chain(Statistic::MESSAGES)
+    }
+
     /// All of them, those of messages first.
     pub const ALL: [Statistic; 9] = [
         Statistic::Avg,
@@ -68,6 +73,11 @@ impl Statistic {
         }
     }
 
+    /// As the head of a column.
+    pub fn title(self) -> &'static str {
+        if self == Statistic::P999 { "p99.9" } else { self.key() }
+    }
+
     /// The part of messages, or of the time, at least as good; nothing for averages.
     pub fn quantile(self) -> Option<f64> {
         match self {
@@ -80,7 +90,7 @@ impl Statistic {
         }
     }
 
-    fn by_time(self) -> bool {
+    pub(super) fn is_by_time(self) -> bool {
         matches!(self, Statistic::TimeAvg | Statistic::TimeP50 | Statistic::TimeP75 | Statistic::TimeP90)
     }
 
@@ -91,7 +101,7 @@ impl Statistic {
             return None;
         }
         let histogram = &*samples.histogram();
-        Some(match (self.by_time(), self.quantile()) {
+        Some(match (self.is_by_time(), self.quantile()) {
             (false, None) => samples.mean_ns(),
             (false, Some(quantile)) => quantile_ns(histogram, quantile),
             (true, None) => TimeView::of(histogram, weight)?.mean_ns(),

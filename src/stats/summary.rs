@@ -174,20 +174,21 @@ impl Summary {
         })
     }
 
-    /// One of the figures; nothing where there are too few iterations to carry it. An average is over all samples: for a
-    /// bandwidth, bytes over time.
+    /// One of the figures; nothing where there are too few iterations to carry it.
     pub fn get(&self, statistic: Statistic) -> Option<f64> {
-        let carried = |value: f64| {
-            let quantile = statistic.quantile().unwrap_or(0.0);
-            let enough = quantile <= 0.5 || super::carries(self.iterations.unwrap_or(self.samples), quantile);
-            enough.then_some(value)
-        };
+        let quantile = statistic.quantile().filter(|quantile| *quantile > 0.5 && !statistic.is_by_time());
+        let iterations = self.iterations.unwrap_or(self.samples);
+        self.raw(statistic).filter(|_| quantile.is_none_or(|quantile| super::carries(iterations, quantile)))
+    }
+
+    /// The same, however few iterations carry it. An average is over all samples: for a bandwidth, bytes over time.
+    pub fn raw(&self, statistic: Statistic) -> Option<f64> {
         match statistic {
             Statistic::Avg => Some(self.mean),
             Statistic::P50 => Some(self.p50),
-            Statistic::P90 => carried(self.p90),
-            Statistic::P99 => carried(self.p99),
-            Statistic::P999 => carried(self.p999),
+            Statistic::P90 => Some(self.p90),
+            Statistic::P99 => Some(self.p99),
+            Statistic::P999 => Some(self.p999),
             Statistic::TimeAvg => self.times.map(|times| times.avg),
             Statistic::TimeP50 => self.times.map(|times| times.p50),
             Statistic::TimeP75 => self.times.map(|times| times.p75),

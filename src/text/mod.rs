@@ -1,4 +1,4 @@
-//! What every view is written with: numbers at the width a reader needs, aligned columns, text inside markup.
+//! What every view is written with: numbers at the width a reader needs, tables in their forms, text inside markup.
 
 mod markup;
 mod number;
@@ -7,5 +7,5 @@ mod terminal;
 
 pub use markup::escape;
 pub use number::{factor, figure, percent, with_interval, within};
-pub use table::Table;
+pub use table::{Cell, Rows, Table, section};
 pub use terminal::printable;

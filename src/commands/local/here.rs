@@ -59,8 +59,8 @@ fn plain(request: &Request, why: &str) -> Result<u8, String> {
     let progress = Progress::new(!request.quiet());
     let scratch = Scratch::new()?;
     let _listener = PhaseListener::start(&scratch.path("phases"), move |heard| {
-        if let Heard::Begins(name, budget) = heard {
-            progress.phase(name, budget);
+        if let Heard::Begins(phase, budget) = heard {
+            progress.phase(&phase, budget);
         }
     })?;
     let mut options = LaunchOptions::new(ranks, command);

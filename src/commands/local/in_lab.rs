@@ -243,14 +243,14 @@ impl LabBench<'_> {
         let progress = Progress::new(!self.request.quiet());
         let by_ranks = self.request.calibration.is_some();
         PhaseListener::start(socket, move |heard| {
-            if let Heard::Begins(name, budget) = heard {
-                progress.phase(name, budget);
+            if let Heard::Begins(phase, budget) = &heard {
+                progress.phase(phase, *budget);
             }
             let Some(lab) = lab.upgrade().filter(|_| !by_ranks) else { return };
             let read = || lab.lock().unwrap_or_else(PoisonError::into_inner).counters();
             let mut recording = recording.lock().unwrap_or_else(PoisonError::into_inner);
             match heard {
-                Heard::Begins(name, _) => recording.begin(name, read),
+                Heard::Begins(phase, _) => recording.begin(&phase, read),
                 Heard::Ends => recording.end(read),
             }
         })?;

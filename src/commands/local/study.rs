@@ -91,7 +91,7 @@ fn measure(request: &StudyRequest, lab: &Lab, ranks: usize, per_node: usize) -> 
     let phases = match lab.counters() {
         Ok(after) => {
             let ports = after.iter().zip(&before).map(|(after, before)| after.since(before)).collect();
-            vec![PhaseCounters { phase: file.command.word().to_owned(), ports, ..PhaseCounters::default() }]
+            vec![PhaseCounters { phase: file.command.word().into(), ports, ..PhaseCounters::default() }]
         }
         Err(problem) => {
             file.notes.push(format!("the counters of the lab's ports could not be read: {problem}"));

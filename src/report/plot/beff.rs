@@ -1,7 +1,7 @@
 //! HPC Challenge's latencies and bandwidths as bars.
 
-use super::axis::{LogAxis, label};
-use super::{Plot, WIDTH, bar, line, text};
+use super::axis::LogAxis;
+use super::{Plot, WIDTH, bar, extent, grid_across, line, text};
 use crate::models::beff::{Beff, Figure};
 use crate::text::{figure, within};
 
@@ -24,17 +24,13 @@ pub fn beff(name: &str, result: &Beff) -> Vec<Plot> {
 fn bars((name, what, unit): (&str, &str, &str), figures: &[Figure], class: &str) -> Option<Plot> {
     let usable = |value: &f64| value.is_finite() && *value > 0.0;
     let values = figures.iter().map(|of| of.value).filter(usable);
-    let (low, high) = values.fold((f64::MAX, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
+    let (low, high) = extent(values);
     if high <= 0.0 {
         return None;
     }
     let axis = LogAxis::new(low / 2.0, high, LEFT, RIGHT);
     let bottom = 6.0 + figures.len() as f64 * ROW;
-    let mut body = String::new();
-    for tick in axis.ticks() {
-        body += &line((axis.at(tick), 4.0), (axis.at(tick), bottom), "grid");
-        body += &text(axis.at(tick), bottom + 14.0, "middle", "tick", &label(tick));
-    }
+    let mut body = grid_across(&axis, 4.0, bottom);
     let mut told = Vec::new();
     for (at, of) in figures.iter().enumerate().filter(|(_, of)| usable(&of.value)) {
         let Figure { ours, theirs, value, interval } = *of;

@@ -3,7 +3,7 @@
 use std::f64::consts::TAU;
 
 use super::axis::label;
-use super::{Plot, WIDTH, bar, escape, fit, line, text};
+use super::{Plot, WIDTH, bar, dot, escape, fit, line, text};
 use crate::result::{ContentionResult, EdgeResult, GraphResult};
 use crate::text::figure;
 
@@ -157,12 +157,8 @@ pub fn errors(name: &str, result: &ContentionResult) -> Option<Plot> {
         body += &text(x(edges), bottom + 14.0, "middle", "tick", &edges.to_string());
     }
     for (edges, error, graph) in &points {
-        body += &format!(
-            "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"4\" class=\"dot busy\"><title>{}</title></circle>",
-            x(*edges),
-            y(*error),
-            escape(&format!("{graph}, {edges} edges: mean error {error:.1}%"))
-        );
+        let title = format!("{graph}, {edges} edges: mean error {error:.1}%");
+        body += &dot((x(*edges), y(*error)), 4, "busy", &title);
     }
     body += &text((left + right) / 2.0, bottom + 31.0, "middle", "axis-title", "edges of the graph");
     let told = format!("{} graphs of {least} to {most} edges, largest mean error {high:.1}%", points.len());

@@ -2,8 +2,8 @@
 
 use hdrhistogram::Histogram;
 
-use super::axis::{LogAxis, label};
-use super::{Plot, WIDTH, line, text};
+use super::axis::LogAxis;
+use super::{Plot, WIDTH, grid_across, line, text};
 use crate::compare::Side;
 use crate::engine::Phase;
 use crate::kernel::Canary;
@@ -25,11 +25,7 @@ struct Shares {
 
 /// The distribution of one canary on one side; nothing when no samples were kept.
 pub fn distribution(side: &Side<'_>, kernel: Canary) -> Option<Plot> {
-    let tests: Vec<_> = [Phase::Isolated, Phase::Loaded]
-        .into_iter()
-        .filter_map(|phase| side.run.test(kernel, phase))
-        .filter_map(|test| Some((test, test.samples()?)))
-        .collect();
+    let tests = side.sampled(kernel);
     let direction = tests.first()?.0.direction;
     let extremes = tests.iter().flat_map(|(_, samples)| [samples.min_nz(), samples.max()]);
     let (low, high) = extremes.fold((u64::MAX, 1), |(low, high), ns| (low.min(ns.max(1)), high.max(ns)));
@@ -73,11 +69,7 @@ fn shares(samples: &Histogram<u64>, low: f64, high: f64) -> Vec<f64> {
 }
 
 fn frame(axis: &LogAxis, peak: f64, unit: &str) -> String {
-    let mut out = String::new();
-    for tick in axis.ticks() {
-        out += &line((axis.at(tick), TOP), (axis.at(tick), BOTTOM), "grid");
-        out += &text(axis.at(tick), BOTTOM + 14.0, "middle", "tick", &label(tick));
-    }
+    let mut out = grid_across(axis, TOP, BOTTOM);
     for part in [0.5, 1.0] {
         let y = BOTTOM - part * (BOTTOM - TOP);
         out += &line((LEFT, y), (RIGHT, y), "grid");

@@ -2,8 +2,8 @@
 
 use std::f64::consts::TAU;
 
-use super::axis::{LogAxis, label};
-use super::{Plot, WIDTH, bar, escape, fit, line, text};
+use super::axis::LogAxis;
+use super::{Plot, WIDTH, bar, escape, extent, fit, grid_across, line, text};
 use crate::models::hpcc::{Hpcc, name, ratios};
 use crate::report::published::Balanced;
 use crate::text::figure;
@@ -107,15 +107,10 @@ pub fn balance(systems: &[System<'_>], published: &[Balanced]) -> Option<Plot> {
         return None;
     }
     bars.extend(published.iter().map(|system| (system.label(), system.byte_per_kflop, "published")));
-    let low = bars.iter().map(|(_, value, _)| *value).fold(f64::MAX, f64::min);
-    let high = bars.iter().map(|(_, value, _)| *value).fold(0.0, f64::max);
+    let (low, high) = extent(bars.iter().map(|(_, value, _)| *value));
     let axis = LogAxis::new(low / 2.0, high, LEFT, RIGHT);
     let bottom = 6.0 + bars.len() as f64 * ROW;
-    let mut body = String::new();
-    for tick in axis.ticks() {
-        body += &line((axis.at(tick), 4.0), (axis.at(tick), bottom), "grid");
-        body += &text(axis.at(tick), bottom + 14.0, "middle", "tick", &label(tick));
-    }
+    let mut body = grid_across(&axis, 4.0, bottom);
     let mut told = Vec::new();
     for (at, (label, value, class)) in bars.iter().enumerate() {
         let y = 6.0 + at as f64 * ROW;

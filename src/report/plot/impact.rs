@@ -1,7 +1,7 @@
 //! Impact bars on a log axis, one plot per canary: every run's headline, average and 99th percentile, with intervals.
 
-use super::axis::{LogAxis, label};
-use super::{Plot, WIDTH, bar, fit, line, text};
+use super::axis::LogAxis;
+use super::{Plot, WIDTH, bar, fit, grid_across, line, text};
 use crate::compare::Side;
 use crate::kernel::Canary;
 use crate::report::published::{self, System};
@@ -52,11 +52,7 @@ pub fn impact(kernel: Canary, sides: &[Side<'_>], systems: &[System]) -> Option<
     let (low, high) = reach.fold((1.0f64, 2.0f64), |(low, high), value| (low.min(value), high.max(value)));
     let axis = LogAxis::new(low, high, LEFT, RIGHT);
     let bottom = 8.0 + groups.len() as f64 * GROUP;
-    let mut body = String::new();
-    for tick in axis.ticks() {
-        body += &line((axis.at(tick), 4.0), (axis.at(tick), bottom), "grid");
-        body += &text(axis.at(tick), bottom + 14.0, "middle", "tick", &label(tick));
-    }
+    let mut body = grid_across(&axis, 4.0, bottom);
     body += &line((axis.at(1.0), 4.0), (axis.at(1.0), bottom), "axis");
     for (at, group) in groups.iter().enumerate() {
         body += &draw(group, 8.0 + at as f64 * GROUP, &axis);

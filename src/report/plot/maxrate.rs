@@ -2,8 +2,8 @@
 
 use tailback_transport::Bytes;
 
-use super::axis::{LogAxis, label};
-use super::{Plot, WIDTH, dot, escape, line, stacked, text};
+use super::axis::LogAxis;
+use super::{Plot, WIDTH, dot, escape, extent, grid_up, line, stacked, text};
 use crate::models::maxrate::{Observation, medians};
 use crate::result::{FitResult, MaxRateResult, RegimeResult};
 use crate::text::figure;
@@ -27,7 +27,7 @@ pub fn rates(name: &str, result: &MaxRateResult) -> Option<Plot> {
     let sizes = chosen(&result.sizes());
     let shown: Vec<&Observation> = seen.iter().filter(|of| sizes.contains(&of.bytes) && is_drawable(of)).collect();
     let values = shown.iter().map(|of| rate(of));
-    let (low, high) = values.fold((f64::MAX, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
+    let (low, high) = extent(values);
     if high <= 0.0 {
         return None;
     }
@@ -79,11 +79,7 @@ fn chosen(sizes: &[usize]) -> Vec<usize> {
 }
 
 fn frame(axis: &LogAxis, pairs: &[usize], x: impl Fn(usize) -> f64) -> String {
-    let mut out = String::new();
-    for tick in axis.ticks() {
-        out += &line((LEFT, axis.at(tick)), (RIGHT, axis.at(tick)), "grid");
-        out += &text(LEFT - 5.0, axis.at(tick) + 4.0, "end", "tick", &label(tick));
-    }
+    let mut out = grid_up(axis, LEFT, RIGHT);
     for &k in pairs.iter().step_by(pairs.len().div_ceil(12).max(1)) {
         out += &text(x(k), BOTTOM + 14.0, "middle", "tick", &k.to_string());
     }

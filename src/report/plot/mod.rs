@@ -21,6 +21,8 @@ mod spread;
 mod tree;
 mod violin;
 
+use axis::{LogAxis, label};
+
 use crate::text::escape;
 
 pub use beff::beff;
@@ -143,6 +145,29 @@ fn bar(x: f64, y: f64, width: f64, height: f64, class: &str, title: &str) -> Str
 
 fn line(from: (f64, f64), to: (f64, f64), class: &str) -> String {
     format!("<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" class=\"{class}\"/>", from.0, from.1, to.0, to.1)
+}
+
+/// Upright lines at the ticks of an axis that goes across, with their labels under `bottom`.
+fn grid_across(axis: &LogAxis, top: f64, bottom: f64) -> String {
+    let tick = |tick: f64| {
+        let x = axis.at(tick);
+        line((x, top), (x, bottom), "grid") + &text(x, bottom + 14.0, "middle", "tick", &label(tick))
+    };
+    axis.ticks().into_iter().map(tick).collect()
+}
+
+/// Level lines at the ticks of an axis that goes up, with their labels to the left.
+fn grid_up(axis: &LogAxis, left: f64, right: f64) -> String {
+    let tick = |tick: f64| {
+        let y = axis.at(tick);
+        line((left, y), (right, y), "grid") + &text(left - 5.0, y + 4.0, "end", "tick", &label(tick))
+    };
+    axis.ticks().into_iter().map(tick).collect()
+}
+
+/// The least and the most of some values above zero.
+fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.fold((f64::MAX, 0.0), |(low, high), value| (low.min(value), high.max(value)))
 }
 
 /// Text cut to what fits a plot's width.

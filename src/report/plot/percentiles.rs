@@ -1,11 +1,11 @@
 //! Percentile curves: the figure that a share of the samples is at least as good as, with an axis that counts nines.
 
-use super::axis::{LogAxis, label};
-use super::{Plot, WIDTH, line, text};
+use super::axis::LogAxis;
+use super::{Plot, WIDTH, dot, extent, grid_up, line, text};
 use crate::compare::Side;
 use crate::engine::Phase;
 use crate::kernel::Canary;
-use crate::text::{escape, figure};
+use crate::text::figure;
 
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 180.0;
@@ -16,11 +16,7 @@ const POINTS: usize = 14;
 
 /// The curves of one canary on one side; nothing when no samples were kept.
 pub fn percentiles(side: &Side<'_>, kernel: Canary) -> Option<Plot> {
-    let tests: Vec<_> = [Phase::Isolated, Phase::Loaded]
-        .into_iter()
-        .filter_map(|phase| side.run.test(kernel, phase))
-        .filter_map(|test| Some((test, test.samples()?)))
-        .collect();
+    let tests = side.sampled(kernel);
     let first = tests.first()?.0;
     let most = tests.iter().map(|(_, samples)| samples.len()).max()?;
     let nines = (most as f64).log10().clamp(1.0, 6.0);
@@ -38,7 +34,7 @@ pub fn percentiles(side: &Side<'_>, kernel: Canary) -> Option<Plot> {
         })
         .collect();
     let values = curves.iter().flat_map(|(_, points)| points.iter().map(|point| point.1));
-    let (low, high) = values.fold((f64::MAX, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
+    let (low, high) = extent(values);
     let axis = LogAxis::new(low / 1.1, high * 1.1, BOTTOM, TOP);
     let x = |nine: f64| LEFT + nine / nines * (RIGHT - LEFT);
     let mut body = frame(&axis, nines, x);
@@ -49,12 +45,7 @@ pub fn percentiles(side: &Side<'_>, kernel: Canary) -> Option<Plot> {
         for &(at, value) in points.iter().step_by(2) {
             let name = if *class == "calm" { "isolated" } else { "loaded" };
             let title = format!("{name}, {}: {} {}", share(at), figure(value), first.unit);
-            body += &format!(
-                "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\" class=\"dot {class}\"><title>{}</title></circle>",
-                x(at),
-                axis.at(value),
-                escape(&title)
-            );
+            body += &dot((x(at), axis.at(value)), 3, class, &title);
         }
     }
     let title = format!("{}, {}", first.title, side.label);
@@ -79,11 +70,7 @@ fn share(nines: f64) -> String {
 }
 
 fn frame(axis: &LogAxis, nines: f64, x: impl Fn(f64) -> f64) -> String {
-    let mut out = String::new();
-    for tick in axis.ticks() {
-        out += &line((LEFT, axis.at(tick)), (RIGHT, axis.at(tick)), "grid");
-        out += &text(LEFT - 5.0, axis.at(tick) + 4.0, "end", "tick", &label(tick));
-    }
+    let mut out = grid_up(axis, LEFT, RIGHT);
     let named = [(0.0, "0%"), (0.301, "50%"), (1.0, "90%"), (2.0, "99%"), (3.0, "99.9%"), (4.0, "99.99%")];
     let more = [(5.0, "99.999%"), (6.0, "99.9999%")];
     for (at, name) in named.into_iter().chain(more).filter(|(at, _)| *at <= nines + 1e-9) {

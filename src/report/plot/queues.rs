@@ -1,10 +1,10 @@
 //! How many bytes waited in the queues of a simulated network over time, without load and with it.
 
 use super::axis::label;
-use super::{Plot, WIDTH, line, text};
-use crate::engine::Phase;
+use super::{Plot, WIDTH, dot, line, text};
+use crate::engine::{Phase, PhaseId};
 use crate::result::{MachineRecord, QueueRecord};
-use crate::text::{escape, figure};
+use crate::text::figure;
 
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 150.0;
@@ -16,25 +16,17 @@ const DOTS: usize = 12;
 
 /// One plot per test: its isolated and its loaded phase.
 pub fn queues(name: &str, machine: &MachineRecord) -> Vec<Plot> {
-    let mut tests: Vec<&str> = machine.queues.iter().map(|of| test(&of.phase).1).collect();
-    tests.dedup();
-    let mut seen = Vec::new();
-    tests.retain(|test| {
-        !seen.contains(test) && {
-            seen.push(*test);
-            true
+    let mut tests: Vec<PhaseId> = Vec::new();
+    for test in machine.queues.iter().map(|of| of.phase.in_any_state()) {
+        if !tests.contains(&test) {
+            tests.push(test);
         }
-    });
-    tests.into_iter().filter_map(|test| draw(name, test, &machine.queues)).collect()
+    }
+    tests.iter().filter_map(|test| draw(name, test, &machine.queues)).collect()
 }
 
-/// The phase's kind and what was measured in it.
-fn test(phase: &str) -> (&str, &str) {
-    phase.split_once(' ').unwrap_or((phase, phase))
-}
-
-fn draw(name: &str, of: &str, queues: &[QueueRecord]) -> Option<Plot> {
-    let phases: Vec<&QueueRecord> = queues.iter().filter(|record| test(&record.phase).1 == of).collect();
+fn draw(name: &str, of: &PhaseId, queues: &[QueueRecord]) -> Option<Plot> {
+    let phases: Vec<&QueueRecord> = queues.iter().filter(|record| record.phase.in_any_state() == *of).collect();
     let looks = || phases.iter().flat_map(|record| &record.looks);
     let most = looks().map(|look| look.queued_bytes).max().filter(|&most| most > 0)? as f64;
     let longest = looks().map(|look| look.at_us).fold(0.0, f64::max).max(1e-3);
@@ -48,7 +40,7 @@ fn draw(name: &str, of: &str, queues: &[QueueRecord]) -> Option<Plot> {
     }
     let mut told = Vec::new();
     for record in &phases {
-        let class = if test(&record.phase).0 == Phase::Isolated.word() { "calm" } else { "busy" };
+        let class = if record.phase.is(Phase::Isolated) { "calm" } else { "busy" };
         let path = record.looks.iter().map(|look| format!("{:.1},{:.1}", x(look.at_us), y(look.queued_bytes as f64)));
         body += &format!("<polyline points=\"{}\" class=\"curve {class}\"/>", path.collect::<Vec<_>>().join(" "));
         for look in record.looks.iter().step_by(record.looks.len().div_ceil(DOTS).max(1)) {
@@ -60,18 +52,14 @@ fn draw(name: &str, of: &str, queues: &[QueueRecord]) -> Option<Plot> {
                 figure(look.longest_bytes as f64 / KIB),
                 look.stalled_ports
             );
-            body += &format!(
-                "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\" class=\"dot {class}\"><title>{}</title></circle>",
-                x(look.at_us),
-                y(look.queued_bytes as f64),
-                escape(&title)
-            );
+            body += &dot((x(look.at_us), y(look.queued_bytes as f64)), 3, class, &title);
         }
         let peak = record.looks.iter().map(|look| look.queued_bytes).max().unwrap_or(0) as f64;
-        told.push(format!("{}: at most {} KiB", test(&record.phase).0, figure(peak / KIB)));
+        let state = record.phase.state.map_or("in all", Phase::word);
+        told.push(format!("{state}: at most {} KiB", figure(peak / KIB)));
     }
     let axes = "KiB in all queues, over microseconds of virtual time";
     body += &text((LEFT + RIGHT) / 2.0, BOTTOM + 31.0, "middle", "axis-title", axes);
     let title = format!("Queues during {of}, {name}");
-    Some(Plot::new(&["queues", of, name], title, told.join("; "), BOTTOM + 38.0, body))
+    Some(Plot::new(&["queues", &of.to_string(), name], title, told.join("; "), BOTTOM + 38.0, body))
 }

@@ -1,7 +1,7 @@
 //! Every repetition of an application as a dot, placement by placement, alone above and under load below.
 
-use super::axis::{LogAxis, label};
-use super::{Plot, WIDTH, escape, line, text};
+use super::axis::LogAxis;
+use super::{Plot, WIDTH, dot, extent, grid_across, text};
 use crate::compare::Side;
 use crate::engine::Phase;
 use crate::kernel::Canary;
@@ -20,28 +20,20 @@ pub fn repetitions(side: &Side<'_>, kernel: Canary) -> Option<Plot> {
     };
     let placements = side.run.placements.len();
     let all = (0..placements).flat_map(|at| [figures(at, Phase::Isolated), figures(at, Phase::Loaded)].concat());
-    let (low, high) = all.fold((f64::MAX, 0.0f64), |(low, high), of| (low.min(of), high.max(of)));
+    let (low, high) = extent(all);
     if !(low > 0.0 && high.is_finite() && high > 0.0) {
         return None;
     }
     let axis = LogAxis::new(low, high, LEFT, RIGHT);
     let bottom = 8.0 + placements as f64 * ROW;
-    let mut body = String::new();
-    for tick in axis.ticks() {
-        body += &line((axis.at(tick), 4.0), (axis.at(tick), bottom), "grid");
-        body += &text(axis.at(tick), bottom + 14.0, "middle", "tick", &label(tick));
-    }
+    let mut body = grid_across(&axis, 4.0, bottom);
     for at in 0..placements {
         let top = 8.0 + at as f64 * ROW;
         body += &text(LEFT - 8.0, top + 13.0, "end", "tick", &format!("placement {}", at + 1));
         for (phase, class, y) in [(Phase::Isolated, "calm", top + 5.0), (Phase::Loaded, "busy", top + 14.0)] {
             for value in figures(at, phase) {
                 let title = format!("placement {}, {}: {} {}", at + 1, phase.word(), figure(value), test.unit);
-                body += &format!(
-                    "<circle cx=\"{:.1}\" cy=\"{y:.1}\" r=\"4\" class=\"dot {class}\"><title>{}</title></circle>",
-                    axis.at(value),
-                    escape(&title)
-                );
+                body += &dot((axis.at(value), y), 4, class, &title);
             }
         }
     }

@@ -2,8 +2,8 @@
 
 use tailback_transport::Bytes;
 
-use super::axis::{LogAxis, label};
-use super::{Plot, WIDTH, dot, line, stacked, text};
+use super::axis::LogAxis;
+use super::{Plot, WIDTH, dot, extent, grid_up, line, stacked, text};
 use crate::models::maxrate::{Observation, medians};
 use crate::result::{MaxRateResult, RegimeResult};
 use crate::text::figure;
@@ -22,8 +22,7 @@ pub fn sizes(name: &str, result: &MaxRateResult) -> Option<Plot> {
     let bytes = result.sizes();
     let (smallest, largest) = (*bytes.first()? as f64, *bytes.last()? as f64);
     let rate = |of: &Observation| of.rate() * 1e-6;
-    let (low, high) =
-        seen.iter().map(rate).fold((f64::MAX, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
+    let (low, high) = extent(seen.iter().map(rate));
     if high <= 0.0 || smallest <= 0.0 {
         return None;
     }
@@ -58,11 +57,7 @@ fn chosen(pairs: &[usize]) -> Vec<usize> {
 }
 
 fn frame(across: &LogAxis, up: &LogAxis, sizes: &[usize]) -> String {
-    let mut out = String::new();
-    for tick in up.ticks() {
-        out += &line((LEFT, up.at(tick)), (RIGHT, up.at(tick)), "grid");
-        out += &text(LEFT - 5.0, up.at(tick) + 4.0, "end", "tick", &label(tick));
-    }
+    let mut out = grid_up(up, LEFT, RIGHT);
     for &bytes in sizes.iter().step_by(sizes.len().div_ceil(6).max(1)) {
         out += &text(across.at(bytes as f64), BOTTOM + 14.0, "middle", "tick", &Bytes(bytes as u64).to_string());
     }

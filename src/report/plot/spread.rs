@@ -2,8 +2,8 @@
 
 use tailback_transport::Bytes;
 
-use super::axis::{LogAxis, label};
-use super::{Plot, WIDTH, dot, line, text};
+use super::axis::LogAxis;
+use super::{Plot, WIDTH, dot, extent, grid_up, line, text};
 use crate::models::maxrate::{Observation, medians};
 use crate::result::{BetweenResult, Kind, MaxRateResult};
 use crate::text::figure;
@@ -22,7 +22,7 @@ pub fn spread(name: &str, result: &MaxRateResult) -> Option<Plot> {
     };
     let all: Vec<(&BetweenResult, Vec<Observation>)> = result.between.iter().map(|of| (of, longest(of))).collect();
     let rates = all.iter().flat_map(|(_, seen)| seen).map(|seen| seen.rate() * 1e-6);
-    let (low, high) = rates.fold((f64::MAX, 0.0f64), |(low, high), rate| (low.min(rate), high.max(rate)));
+    let (low, high) = extent(rates);
     let most = all.iter().flat_map(|(_, seen)| seen).map(|seen| seen.pairs).max()?;
     let axis = LogAxis::new(low / 1.2, high * 1.2, BOTTOM, TOP);
     let step = (RIGHT - LEFT) / most as f64;
@@ -59,11 +59,7 @@ pub fn spread(name: &str, result: &MaxRateResult) -> Option<Plot> {
 }
 
 fn frame(axis: &LogAxis, most: usize, step: f64) -> String {
-    let mut out = String::new();
-    for tick in axis.ticks() {
-        out += &line((LEFT, axis.at(tick)), (RIGHT, axis.at(tick)), "grid");
-        out += &text(LEFT - 5.0, axis.at(tick) + 4.0, "end", "tick", &label(tick));
-    }
+    let mut out = grid_up(axis, LEFT, RIGHT);
     for k in (1..=most).step_by(most.div_ceil(12).max(1)) {
         out += &text(LEFT + (k as f64 - 0.5) * step, BOTTOM + 14.0, "middle", "tick", &k.to_string());
     }

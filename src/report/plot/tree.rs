@@ -52,7 +52,7 @@ fn draw(name: &str, record: &QueueRecord) -> Option<Plot> {
         worst.ports.len()
     );
     let title = format!("Worst moment of {}, {name}", record.phase);
-    Some(Plot::new(&["tree", &record.phase, name], title, told, y + 22.0, body))
+    Some(Plot::new(&["tree", &record.phase.to_string(), name], title, told, y + 22.0, body))
 }
 
 /// Ports with their depth: every root, and under it the crowded ports that feed it, and so on. A port stands under the

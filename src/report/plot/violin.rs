@@ -81,7 +81,7 @@ impl Violins<'_> {
 
     fn violin(&self, spread: &CounterSpread, axis: &Axis, top: f64) -> String {
         let class = if spread.is_isolated() { "calm" } else { "busy" };
-        let mut out = text(LEFT, top + 11.0, "start", "name", &fit(&spread.phase, 60));
+        let mut out = text(LEFT, top + 11.0, "start", "name", &fit(&spread.phase.to_string(), 60));
         out += &text(LEFT, top + 25.0, "start", "tick", &fit(&short(spread), LETTERS));
         let (Some(least), Some(most)) = (spread.least(), spread.most()) else { return out };
         let middle = top + MIDDLE;

@@ -1,0 +1,399 @@
+//! Tailback's own tables: what was run, isolated, under load, the impact with its interval, the load delivered.
+
+use std::fmt::Write as _;
+
+use super::calibration;
+use super::counted::{amount, busiest, held_up_most, risen};
+use crate::compare;
+use crate::engine::Phase;
+use crate::result::{
+    Command, CongestorLoad, ControlRecord, Headline, Node, NodeRole, ResultFile, Run, Test, TestImpact, TransportFacts,
+    Verdict,
+};
+use crate::stats::{Direction, Statistic};
+use crate::text::{Rows, Table, factor, figure, section, with_interval};
+
+pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
+    let mut out = banner(result);
+    out += &result.calibration.as_ref().map(calibration::render).unwrap_or_default();
+    let detail = if verbose { Detail::Verbose } else { Detail::Short };
+    for run in &result.runs {
+        heading(&mut out, result, run);
+        for (title, phase) in [("Isolated", Phase::Isolated), ("Under load", Phase::Loaded)] {
+            out += &section(title, &tests(run.tests.iter().filter(|test| test.phase == phase), detail));
+        }
+        if let Some(pace_s) = result.plan.pace_s {
+            let every = format!("an iteration every {} ms, timed from when it was due", figure(1e3 * pace_s));
+            out += &section(&format!("Schedule: {every}"), &schedules(run));
+        }
+        impacts_of(&mut out, result, run);
+        let alone = if result.command == Command::Congest { "Congestors" } else { "Congestors alone" };
+        out += &section(alone, &loads(run.congestors.iter().map(|load| ("-", load)), false));
+        out += &section("Load delivered while the canary measured", &loads(beside_canaries(run), false));
+        explain_iterations(&mut out, run);
+    }
+    if let Some(lab) = &result.lab {
+        out += &section("Drops and full queues of the emulated network", &busiest(lab));
+        if let Some(control) = &lab.control {
+            out += &section(control.kind.title(), &verdicts(control));
+        }
+    }
+    if let Some(machine) = &result.machine {
+        out += &section("Ports of the simulated network that were held up most, under load", &held_up_most(machine));
+    }
+    if let Some(counters) = &result.counters {
+        out += &section("Counters of the nodes that tell of congestion, those that rose most first", &risen(counters));
+    }
+    if let Some(why) = result.why() {
+        out += "Why\n";
+        why.seen.iter().for_each(|line| out += &format!("  {line}\n"));
+        if !why.to_try.is_empty() {
+            out += "  What may show more:\n";
+            why.to_try.iter().for_each(|line| out += &format!("  - {line}\n"));
+        }
+        out.push('\n');
+    }
+    match compare::Aggressors::of(&compare::sides::of_file(result)) {
+        Some(aggressors) => out += &section(compare::AGGRESSORS_TITLE, &aggressors.table()),
+        None if result.runs.len() > 1 => side_by_side(&mut out, result, verbose),
+        None => {}
+    }
+    if result.interrupted {
+        out += "Interrupted: phases that were not complete are left out.\n";
+    }
+    out
+}
+
+/// What stands over every table of a simulated network; nothing over those of others.
+pub(super) fn banner(file: &ResultFile) -> String {
+    let Some(machine) = &file.machine else { return String::new() };
+    let virtual_s = machine.virtual_s.map(|s| format!(", {} ms of virtual time", figure(1e3 * s))).unwrap_or_default();
+    format!(
+        "SIMULATED on the machine {} ({}){virtual_s}: figures of a model, on virtual time. No such network was measured.\n\n",
+        machine.name, machine.about
+    )
+}
+
+fn heading(out: &mut String, result: &ResultFile, run: &Run) {
+    let system = &result.system;
+    if let Some(program) = &result.imported {
+        let (ranks, nodes) = (system.ranks, system.nodes.len());
+        let _ = writeln!(out, "Imported from {program}: {ranks} ranks on {nodes} nodes\n");
+        return;
+    }
+    let network = |of: &TransportFacts| {
+        let library = if of.library.is_empty() { String::new() } else { format!(" ({})", of.library) };
+        let protocol = of.protocol.as_ref().map(|name| format!(", {name} protocol")).unwrap_or_default();
+        format!("{}{library}{protocol}", of.network())
+    };
+    let under = run.congestors_over.as_ref().map(|of| format!(", congestors over {}", network(of))).unwrap_or_default();
+    let beside = run.beside.as_ref().map(|load| format!(", beside {load}")).unwrap_or_default();
+    let _ = writeln!(
+        out,
+        "Tailback {} over {}{under}{beside}: {} ranks on {} nodes, seed {}",
+        result.build.version,
+        network(&run.transport),
+        system.ranks,
+        system.nodes.len(),
+        result.seed
+    );
+    let over = std::iter::once(&run.transport).chain(&run.congestors_over);
+    let rails = over.filter_map(TransportFacts::rails_text);
+    for line in rails.chain(placement_lines(&placed(result, run), result.command)) {
+        let _ = writeln!(out, "  {line}");
+    }
+    out.push('\n');
+}
+
+/// The nodes with what they did in a run on its first placement: runs of one job may have different loads.
+fn placed(result: &ResultFile, run: &Run) -> Vec<Node> {
+    let mut nodes = result.system.nodes.clone();
+    if let Some(first) = run.placements.first().filter(|first| first.roles.len() == nodes.len()) {
+        nodes.iter_mut().zip(&first.roles).for_each(|(node, roles)| node.roles.clone_from(roles));
+    }
+    nodes
+}
+
+/// The runs of one job beside each other, and what that says about network, library and protocol.
+fn side_by_side(out: &mut String, result: &ResultFile, verbose: bool) {
+    let sides = compare::sides::of_file(result);
+    let statistics: &[Statistic] = if verbose { &Statistic::ALL } else { &compare::SHOWN };
+    let comparison = compare::compare(&sides, statistics);
+    if !comparison.rows.is_empty() {
+        let _ = writeln!(out, "Runs side by side\n\n{}", compare::render(&comparison));
+    }
+}
+
+/// Who does what, a line per role.
+pub fn placement_lines(nodes: &[Node], command: Command) -> Vec<String> {
+    let mut roles: Vec<(NodeRole, Vec<&str>)> = Vec::new();
+    for node in nodes {
+        for &role in &node.roles {
+            match roles.iter_mut().find(|(known, _)| *known == role) {
+                Some((_, names)) => names.push(&node.name),
+                None => roles.push((role, vec![&node.name])),
+            }
+        }
+    }
+    if command == Command::Network {
+        return Vec::new();
+    }
+    let order = |role: &NodeRole| match role {
+        NodeRole::Canary => (0, ""),
+        NodeRole::Congestor(kernel) => (1, kernel.info().key),
+        NodeRole::Idle => (2, ""),
+    };
+    roles.sort_by(|(a, _), (b, _)| order(a).cmp(&order(b)));
+    let line = |(role, names): &(NodeRole, Vec<&str>)| {
+        let what = match role {
+            NodeRole::Canary => "canary".to_owned(),
+            NodeRole::Congestor(kernel) => kernel.info().key.to_owned(),
+            NodeRole::Idle => "idle".to_owned(),
+        };
+        const SHOWN: usize = 6;
+        let more = names.len().saturating_sub(SHOWN);
+        let list = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(" ");
+        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{what:<10} {:>3} nodes: {list}{rest}", names.len())
+    };
+    roles.iter().map(line).collect()
+}
+
+/// How much is told of a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Detail {
+    Short,
+    Verbose,
+    /// All of it, states in one table.
+    Report,
+}
+
+/// The figures of tests.
+pub(crate) fn tests<'a>(tests: impl Iterator<Item = &'a Test>, detail: Detail) -> Table {
+    let (verbose, report) = (detail >= Detail::Verbose, detail == Detail::Report);
+    let none = |test: &Test| test.summary.is_none() && test.printed.is_none();
+    let title = |test: &Test| {
+        if none(test) { format!("{}: no samples within the budget", test.title) } else { test.title.clone() }
+    };
+    Table::of(tests)
+        .column("test", |test| title(test))
+        .column_if(report, "state", |test| test.phase.word())
+        .column_if(verbose, "best", |test| test.extremes().0)
+        .columns(Statistic::columns(), |table, of| table.column(of.title(), |test| test.figure(of)))
+        .column("worst", |test| test.extremes().1)
+        .column("unit", |test| &test.unit)
+        .column("iterations", |test| test.summary.as_ref()?.iterations)
+        .column_if(report, "GPCNeT's avg", |test| Some(test.summary.as_ref()?.avg))
+        .column_if(verbose, "worst batch", |test| Some(test.summary.as_ref()?.worst_batch_avg))
+        .column_if(verbose, "samples", |test| Some(test.summary.as_ref()?.samples))
+        .column_if(verbose, "passes", |test| Some(test.summary.as_ref()?.passes))
+        .column_if(verbose, "wall s", |test| test.summary.as_ref().map(|_| format!("{:.2}", test.wall_s)))
+        .done()
+}
+
+/// How paced canaries kept their schedule; one that the network did not carry measured itself.
+fn schedules(run: &Run) -> Table {
+    Table::of(run.tests.iter().filter_map(|test| Some((test, test.schedule?))))
+        .column("paced canary", |(test, _)| &test.title)
+        .column("state", |(test, _)| test.phase.word())
+        .column("iterations", |(_, kept)| kept.iterations)
+        .column("late", |(_, kept)| format!("{:.1}%", 100.0 * kept.late_share()))
+        .column("by up to ms", |(_, kept)| 1e3 * kept.worst_s)
+        .column("", |(_, kept)| if kept.is_overloaded() { "overloaded: a longer pace is needed" } else { "" })
+        .done()
+}
+
+/// What the congestors did while canaries measured, by canary.
+pub(crate) fn beside_canaries(run: &Run) -> impl Iterator<Item = (&'static str, &CongestorLoad)> {
+    run.tests.iter().flat_map(|test| test.load.iter().map(|load| (test.kernel.info().key, load)))
+}
+
+/// What congestors delivered, and meanwhile what was measured.
+pub(crate) fn loads<'a>(rows: impl Iterator<Item = (&'static str, &'a CongestorLoad)>, report: bool) -> Table {
+    Table::of(rows)
+        .column("congestor", |(_, load)| &load.title)
+        .column("while", |(canary, _)| *canary)
+        .column("ranks", |(_, load)| load.ranks)
+        .column("delivered", |(_, load)| amount(load.delivered_bytes))
+        .column_if(report, "seconds", |(_, load)| load.seconds)
+        .column("MiB/s in all", |(_, load)| load.delivered_mib_per_s)
+        .column("least", |(_, load)| load.least_mib_per_s)
+        .column("MiB/s/iteration p50", |(_, load)| Some(load.summary.as_ref()?.p50))
+        .column_if(report, "p99", |(_, load)| Some(load.summary.as_ref()?.p99))
+        .done()
+}
+
+/// A rank's iteration faster than all ranks together looks like a mistake to whoever does not know why it is none.
+fn explain_iterations(out: &mut String, run: &Run) {
+    let mut loads = run.congestors.iter().chain(run.tests.iter().flat_map(|test| &test.load));
+    if loads.any(|load| load.summary.as_ref().is_some_and(|summary| summary.p50 > load.delivered_mib_per_s)) {
+        *out += "MiB/s/iteration p50: of one rank, in its typical iteration. It can be more than all ranks delivered:\n\
+                 most iterations end in buffers at once, and the few that wait for the network take most of the time.\n\n";
+    }
+}
+
+fn verdicts(control: &ControlRecord) -> Table {
+    let time = |verdict: &Verdict, ns: Option<f64>| {
+        let (unit, per_unit) = match verdict.kernel.info().direction {
+            _ if verdict.kernel.is_application() => ("s", 1e9),
+            Direction::Latency => ("us", 1e3),
+            Direction::Bandwidth => ("us/MiB", 1e3),
+        };
+        ns.map(|ns| format!("{} {unit}", figure(ns / per_unit)))
+    };
+    let share = |verdict: &Verdict| {
+        let within = verdict.control_share_interval.map(|of| format!(" [{}, {}]", percent(of.low), percent(of.high)));
+        verdict.control_share.map(|share| percent(share) + &within.unwrap_or_default())
+    };
+    let several = control.verdicts.iter().any(|verdict| verdict.run.is_some());
+    let kind = control.kind.word();
+    Table::of(&control.verdicts)
+        .column_if(several, "run", |verdict| verdict.run.clone().unwrap_or_default())
+        .column("test", |verdict| &verdict.title)
+        .column("impact", |verdict| factor(verdict.shaped))
+        .column(kind, |verdict| factor(verdict.control))
+        .column("time added", |verdict| time(verdict, verdict.added_ns))
+        .column(kind, |verdict| time(verdict, verdict.control_added_ns))
+        .column("share", |verdict| share(verdict))
+        .column("comes from", |verdict| verdict.cause.to_string())
+        .done()
+}
+
+fn percent(part: f64) -> String {
+    format!("{:.0}%", 100.0 * part)
+}
+
+/// How many times worse tests are under load, by each of these figures; those that have any.
+pub(crate) fn impacts<'a>(run: &'a Run, statistics: &[Statistic], wanted: impl Fn(&Test) -> bool) -> Rows<&'a Test> {
+    let known = |test: &&Test| statistics.iter().any(|&of| run.impact(test.kernel, of).is_some());
+    Table::of(run.tests.iter().filter(|test| test.phase == Phase::Loaded && wanted(test)).filter(known))
+        .column("test", |test| &test.title)
+        .columns(statistics, |table, &of| table.column(of.title(), |test| run.impact(test.kernel, of)))
+}
+
+/// All impacts of a run: what is claimed first, how far to trust it, and the same by other figures.
+fn impacts_of(out: &mut String, result: &ResultFile, run: &Run) {
+    let of_kind = |applications: bool| {
+        let all = run.impacts.iter().filter(move |of| of.kernel.is_application() == applications);
+        all.filter_map(|of| Some((of, of.headline.as_ref()?))).collect::<Vec<_>>()
+    };
+    let times = "Congestion impact: times worse under load";
+    headline(out, result, run, &of_kind(true), &format!("{times}, by the mean of an application's repetitions"));
+    let moment = "for a message that comes at a random moment (75th percentile by time)";
+    headline(out, result, run, &of_kind(false), &format!("{times}, {moment}"));
+    // An application has one figure, which stands above; so does the headline, where there is one.
+    let claimed = run.impacts.iter().any(|of| of.headline.is_some());
+    let others: Vec<Statistic> = Statistic::columns().filter(|&of| !claimed || of != Statistic::HEADLINE).collect();
+    let table = impacts(run, &others, |test| !test.kernel.is_application()).done();
+    *out += &section("The same by other figures: of time, then of messages (-: too few iterations to tell)", &table);
+    if run.tests.iter().any(|test| test.printed.is_some()) {
+        *out += "No intervals: these figures are another program's, rounded as it printed them.\n\n";
+    }
+}
+
+/// Impacts, and all that tells how far to trust them.
+fn headline(out: &mut String, result: &ResultFile, run: &Run, of: &[(&TestImpact, &Headline)], title: &str) {
+    let over = match of.iter().map(|(_, headline)| headline.spread.placements).max() {
+        None => return,
+        Some(1) => "this placement only: another may lie far outside".to_owned(),
+        Some(2) => "2 placements, too few for an interval".to_owned(),
+        Some(count) => format!("95% interval over {count} placements"),
+    };
+    let bounds = |low: f64, high: f64| format!("{} - {}", factor(low), factor(high));
+    let impact = |test: &TestImpact, headline: &Headline| match headline.not_reportable {
+        Some(_) => "not reportable".to_owned(),
+        None => {
+            // With one placement only, an application still has its repetitions to tell by.
+            let repeated = test.impact.get(headline.statistic).filter(|_| test.kernel.is_application());
+            with_interval(repeated.unwrap_or_else(|| headline.spread.into()))
+        }
+    };
+    let range = |of: &Headline| match of.spread.placements {
+        0 | 1 => "this one only".to_owned(),
+        _ => bounds(of.spread.lowest, of.spread.highest),
+    };
+    let table = Table::of(of)
+        .column("test", |(test, _)| &test.title)
+        .column("impact", |(test, headline)| impact(test, headline))
+        .column("placements from - to", |(_, headline)| range(headline))
+        .column("one more", |(_, headline)| headline.spread.prediction.map(|of| bounds(of.low, of.high)))
+        .column("time held up", |(_, headline)| headline.congested.map(|of| percent(of.loaded)))
+        .column("alone", |(_, headline)| headline.congested.map(|of| percent(of.isolated)))
+        .done();
+    let _ =
+        writeln!(out, "{title}\n{over}; {} placement, seed {}\n{}", result.plan.placement, result.seed, table.text());
+    let mut remarks: Vec<String> = of.iter().flat_map(|(test, headline)| remarks(test, headline)).collect();
+    let shown = |test: &&Test| of.iter().any(|(impact, _)| impact.kernel == test.kernel);
+    for test in run.tests.iter().filter(|test| test.phase == Phase::Loaded).filter(shown) {
+        remarks.extend(test.load.iter().filter_map(|load| weak(test, load)));
+    }
+    for remark in &remarks {
+        let _ = writeln!(out, "  {remark}");
+    }
+    *out += "one more: where the impact of one more placement would lie.";
+    if of.iter().any(|(_, headline)| headline.congested.is_some()) {
+        *out += " time held up: the share of time in which the canary took\n\
+                 more than twice its isolated median; alone: the same without load.";
+    }
+    *out += "\n\n";
+}
+
+/// What is to be said of one impact.
+fn remarks(test: &TestImpact, headline: &Headline) -> Vec<String> {
+    let title = &test.title;
+    let why = headline.not_reportable.map(|why| format!("{title}: not reportable: {why}."));
+    let kinds = headline.kinds.iter().map(|kind| {
+        let (name, of) = (&kind.kind, kind.spread);
+        let times = if of.placements == 1 { "1 placement".into() } else { format!("{} placements", of.placements) };
+        format!("{title}, {name} ({times}): {}.", with_interval(of.into()))
+    });
+    let moved = headline.baseline_moved.filter(|moved| moved.ln().abs() > 0.1);
+    let moved = moved.map(|moved| format!("{title}: isolated, the last block was {moved:.2}x the first."));
+    why.into_iter().chain(kinds).chain(moved).collect()
+}
+
+/// What is to be said of a load that was not there all along.
+fn weak(test: &Test, load: &CongestorLoad) -> Option<String> {
+    let (title, key) = (&load.title, test.kernel.info().key);
+    if load.least_mib_per_s.is_some_and(|least| least < 0.01 * load.delivered_mib_per_s) {
+        let ms = 1e3 * load.slice_s.unwrap_or_default();
+        return Some(format!(
+            "{title} stopped for {ms:.0} ms or more while {key} measured: its load was not there all along."
+        ));
+    }
+    (load.steady == Some(false)).then(|| format!("{title} had not come up yet when {key} began to measure."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::synthetic;
+
+    #[test]
+    fn iterations_that_beat_the_total_are_explained_and_others_are_not() {
+        let mut file = synthetic::file("tcp", None, 3.0);
+        let loads = |file: &mut ResultFile, rate: f64| {
+            let run = &mut file.runs[0];
+            let loads = run.congestors.iter_mut().chain(run.tests.iter_mut().flat_map(|test| &mut test.load));
+            loads.for_each(|load| load.delivered_mib_per_s = rate);
+        };
+        loads(&mut file, 1e9);
+        assert!(!render(&file, false).contains("MiB/s/iteration p50:"));
+        loads(&mut file, 0.1);
+        assert!(render(&file, false).contains("MiB/s/iteration p50:"));
+    }
+
+    #[test]
+    fn an_imported_average_stands_under_avg() {
+        let log = crate::output::Format::Gpcnet.render(&synthetic::file("mpi", None, 5.0), false);
+        let shown = render(&crate::import::gpcnet(&log).unwrap(), false);
+        let impacts: Vec<&str> = shown.lines().skip_while(|line| !line.starts_with("The same by")).skip(1).collect();
+        let end = |line: &str, cell: &str| line.find(cell).map(|at| at + cell.len());
+        for line in &impacts[1..=3] {
+            let factors: Vec<&str> = line.split_whitespace().filter(|cell| cell.ends_with('x')).collect();
+            let ends = factors.iter().zip([line.find(factors[0]), line.rfind(factors[1])]);
+            let ends: Vec<Option<usize>> = ends.map(|(cell, at)| at.map(|at| at + cell.len())).collect();
+            assert_eq!(ends, [end(impacts[0], "avg"), end(impacts[0], "p99")], "{shown}");
+        }
+    }
+}
