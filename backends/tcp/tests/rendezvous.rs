@@ -1,12 +1,10 @@
 //! The rendezvous protocols over real sockets: the executable definition of the traits for each of them.
 
-mod common;
-
 use tailback_tcp::WaitMode;
 use tailback_transport::rendezvous::DEFAULT_THRESHOLD;
 use tailback_transport::{Bytes, Collective, Protocol, Rendezvous, conformance};
 
-use common::run;
+use crate::common::run;
 
 fn conforms(size: usize, wait: WaitMode) {
     for (protocol, threshold) in [

@@ -1,7 +1,5 @@
 //! The bootstrap with ranks as threads: joining, collectives, strangers and mistakes.
 
-#[path = "../address/mod.rs"]
-mod address;
 mod interrupts;
 mod job;
 
@@ -14,7 +12,7 @@ use std::time::{Duration, Instant};
 use tailback_tcp::{JoinConfig, Secret, TcpBootstrap};
 use tailback_transport::{Bootstrap, Monitor, Rank};
 
-use address::free_address;
+use crate::address::free_address;
 use job::Job;
 
 #[test]
