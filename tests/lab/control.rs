@@ -1,6 +1,6 @@
 //! What canaries meet: the queues of all, queues of their own, or none, as in the control of a load test.
 
-use super::bench::{Bench, for_each_user};
+use super::bench::{Bench, as_ordinary_user};
 
 /// A small load test's result.
 pub fn load_test(bench: &Bench, words: &[&str]) -> serde_json::Value {
@@ -27,7 +27,7 @@ pub fn controlled(bench: &Bench, words: &[&str]) -> (serde_json::Value, f64, f64
 
 #[test]
 fn links_without_queues_are_the_other_control() {
-    for_each_user("unshaped", |bench| {
+    as_ordinary_user("unshaped", |bench| {
         // How much the processor then suffers depends on the processor.
         let (kind, ..) = controlled(bench, &["--control=unshaped", "--budget", "200ms"]);
         assert_eq!(kind, "unshaped");
@@ -36,7 +36,7 @@ fn links_without_queues_are_the_other_control() {
 
 #[test]
 fn queues_mark_packets_where_the_kernel_can_and_are_refused_by_name_elsewhere() {
-    for_each_user("ecn", |bench| {
+    as_ordinary_user("ecn", |bench| {
         let words =
             ["run", "--hosts", "4", "--no-control", "--budget", "200ms", "--ecn", "--congestion-control", "cubic"];
         let probe = "ip link add a0 type veth peer name b0 && tc qdisc add dev a0 root red limit 100000 min 30000 max 30001 \
@@ -60,7 +60,7 @@ fn queues_mark_packets_where_the_kernel_can_and_are_refused_by_name_elsewhere() 
 
 #[test]
 fn roles_have_the_congestion_control_they_were_given() {
-    for_each_user("roles", |bench| {
+    as_ordinary_user("roles", |bench| {
         let words = ["--no-control", "--budget", "200ms", "--congestor-congestion-control", "reno"];
         let result = load_test(bench, &words);
         assert_eq!(result["runs"][0]["transport"]["details"]["congestor congestion control"], "reno");

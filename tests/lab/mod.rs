@@ -1,4 +1,5 @@
-//! The lab's commands, as the user who runs the tests and, where that is root, as an ordinary user too.
+//! The lab's commands, as the user who runs the tests and, where that is root, as an ordinary user too; what jobs do on its
+//! hosts, which is the same for both, as the latter alone.
 //!
 //! A machine that forbids namespaces fails these tests with the reason: a lab that was not tried is not a lab that works.
 
