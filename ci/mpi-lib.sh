@@ -97,7 +97,8 @@ mpi_product() {
     built=$(mpi_program tailback build -q --locked --no-default-features --features "$1" ${2:+"$2"})
     [ -x "$built" ] || return 1
     mkdir -p "$(dirname "$kept")"
-    cp "$built" "$kept.new" && mv "$kept.new" "$kept"
+    # Another step may be running it.
+    cmp -s "$built" "$kept" || { cp "$built" "$kept.$$" && mv "$kept.$$" "$kept"; }
     echo "$kept"
 }
 

@@ -33,8 +33,13 @@ fn assert_names(outcome: &Outcome, victim: usize, phase: &str) {
 
 /// Waits until a rank has done more than it takes to start, and its phase is told.
 pub fn wait_until_busy(rank: Pid) {
+    wait_until_used(rank, 40);
+}
+
+/// Waits until a rank has used so many ticks more of processor time, and a phase that begins with that is told.
+fn wait_until_used(rank: Pid, ticks: u64) {
     let before = cpu_ticks(rank);
-    eventually("the phase has begun", || (cpu_ticks(rank) > before + 40).then_some(()));
+    eventually("the phase has begun", || (cpu_ticks(rank) > before + ticks).then_some(()));
     std::thread::sleep(BEAT);
 }
 
@@ -53,7 +58,7 @@ fn tests_that_were_finished_before_a_rank_was_lost_are_kept() {
         let mut job = Job::start(tailback(words(&format!("{line} {endless}"))));
         let ranks = job.ranks(4);
         eventually("the first test is kept", || path.exists().then_some(()));
-        wait_until_busy(ranks[victim]);
+        wait_until_used(ranks[victim], 1);
         assert_names(&kill(job, &ranks, victim), victim, "isolated Multiple Allreduce (8 B)\"");
         let file = read_json(&path);
         assert_eq!(file["interrupted"], true);
@@ -89,10 +94,8 @@ fn a_rank_killed_under_load_is_named() {
         let mut job = Job::start(tailback(words(&format!("{line} --out {}", path.display()))));
         let ranks = job.ranks(10);
         eventually("the isolated test is kept", || path.exists().then_some(()));
-        let congestor = ranks[roles["incast"][0]];
-        let before = cpu_ticks(congestor);
-        eventually("the load has begun", || (cpu_ticks(congestor) > before + 3).then_some(()));
-        std::thread::sleep(BEAT);
+        // Until then a congestor had nothing to do.
+        wait_until_used(ranks[roles["incast"][0]], 3);
         assert_names(&kill(job, &ranks, victim), victim, "loaded RR Two-sided Lat (8 B)\"");
     }
 }

@@ -4,9 +4,8 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::common::{Job, Outcome, cpu_ticks, eventually, is_gone, read_json, tailback, words};
+use crate::common::{Job, Outcome, cpu_ticks, eventually, is_gone, tailback, words};
 use rustix::process::{Pid, Signal, kill_process_group};
-use tempfile::TempDir;
 
 /// Ends at all.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -24,18 +23,6 @@ fn start(line: &str, ranks: usize) -> (Job, Vec<Pid>) {
     (job, ranks)
 }
 
-/// Starts `LONG` and waits until its first phase is kept.
-fn start_long() -> (Job, Vec<Pid>, TempDir) {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("result.json");
-    let mut command: Command = tailback(words(&format!("{LONG} --out {}", file.display())));
-    command.process_group(0);
-    let mut job = Job::start(command);
-    let ranks = job.ranks(6);
-    eventually("the first phase is kept", || file.exists().then_some(()));
-    (job, ranks, folder)
-}
-
 fn end(job: Job, ranks: &[Pid]) -> Outcome {
     let outcome = job.end_within(LIMIT);
     eventually("all ranks ended", || ranks.iter().all(|pid| is_gone(*pid)).then_some(()));
@@ -45,7 +32,7 @@ fn end(job: Job, ranks: &[Pid]) -> Outcome {
 #[test]
 fn an_interrupted_run_shows_its_complete_phases_and_fails() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-        let (job, ranks, _folder) = start_long();
+        let (job, ranks) = start(LONG, 6);
         job.signal(signal);
         let outcome = end(job, &ranks);
         assert_eq!(outcome.code(), Some(2), "{outcome:?}");
@@ -58,7 +45,7 @@ fn an_interrupted_run_shows_its_complete_phases_and_fails() {
 
 #[test]
 fn an_interrupt_of_the_whole_process_group_is_one_interrupt() {
-    let (job, ranks, _folder) = start_long();
+    let (job, ranks) = start(LONG, 6);
     kill_process_group(job.pid(), Signal::INT).unwrap();
     let outcome = end(job, &ranks);
     assert_eq!(outcome.code(), Some(2), "{outcome:?}");
@@ -67,10 +54,12 @@ fn an_interrupt_of_the_whole_process_group_is_one_interrupt() {
 
 #[test]
 fn an_interrupted_run_keeps_a_valid_file() {
-    let (job, ranks, folder) = start_long();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("result.json");
+    let (job, ranks) = start(&format!("{LONG} --out {}", file.display()), 6);
     job.signal(Signal::INT);
     assert_eq!(end(job, &ranks).code(), Some(2));
-    let result = read_json(&folder.path().join("result.json"));
+    let result: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
     assert_eq!(result["interrupted"], true);
     assert_eq!(result["runs"][0]["tests"].as_array().unwrap().len(), 1);
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
@@ -87,7 +76,7 @@ fn congestion_ends_well_when_interrupted() {
 
 #[test]
 fn a_second_interrupt_ends_at_once() {
-    let (job, ranks, _folder) = start_long();
+    let (job, ranks) = start(LONG, 6);
     job.signal(Signal::INT);
     std::thread::sleep(Duration::from_millis(5));
     job.signal(Signal::INT);
