@@ -1,7 +1,8 @@
 # Shell functions about the MPIs that Tailback is tested with; sourced by the ci/mpi-* scripts. Needs bash.
 #
 # A flavour is one MPI: openmpi4 and mpich4 are the distribution's packages, openmpi5, mpich5 and intelmpi come from PyPI
-# and live in a cache folder outside the repository.
+# and live in a cache folder outside the repository. Flavours of one ABI share a build (mpi_builder): Open MPI 4 and 5 are
+# libmpi.so.40 with the same symbols, MPICH and Intel MPI libmpi.so.12 with the same handles.
 
 MPI_FLAVOURS="openmpi4 mpich4 openmpi5 mpich5 intelmpi"
 MPI_CACHE="${XDG_CACHE_HOME:-$HOME/.cache}/tailback/mpi"
@@ -41,42 +42,55 @@ mpi_launcher() {
     esac
 }
 
-# Sets the environment in which cargo and cc build for a flavour. All flavours share a target folder, and in it what does
-# not depend on MPI; see mpi_cargo.
+# The flavour whose headers and compiler wrapper are built with for this one.
+mpi_builder() {
+    case $1 in
+    openmpi*) echo openmpi4 ;;
+    *) echo mpich5 ;;
+    esac
+}
+
+# Where the flavour's library is, under the name that all of its ABI have; nothing for the system's own place.
+mpi_libraries() {
+    case $1 in
+    openmpi4) ;;
+    *) echo "$MPI_CACHE/$1/lib" ;;
+    esac
+}
+
+# Sets the environment in which programs of a flavour are built and run. All flavours share a target folder, and in it what
+# does not depend on MPI; see mpi_cargo.
 mpi_select() {
     MPICC=$(mpi_cc "$1")
     export MPICC
     command -v "$MPICC" >/dev/null || die "$1 is not installed ($MPICC not found): run ci/mpi-setup $1"
     MPI_SELECTED=$1
     export CARGO_TARGET_DIR="$MPI_TARGET_ROOT/mpi"
-    case $1 in
-    openmpi5 | mpich5 | intelmpi) export LD_LIBRARY_PATH="$MPI_CACHE/$1/lib" ;;
-    *) unset LD_LIBRARY_PATH ;;
-    esac
+    LD_LIBRARY_PATH=$(mpi_libraries "$1")
+    if [ -n "$LD_LIBRARY_PATH" ]; then export LD_LIBRARY_PATH; else unset LD_LIBRARY_PATH; fi
     # Its compiler wrapper and its launcher ask where it is.
     unset I_MPI_ROOT
     [ "$1" != intelmpi ] || export I_MPI_ROOT="$MPI_CACHE/$1"
 }
 
-# mpi_cargo ARGUMENTS...: cargo for the selected flavour. The bindings do not notice that MPICC has changed, so for them and
-# for our crate on top each flavour has a kind of debug information of its own: the code is the same, but cargo keeps what
-# is built with one apart from the others. Programs are found by mpi_program and mpi_product: those in debug/ are of the
-# flavour that was built last.
-mpi_cargo() {
-    local kind profile settings=()
-    case $MPI_SELECTED in
+# mpi_cargo ARGUMENTS...: cargo for the ABI of the selected flavour. The bindings do not notice that MPICC has changed, so for
+# them and for our crate on top each ABI has a kind of debug information of its own: the code is the same, but cargo keeps
+# what is built with one apart from the other. Programs are found by mpi_program and mpi_product: those in debug/ are of the
+# ABI that was built last.
+mpi_cargo() (
+    local builder kind profile settings=()
+    builder=$(mpi_builder "$MPI_SELECTED")
+    mpi_select "$builder"
+    case $builder in
     openmpi4) kind=line-tables-only ;;
-    mpich4) kind=line-directives-only ;;
-    openmpi5) kind=limited ;;
-    mpich5) kind=full ;;
-    intelmpi) kind=none ;;
+    *) kind=line-directives-only ;;
     esac
     for profile in dev release; do
         settings+=(--config "profile.$profile.package.mpi-sys.debug='$kind'")
         settings+=(--config "profile.$profile.package.tailback-mpi.debug='$kind'")
     done
     cargo "${settings[@]}" "$@"
-}
+)
 
 # mpi_program NAME CARGO-ARGUMENTS...: builds a program and prints where it is.
 mpi_program() {
@@ -91,7 +105,8 @@ mpi_product() {
     built=$(mpi_program tailback build -q --locked --no-default-features --features "$1" ${2:+"$2"})
     [ -x "$built" ] || return 1
     mkdir -p "$(dirname "$kept")"
-    cp "$built" "$kept.new" && mv "$kept.new" "$kept"
+    # Another step may be running it.
+    cmp -s "$built" "$kept" || { cp "$built" "$kept.$$" && mv "$kept.$$" "$kept"; }
     echo "$kept"
 }
 

@@ -1,12 +1,10 @@
 //! `tailback app`: a program is run alone and under load, its figures are kept, and whatever goes wrong leaves nothing
 //! behind.
 
-mod common;
-
 use std::path::Path;
 use std::time::Duration;
 
-use common::{Job, Outcome, eventually, is_gone, succeed, tailback, words};
+use crate::common::{self, Job, Outcome, eventually, is_gone, succeed, tailback, words};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -75,9 +73,11 @@ fn its_result_is_compared_reported_checked_and_shown_like_a_canarys() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
     let (before, after) = (path("before.json"), path("after.json"));
+    let figure = "--figure took.([0-9.]+) --figure-unit s --app-name sleep";
     for (file, seconds) in [(&before, "0.05"), (&after, "0.25")] {
         let fail = "--fail-if app.avg.isolated>5 --fail-if app.avg.impact>50";
-        let outcome = app(&format!("--placements 3 --canaries lat {fail} --out {file}"), &format!("sleep {seconds}"));
+        let program = format!("sleep 0.1; echo took {seconds}");
+        let outcome = app(&format!("--placements 3 --canaries lat {figure} {fail} --out {file}"), &program);
         assert_eq!(outcome.code(), Some(0), "{outcome:?}");
         assert!(outcome.stdout.contains("Application sleep") && outcome.stdout.contains("RR Two-sided Lat"));
     }
@@ -88,7 +88,7 @@ fn its_result_is_compared_reported_checked_and_shown_like_a_canarys() {
         rows.iter().find(of).unwrap_or_else(|| panic!("no {state} in {compared}"))
     };
     let ratio = row("isolated")["cells"][1]["ratio"]["factor"].as_f64().unwrap();
-    assert!(ratio > 2.0, "a program that sleeps five times as long: {ratio}");
+    assert!((ratio - 5.0).abs() < 1e-6, "a program that says five times as much: {ratio}");
     assert_eq!(row("impact")["primary"], true);
     assert_eq!(common::run(&format!("compare {before} {after}")).code(), Some(2), "they are different programs");
     let page = path("report.html");

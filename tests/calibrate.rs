@@ -1,10 +1,8 @@
 //! A load that nobody told the search of is found again, and whatever ends a search, what it found by then is kept.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 
-use common::{Job, eventually, run, succeed, tailback, words};
+use crate::common::{Job, eventually, run, succeed, tailback, words};
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 

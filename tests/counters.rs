@@ -1,11 +1,9 @@
 //! Counters of the nodes beside every phase: a command's, recorded devices', and what becomes of a command that goes wrong.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{Job, Outcome, tailback, words};
+use crate::common::{self, Job, Outcome, tailback, words};
 use serde_json::Value;
 
 /// Runs a quick load test of ten ranks on this host with these counters.

@@ -1,28 +1,23 @@
 //! Ranks that are killed or stopped, in any phase: the others end soon, and one line says who, where and when.
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use common::{Job, Outcome, cpu_ticks, eventually, is_gone, read_json, roles, succeed, tailback, words};
+use crate::common::{Job, Outcome, cpu_ticks, eventually, is_gone, read_json, roles, succeed, tailback, words};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// What the product promises.
-const LIMIT: Duration = Duration::from_secs(5);
+/// Ends at all; how soon is measured in `measured::failures`.
+const LIMIT: Duration = Duration::from_secs(60);
 /// A phase is told when it is entered.
 const BEAT: Duration = Duration::from_millis(300);
 /// One placement, isolated and then loaded, so that a moment has one phase.
-const RUN: &str = "run -n 10 --seed 5 --placements 1 --blocks 1 --canaries lat --budget";
+pub const RUN: &str = "run -n 10 --seed 5 --placements 1 --blocks 1 --canaries lat --budget";
 
 /// Kills a rank and waits for the end of all others.
-fn kill(job: Job, ranks: &[Pid], victim: usize) -> Outcome {
-    let start = Instant::now();
+pub fn kill(job: Job, ranks: &[Pid], victim: usize) -> Outcome {
     kill_process(ranks[victim], Signal::KILL).expect("the rank is there");
     let outcome = job.end_within(LIMIT);
     eventually("all ranks ended", || ranks.iter().all(|pid| is_gone(*pid)).then_some(()));
-    assert!(start.elapsed() < LIMIT, "ranks outlived the launcher: {:?}", start.elapsed());
-    eprintln!("rank {victim} killed, all ended after {:?}: {}", start.elapsed(), outcome.stderr.trim());
     outcome
 }
 
@@ -36,15 +31,20 @@ fn assert_names(outcome: &Outcome, victim: usize, phase: &str) {
     assert!(line.starts_with(&start), "{line}");
 }
 
-/// Waits until ranks that only wait in one phase have begun to work.
-fn wait_until_busy(rank: Pid) {
+/// Waits until a rank has done more than it takes to start, and its phase is told.
+pub fn wait_until_busy(rank: Pid) {
+    wait_until_used(rank, 40);
+}
+
+/// Waits until a rank has used so many ticks more of processor time, and a phase that begins with that is told.
+fn wait_until_used(rank: Pid, ticks: u64) {
     let before = cpu_ticks(rank);
-    eventually("the phase has begun", || (cpu_ticks(rank) > before + 3).then_some(()));
+    eventually("the phase has begun", || (cpu_ticks(rank) > before + ticks).then_some(()));
     std::thread::sleep(BEAT);
 }
 
 /// Rank 0, a canary, a congestor and the last rank, each once.
-fn victims(roles: &BTreeMap<String, Vec<usize>>) -> BTreeSet<usize> {
+pub fn victims(roles: &BTreeMap<String, Vec<usize>>) -> BTreeSet<usize> {
     BTreeSet::from([0, roles["canary"][0], roles["incast"][0], 9])
 }
 
@@ -58,7 +58,7 @@ fn tests_that_were_finished_before_a_rank_was_lost_are_kept() {
         let mut job = Job::start(tailback(words(&format!("{line} {endless}"))));
         let ranks = job.ranks(4);
         eventually("the first test is kept", || path.exists().then_some(()));
-        std::thread::sleep(BEAT);
+        wait_until_used(ranks[victim], 1);
         assert_names(&kill(job, &ranks, victim), victim, "isolated Multiple Allreduce (8 B)\"");
         let file = read_json(&path);
         assert_eq!(file["interrupted"], true);
@@ -86,14 +86,16 @@ fn a_rank_killed_while_canaries_measure_alone_is_named() {
 
 #[test]
 fn a_rank_killed_under_load_is_named() {
+    let folder = tempfile::tempdir().unwrap();
     let line = format!("{RUN} 6s");
     let roles = roles(&line);
     for victim in victims(&roles) {
-        let mut job = Job::start(tailback(words(&line)));
+        let path = folder.path().join(format!("{victim}.json"));
+        let mut job = Job::start(tailback(words(&format!("{line} --out {}", path.display()))));
         let ranks = job.ranks(10);
-        // Past its start-up a congestor has nothing to do until the load begins.
-        std::thread::sleep(BEAT);
-        wait_until_busy(ranks[roles["incast"][0]]);
+        eventually("the isolated test is kept", || path.exists().then_some(()));
+        // Until then a congestor had nothing to do.
+        wait_until_used(ranks[roles["incast"][0]], 3);
         assert_names(&kill(job, &ranks, victim), victim, "loaded RR Two-sided Lat (8 B)\"");
     }
 }
@@ -113,10 +115,9 @@ fn a_rank_killed_at_any_moment_ends_the_job() {
         let ranks = job.ranks(6);
         std::thread::sleep(whole * (inside % MOMENTS) / MOMENTS);
         let victim = attempt as usize % 6;
-        let start = Instant::now();
         // It may be over already, and waited for.
         let _ = kill_process(ranks[victim], Signal::KILL);
-        let outcome = job.end_within(LIMIT + whole);
+        let outcome = job.end_within(LIMIT);
         eventually("all ranks ended", || ranks.iter().all(|pid| is_gone(*pid)).then_some(()));
         if outcome.code() == Some(0) {
             assert!(outcome.errors().is_empty(), "{outcome:?}");
@@ -124,7 +125,6 @@ fn a_rank_killed_at_any_moment_ends_the_job() {
             continue;
         }
         inside += 1;
-        assert!(start.elapsed() < LIMIT, "{:?} {outcome:?}", start.elapsed());
         let said = outcome.refusal();
         // Rank 0 is known by its address until it has told its name.
         let names = [host(), "127.0.0.1".to_owned()].map(|host| format!("rank {victim} (host {host})"));
@@ -150,11 +150,9 @@ fn a_stopped_rank_is_named_by_the_watchdog() {
         let mut job = Job::start(tailback(words(line)));
         let ranks = job.ranks(4);
         wait_until_busy(ranks[canary]);
-        let start = Instant::now();
         kill_process(ranks[victim], Signal::STOP).expect("the rank is there");
-        let outcome = job.end_within(Duration::from_secs(30));
+        let outcome = job.end_within(LIMIT);
         eventually("all ranks ended", || ranks.iter().all(|pid| is_gone(*pid)).then_some(()));
-        eprintln!("rank {victim} stopped, all ended after {:?}", start.elapsed());
         let line = outcome.refusal();
         assert_missed(line, &format!("rank {victim} (host {})", host()), "no sign of life for ");
     }
@@ -172,9 +170,7 @@ fn a_killed_launcher_takes_its_ranks_along() {
     let mut job = Job::start(tailback(words("congest -n 4")));
     let ranks = job.ranks(4);
     job.signal(Signal::KILL);
-    let start = Instant::now();
     eventually("all ranks ended", || ranks.iter().all(|pid| is_gone(*pid)).then_some(()));
-    assert!(start.elapsed() < LIMIT, "{:?}", start.elapsed());
 }
 
 #[test]
@@ -183,7 +179,7 @@ fn a_stopped_rank_is_named_though_it_may_make_no_progress_for_longer() {
     let ranks = job.ranks(3);
     wait_until_busy(ranks[1]);
     kill_process(ranks[1], Signal::STOP).expect("the rank is there");
-    let outcome = job.end_within(Duration::from_secs(30));
+    let outcome = job.end_within(LIMIT);
     eventually("all ranks ended", || ranks.iter().all(|pid| is_gone(*pid)).then_some(()));
     let line = outcome.refusal();
     let missed = "was lost in phase \"isolated RR Two-sided Lat (8 B)\": no sign of life for 7 s";

@@ -1,8 +1,6 @@
 //! `--format gpcnet`: the letter of GPCNeT 1.3's tables, checked line by line against its printf formats.
 
-mod common;
-
-use common::succeed;
+use crate::common::succeed;
 
 const LEGEND: [&str; 4] = [
     "   RR = random ring communication pattern",

@@ -1,8 +1,6 @@
 //! Help texts, as users see them: a change is a change of the product and is looked at.
 
-mod common;
-
-use common::{run, succeed};
+use crate::common::{run, succeed};
 
 #[test]
 fn help_texts() {
@@ -27,7 +25,9 @@ fn help_texts() {
     .chain(["lab", "lab run", "simulate", "machine", "machine check", "info", "schema", "secret"])
     {
         let name = if command.is_empty() { "tailback".to_owned() } else { command.replace(' ', "_") };
-        insta::assert_snapshot!(name, succeed(&format!("{command} --help")).stdout);
+        insta::with_settings!({ prepend_module_to_snapshot => false }, {
+            insta::assert_snapshot!(format!("help__{name}"), succeed(&format!("{command} --help")).stdout);
+        });
     }
 }
 

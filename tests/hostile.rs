@@ -1,12 +1,10 @@
 //! Files that lie: about their size, about the memory they take, and about what was measured.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Job, Outcome, run, succeed};
+use crate::common::{Job, Outcome, run, succeed};
 use serde_json::{Value, json};
 use tailback::compare::{compare, render, sides};
 use tailback::output::Format;

@@ -1,9 +1,7 @@
 //! `tailback hpcc`, end to end: every test over tcp with its checks, files that fit the schema, comparison, report, and
 //! results of the original beside ours.
 
-mod common;
-
-use common::{run, succeed};
+use crate::common::{run, succeed};
 
 const SMALL: &str = "--no-lab --order 256 --block 32 -q";
 /// Written by HPC Challenge 1.5.0 of Debian 12 with Open MPI 4.1.4 on two ranks: the end of its hpccoutf.txt.

@@ -1,11 +1,9 @@
 //! `tailback launch`, and jobs that others start: by hand, or under an environment like Slurm's.
 
-mod common;
-
 use std::path::Path;
 use std::process::Command;
 
-use common::{Job, Outcome, run, succeed, tailback, words};
+use crate::common::{self, Job, Outcome, run, succeed, tailback, words};
 
 fn launch(options: &str, script: &str) -> Outcome {
     let mut arguments = words(&format!("launch {options} -- sh -c"));

@@ -1,13 +1,11 @@
 //! Wrong input of every kind: one clear line on stderr, exit code 2, no backtrace, no half-written file.
 
-mod common;
-
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{Job, Outcome, run, tailback, words};
+use crate::common::{self, Job, Outcome, run, tailback, words};
 
 fn refused(line: &str, expected: &str) {
     let outcome = run(line);

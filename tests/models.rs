@@ -1,8 +1,6 @@
 //! The studies, end to end: predictions without a network, measurements over tcp, result files that fit the schema.
 
-mod common;
-
-use common::{run, succeed};
+use crate::common::{run, succeed};
 
 fn validator() -> jsonschema::Validator {
     let schema = serde_json::from_str(include_str!("../docs/result.schema.json")).unwrap();

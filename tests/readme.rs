@@ -1,13 +1,11 @@
 //! What the README and the other pages tell users to type: every command is one, and those that need no cluster do what
 //! they say, as printed.
 
-mod common;
-
 use std::path::Path;
 use std::process::Command;
 
+use crate::common::{Job, tailback, words};
 use clap::Parser as _;
-use common::{Job, tailback, words};
 use tailback::cli::Cli;
 
 /// The commands in a page's blocks, without prompt and comment; one that goes on in the next line is one.

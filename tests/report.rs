@@ -1,10 +1,8 @@
 //! From result files to answers: compare, thresholds, reports, imports, and files that are none.
 
-mod common;
-
 use std::path::Path;
 
-use common::{run, succeed};
+use crate::common::{run, succeed};
 
 fn measure(folder: &Path, name: &str, more: &str) -> String {
     let file = folder.join(name).display().to_string();

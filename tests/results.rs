@@ -1,8 +1,6 @@
 //! The happy path: tables, the result file and its schema, repeatability, CSV and JSON, and who writes where.
 
-mod common;
-
-use common::{Job, read_json, run, succeed, tailback, words};
+use crate::common::{Job, read_json, run, succeed, tailback, words};
 use serde_json::Value;
 
 const QUICK: &str = "run --budget 150ms";
@@ -147,7 +145,7 @@ fn json_on_stdout_is_the_result_file() {
 
 #[test]
 fn the_load_is_measured_while_the_canary_is() {
-    let result = succeed("run --budget 400ms --canaries lat --format json").json();
+    let result = succeed("run --budget 1s --placements 1 --blocks 1 --canaries lat --format json").json();
     let tests = result["runs"][0]["tests"].as_array().unwrap();
     assert_eq!(tests.iter().map(|test| test["phase"].as_str().unwrap()).collect::<Vec<_>>(), ["isolated", "loaded"]);
     let load = tests[1]["load"].as_array().unwrap();

@@ -1,11 +1,9 @@
 //! What a result tells of where ranks sit: the cores they spin on, where their watchers are, and their memory.
 
-mod common;
-
 use std::fs;
 use std::process::Command;
 
-use common::{Job, Outcome, tailback, words};
+use crate::common::{self, Job, Outcome, tailback, words};
 use serde_json::Value;
 
 const SHORT: &str = "network -n 2 --budget 50ms --canaries lat --no-lab --no-counters --format json";

@@ -1,10 +1,8 @@
 //! Simulated networks, end to end: every command that measures, whatever shows figures, and what is refused.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 
-use common::{Job, read_json, run, succeed, tailback, words};
+use crate::common::{self, Job, read_json, run, succeed, tailback, words};
 use rustix::process::Signal;
 use serde_json::Value;
 

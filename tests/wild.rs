@@ -1,8 +1,6 @@
 //! Jobs without congestors: the same canaries on the same placements, and conditions side by side.
 
-mod common;
-
-use common::{run, succeed};
+use crate::common::{run, succeed};
 use serde_json::Value;
 
 const PLAN: &str = "run -n 6 --preset quick --placements 3 --budget 300ms --canaries lat,allreduce --seed 7 --quiet";

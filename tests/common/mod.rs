@@ -4,8 +4,6 @@
 //! asserted about time should depend on the product, not on the test next door. Under cargo nextest its settings
 //! (ci/nextest.toml) say which tests have to be alone.
 
-#![allow(dead_code, reason = "every test file uses its own part of this")]
-
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;

@@ -4,7 +4,7 @@ use std::thread;
 
 use tailback::stats::{AllPairs, Batch, Ratio, Samples, Spread, Statistic, Weight, paired, pooled, unpaired};
 
-use crate::process::{Draw, Process};
+use super::process::{Draw, Process};
 
 pub const FIGURES: [Statistic; 6] =
     [Statistic::Avg, Statistic::P50, Statistic::P99, Statistic::TimeP50, Statistic::TimeP75, Statistic::TimeP90];

@@ -1,7 +1,7 @@
 //! A program in the lab: it is given hosts of the lab that measure, reaches them as launchers do, and its impact has a
 //! control.
 
-use super::bench::for_each_user;
+use super::bench::as_ordinary_user;
 
 /// A program that calls each of its hosts by the lab's stand-in for ssh and says which answered.
 const PROGRAM: &str =
@@ -9,7 +9,7 @@ const PROGRAM: &str =
 
 #[test]
 fn a_program_runs_on_the_victims_of_every_placement() {
-    for_each_user("app", |bench| {
+    as_ordinary_user("app", |bench| {
         let mut words = vec!["run", "--hosts", "8", "--leaves", "2", "--placements", "3", "--seed", "5", "--quiet"];
         words.extend(["--congestors", "incast", "--warm-up", "0", "--format", "json"]);
         words.extend(["--app", PROGRAM, "--figure", "took ([0-9.]+)", "--figure-unit", "s"]);
@@ -41,7 +41,7 @@ fn a_program_runs_on_the_victims_of_every_placement() {
 
 #[test]
 fn a_program_that_cannot_reach_its_hosts_says_so() {
-    for_each_user("app-fails", |bench| {
+    as_ordinary_user("app-fails", |bench| {
         let program = "$TAILBACK_LAB_SSH no-such-host true {n}";
         let mut words = vec!["run", "--hosts", "6", "--leaves", "2", "--placements", "1", "--quiet"];
         words.extend(["--app", program, "--app-name", "lost"]);

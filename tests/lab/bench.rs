@@ -116,6 +116,12 @@ pub fn for_each_user(test: &str, check: impl Fn(&Bench)) {
     }
 }
 
+/// Runs a test of what its user has no part in: as `nobody` where this user is root.
+pub fn as_ordinary_user(test: &str, check: impl Fn(&Bench)) {
+    tailback::lab::available().unwrap_or_else(|reason| panic!("no lab on this machine: {reason}"));
+    check(&Bench::new(test, rustix::process::geteuid().is_root()));
+}
+
 pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {

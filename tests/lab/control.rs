@@ -1,12 +1,9 @@
 //! What canaries meet: the queues of all, queues of their own, or none, as in the control of a load test.
 
-use super::bench::{Bench, for_each_user};
-
-/// Links so slow that a full queue takes 52 ms, ten times what a rank of a busy machine waits for a processor.
-const SLOW: [&str; 6] = ["--link-rate", "20mbit", "--set", "incast.bytes=32KiB", "--budget", "400ms"];
+use super::bench::{Bench, as_ordinary_user};
 
 /// A small load test's result.
-fn load_test(bench: &Bench, words: &[&str]) -> serde_json::Value {
+pub fn load_test(bench: &Bench, words: &[&str]) -> serde_json::Value {
     let mut all = vec!["run", "--hosts", "10", "--leaves", "2", "--placements", "3", "--canaries", "lat"];
     all.extend(["--congestors", "incast", "--seed", "3", "--format", "json", "--quiet"]);
     all.extend(words);
@@ -14,14 +11,14 @@ fn load_test(bench: &Bench, words: &[&str]) -> serde_json::Value {
 }
 
 /// The canary's latency under load.
-fn loaded(run: &serde_json::Value) -> f64 {
+pub fn loaded(run: &serde_json::Value) -> f64 {
     let tests = run["tests"].as_array().expect("a list");
     let of = tests.iter().find(|test| test["phase"] == "loaded").expect("a loaded test");
     of["summary"]["times"]["p75"].as_f64().expect("a figure")
 }
 
 /// A load test with its control: the kind of that, and the latency under load in both.
-fn controlled(bench: &Bench, words: &[&str]) -> (serde_json::Value, f64, f64) {
+pub fn controlled(bench: &Bench, words: &[&str]) -> (serde_json::Value, f64, f64) {
     let result = load_test(bench, words);
     let control = &result["lab"]["control"];
     assert!(!control["verdicts"][0]["cause"].is_null(), "{control}, {}", result["notes"]);
@@ -29,18 +26,8 @@ fn controlled(bench: &Bench, words: &[&str]) -> (serde_json::Value, f64, f64) {
 }
 
 #[test]
-fn canaries_that_pass_the_queues_wait_less_than_half_as_long() {
-    for_each_user("express", |bench| {
-        // Not the impact: its isolated part is the machine's.
-        let (kind, shaped, express) = controlled(bench, &SLOW);
-        assert_eq!(kind, "express");
-        assert!(express < shaped / 2.0, "{shaped} us with queues, {express} us past them");
-    });
-}
-
-#[test]
 fn links_without_queues_are_the_other_control() {
-    for_each_user("unshaped", |bench| {
+    as_ordinary_user("unshaped", |bench| {
         // How much the processor then suffers depends on the processor.
         let (kind, ..) = controlled(bench, &["--control=unshaped", "--budget", "200ms"]);
         assert_eq!(kind, "unshaped");
@@ -48,19 +35,8 @@ fn links_without_queues_are_the_other_control() {
 }
 
 #[test]
-fn canaries_with_a_band_of_their_own_wait_less_than_half_as_long() {
-    for_each_user("bands", |bench| {
-        let slow = [&SLOW[..], &["--no-control", "--bands", "dscp:46"]].concat();
-        let shared = load_test(bench, &slow);
-        let apart = load_test(bench, &[&slow[..], &["--canary-class", "dscp:46"]].concat());
-        let (shared, apart) = (loaded(&shared["runs"][0]), loaded(&apart["runs"][0]));
-        assert!(apart < shared / 2.0, "{shared} us in the queue of all, {apart} us in one of their own");
-    });
-}
-
-#[test]
 fn queues_mark_packets_where_the_kernel_can_and_are_refused_by_name_elsewhere() {
-    for_each_user("ecn", |bench| {
+    as_ordinary_user("ecn", |bench| {
         let words =
             ["run", "--hosts", "4", "--no-control", "--budget", "200ms", "--ecn", "--congestion-control", "cubic"];
         let probe = "ip link add a0 type veth peer name b0 && tc qdisc add dev a0 root red limit 100000 min 30000 max 30001 \
@@ -84,7 +60,7 @@ fn queues_mark_packets_where_the_kernel_can_and_are_refused_by_name_elsewhere() 
 
 #[test]
 fn roles_have_the_congestion_control_they_were_given() {
-    for_each_user("roles", |bench| {
+    as_ordinary_user("roles", |bench| {
         let words = ["--no-control", "--budget", "200ms", "--congestor-congestion-control", "reno"];
         let result = load_test(bench, &words);
         assert_eq!(result["runs"][0]["transport"]["details"]["congestor congestion control"], "reno");

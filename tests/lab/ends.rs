@@ -4,7 +4,7 @@
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
-use super::bench::{Bench, for_each_user};
+use super::bench::{Bench, as_ordinary_user};
 
 const HOSTS: usize = 4;
 
@@ -62,7 +62,7 @@ fn all_by(interface: &str) -> (Vec<String>, String) {
 
 #[test]
 fn a_second_interface_of_the_network_that_leads_nowhere_is_not_taken() {
-    for_each_user("second", |bench| {
+    as_ordinary_user("second", |bench| {
         prepared(
             bench,
             "ip link add d1 type veth peer name nowhere; ip addr add 10.77.0.$((100+i))/24 dev d1; ip link set d1 up; \
@@ -84,7 +84,7 @@ fn sent(bench: &Bench, host: &str, interface: &str) -> u64 {
 
 #[test]
 fn with_rails_both_interfaces_carry_what_is_long() {
-    for_each_user("rails", |bench| {
+    as_ordinary_user("rails", |bench| {
         prepared(bench, "true");
         let before = ["d0", "c0"].map(|interface| sent(bench, "h1", interface));
         let options = ["--rails", "2", "--canaries", "bw-sync", "--set", "bw-sync.bytes=1MiB"];
@@ -110,7 +110,7 @@ fn with_rails_both_interfaces_carry_what_is_long() {
 
 #[test]
 fn an_address_that_every_host_has_is_no_network() {
-    for_each_user("bridge", |bench| {
+    as_ordinary_user("bridge", |bench| {
         // Before d0 in every order: by number of the interface, by name, by address.
         prepared(
             bench,
@@ -127,7 +127,7 @@ fn an_address_that_every_host_has_is_no_network() {
 
 #[test]
 fn a_network_per_leaf_is_reached_by_its_routes() {
-    for_each_user("routes", |bench| {
+    as_ordinary_user("routes", |bench| {
         prepared(
             bench,
             "ip link set c0 down; ip addr flush dev d0; leaf=$((i/2)); ip addr add 10.9.$leaf.$((i+1))/24 dev d0; \
@@ -142,7 +142,7 @@ fn a_network_per_leaf_is_reached_by_its_routes() {
 
 #[test]
 fn hosts_of_one_name_are_nodes_of_their_own() {
-    for_each_user("names", |bench| {
+    as_ordinary_user("names", |bench| {
         prepared(bench, "hostname node");
         let names = ["node/0", "node/1", "node/2", "node/3"].map(str::to_owned).to_vec();
         assert_eq!(taken(&job(bench, "10.77.0.1:4806", &[])), (names, "d0: ranks 0-3".to_owned()));
@@ -151,7 +151,7 @@ fn hosts_of_one_name_are_nodes_of_their_own() {
 
 #[test]
 fn a_network_without_ipv4_works() {
-    for_each_user("six", |bench| {
+    as_ordinary_user("six", |bench| {
         prepared(bench, "ip link set c0 down; ip addr flush dev d0; ip -6 addr add fd77::$((i+1))/64 dev d0 nodad");
         assert_eq!(taken(&job(bench, "[fd77::1]:4807", &[])), all_by("d0"));
     });

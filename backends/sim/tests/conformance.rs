@@ -1,9 +1,7 @@
 //! The simulator passes the conformance suite, bare and under every protocol for messages, on networks that reorder, pause
 //! and drop.
 
-mod common;
-
-use common::machine;
+use crate::common::machine;
 use tailback_sim::Simulation;
 use tailback_sim::machine::Machine;
 use tailback_transport::{Bytes, Collective, Protocol, Rendezvous, conformance};

@@ -1,8 +1,6 @@
 //! Nothing is lost that may not be, on every topology, with every routing, flow control and congestion control.
 
-mod common;
-
-use common::{Until, drain, machine};
+use crate::common::{Until, drain, machine};
 use tailback_sim::machine::{
     Control, Dcqcn, Ecn, FlowControl, Machine, PairThrottle, Routing, Size, Swift, Topology, Window,
 };

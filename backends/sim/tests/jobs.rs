@@ -1,8 +1,6 @@
 //! Jobs as a whole: they repeat bit for bit, end when a rank fails, and count what they do phase by phase.
 
-mod common;
-
-use common::machine;
+use crate::common::machine;
 use tailback_sim::machine::{Control, FlowControl};
 use tailback_sim::{SimBootstrap, SimError, SimTransport, Simulation, begin_phase};
 use tailback_transport::{Bootstrap, Collective, Error, Group, Nanos, Rank, Result, Span, Tag, Transport};

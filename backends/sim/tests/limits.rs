@@ -1,11 +1,9 @@
 //! Machines near their limits and beyond: what is refused is refused by name, and what is accepted runs, in bounded memory and
 //! without a sum that wraps (tests are built with overflow checks).
 
-mod common;
-
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use common::{Until, drain, machine, send};
+use crate::common::{Until, drain, machine, send};
 use proptest::collection::vec;
 use proptest::prelude::any;
 use proptest::test_runner::{Config, TestRunner};

@@ -3,11 +3,9 @@
 // The figures of docs/simulation.md come from here.
 #![allow(clippy::print_stdout)]
 
-mod common;
-
 use std::collections::HashMap;
 
-use common::{Until, drain, machine, send};
+use crate::common::{Until, drain, machine, send};
 use tailback_sim::machine::{Control, FlowControl, Machine, Ps, Rate, Routing, Size, Swift, Topology};
 use tailback_sim::net::{Happened, Network, Send};
 use tailback_sim::rng::Rng;

@@ -1,11 +1,9 @@
 //! The executable definition of the traits, over real sockets.
 
-mod common;
-
 use tailback_tcp::WaitMode;
 use tailback_transport::{Collective, conformance};
 
-use common::run;
+use crate::common::run;
 
 fn conforms(size: usize, wait: WaitMode) {
     let reports = run(size, wait, |mut bootstrap, transport| {

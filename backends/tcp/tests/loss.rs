@@ -1,14 +1,12 @@
 //! A peer that goes is named by those who need it, and by nobody else.
 
-mod common;
-
 use std::thread;
 use std::time::Duration;
 
 use tailback_tcp::WaitMode;
 use tailback_transport::{Bootstrap, Error, Lane, Rank, RawGroup, RawTransport, Result, Span, Tag};
 
-use common::{everyone, run};
+use crate::common::{everyone, run};
 
 const EIGHT: Span = Span { offset: 0, len: 8 };
 

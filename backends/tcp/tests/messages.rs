@@ -1,13 +1,11 @@
 //! What the data plane promises beyond the conformance suite: connections made at once from both ends, back-pressure,
 //! groups that come and go while traffic runs, and its own description.
 
-mod common;
-
 use tailback_tcp::{TcpGroup, WaitMode};
 use tailback_transport::matching::HELD_LIMIT;
 use tailback_transport::{Bootstrap, Error, Idle, Lane, Rank, RawGroup, RawTransport, Result, Span, Tag};
 
-use common::{everyone, pattern, read, run};
+use crate::common::{everyone, pattern, read, run};
 
 const MODES: [WaitMode; 3] = [WaitMode::Spin, WaitMode::Yield, WaitMode::Block];
 

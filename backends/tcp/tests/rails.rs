@@ -1,8 +1,6 @@
 //! Several connections to a peer: the executable definition of the traits over each protocol, what is cut into parts and
 //! what is not, and a rail that is lost.
 
-mod common;
-
 use tailback_tcp::WaitMode;
 use tailback_transport::loopback;
 use tailback_transport::matching::STRIPED_ABOVE;
@@ -12,7 +10,7 @@ use tailback_transport::{
     Tag, conformance,
 };
 
-use common::{config, config_with_rails, everyone, pattern, read, run_with};
+use crate::common::{config, config_with_rails, everyone, pattern, read, run_with};
 
 fn conforms(size: usize, rails: usize, wait: WaitMode, protocols: &[Protocol]) {
     for &protocol in protocols {

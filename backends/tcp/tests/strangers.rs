@@ -1,7 +1,5 @@
 //! Whoever connects without knowing the job's secret is dropped, and the job goes on.
 
-mod common;
-
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::thread;
@@ -12,7 +10,7 @@ use tailback_tcp::{Secret, TcpConfig, TcpTransport, WaitMode};
 use tailback_transport::loopback;
 use tailback_transport::{Bootstrap, Error, Lane, Rank, RawGroup, Result, Span, Tag};
 
-use common::{config, everyone, run};
+use crate::common::{config, everyone, run};
 
 /// Longer than a stranger's time limit of 5 s, by what a loaded machine may add.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,5 +1,4 @@
 //! What the tests share.
-#![allow(dead_code)]
 
 use tailback_sim::machine::Machine;
 use tailback_sim::net::{Happened, Network, Send};

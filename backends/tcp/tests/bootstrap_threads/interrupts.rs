@@ -10,7 +10,7 @@ use socket2::{Domain, Socket, Type};
 use tailback_tcp::TcpBootstrap;
 use tailback_transport::{Bootstrap, Monitor};
 
-use crate::job::Job;
+use super::job::Job;
 
 #[test]
 fn an_interrupt_ends_ranks_that_wait_for_others_without_a_word() {

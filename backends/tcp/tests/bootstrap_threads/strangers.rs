@@ -11,7 +11,7 @@ use tailback_tcp::secret::{Handshake, Plane, Role};
 use tailback_tcp::{Secret, TcpBootstrap};
 use tailback_transport::{Bootstrap, Rank};
 
-use crate::job::Job;
+use super::job::Job;
 
 /// As many as kept a job of the first version from joining.
 const FLOOD: usize = 1400;

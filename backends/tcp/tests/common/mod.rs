@@ -1,7 +1,5 @@
 //! Jobs whose ranks are threads: the bootstrap is the loopback's, the data goes over real sockets.
 
-#![allow(dead_code)]
-
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::mpsc;

@@ -1,7 +1,5 @@
 //! The bootstrap with ranks as threads: joining, collectives, strangers and mistakes.
 
-#[path = "../address/mod.rs"]
-mod address;
 mod interrupts;
 mod job;
 mod strangers;
@@ -16,7 +14,7 @@ use tailback_tcp::secret::Role;
 use tailback_tcp::{JoinConfig, Secret, TcpBootstrap};
 use tailback_transport::{Bootstrap, Monitor, Rank};
 
-use address::free_address;
+use crate::address::free_address;
 use job::Job;
 use strangers::{handshake, root_of};
 

@@ -58,7 +58,7 @@ type Arrows = BTreeMap<String, BTreeSet<String>>;
 fn layer_of(file: &str) -> usize {
     let top = file.split('/').next().unwrap_or(file).trim_end_matches(".rs");
     LAYERS.iter().position(|layer| *layer == top).unwrap_or_else(|| {
-        panic!("src/{top} has no place in the order of layers: add it to LAYERS in tests/architecture/main.rs")
+        panic!("src/{top} has no place in the order of layers: add it to LAYERS in tests/architecture/mod.rs")
     })
 }
 
@@ -110,6 +110,31 @@ fn no_circle_joins_files() {
         assert!(arrows.values().any(|targets| !targets.is_empty()), "{folder}: no arrow was read");
         let found = circle(&arrows);
         assert!(found.is_none(), "{folder}: a circle: {}", found.unwrap_or_default().join(" -> "));
+    }
+}
+
+/// Integration tests are found by name, not by folder: one that nobody names would never run, and nobody would notice.
+#[test]
+fn every_file_of_tests_is_named_where_tests_are_named() {
+    for package in crates().iter().map(|source| root().join(source)) {
+        let package = package.parent().expect("src is in a package");
+        let Ok(entries) = fs::read_dir(package.join("tests")) else { continue };
+        let manifest = fs::read_to_string(package.join("Cargo.toml")).expect("a manifest");
+        if !manifest.contains("autotests = false") {
+            continue;
+        }
+        let modules = fs::read_to_string(package.join("tests/main.rs")).expect("what names the modules");
+        for path in entries.map(|entry| entry.expect("a folder's entry").path()) {
+            let name = path.file_stem().expect("has a name").to_string_lossy().into_owned();
+            let is_module = path.extension().is_some_and(|end| end == "rs") && name != "main";
+            if (is_module || path.join("mod.rs").is_file())
+                && !modules.lines().any(|line| line == format!("mod {name};"))
+            {
+                panic!("{} is no module of tests/main.rs", path.display());
+            }
+            let own = format!("path = \"tests/{name}/main.rs\"");
+            assert!(!path.join("main.rs").is_file() || manifest.contains(&own), "{}: no [[test]]", path.display());
+        }
     }
 }
 

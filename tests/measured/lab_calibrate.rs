@@ -3,7 +3,7 @@
 
 use std::process::{Command, Output};
 
-use super::bench::Bench;
+use crate::lab::bench::Bench;
 
 fn run(bench: &Bench, line: &str) -> Output {
     let mut command = Command::new(&bench.program);

@@ -1,8 +1,6 @@
 //! The time budget holds, whatever runs, on however many ranks, and however loaded the machine is.
 
-mod common;
-
-use common::succeed;
+use crate::common::succeed;
 use serde_json::Value;
 
 /// A quarter over budget, and what a busy machine may take to wake ranks once more at the end.

@@ -3,9 +3,7 @@
 //! The machine may be busy, and a busy processor only ever slows: every figure is the median of three runs, or of five
 //! when those are off. No speed is asserted but the links' own.
 
-mod common;
-
-use common::{Job, tailback, words};
+use crate::common::{Job, tailback, words};
 use serde_json::Value;
 
 /// Runs a study on hosts of a lab; it leaves a file that says so.

@@ -1,0 +1,8 @@
+//! The tests of the simulator as its users see it, linked once.
+
+mod common;
+mod conformance;
+mod conservation;
+mod jobs;
+mod limits;
+mod theory;

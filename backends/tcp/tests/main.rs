@@ -1,0 +1,12 @@
+//! The tests with ranks as threads, linked once. Those with ranks as processes (`processes`) have a program of their own,
+//! which starts itself as ranks.
+
+mod address;
+mod bootstrap_threads;
+mod common;
+mod conformance;
+mod loss;
+mod messages;
+mod rails;
+mod rendezvous;
+mod strangers;
