@@ -1,13 +1,16 @@
 //! Which job this process belongs to, and the work done in it.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use tailback_tcp::JoinConfig;
 use tailback_tcp::bootstrap::variables;
 use tailback_tcp::launch::heed_signals;
-use tailback_transport::pages;
+use tailback_tcp::{Interrupt, JoinConfig, TcpBootstrap};
+use tailback_transport::{Error, Monitor, pages};
 
-use super::{Backend, Settings, Variant, Work, libfabric, mpi, own, sim, tcp, variants, verbs};
+use super::agree::run_agreed;
+use super::network::Ranks;
+use super::{Backend, Networks, Settings, Variant, Work, libfabric, mpi, sim, tcp, variants, verbs};
 
 enum Job {
     /// Tailback's own variables, or Slurm's.
@@ -36,12 +39,12 @@ fn find_job() -> Result<Job, String> {
 }
 
 /// Does the work in the job this process belongs to; where it belongs to none, `alone` is called.
-pub fn in_job<W: Work>(request: &W, alone: impl FnOnce() -> Result<u8, String>) -> Result<u8, String> {
+pub fn in_job(work: &Work<'_>, alone: impl FnOnce() -> Result<u8, String>) -> Result<u8, String> {
     let job = find_job()?;
     let default = if matches!(job, Job::Mpi(_)) { Backend::Mpi } else { Backend::Tcp };
-    let variants = match variants(request.settings(), default) {
+    let variants = match variants(work.settings, default) {
         Ok(variants) if backends(&variants).any(|backend| backend == Backend::Sim) => {
-            by_itself(&job, &variants).and_then(|()| usable(request.settings(), &variants)).map(|()| variants)
+            by_itself(&job, &variants).and_then(|()| usable(work.settings, &variants)).map(|()| variants)
         }
         Ok(variants) if !matches!(job, Job::Mpi(_)) && backends(&variants).any(|backend| backend == Backend::Mpi) => {
             Err(needs_mpi_launcher())
@@ -51,7 +54,7 @@ pub fn in_job<W: Work>(request: &W, alone: impl FnOnce() -> Result<u8, String>) 
             if matches!(job, Job::None) {
                 heed_signals();
             }
-            usable(request.settings(), &variants).map(|()| variants)
+            usable(work.settings, &variants).map(|()| variants)
         }
         mistaken => mistaken,
     };
@@ -61,13 +64,29 @@ pub fn in_job<W: Work>(request: &W, alone: impl FnOnce() -> Result<u8, String>) 
         Err(_) if !speaks_for_all() => return Ok(2),
         Err(message) => return Err(message),
     };
-    pages::wish(request.settings().huge_pages);
+    pages::wish(work.settings.huge_pages);
     match job {
         Job::Refused => Ok(2),
-        Job::Tailback(config) => own::over_own_bootstrap(request, *config, variants),
-        Job::Mpi(launcher) => mpi::over_mpi(request, &launcher, variants),
+        Job::Tailback(config) => over_own_bootstrap(work, *config, variants),
+        Job::Mpi(launcher) => mpi::over_mpi(work, &launcher, variants),
         Job::None => alone(),
     }
+}
+
+/// Ranks that found each other through Tailback's own bootstrap.
+fn over_own_bootstrap(work: &Work<'_>, mut config: JoinConfig, variants: Vec<Variant>) -> Result<u8, String> {
+    let text = |error: Error| error.to_string();
+    config.stall_limit = work.stall_limit;
+    config.interrupt = Some(Interrupt::new((work.interrupt)()));
+    let secret = config.secret.clone();
+    let monitor = Arc::new(Monitor::new());
+    let mut bootstrap = TcpBootstrap::join(config, Arc::clone(&monitor)).map_err(text)?;
+    let ranks = Ranks::Real { secret, mpi: None };
+    let mut networks = Networks { bootstrap: &mut bootstrap, settings: work.settings, variants, ranks };
+    let code = run_agreed(work, &mut networks, &monitor);
+    drop(networks);
+    bootstrap.finish().map_err(text)?;
+    Ok(code)
 }
 
 /// Whether a simulated network has this process to itself: its ranks are coroutines and know no others.

@@ -5,9 +5,6 @@ mod agree;
 mod job;
 mod kind;
 mod network;
-mod open;
-mod own;
-mod pair;
 mod settings;
 mod sim;
 mod tcp;
@@ -33,7 +30,7 @@ mod verbs;
 
 pub use job::{available, in_job, job_seen, speaks_for_all};
 pub use kind::Backend;
-pub use network::{Networks, Pair, PairVisitor, Place, Simulated, Visitor, Work, give_up};
+pub use network::{Body, Networks, Place, Simulated, Work, give_up};
 pub use settings::{CongestorNetworks, FabricSettings, RoleSettings, Roles, Settings, VerbsSettings};
 pub use sim::{Shape, simulate};
 pub use tailback_sim::begin_phase;

@@ -3,7 +3,8 @@
 use tailback_transport::{Bootstrap, Result as TransportResult, traffic_class};
 use tailback_verbs::{Buffers, Tries, VerbsConfig, VerbsTransport};
 
-use super::{Network, Settings, Visitor};
+use super::{Network, Settings};
+use crate::engine::OpenNetwork;
 
 /// The devices and their ports, or what is missing.
 pub(super) fn state() -> String {
@@ -20,16 +21,14 @@ pub(super) fn check(settings: &Settings) -> Result<(), String> {
     tailback_verbs::devices().map(|_| ())
 }
 
-/// Opens the network and hands it to `visitor`. Collective over the job.
-pub(super) fn open<B: Bootstrap, V: Visitor>(
+/// Opens the network. Collective over the job.
+pub(super) fn open(
     network: Network,
     settings: &Settings,
-    bootstrap: &mut B,
-    visitor: V,
-) -> TransportResult<V::Output> {
+    bootstrap: &mut dyn Bootstrap,
+) -> TransportResult<Box<dyn OpenNetwork>> {
     let config = config(settings).map_err(tailback_transport::Error::Setup)?;
-    let mut transport = network.over(VerbsTransport::open(bootstrap, &config)?);
-    Ok(visitor.visit(bootstrap, &mut transport))
+    Ok(network.over(VerbsTransport::open(bootstrap, &config)?))
 }
 
 fn config(settings: &Settings) -> Result<VerbsConfig, String> {

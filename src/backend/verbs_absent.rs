@@ -2,7 +2,8 @@
 
 use tailback_transport::{Bootstrap, Error, Result as TransportResult};
 
-use super::{Network, Settings, Visitor};
+use super::{Network, Settings};
+use crate::engine::OpenNetwork;
 
 const ABSENT: &str = "not in this binary: build with --features verbs";
 
@@ -14,11 +15,10 @@ pub(super) fn check(_settings: &Settings) -> Result<(), String> {
     Err(format!("--transport verbs is {ABSENT}"))
 }
 
-pub(super) fn open<B: Bootstrap, V: Visitor>(
+pub(super) fn open(
     _network: Network,
     _settings: &Settings,
-    _bootstrap: &mut B,
-    _visitor: V,
-) -> TransportResult<V::Output> {
+    _bootstrap: &mut dyn Bootstrap,
+) -> TransportResult<Box<dyn OpenNetwork>> {
     Err(Error::Setup(ABSENT.into()))
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use tailback_transport::{Bootstrap, Monitor};
+use tailback_transport::Monitor;
 
 use super::mixes;
 use super::prepare::Session;
@@ -34,10 +34,10 @@ enum Order {
 }
 
 /// Searches, and gives the exit code.
-pub(super) fn calibrate<N: Networks>(
+pub(super) fn calibrate(
     request: &Request,
     mut session: Session,
-    networks: &mut N,
+    networks: &mut Networks<'_>,
     monitor: &Arc<Monitor>,
     root: bool,
 ) -> u8 {

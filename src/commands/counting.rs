@@ -53,8 +53,8 @@ impl Counting {
     /// Chooses who reads, and takes a first reading so that a command which cannot work is known before anything is measured:
     /// the inner error says so, on every rank. `mine` are this rank's devices; without any, its network does not say. Collective
     /// over the job.
-    pub(super) fn prepare<B: Bootstrap>(
-        bootstrap: &mut B,
+    pub(super) fn prepare(
+        bootstrap: &mut dyn Bootstrap,
         wish: &CountersWish,
         places: &[Place],
         mine: &[Device],
@@ -111,7 +111,7 @@ impl Counting {
 
     /// Adds to rank 0's record what all have read since this was last asked, and gives what went wrong. Collective over the
     /// job.
-    pub(super) fn collect<B: Bootstrap>(&self, bootstrap: &mut B, record: &mut CountersRecord) -> Result<Vec<String>> {
+    pub(super) fn collect(&self, bootstrap: &mut dyn Bootstrap, record: &mut CountersRecord) -> Result<Vec<String>> {
         if !self.is_on {
             return Ok(Vec::new());
         }

@@ -99,7 +99,7 @@ impl<'a> Findings<'a> {
     }
 
     /// Takes note of who takes part, on rank 0.
-    pub(super) fn begin<B: Bootstrap>(&mut self, bootstrap: &B, layout: &Layout) {
+    pub(super) fn begin(&mut self, bootstrap: &dyn Bootstrap, layout: &Layout) {
         if !self.root || self.system.is_some() {
             return;
         }
@@ -144,7 +144,7 @@ impl<'a> Findings<'a> {
     }
 
     /// Takes note of what was simulated for a run, if it was.
-    pub(super) fn simulated<N: Networks>(&mut self, networks: &mut N) {
+    pub(super) fn simulated(&mut self, networks: &mut Networks<'_>) {
         if let Some(simulated) = networks.simulated() {
             self.machine.get_or_insert_with(|| MachineRecord::of(&simulated.machine)).add(simulated);
         }

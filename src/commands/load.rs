@@ -1,10 +1,9 @@
 //! The load test and its parts, as one rank of a job does them, on whatever backend it runs.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use tailback_transport::{Bootstrap, Monitor, Rank};
+use tailback_transport::{Monitor, Rank};
 
 use super::calibrate::{calibrate, expected};
 use super::prepare::{Prepared, Session};
@@ -15,9 +14,11 @@ use crate::output;
 use crate::plan::Application;
 use crate::result::Command;
 
-impl Work for Request {
-    fn settings(&self) -> &Settings {
-        &self.settings
+impl Request {
+    /// Has `does` it in a job.
+    pub(super) fn work<'a>(&'a self, body: &'a dyn Fn(&mut Networks<'_>, &Arc<Monitor>) -> u8) -> Work<'a> {
+        let (stall_limit, asks) = (self.stall_limit(), self.asks());
+        Work { settings: &self.settings, stall_limit, interrupt: interrupt::flag, asks, body }
     }
 
     fn stall_limit(&self) -> Option<Duration> {
@@ -31,10 +32,6 @@ impl Work for Request {
         })
     }
 
-    fn interrupt(&self) -> Option<Arc<AtomicBool>> {
-        Some(interrupt::flag())
-    }
-
     fn asks(&self) -> String {
         let Request {
             command, preset, seed, groups, budget, patches, duration, dry_run, calibration, counters, ..
@@ -44,7 +41,7 @@ impl Work for Request {
         format!("{plan:?} {counters:?} {:?}", (protocols, copies, eager_threshold, roles, rails))
     }
 
-    fn run<N: Networks>(&self, networks: &mut N, monitor: &Arc<Monitor>) -> u8 {
+    pub(super) fn run(&self, networks: &mut Networks<'_>, monitor: &Arc<Monitor>) -> u8 {
         interrupt::flag();
         let root = networks.bootstrap().rank() == Rank(0);
         match Session::prepare(self, networks) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tailback_transport::near::core_list;
 use tailback_transport::{
-    Bootstrap, Capabilities, Description, Error, Monitor, Rank, Result as TransportResult, Support, Transport as _,
+    Bootstrap, Capabilities, Description, Error, Monitor, Rank, Result as TransportResult, Support,
 };
 
 use super::Request;
@@ -12,7 +12,7 @@ use super::application::{Repetitions, Victims};
 use super::counting::Counting;
 use super::mixes::Mix;
 use super::request::Decision;
-use crate::backend::{Networks, Pair, PairVisitor, Place, RoleSettings};
+use crate::backend::{Networks, Place, RoleSettings};
 use crate::counters::Device;
 use crate::engine::SharedStarter;
 use crate::layout::{Layout, LayoutError, Loads, Nodes, Placement};
@@ -43,7 +43,7 @@ pub(super) enum Prepared {
 
 impl Session {
     /// Everything that can be known to be wrong before the first run is found out here. Every network is opened for that.
-    pub(super) fn prepare<N: Networks>(request: &Request, networks: &mut N) -> TransportResult<Prepared> {
+    pub(super) fn prepare(request: &Request, networks: &mut Networks<'_>) -> TransportResult<Prepared> {
         let bootstrap = networks.bootstrap();
         let root = bootstrap.rank() == Rank(0);
         let mine = if root { serde_json::to_vec(&request.decide()).expect("plain data") } else { Vec::new() };
@@ -75,7 +75,12 @@ impl Session {
         let variants = networks.variants().to_vec();
         let mut descriptions: Vec<Description> = Vec::new();
         for &variant in &variants {
-            let ([canary, congestor], of_pair) = networks.open_pair(variant, &|_| RoleSettings::default(), Ask)?;
+            let ([canary, congestor], of_pair) =
+                networks.open(variant, &|_| RoleSettings::default(), &|_, networks| {
+                    let canaries = (networks.canaries.capabilities(), networks.canaries.describe());
+                    let congestors = (networks.congestors().capabilities(), networks.congestors().describe());
+                    Ok(([canaries.0, congestors.0], [canaries.1, congestors.1]))
+                })?;
             descriptions.extend(of_pair);
             if let Err(message) = check_operations(&session.decision, &canary, &congestor) {
                 return refused(&if variants.len() > 1 { format!("{}: {message}", variant.label()) } else { message });
@@ -100,7 +105,7 @@ impl Session {
 }
 
 /// Every rank's ends, on rank 0. Collective over the job.
-fn gather<B: Bootstrap>(bootstrap: &mut B, mine: &[Description]) -> TransportResult<Vec<RankEnds>> {
+fn gather(bootstrap: &mut dyn Bootstrap, mine: &[Description]) -> TransportResult<Vec<RankEnds>> {
     let watcher = bootstrap.monitor().and_then(Monitor::watch_post).map(WatcherEnd::of);
     let ends = RankEnds { watcher, ..RankEnds::of(bootstrap.rank().0, core_list(), mine) };
     let line = serde_json::to_string(&ends).expect("plain data") + "\n";
@@ -118,19 +123,6 @@ fn gather<B: Bootstrap>(bootstrap: &mut B, mine: &[Description]) -> TransportRes
     let mut ends = ends.map_err(damaged)?;
     ends.sort_by_key(|of| of.rank);
     Ok(ends)
-}
-
-/// Asks the canaries' network and the congestors' what they can do, and what they are.
-#[derive(Clone)]
-struct Ask;
-
-impl PairVisitor for Ask {
-    type Output = ([Capabilities; 2], [Description; 2]);
-
-    fn visit<B: Bootstrap, P: Pair>(self, _: &mut B, networks: &mut P) -> Self::Output {
-        let can = [networks.canary().capabilities(), networks.congestor().capabilities()];
-        (can, [networks.canary().describe(), networks.congestor().describe()])
-    }
 }
 
 fn nodes(per_node: Option<usize>, places: &[Place]) -> Nodes {

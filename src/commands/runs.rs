@@ -45,7 +45,7 @@ impl<'a> Runs<'a> {
     }
 
     /// Makes all of them, shows what they gave, and gives the exit code.
-    pub(super) fn make<N: Networks>(mut self, networks: &mut N) -> u8 {
+    pub(super) fn make(mut self, networks: &mut Networks<'_>) -> u8 {
         self.measured(networks).map_or(0, |file| {
             self.findings.say_rest(&file);
             show(self.request, &file)
@@ -53,7 +53,7 @@ impl<'a> Runs<'a> {
     }
 
     /// Makes all of them, and gives what they gave, on rank 0.
-    pub(super) fn measured<N: Networks>(&mut self, networks: &mut N) -> Option<ResultFile> {
+    pub(super) fn measured(&mut self, networks: &mut Networks<'_>) -> Option<ResultFile> {
         let mixes = 0..self.session.mixes.len();
         let turns = |variant: &Variant| mixes.clone().map(|mix| Turn { variant: *variant, mix }).collect::<Vec<_>>();
         self.findings.turns = networks.variants().iter().flat_map(turns).collect();
@@ -89,7 +89,7 @@ impl<'a> Runs<'a> {
     }
 
     /// Every turn on one placement: forwards on one, backwards on the next, so that none is always first.
-    fn placement<N: Networks>(&mut self, networks: &mut N, index: u32) -> Result<()> {
+    fn placement(&mut self, networks: &mut Networks<'_>, index: u32) -> Result<()> {
         let mut turns = self.findings.turns.clone();
         if index % 2 == 1 {
             turns.reverse();
@@ -104,7 +104,7 @@ impl<'a> Runs<'a> {
     }
 
     /// One of them.
-    fn turn<N: Networks>(&mut self, networks: &mut N, index: u32, turn: Turn) -> Result<()> {
+    fn turn(&mut self, networks: &mut Networks<'_>, index: u32, turn: Turn) -> Result<()> {
         let session = self.session;
         let layout = &self.layout(index, &session.mixes[turn.mix].plan);
         let keep = |canaries: &Description, congestors: &Description, measured: &[Measured]| {
@@ -113,7 +113,7 @@ impl<'a> Runs<'a> {
         let keeps = self.findings.keeps().then_some(&keep as KeepRun<'_>);
         let measure = self.measure(index, turn, layout, keeps);
         let role = |rank| self.role(layout.role(rank));
-        let outcome = networks.open_pair(turn.variant, &role, measure).and_then(|measured| measured)?;
+        let outcome = networks.open(turn.variant, &role, &|bootstrap, networks| measure.run(bootstrap, networks))?;
         let findings = &mut self.findings;
         findings.interrupted = outcome.interrupted;
         for problem in session.counting.collect(networks.bootstrap(), &mut findings.counters)? {
@@ -147,7 +147,7 @@ impl<'a> Runs<'a> {
     }
 
     /// Whether another placement follows the `done` there are. Rank 0 decides where the figures do.
-    fn goes_on<B: Bootstrap>(&self, bootstrap: &mut B, done: u32) -> Result<bool> {
+    fn goes_on(&self, bootstrap: &mut dyn Bootstrap, done: u32) -> Result<bool> {
         let plan = &self.session.decision.plan;
         let Some(precision) = plan.precision.filter(|_| done >= self.session.placements()) else {
             return Ok(done < self.session.placements());
@@ -180,7 +180,7 @@ impl<'a> Runs<'a> {
     }
 
     /// Ends the job because of an error on this rank; on rank 0, after it has shown what there is.
-    fn fail<B: Bootstrap>(&self, bootstrap: &B, error: &Error) -> ! {
+    fn fail(&self, bootstrap: &dyn Bootstrap, error: &Error) -> ! {
         if let Some(file) = self.findings.unfinished().filter(|_| !self.findings.is_part) {
             show(self.request, &file);
         }

@@ -6,15 +6,15 @@ use crate::lab::LabSpec;
 
 /// Runs the request in the job this process belongs to, or starts one.
 pub fn start(request: &Request) -> Result<u8, String> {
-    in_job(request, || local::run(request))
+    in_job(&request.work(&|networks, monitor| request.run(networks, monitor)), || local::run(request))
 }
 
 /// The same in an emulated cluster of this shape; in a rank of it, the request itself.
 pub fn start_in_lab(request: &Request, spec: &LabSpec) -> Result<u8, String> {
-    in_job(request, || local::run_in_lab(request, spec))
+    in_job(&request.work(&|networks, monitor| request.run(networks, monitor)), || local::run_in_lab(request, spec))
 }
 
 /// A study in the job this process belongs to, or on this machine.
 pub fn start_study(request: &StudyRequest) -> Result<u8, String> {
-    in_job(request, || local::run_study(request))
+    in_job(&request.work(&|networks, monitor| request.run(networks, monitor)), || local::run_study(request))
 }

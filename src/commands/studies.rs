@@ -1,8 +1,9 @@
 //! What each study measures, and what the result file says of it.
 
 use serde::{Deserialize, Serialize};
-use tailback_transport::{Bootstrap, Monitor, Result, Transport};
+use tailback_transport::{Bootstrap, Monitor, Result};
 
+use crate::engine::OpenNetwork;
 use crate::layout::{Nodes, order};
 use crate::models::{Control, beff, contention, hpcc, maxrate};
 use crate::result::{
@@ -162,10 +163,10 @@ impl Study {
     }
 
     /// Measures. Collective; every rank gets the same.
-    pub(super) fn measure<B: Bootstrap, T: Transport>(
+    pub(super) fn measure(
         &self,
-        bootstrap: &mut B,
-        transport: &mut T,
+        bootstrap: &mut dyn Bootstrap,
+        network: &mut dyn OpenNetwork,
         nodes: &Nodes,
         seed: u64,
         control: Control<'_>,
@@ -173,26 +174,30 @@ impl Study {
         let mut models = ModelResults::default();
         let (part, complete, asked) = match self {
             Study::MaxRate(settings) => {
-                let seen = maxrate::measure(bootstrap, transport, nodes, settings, seed, control)?;
+                let seen = network.maxrate(bootstrap, nodes, settings, seed, control)?;
                 let (between, took) = seen.found;
                 models.maxrate = Some(fitted(settings, nodes, &between, (took, seen.complete), control.monitor));
                 ("repetition", seen.complete, settings.repetitions())
             }
             Study::Contention(study) => {
-                let counts = (study.bytes as usize, study.longest() as usize, study.repetitions, study.model);
-                let mut bench = contention::Bench::new(bootstrap, transport, nodes, counts, seed, control)?;
-                let graphs = study.measured(seed, |graph, number| bench.graph(graph, number))?;
+                let counts = contention::Counts {
+                    bytes: study.bytes as usize,
+                    longest: study.longest() as usize,
+                    repetitions: study.repetitions,
+                    model: study.model,
+                };
+                let graphs = study.measured(seed, network.contention(bootstrap, nodes, counts, seed, control)?)?;
                 let complete = graphs.len();
                 models.contention = Some(study.result(graphs));
                 ("graph", complete, study.graphs.len())
             }
             Study::Beff(settings) => {
-                let seen = beff::measure(bootstrap, transport, settings, seed, control)?;
+                let seen = network.beff(bootstrap, settings, seed, control)?;
                 models.beff = seen.found;
                 ("repetition", seen.complete, settings.repetitions())
             }
             Study::Hpcc(settings) => {
-                let seen = hpcc::measure(bootstrap, transport, nodes, settings, seed, control)?;
+                let seen = network.hpcc(bootstrap, nodes, settings, seed, control)?;
                 models.hpcc = Some(seen.found);
                 ("test", seen.complete, settings.asked(bootstrap.size()).len())
             }

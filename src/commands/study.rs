@@ -5,18 +5,18 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use tailback_transport::{Bootstrap, Bytes, Error, Monitor, Operation, Rank, Support, Transport};
+use tailback_transport::{Bootstrap, Bytes, Error, Monitor, Operation, Rank, Support};
 
 use super::around::Around;
 use super::show::handed_over;
 use super::studies::{Studied, Study};
 use super::watching::memory;
 use super::{Place, interrupt};
-use crate::backend::{Networks, Settings, Visitor, Work, give_up};
+use crate::backend::{Networks, RoleSettings, Settings, Variant, Work, give_up};
+use crate::engine::{OpenNetwork, OpenPair};
 use crate::layout::Nodes;
 use crate::models::{Control, contention};
 use crate::output;
@@ -48,26 +48,18 @@ struct Decision {
     ranks_per_node: Option<usize>,
 }
 
-impl Work for StudyRequest {
-    fn settings(&self) -> &Settings {
-        &self.settings
-    }
-
-    fn stall_limit(&self) -> Option<Duration> {
-        self.settings.stall_limit.or(Some(Duration::from_secs(120)))
-    }
-
-    fn interrupt(&self) -> Option<Arc<AtomicBool>> {
-        Some(interrupt::flag())
-    }
-
-    fn asks(&self) -> String {
+impl StudyRequest {
+    /// Has `body` do it in a job.
+    pub(super) fn work<'a>(&'a self, body: &'a dyn Fn(&mut Networks<'_>, &Arc<Monitor>) -> u8) -> Work<'a> {
         let StudyRequest { study, seed, ranks_per_node, settings, .. } = self;
         let Settings { protocols, eager_threshold, rails, .. } = settings;
-        format!("{:?}", (study, seed, ranks_per_node, protocols, eager_threshold, rails))
+        let asks = format!("{:?}", (study, seed, ranks_per_node, protocols, eager_threshold, rails));
+        let stall_limit = settings.stall_limit.or(Some(Duration::from_secs(120)));
+        Work { settings, stall_limit, interrupt: interrupt::flag, asks, body }
     }
 
-    fn run<N: Networks>(&self, networks: &mut N, monitor: &Arc<Monitor>) -> u8 {
+    /// Does it, as one rank of a job.
+    pub(super) fn run(&self, networks: &mut Networks<'_>, monitor: &Arc<Monitor>) -> u8 {
         interrupt::flag();
         let root = networks.bootstrap().rank() == Rank(0);
         match self.measure_all(networks, monitor, root) {
@@ -84,14 +76,6 @@ impl Work for StudyRequest {
     }
 }
 
-/// The study over an open network.
-#[derive(Clone)]
-struct Measure<'a> {
-    request: &'a StudyRequest,
-    threshold: Option<Bytes>,
-    monitor: &'a Arc<Monitor>,
-}
-
 /// What a study found over one network, and where it was.
 struct Part {
     studied: Studied,
@@ -99,18 +83,6 @@ struct Part {
     system: System,
     ranks_per_node: Option<usize>,
     seed: u64,
-}
-
-impl Visitor for Measure<'_> {
-    type Output = tailback_transport::Result<Part>;
-
-    fn visit<B: Bootstrap, T: Transport>(self, bootstrap: &mut B, transport: &mut T) -> Self::Output {
-        self.request.measure(bootstrap, transport, self.threshold, self.monitor)
-    }
-
-    fn error(output: &Self::Output) -> Option<&Error> {
-        output.as_ref().err()
-    }
 }
 
 impl StudyRequest {
@@ -153,9 +125,9 @@ impl StudyRequest {
     }
 
     /// Measures over every network in turn, until one is interrupted, and shows what was found.
-    fn measure_all<N: Networks>(
+    fn measure_all(
         &self,
-        networks: &mut N,
+        networks: &mut Networks<'_>,
         monitor: &Arc<Monitor>,
         root: bool,
     ) -> tailback_transport::Result<u8> {
@@ -166,8 +138,17 @@ impl StudyRequest {
         let mut parts: Vec<Part> = Vec::new();
         for variant in &variants {
             let threshold = variant.network.eager_threshold();
-            let part = match networks.open(variant.network, Measure { request: self, threshold, monitor }) {
-                Ok(part) => part?,
+            let body = |bootstrap: &mut dyn Bootstrap, networks: &mut OpenPair<'_>| match self.measure(
+                bootstrap,
+                networks.canaries,
+                threshold,
+                monitor,
+            ) {
+                Err(Error::Setup(message)) => Ok(Err(message)),
+                measured => measured.map(Ok),
+            };
+            let part = match networks.open(Variant::of(variant.network), &|_| RoleSettings::default(), &body) {
+                Ok(part) => part.map_err(Error::Setup)?,
                 Err(error) => give_up(networks.bootstrap(), &error),
             };
             let interrupted = part.studied.note().is_some();
@@ -233,10 +214,10 @@ impl StudyRequest {
         file
     }
 
-    fn measure<B: Bootstrap, T: Transport>(
+    fn measure(
         &self,
-        bootstrap: &mut B,
-        transport: &mut T,
+        bootstrap: &mut dyn Bootstrap,
+        network: &mut dyn OpenNetwork,
         threshold: Option<Bytes>,
         monitor: &Arc<Monitor>,
     ) -> tailback_transport::Result<Part> {
@@ -246,13 +227,13 @@ impl StudyRequest {
             Some(per_node) => Nodes::virtual_nodes(hosts.len(), per_node.max(1)),
             None => Nodes::from_hosts(&hosts.iter().map(|host| String::from_utf8_lossy(host)).collect::<Vec<_>>()),
         };
-        if let Support::No(reason) = transport.capabilities().of(Operation::TwoSided) {
+        if let Support::No(reason) = network.capabilities().of(Operation::TwoSided) {
             return Err(Error::Setup(format!("studies need messages, which are not supported here: {reason}")));
         }
         let interrupt = interrupt::flag();
         let rule = if self.settings.machine.is_some() { Rule::on_virtual_time() } else { Rule::default() };
         let control = Control { monitor, interrupt: &interrupt, rule };
-        let studied = decision.study.measure(bootstrap, transport, &nodes, decision.seed, control)?;
+        let studied = decision.study.measure(bootstrap, network, &nodes, decision.seed, control)?;
         // Nobody leaves while another may still need an answer.
         bootstrap.barrier()?;
         let memory = if self.settings.machine.is_none() { memory(bootstrap)? } else { None };
@@ -267,11 +248,11 @@ impl StudyRequest {
             watch: None,
             memory,
         };
-        let transport = TransportFacts::of(transport.describe(), threshold);
+        let transport = TransportFacts::of(network.describe(), threshold);
         Ok(Part { studied, transport, system, ranks_per_node: decision.ranks_per_node, seed: decision.seed })
     }
 
-    fn decide<B: Bootstrap>(&self, bootstrap: &mut B) -> tailback_transport::Result<Decision> {
+    fn decide(&self, bootstrap: &mut dyn Bootstrap) -> tailback_transport::Result<Decision> {
         let mine = Decision { study: self.study.clone(), seed: self.seed, ranks_per_node: self.ranks_per_node };
         let told = bootstrap.broadcast(serde_json::to_vec(&mine).expect("plain data"))?;
         Ok(serde_json::from_slice(&told).expect("rank 0 sent a decision"))

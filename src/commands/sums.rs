@@ -5,11 +5,11 @@ use serde::de::DeserializeOwned;
 use tailback_transport::{Bootstrap, Error, Result};
 
 /// The ranks' values `with` each other, on rank 0; nothing on others, and where no rank has one. Collective over the job.
-pub(super) fn sum_up<B, T>(bootstrap: &mut B, mine: Option<&T>, with: fn(T, T) -> T) -> Result<Option<T>>
-where
-    B: Bootstrap,
-    T: Serialize + DeserializeOwned,
-{
+pub(super) fn sum_up<T: Serialize + DeserializeOwned>(
+    bootstrap: &mut dyn Bootstrap,
+    mine: Option<&T>,
+    with: fn(T, T) -> T,
+) -> Result<Option<T>> {
     let told = bootstrap.reduce(encode(mine), &mut |mine, theirs| {
         let both = match (decode::<T>(mine)?, decode::<T>(theirs)?) {
             (Some(mine), Some(theirs)) => Some(with(mine, theirs)),

@@ -20,7 +20,7 @@ impl Watching {
     }
 
     /// All ranks' since the beginning, on rank 0; nothing where no rank has a watcher. Collective over the job.
-    pub(super) fn collect<B: Bootstrap>(&self, bootstrap: &mut B, monitor: &Monitor) -> Result<Option<WatchRecord>> {
+    pub(super) fn collect(&self, bootstrap: &mut dyn Bootstrap, monitor: &Monitor) -> Result<Option<WatchRecord>> {
         let woken = monitor.wakeups() - self.wakeups;
         let mine = WatchRecord::of(bootstrap.rank().0, woken, self.begun.elapsed().as_secs_f64());
         let has_watcher = bootstrap.monitor().is_some();
@@ -29,7 +29,7 @@ impl Watching {
 }
 
 /// The memory of all ranks, on rank 0. Collective over the job.
-pub(super) fn memory<B: Bootstrap>(bootstrap: &mut B) -> Result<Option<MemoryRecord>> {
+pub(super) fn memory(bootstrap: &mut dyn Bootstrap) -> Result<Option<MemoryRecord>> {
     let mine = MemoryRecord::of(pages::wished(), pages::had(), pages::near_and_away());
     sum_up(bootstrap, Some(&mine), MemoryRecord::with)
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tailback_transport::{Bootstrap, Group, Monitor, Nanos, Rank, Result, Transport};
+use tailback_transport::{Bootstrap, Monitor, Nanos, Rank, Result};
 
 use super::application::{SharedStarter, asleep};
 use super::collect::Measured;
-use crate::backend::Pair;
-use crate::kernel::{CLOCK_SEGMENT, CanaryVisitor, CongestorVisitor, Kernel, Ring, Shape, SharedClock};
+use super::network::{Membership, OpenNetwork, OpenPair};
+use crate::kernel::{CanaryVisitor, CongestorVisitor, Kernel, Ring, Shape};
 use crate::layout::{Layout, Neighbours, Role, natural_ring, random_rings};
 use crate::plan::{CanaryTest, Plan};
 use crate::stats::Samples;
@@ -86,33 +86,22 @@ impl Control {
     }
 }
 
-/// The ranks that work together on one kernel.
-pub(super) struct Team<G> {
-    pub group: G,
-    /// The size of the largest team of this role, which decides counts that all teams share.
-    pub largest: usize,
-}
-
-/// A group on the canaries' network, and one on the congestors'.
-pub(super) type CanaryGroup<P> = <<P as Pair>::Canary as Transport>::Group;
-pub(super) type CongestorGroup<P> = <<P as Pair>::Congestor as Transport>::Group;
-
 /// A run in progress on one rank.
-pub struct Job<'a, B: Bootstrap, P: Pair> {
-    pub(super) bootstrap: &'a mut B,
+pub struct Job<'a> {
+    pub(super) bootstrap: &'a mut dyn Bootstrap,
+    /// The canaries' network, on which everyone meets.
+    pub(super) network: &'a mut dyn OpenNetwork,
+    /// The congestors', where it is another.
+    pub(super) congestor_network: Option<&'a mut dyn OpenNetwork>,
     pub(super) plan: &'a Plan,
     pub(super) control: Control,
     pub(super) role: Role,
-    /// Everyone: release, stop, and barriers between phases.
-    pub(super) world: CanaryGroup<P>,
-    /// Every canary of every slice, on canaries.
-    pub(super) canaries: Option<CanaryGroup<P>>,
-    /// Their clock, where they have a schedule.
-    pub(super) clock: SharedClock,
-    /// This rank's team, if it is a canary.
-    pub(super) canary_team: Option<Team<CanaryGroup<P>>>,
-    /// This rank's team, if it is a congestor.
-    pub(super) congestor_team: Option<Team<CongestorGroup<P>>>,
+    /// The size of this rank's team and its place in it.
+    team: (usize, Rank),
+    /// The size of the largest team of this role, which decides counts that all teams share.
+    pub(super) largest_team: usize,
+    /// Whether this rank is the first canary, which starts the application.
+    pub(super) starts_application: bool,
     /// Which of the plan's congestors have nodes.
     pub(super) present: Vec<bool>,
     /// Why the application gave no figure, on the rank that started it.
@@ -123,11 +112,11 @@ pub struct Job<'a, B: Bootstrap, P: Pair> {
     slice: usize,
 }
 
-impl<'a, B: Bootstrap, P: Pair> Job<'a, B, P> {
+impl<'a> Job<'a> {
     /// Makes the groups. Collective over the job.
     pub fn new(
-        bootstrap: &'a mut B,
-        networks: &mut P,
+        bootstrap: &'a mut dyn Bootstrap,
+        networks: &'a mut OpenPair<'_>,
         plan: &'a Plan,
         layout: &Layout,
         seed: u64,
@@ -136,42 +125,46 @@ impl<'a, B: Bootstrap, P: Pair> Job<'a, B, P> {
         control.step("connecting");
         let me = bootstrap.rank();
         let role = layout.role(me);
-        let world = networks.canary().group(&bootstrap.everyone(), 0)?;
-        let mut canaries = match role {
-            Role::Canary => Some(networks.canary().group(&layout.canaries(), CLOCK_SEGMENT)?),
-            _ => None,
-        };
-        let clock = match &mut canaries {
-            Some(canaries) if plan.pace_s.is_some() => SharedClock::compare(canaries)?,
-            _ => SharedClock::default(),
-        };
         let members = layout.team(me);
-        let (largest, bytes) = (layout.largest_team(role), segment(plan, role, members.len()));
-        let canary_team = match role {
-            Role::Canary => Some(Team { group: networks.canary().group(&members, bytes)?, largest }),
+        let place = members.iter().position(|member| *member == me).unwrap_or(0);
+        let team = (members.len(), Rank::from(place));
+        let bytes = segment(plan, role, members.len());
+        let canaries = matches!(role, Role::Canary).then(|| layout.canaries());
+        let starts_application = canaries.as_ref().is_some_and(|canaries| canaries[0] == me);
+        let mut own = Membership {
+            world: Some(bootstrap.everyone()),
+            canaries: canaries.map(|canaries| (canaries, plan.pace_s.is_some())),
+            team: (role != Role::Idle).then_some((members, bytes)),
+        };
+        let network: &mut dyn OpenNetwork = &mut *networks.canaries;
+        let mut congestor_network: Option<&mut dyn OpenNetwork> = None;
+        if let Some(other) = &mut networks.congestors {
+            congestor_network = Some(&mut **other);
+        }
+        let elsewhere = match congestor_network {
+            Some(_) if matches!(role, Role::Congestor(_)) => own.team.take(),
             _ => None,
         };
-        let congestor_team = match role {
-            Role::Congestor(_) => Some(Team { group: networks.congestor().group(&members, bytes)?, largest }),
-            _ => None,
-        };
-        let slice = layout.nodes().slice_of(me);
+        network.join(&own)?;
+        if let (Some(other), Some(_)) = (&mut congestor_network, &elsewhere) {
+            other.join(&Membership { team: elsewhere, ..Membership::default() })?;
+        }
         let present = (0..plan.congestors.len()).map(|kind| layout.largest_team(Role::Congestor(kind)) > 1).collect();
         Ok(Job {
             bootstrap,
+            network,
+            congestor_network,
             plan,
             control,
             role,
-            world,
-            canaries,
-            clock,
-            canary_team,
-            congestor_team,
+            team,
+            largest_team: layout.largest_team(role),
+            starts_application,
             present,
             trouble: None,
             keep: None,
             seed,
-            slice,
+            slice: layout.nodes().slice_of(me),
         })
     }
 
@@ -183,8 +176,7 @@ impl<'a, B: Bootstrap, P: Pair> Job<'a, B, P> {
 
     /// This rank's neighbours in every ring of a test.
     pub(super) fn rings(&self, test: &CanaryTest) -> Vec<Neighbours> {
-        let Some(team) = &self.canary_team else { return Vec::new() };
-        let (size, me) = (team.group.size(), team.group.rank());
+        let (size, me) = self.team;
         match test.kernel.info().ring {
             Ring::Random => random_rings(self.seed, self.slice, size, me, test.counts.rings as usize),
             Ring::Natural | Ring::None => vec![natural_ring(size, me); test.counts.rings as usize],
@@ -200,25 +192,21 @@ impl<'a, B: Bootstrap, P: Pair> Job<'a, B, P> {
     pub(super) fn meet(&mut self, interrupted: bool) -> Result<bool> {
         let interrupted = u64::from(interrupted || self.control.interrupted());
         self.control.monitor.wait();
-        self.world.start_agreement([0, interrupted, 0, 0])?;
+        let world = self.network.world();
+        world.start_agreement([0, interrupted, 0, 0])?;
         let agreed = match self.plan.application {
-            Some(_) => asleep(&mut self.world)?,
-            None => self.world.wait_agreement()?,
+            Some(_) => asleep(world)?,
+            None => world.wait_agreement()?,
         };
         self.control.monitor.tick();
         Ok(agreed[1] != 0)
-    }
-
-    /// Whether this rank is the one that starts the application: the first canary.
-    pub(super) fn starts_application(&self) -> bool {
-        self.canaries.as_ref().is_some_and(|canaries| canaries.rank() == Rank(0))
     }
 
     /// Ends the job in order: nobody leaves while another may still need an answer. Rank 0 learns what kept the
     /// application from a figure, if anything did.
     pub fn finish(mut self) -> Result<Option<String>> {
         self.control.step("finishing");
-        self.world.barrier()?;
+        self.network.world().barrier()?;
         let mut trouble = None;
         if self.plan.application.is_some() {
             let mine = self.trouble.take().unwrap_or_default().into_bytes();
@@ -230,6 +218,10 @@ impl<'a, B: Bootstrap, P: Pair> Job<'a, B, P> {
             trouble = text.filter(|text| !text.is_empty());
         }
         self.bootstrap.barrier()?;
+        self.network.leave();
+        if let Some(other) = self.congestor_network {
+            other.leave();
+        }
         Ok(trouble)
     }
 }

@@ -24,6 +24,7 @@ const LAYERS: [&str; 20] = [
     "import",
     "calibration",
     "result",
+    "backend",
     "engine",
     "models",
     "lab",
@@ -32,7 +33,6 @@ const LAYERS: [&str; 20] = [
     "layout",
     "stats",
     "counters",
-    "backend",
     "lib",
 ];
 

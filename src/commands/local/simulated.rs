@@ -20,7 +20,7 @@ pub(super) fn run(request: &Request, machine: &Machine) -> Result<u8, String> {
     let plan = request.resolve(Preset::Sim)?;
     let shape = Shape::of(machine, request.place.ranks, plan.ranks_per_node)?;
     request.say(&announcement(machine, shape, &format!(", {} plan", plan.preset)));
-    simulate(&request, shape, request.seed.unwrap_or(1))
+    simulate(&request.work(&|networks, monitor| request.run(networks, monitor)), shape, request.seed.unwrap_or(1))
 }
 
 /// A study, on as many ranks as it needs, or on all of the machine.
@@ -37,7 +37,7 @@ pub(super) fn study(request: &StudyRequest, machine: &Machine) -> Result<u8, Str
     };
     let shape = Shape::of(machine, request.place.ranks.or(ranks), per_node)?;
     request.say(&announcement(machine, shape, ""));
-    simulate(request, shape, request.seed)
+    simulate(&request.work(&|networks, monitor| request.run(networks, monitor)), shape, request.seed)
 }
 
 fn announcement(machine: &Machine, shape: Shape, plan: &str) -> String {
