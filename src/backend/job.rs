@@ -10,7 +10,8 @@ use tailback_transport::{Error, Monitor, pages};
 
 use super::agree::run_agreed;
 use super::network::Ranks;
-use super::{Backend, Networks, Settings, Variant, Work, libfabric, mpi, sim, tcp, variants, verbs};
+use super::sim::{Everyone, SimulatedJobs};
+use super::{Backend, Networks, Settings, Shape, Variant, Work, libfabric, mpi, sim, tcp, variants, verbs};
 
 enum Job {
     /// Tailback's own variables, or Slurm's.
@@ -32,7 +33,7 @@ fn find_job() -> Result<Job, String> {
     let config = match JoinConfig::from_env() {
         Ok(config) => config,
         // A secret that was forgotten is missing everywhere: once is enough to say so.
-        Err(_) if !has_secret() && !speaks_for_all() => return Ok(Job::Refused),
+        Err(_) if !has_secret() && !is_reporting_rank() => return Ok(Job::Refused),
         Err(error) => return Err(error.to_string()),
     };
     Ok(config.map_or(Job::None, |config| Job::Tailback(Box::new(config))))
@@ -61,7 +62,7 @@ pub fn in_job(work: &Work<'_>, alone: impl FnOnce() -> Result<u8, String>) -> Re
     let variants = match variants {
         Ok(variants) => variants,
         // Every rank finds the same mistake.
-        Err(_) if !speaks_for_all() => return Ok(2),
+        Err(_) if !is_reporting_rank() => return Ok(2),
         Err(message) => return Err(message),
     };
     pages::wish(work.settings.huge_pages);
@@ -87,6 +88,18 @@ fn over_own_bootstrap(work: &Work<'_>, mut config: JoinConfig, variants: Vec<Var
     drop(networks);
     bootstrap.finish().map_err(text)?;
     Ok(code)
+}
+
+/// Does the work as all ranks of a simulated job. Everything that is random in the network comes of `seed`.
+pub fn simulate(work: &Work<'_>, shape: Shape, seed: u64) -> Result<u8, String> {
+    let settings = work.settings;
+    sim::check(settings)?;
+    let machine = settings.machine.clone().ok_or("no machine to simulate")?;
+    let mut bootstrap = Everyone { size: shape.ranks, machine: machine.name.clone() };
+    let variants = variants(settings, Backend::Sim)?;
+    let ranks = Ranks::Simulated(SimulatedJobs::new(machine, shape, seed));
+    let mut networks = Networks { bootstrap: &mut bootstrap, settings, variants, ranks };
+    Ok((work.body)(&mut networks, &Arc::new(Monitor::new())))
 }
 
 /// Whether a simulated network has this process to itself: its ranks are coroutines and know no others.
@@ -147,7 +160,7 @@ fn has_secret() -> bool {
 }
 
 /// Whether this process is the one to report a mistake that every rank of the job makes alike.
-pub fn speaks_for_all() -> bool {
+pub fn is_reporting_rank() -> bool {
     // Whoever starts ranks counts them in one of these.
     const RANK: [&str; 4] = [variables::RANK, "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"];
     let rank = RANK.iter().find_map(|name| std::env::var(name).ok()?.parse::<u32>().ok());

@@ -32,7 +32,7 @@ pub(super) fn state(path: Option<&Path>) -> String {
 pub(super) fn check(settings: &Settings) -> Result<(), String> {
     let text = |error: Error| error.to_string();
     wishes(settings, None).map_err(text)?;
-    tailback_libfabric::check(settings.fabric.library.as_deref()).map_err(text)
+    tailback_libfabric::check(settings.library.libfabric_path.as_deref()).map_err(text)
 }
 
 /// Opens the network. Collective over the job.
@@ -46,7 +46,7 @@ pub(super) fn open(
     let choice = address::choose(bootstrap, &wish)?;
     let source = Source { address: choice.address, asked: wish.is_given(), reason: choice.reason };
     let config = LibfabricConfig {
-        path: settings.fabric.library.clone(),
+        path: settings.library.libfabric_path.clone(),
         wishes: wishes(settings, Some(source))?,
         wait: settings.wait,
     };

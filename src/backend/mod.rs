@@ -28,11 +28,11 @@ mod verbs;
 #[path = "verbs_absent.rs"]
 mod verbs;
 
-pub use job::{available, in_job, job_seen, speaks_for_all};
+pub use job::{available, in_job, is_reporting_rank, job_seen, simulate};
 pub use kind::Backend;
-pub use network::{Body, Networks, Place, Simulated, Work, give_up};
-pub use settings::{CongestorNetworks, FabricSettings, RoleSettings, Roles, Settings, VerbsSettings};
-pub use sim::{Shape, simulate};
+pub use network::{Networks, Place, Work, give_up};
+pub use settings::{CongestorNetworks, FabricSettings, LibfabricPath, RoleSettings, Roles, Settings, VerbsSettings};
+pub use sim::{Shape, Simulated};
 pub use tailback_sim::begin_phase;
 pub use threads::ThreadLevel;
 pub use variant::{Network, Variant, variants};

@@ -4,14 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use tailback_sim::machine::Machine;
-use tailback_sim::net::PhaseCounters;
 use tailback_tcp::Secret;
 use tailback_transport::{Bootstrap, Error, Monitor, Rank, Result};
 
-use super::sim::SimulatedJobs;
+use super::sim::{Simulated, SimulatedJobs};
 use super::{Backend, Network, RoleSettings, Settings, Variant, libfabric, tcp, verbs};
-use crate::engine::{OpenNetwork, OpenPair};
+use crate::engine::{Body, OpenNetwork, OpenPair};
 
 /// What a command asks of a backend, and does with the job it is given.
 pub struct Work<'a> {
@@ -26,9 +24,6 @@ pub struct Work<'a> {
     /// Does the work as one rank of a job and gives the exit code. Errors end the whole job.
     pub body: &'a dyn Fn(&mut Networks<'_>, &Arc<Monitor>) -> u8,
 }
-
-/// What is done with open networks, by every rank.
-pub type Body<'a, O> = &'a dyn Fn(&mut dyn Bootstrap, &mut OpenPair<'_>) -> Result<O>;
 
 /// The networks under test of one job. No more of them are open at a time than the run at hand needs, so that none
 /// competes with another.
@@ -62,7 +57,7 @@ impl Networks<'_> {
     /// Where every rank is. Collective over the job.
     pub fn places(&mut self) -> Result<Vec<Place>> {
         if let Ranks::Simulated(jobs) = &self.ranks {
-            return Ok(jobs.places());
+            return Ok(jobs.places().map(|(host, group)| Place { host, group }).collect());
         }
         let group = std::env::var("TAILBACK_GROUP").unwrap_or_default();
         let hosts = self.bootstrap.allgather(self.bootstrap.host().to_owned().as_bytes())?;
@@ -93,7 +88,7 @@ impl Networks<'_> {
             Backend::Mpi => Ok(None),
             _ => open_raw(network, &settings, *bootstrap, secret).map(Some),
         };
-        // Dropped the other way round.
+        // What is opened last is closed first.
         let mut canaries = raw(variant.network)?;
         let mut congestors = variant.congestors.map(raw).transpose()?;
         // At most one of the two is over MPI.
@@ -131,19 +126,6 @@ pub struct Place {
     pub host: String,
     /// The switch, rack or other group of the topology, as far as that is known.
     pub group: String,
-}
-
-/// What was simulated for a while.
-#[derive(Debug)]
-pub struct Simulated {
-    /// What was simulated.
-    pub machine: Arc<Machine>,
-    /// What its ports did, phase by phase.
-    pub phases: Vec<PhaseCounters>,
-    /// Virtual time that went by, in picoseconds.
-    pub elapsed_ps: u64,
-    /// Packets over links.
-    pub hops: u64,
 }
 
 /// Ends the job because of an error on this rank.

@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use tailback_sim::machine::{Machine, shipped};
+use tailback_sim::net::PhaseCounters;
 use tailback_sim::{SimError, Simulation, host_name};
-use tailback_transport::{Bootstrap, Error, Merge, Monitor, Rank, Result as TransportResult};
+use tailback_transport::{Bootstrap, Error, Merge, Rank, Result as TransportResult};
 
-use super::network::Ranks;
-use super::{Backend, Body, Network, Networks, Place, RoleSettings, Settings, Simulated, Work, variants};
-use crate::engine::OpenPair;
+use super::{Network, RoleSettings, Settings};
+use crate::engine::{Body, OpenPair};
 
 /// How many ranks, and how many on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,17 +73,23 @@ fn class(settings: &Settings) -> Result<usize, String> {
     })
 }
 
-/// Does the work as all ranks of a simulated job. Everything that is random in the network comes of `seed`.
-pub fn simulate(work: &Work<'_>, shape: Shape, seed: u64) -> Result<u8, String> {
-    let settings = work.settings;
-    check(settings)?;
-    let machine = settings.machine.clone().ok_or("no machine to simulate")?;
-    let mut bootstrap = Everyone { size: shape.ranks, machine: machine.name.clone() };
-    let variants = variants(settings, Backend::Sim)?;
-    let so_far = Simulated { machine, phases: Vec::new(), elapsed_ps: 0, hops: 0 };
-    let ranks = Ranks::Simulated(SimulatedJobs { shape, seed, opened: 0, so_far });
-    let mut networks = Networks { bootstrap: &mut bootstrap, settings, variants, ranks };
-    Ok((work.body)(&mut networks, &Arc::new(Monitor::new())))
+/// What was simulated for a while.
+#[derive(Debug)]
+pub struct Simulated {
+    /// What was simulated.
+    pub machine: Arc<Machine>,
+    /// What its ports did, phase by phase.
+    pub phases: Vec<PhaseCounters>,
+    /// Virtual time that went by, in picoseconds.
+    pub elapsed_ps: u64,
+    /// Packets over links.
+    pub hops: u64,
+}
+
+impl Simulated {
+    fn nothing(machine: Arc<Machine>) -> Self {
+        Simulated { machine, phases: Vec::new(), elapsed_ps: 0, hops: 0 }
+    }
 }
 
 /// The jobs that this process has simulated, one for each opening of a network.
@@ -95,6 +101,10 @@ pub(super) struct SimulatedJobs {
 }
 
 impl SimulatedJobs {
+    pub(super) fn new(machine: Arc<Machine>, shape: Shape, seed: u64) -> Self {
+        SimulatedJobs { shape, seed, opened: 0, so_far: Simulated::nothing(machine) }
+    }
+
     /// Runs `body` as every rank of a job of its own. An error of a rank ends the others.
     pub(super) fn run<O>(
         &mut self,
@@ -131,26 +141,23 @@ impl SimulatedJobs {
         Ok(finished.results.swap_remove(0))
     }
 
-    /// Where every rank is.
-    pub(super) fn places(&self) -> Vec<Place> {
-        let place = |rank: usize| {
-            let node = rank / self.shape.per_node;
-            Place { host: host_name(node), group: self.so_far.machine.group_of(node) }
-        };
-        (0..self.shape.ranks).map(place).collect()
+    /// Every rank's host and group.
+    pub(super) fn places(&self) -> impl Iterator<Item = (String, String)> {
+        let nodes = (0..self.shape.ranks).map(|rank| rank / self.shape.per_node);
+        nodes.map(|node| (host_name(node), self.so_far.machine.group_of(node)))
     }
 
     /// What was simulated since this was asked last.
     pub(super) fn take(&mut self) -> Simulated {
-        let machine = Arc::clone(&self.so_far.machine);
-        std::mem::replace(&mut self.so_far, Simulated { machine, phases: Vec::new(), elapsed_ps: 0, hops: 0 })
+        let nothing = Simulated::nothing(Arc::clone(&self.so_far.machine));
+        std::mem::replace(&mut self.so_far, nothing)
     }
 }
 
 /// All ranks at once, between simulated jobs: what this process brings, every rank brings.
-struct Everyone {
-    size: usize,
-    machine: String,
+pub(super) struct Everyone {
+    pub size: usize,
+    pub machine: String,
 }
 
 impl Bootstrap for Everyone {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use super::transport::TransportOptions;
-use crate::commands::{self, ContentionStudy, Study, StudyRequest};
+use crate::commands::{self, ContentionStudy, Output, Request, Study, StudySelection};
 use crate::models::contention::{Graph, Learned, Model, PAPER_BYTES, PAPER_T_REF, Shape};
 use crate::models::{beff, hpcc, maxrate};
 use crate::output;
@@ -41,8 +41,10 @@ impl StudyOptions {
             return Err("a node has at least 1 rank: give --ranks-per-node N".into());
         }
         let StudyOptions { ranks_per_node, seed, out, quiet, transport } = self;
-        let (place, settings) = transport.settings();
-        commands::start_study(&StudyRequest { study, seed, ranks_per_node, place, settings, out, draw, quiet })
+        let output = Output { out, quiet, ..Output::default() };
+        let request = Request::new(study.command(), transport.settings(), output);
+        let study = Some(StudySelection { study, ranks_per_node, draw });
+        commands::start(&Request { study, seed: Some(seed), ..request })
     }
 }
 

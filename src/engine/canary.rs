@@ -5,7 +5,7 @@ use tailback_transport::{Group, Nanos, Result};
 use super::job::Control;
 use super::lockstep::{Ballot, Lockstep, Next, Timing};
 use super::pace::{Kept, Schedule};
-use crate::kernel::{CanaryVisitor, Kernel, until_steady};
+use crate::kernel::{Kernel, KernelVisitor, until_steady};
 use crate::layout::Neighbours;
 use crate::plan::CanaryTest;
 use crate::stats::{Direction, MAX_BATCHES, Rule, Samples, Took};
@@ -70,7 +70,7 @@ pub(super) struct CanaryRun<'a, G: Group> {
     pub schedule: Option<Schedule>,
 }
 
-impl<G: Group> CanaryVisitor for CanaryRun<'_, G> {
+impl<G: Group> KernelVisitor for CanaryRun<'_, G> {
     type Output = Result<Finished>;
 
     fn visit<K: Kernel>(self) -> Result<Finished> {

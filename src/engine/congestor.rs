@@ -8,7 +8,7 @@ use super::canary::Recorder;
 use super::collect::{EncodedTally, Load, Tally};
 use super::job::{Control, REAL_GRAIN};
 use super::lockstep::{Ballot, Lockstep, Next, Timing};
-use crate::kernel::{CongestorVisitor, Kernel};
+use crate::kernel::{Kernel, KernelVisitor};
 use crate::layout::natural_ring;
 use crate::plan::CongestorTest;
 use crate::stats::Samples;
@@ -58,7 +58,7 @@ pub(super) struct CongestorRun<'a, G: Group> {
     pub until: Until<'a>,
 }
 
-impl<G: Group> CongestorVisitor for CongestorRun<'_, G> {
+impl<G: Group> KernelVisitor for CongestorRun<'_, G> {
     type Output = Result<(Vec<EncodedTally>, bool)>;
 
     fn visit<K: Kernel>(self) -> Self::Output {

@@ -20,7 +20,6 @@ use crate::stats::Took;
 pub type MeasureGraph<'a> = Box<dyn FnMut(&contention::Graph, usize) -> Result<Option<contention::Measured>> + 'a>;
 
 /// A network under test, opened for one rank of the job.
-#[allow(missing_docs)]
 pub trait OpenNetwork {
     /// As [`Transport::capabilities`].
     fn capabilities(&self) -> Capabilities;
@@ -89,6 +88,9 @@ pub trait OpenNetwork {
         control: Control<'_>,
     ) -> Result<Repeated<hpcc::Hpcc>>;
 }
+
+/// What is done with open networks, by every rank.
+pub type Body<'a, O> = &'a dyn Fn(&mut dyn Bootstrap, &mut OpenPair<'_>) -> Result<O>;
 
 /// The canaries' network, and the congestors' where it is another.
 pub struct OpenPair<'a> {

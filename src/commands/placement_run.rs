@@ -13,9 +13,9 @@ use crate::result::Command;
 pub(super) type KeepRun<'a> = &'a dyn Fn(&Description, &Description, &[Measured]);
 
 /// The plan over one network.
-pub(super) struct Measure<'a> {
+pub(super) struct PlacementRun<'a> {
     pub decision: &'a Decision,
-    /// The decision's, with the congestors of this turn.
+    /// The decision's, with the congestors of this run.
     pub plan: &'a Plan,
     pub layout: &'a Layout,
     pub seed: u64,
@@ -37,9 +37,9 @@ pub(super) struct Outcome {
     pub trouble: Option<String>,
 }
 
-impl Measure<'_> {
+impl PlacementRun<'_> {
     /// Does it, as one rank. Collective over the job.
-    pub(super) fn run(&self, bootstrap: &mut dyn Bootstrap, networks: &mut OpenPair<'_>) -> Result<Outcome> {
+    pub(super) fn measure(&self, bootstrap: &mut dyn Bootstrap, networks: &mut OpenPair<'_>) -> Result<Outcome> {
         let Decision { command, duration_s, .. } = self.decision;
         let (canaries, congestors) = self.decision.kernels(self.plan);
         if is_one_sided(&canaries) {

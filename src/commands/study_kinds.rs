@@ -152,8 +152,35 @@ impl Studied {
 }
 
 impl Study {
+    /// Ranks to start on this machine, and how many of them make a node.
+    pub(super) fn local_ranks(&self, ranks_per_node: Option<usize>) -> (usize, usize) {
+        match self {
+            Study::MaxRate(settings) => {
+                let per_node = ranks_per_node.unwrap_or(settings.most_pairs.unwrap_or(4).max(1));
+                // Several pairs of nodes want more than two.
+                let nodes = if settings.node_pairs.is_first() { 2 } else { 4 };
+                (nodes * per_node, per_node)
+            }
+            Study::Contention(study) => {
+                let graphs = study.graphs();
+                let need = graphs.iter().map(|(_, graph)| contention::ranks_needed(graph));
+                let (nodes, ends) = need.fold((2, 1), |(nodes, ends), need| {
+                    (nodes.max(need.len()), need.into_iter().fold(ends, usize::max))
+                });
+                let per_node = ranks_per_node.unwrap_or(ends);
+                (nodes * per_node, per_node)
+            }
+            Study::Beff(_) => (4, ranks_per_node.unwrap_or(1)),
+            // Ranks that compute want a core each.
+            Study::Hpcc(_) => {
+                let cores = std::thread::available_parallelism().map_or(2, usize::from);
+                (cores.clamp(2, 8), ranks_per_node.unwrap_or(1))
+            }
+        }
+    }
+
     /// The command it is.
-    pub(super) fn command(&self) -> Command {
+    pub fn command(&self) -> Command {
         match self {
             Study::MaxRate(_) => Command::Maxrate,
             Study::Contention(_) => Command::Contention,
