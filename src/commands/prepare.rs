@@ -49,8 +49,9 @@ impl Session {
         let decision: Result<Decision, String> = tell(bootstrap, mine.as_ref())?;
         let places = networks.places()?;
         let prepared = decision.and_then(|decision| {
-            // The nodes of a machine are its own, however many ranks were asked for on each.
-            let per_node = decision.plan.ranks_per_node.filter(|_| request.settings.machine.is_none());
+            // The nodes of a machine are its own, however many ranks were asked for on each; a study's are those it counts.
+            let own = request.settings.machine.is_some() && decision.study.is_none();
+            let per_node = decision.plan.ranks_per_node.filter(|_| !own);
             let nodes = grouped(nodes(per_node, &places), &decision, &places)?;
             let hosts = places.iter().map(|place| place.host.clone()).collect();
             let (seed, mixes) = (decision.seed.unwrap_or_else(|| nodes.seed()), Mix::all_of(&decision.plan));
