@@ -39,11 +39,11 @@ impl Difference {
 }
 
 /// Does the work if all ranks were asked for it, and gives the exit code.
-pub(super) fn run_agreed<W: Work, N: Networks>(work: &W, networks: &mut N, monitor: &Arc<Monitor>) -> u8 {
+pub(super) fn run_agreed(work: &Work<'_>, networks: &mut Networks<'_>, monitor: &Arc<Monitor>) -> u8 {
     let variants = networks.variants().to_vec();
     let bootstrap = networks.bootstrap();
     match complaint(work, &variants, bootstrap) {
-        Ok(None) => work.run(networks, monitor),
+        Ok(None) => (work.body)(networks, monitor),
         Ok(Some(complaint)) => {
             if bootstrap.rank() == Rank(0) {
                 eprintln!("tailback: error: {complaint}");
@@ -55,10 +55,10 @@ pub(super) fn run_agreed<W: Work, N: Networks>(work: &W, networks: &mut N, monit
 }
 
 /// The complaint that rank 0 makes if ranks differ; the same on every rank. Collective over the job.
-fn complaint<W: Work, B: Bootstrap>(work: &W, variants: &[Variant], bootstrap: &mut B) -> Result<Option<String>> {
+fn complaint(work: &Work<'_>, variants: &[Variant], bootstrap: &mut dyn Bootstrap) -> Result<Option<String>> {
     let networks: Vec<String> = variants.iter().map(|variant| variant.label()).collect();
     // The build comes first: options of another one may well be written differently.
-    let own = format!("{}\n{}\n{}", BUILD, networks.join("; "), work.asks());
+    let own = format!("{}\n{}\n{}", BUILD, networks.join("; "), work.asks);
     let of_root =
         bootstrap.broadcast(if bootstrap.rank() == Rank(0) { own.clone().into_bytes() } else { Vec::new() })?;
     let mark = Difference::between(&own, &String::from_utf8_lossy(&of_root)).mark();

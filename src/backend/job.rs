@@ -1,13 +1,17 @@
 //! Which job this process belongs to, and the work done in it.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use tailback_tcp::JoinConfig;
 use tailback_tcp::bootstrap::variables;
 use tailback_tcp::launch::heed_signals;
-use tailback_transport::pages;
+use tailback_tcp::{Interrupt, JoinConfig, TcpBootstrap};
+use tailback_transport::{Error, Monitor, pages};
 
-use super::{Backend, Settings, Variant, Work, libfabric, mpi, own, sim, tcp, variants, verbs};
+use super::agree::run_agreed;
+use super::network::Ranks;
+use super::sim::{Everyone, SimulatedJobs};
+use super::{Backend, Networks, Settings, Shape, Variant, Work, libfabric, mpi, sim, tcp, variants, verbs};
 
 enum Job {
     /// Tailback's own variables, or Slurm's.
@@ -29,19 +33,19 @@ fn find_job() -> Result<Job, String> {
     let config = match JoinConfig::from_env() {
         Ok(config) => config,
         // A secret that was forgotten is missing everywhere: once is enough to say so.
-        Err(_) if !has_secret() && !speaks_for_all() => return Ok(Job::Refused),
+        Err(_) if !has_secret() && !is_reporting_rank() => return Ok(Job::Refused),
         Err(error) => return Err(error.to_string()),
     };
     Ok(config.map_or(Job::None, |config| Job::Tailback(Box::new(config))))
 }
 
 /// Does the work in the job this process belongs to; where it belongs to none, `alone` is called.
-pub fn in_job<W: Work>(request: &W, alone: impl FnOnce() -> Result<u8, String>) -> Result<u8, String> {
+pub fn in_job(work: &Work<'_>, alone: impl FnOnce() -> Result<u8, String>) -> Result<u8, String> {
     let job = find_job()?;
     let default = if matches!(job, Job::Mpi(_)) { Backend::Mpi } else { Backend::Tcp };
-    let variants = match variants(request.settings(), default) {
+    let variants = match variants(work.settings, default) {
         Ok(variants) if backends(&variants).any(|backend| backend == Backend::Sim) => {
-            by_itself(&job, &variants).and_then(|()| usable(request.settings(), &variants)).map(|()| variants)
+            by_itself(&job, &variants).and_then(|()| usable(work.settings, &variants)).map(|()| variants)
         }
         Ok(variants) if !matches!(job, Job::Mpi(_)) && backends(&variants).any(|backend| backend == Backend::Mpi) => {
             Err(needs_mpi_launcher())
@@ -51,23 +55,51 @@ pub fn in_job<W: Work>(request: &W, alone: impl FnOnce() -> Result<u8, String>) 
             if matches!(job, Job::None) {
                 heed_signals();
             }
-            usable(request.settings(), &variants).map(|()| variants)
+            usable(work.settings, &variants).map(|()| variants)
         }
         mistaken => mistaken,
     };
     let variants = match variants {
         Ok(variants) => variants,
         // Every rank finds the same mistake.
-        Err(_) if !speaks_for_all() => return Ok(2),
+        Err(_) if !is_reporting_rank() => return Ok(2),
         Err(message) => return Err(message),
     };
-    pages::wish(request.settings().huge_pages);
+    pages::wish(work.settings.huge_pages);
     match job {
         Job::Refused => Ok(2),
-        Job::Tailback(config) => own::over_own_bootstrap(request, *config, variants),
-        Job::Mpi(launcher) => mpi::over_mpi(request, &launcher, variants),
+        Job::Tailback(config) => over_own_bootstrap(work, *config, variants),
+        Job::Mpi(launcher) => mpi::over_mpi(work, &launcher, variants),
         Job::None => alone(),
     }
+}
+
+/// Ranks that found each other through Tailback's own bootstrap.
+fn over_own_bootstrap(work: &Work<'_>, mut config: JoinConfig, variants: Vec<Variant>) -> Result<u8, String> {
+    let text = |error: Error| error.to_string();
+    config.stall_limit = work.stall_limit;
+    config.interrupt = Some(Interrupt::new((work.interrupt)()));
+    let secret = config.secret.clone();
+    let monitor = Arc::new(Monitor::new());
+    let mut bootstrap = TcpBootstrap::join(config, Arc::clone(&monitor)).map_err(text)?;
+    let ranks = Ranks::Real { secret, mpi: None };
+    let mut networks = Networks { bootstrap: &mut bootstrap, settings: work.settings, variants, ranks };
+    let code = run_agreed(work, &mut networks, &monitor);
+    drop(networks);
+    bootstrap.finish().map_err(text)?;
+    Ok(code)
+}
+
+/// Does the work as all ranks of a simulated job. Everything that is random in the network comes of `seed`.
+pub fn simulate(work: &Work<'_>, shape: Shape, seed: u64) -> Result<u8, String> {
+    let settings = work.settings;
+    sim::check(settings)?;
+    let machine = settings.machine.clone().ok_or("no machine to simulate")?;
+    let mut bootstrap = Everyone { size: shape.ranks, machine: machine.name.clone() };
+    let variants = variants(settings, Backend::Sim)?;
+    let ranks = Ranks::Simulated(SimulatedJobs::new(machine, shape, seed));
+    let mut networks = Networks { bootstrap: &mut bootstrap, settings, variants, ranks };
+    Ok((work.body)(&mut networks, &Arc::new(Monitor::new())))
 }
 
 /// Whether a simulated network has this process to itself: its ranks are coroutines and know no others.
@@ -128,7 +160,7 @@ fn has_secret() -> bool {
 }
 
 /// Whether this process is the one to report a mistake that every rank of the job makes alike.
-pub fn speaks_for_all() -> bool {
+pub fn is_reporting_rank() -> bool {
     // Whoever starts ranks counts them in one of these.
     const RANK: [&str; 4] = [variables::RANK, "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"];
     let rank = RANK.iter().find_map(|name| std::env::var(name).ok()?.parse::<u32>().ok());

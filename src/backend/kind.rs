@@ -79,3 +79,14 @@ impl FromStr for Backend {
         known.map(|(backend, _)| backend).ok_or_else(|| format!("unknown transport '{word}'"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::PhaseId;
+
+    #[test]
+    fn phases_of_every_network_are_told_apart() {
+        assert!(Backend::ALL.iter().all(|(backend, _)| PhaseId::NETWORKS.contains(&backend.word())));
+    }
+}

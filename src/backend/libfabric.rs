@@ -7,7 +7,8 @@ use tailback_libfabric::{LibfabricConfig, LibfabricTransport, Source, Wishes, su
 use tailback_tcp::address;
 use tailback_transport::{Bootstrap, Error, Result as TransportResult};
 
-use super::{Network, Settings, Visitor};
+use super::{Network, Settings};
+use crate::engine::OpenNetwork;
 
 /// The library and its providers, usable ones first; or what is missing.
 pub(super) fn state(path: Option<&Path>) -> String {
@@ -36,27 +37,25 @@ pub(super) fn make_room(ranks: usize) {
 pub(super) fn check(settings: &Settings) -> Result<(), String> {
     let text = |error: Error| error.to_string();
     wishes(settings, None).map_err(text)?;
-    tailback_libfabric::check(settings.fabric.library.as_deref()).map_err(text)
+    tailback_libfabric::check(settings.library.libfabric_path.as_deref()).map_err(text)
 }
 
-/// Opens the network and hands it to `visitor`. Collective over the job.
-pub(super) fn open<B: Bootstrap, V: Visitor>(
+/// Opens the network. Collective over the job.
+pub(super) fn open(
     network: Network,
     settings: &Settings,
-    bootstrap: &mut B,
-    visitor: V,
-) -> TransportResult<V::Output> {
+    bootstrap: &mut dyn Bootstrap,
+) -> TransportResult<Box<dyn OpenNetwork>> {
     // Providers that use the Internet's addresses take the same way as plain sockets.
     let wish = settings.wish();
     let choice = address::choose(bootstrap, &wish)?;
     let source = Source { address: choice.address, asked: wish.is_given(), reason: choice.reason };
     let config = LibfabricConfig {
-        path: settings.fabric.library.clone(),
+        path: settings.library.libfabric_path.clone(),
         wishes: wishes(settings, Some(source))?,
         wait: settings.wait,
     };
-    let mut transport = network.over(LibfabricTransport::open(bootstrap, &config)?);
-    Ok(visitor.visit(bootstrap, &mut transport))
+    Ok(network.over(LibfabricTransport::open(bootstrap, &config)?))
 }
 
 fn wishes(settings: &Settings, source: Option<Source>) -> TransportResult<Wishes> {

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use tailback_transport::{Bootstrap, Error, Result as TransportResult};
 
-use super::{Network, Settings, Visitor};
+use super::{Network, Settings};
+use crate::engine::OpenNetwork;
 
 const ABSENT: &str = "not in this binary: build with --features libfabric";
 
@@ -18,11 +19,10 @@ pub(super) fn check(_settings: &Settings) -> Result<(), String> {
     Err(format!("--transport libfabric is {ABSENT}"))
 }
 
-pub(super) fn open<B: Bootstrap, V: Visitor>(
+pub(super) fn open(
     _network: Network,
     _settings: &Settings,
-    _bootstrap: &mut B,
-    _visitor: V,
-) -> TransportResult<V::Output> {
+    _bootstrap: &mut dyn Bootstrap,
+) -> TransportResult<Box<dyn OpenNetwork>> {
     Err(Error::Setup(ABSENT.into()))
 }

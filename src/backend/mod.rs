@@ -5,9 +5,6 @@ mod agree;
 mod job;
 mod kind;
 mod network;
-mod open;
-mod own;
-mod pair;
 mod settings;
 mod sim;
 mod tcp;
@@ -31,11 +28,11 @@ mod verbs;
 #[path = "verbs_absent.rs"]
 mod verbs;
 
-pub use job::{available, in_job, job_seen, prepare, speaks_for_all};
+pub use job::{available, in_job, is_reporting_rank, job_seen, prepare, simulate};
 pub use kind::Backend;
-pub use network::{Networks, Pair, PairVisitor, Place, Simulated, Visitor, Work, give_up};
-pub use settings::{CongestorNetworks, FabricSettings, RoleSettings, Roles, Settings, VerbsSettings};
-pub use sim::{Shape, simulate};
+pub use network::{Networks, Place, Work, give_up};
+pub use settings::{CongestorNetworks, FabricSettings, LibfabricPath, RoleSettings, Roles, Settings, VerbsSettings};
+pub use sim::{Shape, Simulated};
 pub use tailback_sim::begin_phase;
 pub use threads::ThreadLevel;
 pub use variant::{Network, Variant, variants};

@@ -18,6 +18,6 @@ pub(super) fn launcher() -> Option<String> {
     TRACES.iter().find(|name| std::env::var_os(name).is_some()).map(|name| format!("an MPI launcher ({name} is set)"))
 }
 
-pub(super) fn over_mpi<W: Work>(_request: &W, launcher: &str, _variants: Vec<Variant>) -> Result<u8, String> {
+pub(super) fn over_mpi(_work: &Work<'_>, launcher: &str, _variants: Vec<Variant>) -> Result<u8, String> {
     Err(format!("started by {launcher}, but this binary has no MPI: build it with --features mpi"))
 }

@@ -1,71 +1,122 @@
-//! What a command asks of the networks under test, and what it gets to work with.
+//! The networks under test of one job, and what a command does with them.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use tailback_sim::machine::Machine;
-use tailback_sim::net::PhaseCounters;
-use tailback_transport::{Bootstrap, Error, Monitor, Rank, Result, Transport};
+use tailback_tcp::Secret;
+use tailback_transport::{Bootstrap, Error, Monitor, Rank, Result};
 
-use super::{Network, RoleSettings, Settings, Variant};
+use super::sim::{Simulated, SimulatedJobs};
+use super::{Backend, Network, RoleSettings, Settings, Variant, libfabric, tcp, verbs};
+use crate::engine::{Body, OpenNetwork, OpenPair};
 
 /// What a command asks of a backend, and does with the job it is given.
-pub trait Work {
+pub struct Work<'a> {
     /// How the network under test is reached.
-    fn settings(&self) -> &Settings;
-
+    pub settings: &'a Settings,
     /// How long a rank may make no progress.
-    fn stall_limit(&self) -> Option<Duration>;
-
-    /// Raised once the user wants this work to end in order; `None` where a signal simply ends the ranks.
-    fn interrupt(&self) -> Option<Arc<AtomicBool>>;
-
+    pub stall_limit: Option<Duration>,
+    /// From when it is called on, what it gives is raised once the user wants this work to end in order.
+    pub interrupt: fn() -> Arc<AtomicBool>,
     /// What was asked for, as far as all ranks of a job have to agree on it.
-    fn asks(&self) -> String;
-
+    pub asks: String,
     /// Does the work as one rank of a job and gives the exit code. Errors end the whole job.
-    fn run<N: Networks>(&self, networks: &mut N, monitor: &Arc<Monitor>) -> u8;
+    pub body: &'a dyn Fn(&mut Networks<'_>, &Arc<Monitor>) -> u8,
 }
 
 /// The networks under test of one job. No more of them are open at a time than the run at hand needs, so that none
 /// competes with another.
-pub trait Networks {
-    /// Who is here, whatever network is open.
-    type Bootstrap: Bootstrap;
+pub struct Networks<'a> {
+    pub(super) bootstrap: &'a mut dyn Bootstrap,
+    pub(super) settings: &'a Settings,
+    pub(super) variants: Vec<Variant>,
+    pub(super) ranks: Ranks,
+}
 
-    /// Outside of [`Networks::open`].
-    fn bootstrap(&mut self) -> &mut Self::Bootstrap;
+/// Where the ranks of a job are.
+pub(super) enum Ranks {
+    /// In processes of their own: this is one. They share `secret`. MPI, where it brought them together, stays initialised
+    /// throughout, and is not called while another network is measured.
+    Real { secret: Secret, mpi: Option<Box<dyn OpenNetwork>> },
+    /// All in this process, which speaks for them between simulated jobs.
+    Simulated(SimulatedJobs),
+}
+
+impl Networks<'_> {
+    /// Who is here, whatever network is open. Not while one is.
+    pub fn bootstrap(&mut self) -> &mut dyn Bootstrap {
+        self.bootstrap
+    }
 
     /// What the runs go over, in order. At least one.
-    fn variants(&self) -> &[Variant];
+    pub fn variants(&self) -> &[Variant] {
+        &self.variants
+    }
 
     /// Where every rank is. Collective over the job.
-    fn places(&mut self) -> Result<Vec<Place>> {
-        let bootstrap = self.bootstrap();
+    pub fn places(&mut self) -> Result<Vec<Place>> {
+        if let Ranks::Simulated(jobs) = &self.ranks {
+            return Ok(jobs.places().map(|(host, group)| Place { host, group }).collect());
+        }
         let group = std::env::var("TAILBACK_GROUP").unwrap_or_default();
-        let hosts = bootstrap.allgather(bootstrap.host().to_owned().as_bytes())?;
-        let groups = bootstrap.allgather(group.as_bytes())?;
+        let hosts = self.bootstrap.allgather(self.bootstrap.host().to_owned().as_bytes())?;
+        let groups = self.bootstrap.allgather(group.as_bytes())?;
         let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
         Ok(hosts.iter().zip(&groups).map(|(host, group)| Place { host: text(host), group: text(group) }).collect())
     }
 
     /// What was simulated since this was asked last; nothing where the network is real.
-    fn simulated(&mut self) -> Option<Simulated> {
-        None
+    pub fn simulated(&mut self) -> Option<Simulated> {
+        match &mut self.ranks {
+            Ranks::Simulated(jobs) => Some(jobs.take()),
+            Ranks::Real { .. } => None,
+        }
     }
 
-    /// Opens a network, hands it to `visitor`, and closes it. Collective over the job.
-    fn open<V: Visitor + Clone>(&mut self, network: Network, visitor: V) -> Result<V::Output>;
+    /// Opens what a variant names, has `body` use it, and closes it. Collective over the job. `role` gives what a rank has of
+    /// its role's own; it is asked for the ranks of this process.
+    pub fn open<O>(&mut self, variant: Variant, role: &dyn Fn(Rank) -> RoleSettings, body: Body<'_, O>) -> Result<O> {
+        let Networks { bootstrap, settings, ranks, .. } = self;
+        let (secret, mpi) = match ranks {
+            // There is no other network for congestors: one was refused.
+            Ranks::Simulated(jobs) => return jobs.run(variant.network, settings, role, body),
+            Ranks::Real { secret, mpi } => (secret, mpi),
+        };
+        let settings = settings.of_role(&role(bootstrap.rank()));
+        let mut raw = |network: Network| match network.backend {
+            Backend::Mpi => Ok(None),
+            _ => open_raw(network, &settings, *bootstrap, secret).map(Some),
+        };
+        // What is opened last is closed first.
+        let mut canaries = raw(variant.network)?;
+        let mut congestors = variant.congestors.map(raw).transpose()?;
+        // At most one of the two is over MPI.
+        let mut mpi = mpi.as_mut();
+        let missing = || Error::Setup("MPI did not bring these ranks together".into());
+        let canaries = canaries.as_mut().or_else(|| mpi.take()).ok_or_else(missing)?;
+        let congestors: Option<&mut dyn OpenNetwork> = match &mut congestors {
+            Some(raw) => Some(&mut **raw.as_mut().or_else(|| mpi.take()).ok_or_else(missing)?),
+            None => None,
+        };
+        body(*bootstrap, &mut OpenPair { canaries: &mut **canaries, congestors })
+    }
+}
 
-    /// The same with the networks of canaries and congestors, which are one where the variant does not say otherwise.
-    /// `role` gives what a rank has of its role's own; it is asked for the ranks of this process.
-    fn open_pair<V: PairVisitor + Clone>(
-        &mut self,
-        variant: Variant,
-        role: &dyn Fn(Rank) -> RoleSettings,
-        visitor: V,
-    ) -> Result<V::Output>;
+/// Opens a raw network between ranks that came together somehow and share `secret`. A further raw backend is a further line
+/// here.
+fn open_raw(
+    network: Network,
+    settings: &Settings,
+    bootstrap: &mut dyn Bootstrap,
+    secret: &Secret,
+) -> Result<Box<dyn OpenNetwork>> {
+    match network.backend {
+        Backend::Tcp => tcp::open(network, settings, bootstrap, secret),
+        Backend::Libfabric => libfabric::open(network, settings, bootstrap),
+        Backend::Verbs => verbs::open(network, settings, bootstrap, secret),
+        Backend::Mpi | Backend::Sim => Err(Error::Setup(format!("{} is no raw network", network.backend))),
+    }
 }
 
 /// Where a rank is.
@@ -77,62 +128,7 @@ pub struct Place {
     pub group: String,
 }
 
-/// What was simulated for a while.
-#[derive(Debug)]
-pub struct Simulated {
-    /// What was simulated.
-    pub machine: Arc<Machine>,
-    /// What its ports did, phase by phase.
-    pub phases: Vec<PhaseCounters>,
-    /// Virtual time that went by, in picoseconds.
-    pub elapsed_ps: u64,
-    /// Packets over links.
-    pub hops: u64,
-}
-
-/// What is done with an open network. Where ranks share a process, each has a clone.
-pub trait Visitor {
-    /// What it leaves.
-    type Output;
-
-    /// Does it.
-    fn visit<B: Bootstrap, T: Transport>(self, bootstrap: &mut B, transport: &mut T) -> Self::Output;
-
-    /// The error in what a rank leaves, if there is one: where ranks share a process, it ends the others.
-    fn error(_: &Self::Output) -> Option<&Error> {
-        None
-    }
-}
-
-/// The canaries' network and the congestors', which may be the same.
-pub trait Pair {
-    /// The canaries'.
-    type Canary: Transport;
-    /// The congestors'.
-    type Congestor: Transport;
-
-    /// The canaries', on which everyone meets.
-    fn canary(&mut self) -> &mut Self::Canary;
-
-    /// The congestors'.
-    fn congestor(&mut self) -> &mut Self::Congestor;
-}
-
-/// What is done with an open pair.
-pub trait PairVisitor {
-    /// What it leaves.
-    type Output;
-
-    /// Does it.
-    fn visit<B: Bootstrap, P: Pair>(self, bootstrap: &mut B, networks: &mut P) -> Self::Output;
-
-    /// See [`Visitor::error`].
-    fn error(_: &Self::Output) -> Option<&Error> {
-        None
-    }
-}
-
 /// Ends the job because of an error on this rank.
-pub fn give_up<B: Bootstrap>(bootstrap: &B, error: &Error) -> ! {
+pub fn give_up(bootstrap: &dyn Bootstrap, error: &Error) -> ! {
     bootstrap.abort(&error.to_string())
 }

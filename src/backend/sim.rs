@@ -3,17 +3,15 @@
 //! Every opening of the network is a simulated job of its own, from its first event to its last: placements know nothing of
 //! each other. What is decided once for all ranks is decided by the process, which speaks for them outside of a job.
 
-use std::fmt;
 use std::sync::Arc;
 
 use tailback_sim::machine::{Machine, shipped};
+use tailback_sim::net::PhaseCounters;
 use tailback_sim::{SimError, Simulation, host_name, room};
-use tailback_transport::{Bootstrap, Error, Merge, Monitor, Rank, Result as TransportResult};
+use tailback_transport::{Bootstrap, Error, Merge, Rank, Result as TransportResult};
 
-use super::pair::Alone;
-use super::{
-    Backend, Network, Networks, PairVisitor, Place, RoleSettings, Settings, Simulated, Variant, Visitor, Work, variants,
-};
+use super::{Network, RoleSettings, Settings};
+use crate::engine::{Body, OpenPair};
 
 /// How many ranks, and how many on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,50 +73,49 @@ fn class(settings: &Settings) -> Result<usize, String> {
     })
 }
 
-/// Does the work as all ranks of a simulated job. Everything that is random in the network comes of `seed`.
-pub fn simulate<W: Work>(request: &W, shape: Shape, seed: u64) -> Result<u8, String> {
-    let settings = request.settings();
-    check(settings)?;
-    let machine = settings.machine.clone().ok_or("no machine to simulate")?;
-    let bootstrap = Everyone { size: shape.ranks, machine: machine.name.clone(), blamed: None };
-    let variants = variants(settings, Backend::Sim)?;
-    let (phases, elapsed_ps, hops) = (Vec::new(), 0, 0);
-    let so_far = Simulated { machine, phases, elapsed_ps, hops };
-    let mut networks = SimNetworks { settings, bootstrap, shape, seed, opened: 0, variants, so_far };
-    Ok(request.run(&mut networks, &Arc::new(Monitor::new())))
+/// What was simulated for a while.
+#[derive(Debug)]
+pub struct Simulated {
+    /// What was simulated.
+    pub machine: Arc<Machine>,
+    /// What its ports did, phase by phase.
+    pub phases: Vec<PhaseCounters>,
+    /// Virtual time that went by, in picoseconds.
+    pub elapsed_ps: u64,
+    /// Packets over links.
+    pub hops: u64,
 }
 
-/// What this process can open.
-struct SimNetworks<'a> {
-    settings: &'a Settings,
-    bootstrap: Everyone,
-    shape: Shape,
-    seed: u64,
-    opened: u64,
-    variants: Vec<Variant>,
-    so_far: Simulated,
-}
-
-/// What a rank left that failed, with the error in it.
-struct Failed<O> {
-    output: O,
-    error: String,
-}
-
-impl<O> fmt::Display for Failed<O> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.error)
+impl Simulated {
+    fn nothing(machine: Arc<Machine>) -> Self {
+        Simulated { machine, phases: Vec::new(), elapsed_ps: 0, hops: 0 }
     }
 }
 
-impl SimNetworks<'_> {
-    /// Runs `visitor` as every rank of a job of its own, whose packets are of these classes by rank.
-    fn job<V: Visitor + Clone>(
+/// The jobs that this process has simulated, one for each opening of a network.
+pub(super) struct SimulatedJobs {
+    shape: Shape,
+    seed: u64,
+    opened: u64,
+    so_far: Simulated,
+}
+
+impl SimulatedJobs {
+    pub(super) fn new(machine: Arc<Machine>, shape: Shape, seed: u64) -> Self {
+        SimulatedJobs { shape, seed, opened: 0, so_far: Simulated::nothing(machine) }
+    }
+
+    /// Runs `body` as every rank of a job of its own. An error of a rank ends the others.
+    pub(super) fn run<O>(
         &mut self,
         network: Network,
-        classes: &[usize],
-        visitor: &V,
-    ) -> TransportResult<V::Output> {
+        settings: &Settings,
+        role: &dyn Fn(Rank) -> RoleSettings,
+        body: Body<'_, O>,
+    ) -> TransportResult<O> {
+        let class_of = |rank| class(&settings.of_role(&role(Rank::from(rank))));
+        let classes: Result<Vec<usize>, String> = (0..self.shape.ranks).map(class_of).collect();
+        let classes = classes.map_err(Error::Setup)?;
         self.opened += 1;
         let job = Simulation::new(Machine::clone(&self.so_far.machine))
             .ranks_per_node(self.shape.per_node)
@@ -126,20 +123,13 @@ impl SimNetworks<'_> {
             .seed(self.seed.wrapping_mul(1000).wrapping_add(self.opened));
         let finished = job.run(|mut bootstrap, mut raw| {
             raw.set_class(classes[bootstrap.rank().index()]).expect("the machine was asked for the class");
-            let output = visitor.clone().visit(&mut bootstrap, &mut network.over(raw));
-            match V::error(&output).map(ToString::to_string) {
-                None => Ok(output),
-                Some(error) => Err(Failed { output, error }),
-            }
+            let mut open = network.over(raw);
+            body(&mut bootstrap, &mut OpenPair { canaries: &mut *open, congestors: None })
         });
-        let mut finished = match finished {
-            Ok(finished) => finished,
-            Err(SimError::Rank { rank, error }) => {
-                self.bootstrap.blamed = Some(rank);
-                return Ok(error.output);
-            }
-            Err(error) => return Err(Error::Setup(error.to_string())),
-        };
+        let mut finished = finished.map_err(|failed: SimError<Error>| {
+            let simulated = if matches!(failed, SimError::Rank { .. }) { "simulated " } else { "" };
+            Error::Setup(format!("{simulated}{failed}"))
+        })?;
         if !finished.audit.is_clean() {
             let detail = format!("the simulated network lost count: {}", finished.audit.faults.join("; "));
             return Err(Error::Protocol { operation: "simulation", peer: None, detail });
@@ -150,56 +140,24 @@ impl SimNetworks<'_> {
         // What all ranks know, the first one tells.
         Ok(finished.results.swap_remove(0))
     }
-}
 
-impl Networks for SimNetworks<'_> {
-    type Bootstrap = Everyone;
-
-    fn bootstrap(&mut self) -> &mut Everyone {
-        &mut self.bootstrap
+    /// Every rank's host and group.
+    pub(super) fn places(&self) -> impl Iterator<Item = (String, String)> {
+        let nodes = (0..self.shape.ranks).map(|rank| rank / self.shape.per_node);
+        nodes.map(|node| (host_name(node), self.so_far.machine.group_of(node)))
     }
 
-    fn variants(&self) -> &[Variant] {
-        &self.variants
-    }
-
-    fn places(&mut self) -> TransportResult<Vec<Place>> {
-        let place = |rank: usize| {
-            let node = rank / self.shape.per_node;
-            Place { host: host_name(node), group: self.so_far.machine.group_of(node) }
-        };
-        Ok((0..self.shape.ranks).map(place).collect())
-    }
-
-    fn simulated(&mut self) -> Option<Simulated> {
-        let (machine, none) = (Arc::clone(&self.so_far.machine), Vec::new());
-        Some(std::mem::replace(&mut self.so_far, Simulated { machine, phases: none, elapsed_ps: 0, hops: 0 }))
-    }
-
-    fn open<V: Visitor + Clone>(&mut self, network: Network, visitor: V) -> TransportResult<V::Output> {
-        let class = class(self.settings).map_err(Error::Setup)?;
-        self.job(network, &vec![class; self.shape.ranks], &visitor)
-    }
-
-    /// There is no other network for congestors: one was refused.
-    fn open_pair<V: PairVisitor + Clone>(
-        &mut self,
-        variant: Variant,
-        role: &dyn Fn(Rank) -> RoleSettings,
-        visitor: V,
-    ) -> TransportResult<V::Output> {
-        let of = |rank| class(&self.settings.of_role(&role(Rank::from(rank))));
-        let classes: Result<Vec<usize>, String> = (0..self.shape.ranks).map(of).collect();
-        self.job(variant.network, &classes.map_err(Error::Setup)?, &Alone(visitor))
+    /// What was simulated since this was asked last.
+    pub(super) fn take(&mut self) -> Simulated {
+        let nothing = Simulated::nothing(Arc::clone(&self.so_far.machine));
+        std::mem::replace(&mut self.so_far, nothing)
     }
 }
 
 /// All ranks at once, between simulated jobs: what this process brings, every rank brings.
-struct Everyone {
-    size: usize,
-    machine: String,
-    /// Who failed, if someone did.
-    blamed: Option<Rank>,
+pub(super) struct Everyone {
+    pub size: usize,
+    pub machine: String,
 }
 
 impl Bootstrap for Everyone {
@@ -236,8 +194,7 @@ impl Bootstrap for Everyone {
     }
 
     fn abort(&self, reason: &str) -> ! {
-        let who = self.blamed.map(|rank| format!("simulated rank {rank}: ")).unwrap_or_default();
-        eprintln!("tailback: error: {who}{reason}");
+        eprintln!("tailback: error: {reason}");
         std::process::exit(2)
     }
 }

@@ -3,7 +3,8 @@
 use tailback_tcp::{Secret, TcpConfig, TcpTransport};
 use tailback_transport::{Bootstrap, Error, Result, traffic_class};
 
-use super::Settings;
+use super::{Network, Settings};
+use crate::engine::OpenNetwork;
 
 /// Whether the options mean something.
 pub(super) fn check(settings: &Settings) -> std::result::Result<(), String> {
@@ -16,8 +17,13 @@ fn class(settings: &Settings) -> std::result::Result<u8, String> {
     settings.traffic_class.as_deref().map_or(Ok(0), traffic_class)
 }
 
-/// The transport, for ranks that share `secret`.
-pub(super) fn open(settings: &Settings, bootstrap: &mut impl Bootstrap, secret: &Secret) -> Result<TcpTransport> {
+/// Opens the network, for ranks that share `secret`. Collective over the job.
+pub(super) fn open(
+    network: Network,
+    settings: &Settings,
+    bootstrap: &mut dyn Bootstrap,
+    secret: &Secret,
+) -> Result<Box<dyn OpenNetwork>> {
     let config = TcpConfig {
         wish: settings.wish(),
         rails: settings.rails(),
@@ -26,5 +32,5 @@ pub(super) fn open(settings: &Settings, bootstrap: &mut impl Bootstrap, secret: 
         congestion_control: settings.congestion_control.clone(),
         secret: secret.clone(),
     };
-    TcpTransport::open(bootstrap, &config)
+    Ok(network.over(TcpTransport::open(bootstrap, &config)?))
 }

@@ -6,6 +6,7 @@ use tailback_transport::rendezvous::DEFAULT_THRESHOLD;
 use tailback_transport::{Bytes, Collective, Protocol, RawTransport, Rendezvous};
 
 use super::{Backend, CongestorNetworks, Settings};
+use crate::engine::{OpenNetwork, Opened};
 
 /// What one run goes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,11 +75,12 @@ impl Network {
     }
 
     /// Puts protocols and collectives over a raw backend.
-    pub(super) fn over<T: RawTransport>(self, raw: T) -> Collective<Rendezvous<T>> {
-        Collective::new(match self.messages {
+    pub(super) fn over<'a, T: RawTransport + 'a>(self, raw: T) -> Box<dyn OpenNetwork + 'a> {
+        let messages = match self.messages {
             Some(Messages { protocol, threshold }) => Rendezvous::new(raw, protocol, threshold),
             None => Rendezvous::eager(raw),
-        })
+        };
+        Box::new(Opened::new(Collective::new(messages)))
     }
 }
 

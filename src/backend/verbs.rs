@@ -4,7 +4,8 @@ use tailback_tcp::Secret;
 use tailback_transport::{Bootstrap, Result as TransportResult, traffic_class};
 use tailback_verbs::{Buffers, JobKey, Tries, VerbsConfig, VerbsTransport};
 
-use super::{Network, Settings, Visitor};
+use super::{Network, Settings};
+use crate::engine::OpenNetwork;
 
 /// The devices and their ports, or what is missing.
 pub(super) fn state() -> String {
@@ -21,17 +22,15 @@ pub(super) fn check(settings: &Settings) -> Result<(), String> {
     tailback_verbs::devices().map(|_| ())
 }
 
-/// Opens the network and hands it to `visitor`. Collective over the job.
-pub(super) fn open<B: Bootstrap, V: Visitor>(
+/// Opens the network. Collective over the job.
+pub(super) fn open(
     network: Network,
     settings: &Settings,
-    bootstrap: &mut B,
+    bootstrap: &mut dyn Bootstrap,
     secret: &Secret,
-    visitor: V,
-) -> TransportResult<V::Output> {
+) -> TransportResult<Box<dyn OpenNetwork>> {
     let config = config(settings, secret).map_err(tailback_transport::Error::Setup)?;
-    let mut transport = network.over(VerbsTransport::open(bootstrap, &config)?);
-    Ok(visitor.visit(bootstrap, &mut transport))
+    Ok(network.over(VerbsTransport::open(bootstrap, &config)?))
 }
 
 fn class(settings: &Settings) -> Result<u8, String> {

@@ -3,7 +3,8 @@
 use tailback_tcp::Secret;
 use tailback_transport::{Bootstrap, Error, Result as TransportResult};
 
-use super::{Network, Settings, Visitor};
+use super::{Network, Settings};
+use crate::engine::OpenNetwork;
 
 const ABSENT: &str = "not in this binary: build with --features verbs";
 
@@ -15,12 +16,11 @@ pub(super) fn check(_settings: &Settings) -> Result<(), String> {
     Err(format!("--transport verbs is {ABSENT}"))
 }
 
-pub(super) fn open<B: Bootstrap, V: Visitor>(
+pub(super) fn open(
     _network: Network,
     _settings: &Settings,
-    _bootstrap: &mut B,
+    _bootstrap: &mut dyn Bootstrap,
     _secret: &Secret,
-    _visitor: V,
-) -> TransportResult<V::Output> {
+) -> TransportResult<Box<dyn OpenNetwork>> {
     Err(Error::Setup(ABSENT.into()))
 }

@@ -6,7 +6,7 @@ use clap::{Arg, Args};
 
 use super::options::RunOptions;
 use crate::calibration::{By, MOST_RUNS};
-use crate::commands::{CalibrationWish, Request};
+use crate::commands::{CalibrationSelection, Request};
 use crate::plan::units;
 use crate::result::Command;
 
@@ -85,7 +85,7 @@ impl CalibrateOptions {
         let mut sizes = self.bytes;
         sizes.sort_unstable();
         sizes.dedup();
-        let wish = CalibrationWish {
+        let wish = CalibrationSelection {
             like: self.like,
             by: self.by,
             runs: self.runs,

@@ -20,7 +20,7 @@ mod transport;
 
 use clap::{Parser, Subcommand};
 
-use crate::backend;
+use crate::backend::{self, LibfabricPath};
 use crate::commands::{self, Request};
 use crate::lab::{self, LabCommand, LabSpec};
 use crate::output::print;
@@ -28,7 +28,6 @@ use crate::result;
 
 use app::ApplicationOptions;
 use options::{CongestOptions, NetworkOptions, RunOptions};
-use transport::LibfabricPath;
 
 /// Measures what congestion does to HPC and data-centre networks.
 ///
@@ -168,14 +167,14 @@ fn start_with(
 ) -> Result<u8, String> {
     match request {
         Ok(request) => how(&request),
-        Err(_) if !backend::speaks_for_all() => Ok(2),
+        Err(_) if !backend::is_reporting_rank() => Ok(2),
         Err(message) => Err(message),
     }
 }
 
 /// A mistake that every rank finds alike is one rank's to tell.
 fn once(outcome: Result<u8, String>) -> Result<u8, String> {
-    outcome.or_else(|message| if backend::speaks_for_all() { Err(message) } else { Ok(2) })
+    outcome.or_else(|message| if backend::is_reporting_rank() { Err(message) } else { Ok(2) })
 }
 
 /// What clap says instead of a command line: help and the version as they are, a mistake as one line from one rank.
@@ -183,7 +182,7 @@ pub fn refuse(error: &clap::Error) -> Result<u8, String> {
     use clap::error::ErrorKind;
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => print(&error.render().to_string()),
-        _ if !backend::speaks_for_all() => Ok(2),
+        _ if !backend::is_reporting_rank() => Ok(2),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             eprint!("{}", error.render());
             Ok(2)

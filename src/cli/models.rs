@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use super::transport::TransportOptions;
-use crate::commands::{self, ContentionStudy, Study, StudyRequest};
+use crate::commands::{self, ContentionStudy, Output, Request, Study, StudySelection};
 use crate::input::Limit;
 use crate::models::contention::{Graph, Learned, MOST_EDGES, Model, PAPER_BYTES, PAPER_T_REF, Shape};
 use crate::models::{beff, hpcc, maxrate};
@@ -39,8 +39,10 @@ pub struct StudyOptions {
 impl StudyOptions {
     fn start(self, study: Study, draw: Option<PathBuf>) -> Result<u8, String> {
         let StudyOptions { ranks_per_node, seed, out, quiet, transport } = self;
-        let (place, settings) = transport.settings();
-        commands::start_study(&StudyRequest { study, seed, ranks_per_node, place, settings, out, draw, quiet })
+        let output = Output { out, quiet, ..Output::default() };
+        let request = Request::new(study.command(), transport.settings(), output);
+        let study = Some(StudySelection { study, ranks_per_node, draw });
+        commands::start(&Request { study, seed: Some(seed), ..request })
     }
 }
 

@@ -10,7 +10,7 @@ use super::checks::CheckOptions;
 use super::congestors::CongestorOptions;
 use super::transport::{CongestorTransport, TransportOptions, congestor_networks};
 use crate::backend::{RoleSettings, Roles};
-use crate::commands::{Checks, ControlWish, CountersWish, Output, Request, RunsOn};
+use crate::commands::{ControlSelection, CountersSelection, Output, Request, RunsOn};
 use crate::kernel::Canary;
 use crate::layout::{Policy, Split};
 use crate::output::Format;
@@ -216,7 +216,7 @@ pub struct LocalOptions {
         default_missing_value = "auto",
         conflicts_with = "no_control"
     )]
-    pub control: Option<ControlWish>,
+    pub control: Option<ControlSelection>,
 
     /// Do not measure them again
     #[arg(long)]
@@ -334,7 +334,7 @@ impl RunOptions {
             congestor: of_role(self.roles.congestor_class, self.roles.congestor_congestion_control),
         };
         let checks = self.checks.checks();
-        let control = if self.local.no_control { ControlWish::No } else { self.local.control.unwrap_or_default() };
+        let control = if self.local.no_control { ControlSelection::No } else { self.local.control.unwrap_or_default() };
         Ok(Request { control, groups: self.roles.groups, checks, ..request })
     }
 }
@@ -366,25 +366,17 @@ impl CongestOptions {
 
 fn request(command: Command, plan: &PlanOptions, patch: Patch, common: CommonOptions) -> Result<Request, String> {
     let patches = plan.patches(patch)?;
-    let (place, settings) = common.transport.settings();
     let CountersOptions { no_counters, counters_cmd, counters_cmd_on } = common.counters;
     let OutputOptions { format, verbose, out, csv, label, quiet } = common.output;
+    let output = Output { format, verbose, out, csv, quiet, silent: false, label };
     Ok(Request {
-        command,
         preset: plan.preset,
         seed: plan.seed,
-        groups: None,
         budget: plan.budget,
         patches,
-        duration: Duration::ZERO,
-        calibration: None,
         dry_run: plan.dry_run,
-        control: ControlWish::No,
-        place,
-        settings,
         ports_per_node: common.ports_per_node,
-        counters: CountersWish { none: no_counters, command: counters_cmd, on: counters_cmd_on },
-        output: Output { format, verbose, out, csv, quiet, silent: false, label },
-        checks: Checks::default(),
+        counters: CountersSelection { none: no_counters, command: counters_cmd, on: counters_cmd_on },
+        ..Request::new(command, common.transport.settings(), output)
     })
 }

@@ -8,13 +8,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use tailback_transport::{Bootstrap, Monitor};
+use tailback_transport::Monitor;
 
 use super::mixes;
 use super::prepare::Session;
+use super::reduce_json::tell;
 use super::runs::Runs;
 use super::show::{handed_over, show};
-use super::{CalibrationWish, Request};
+use super::{CalibrationSelection, Request};
 use crate::backend::{Networks, give_up};
 use crate::calibration::{Found, Mix, Observed, Range, Search, Sight, Space};
 use crate::output;
@@ -34,10 +35,10 @@ enum Order {
 }
 
 /// Searches, and gives the exit code.
-pub(super) fn calibrate<N: Networks>(
+pub(super) fn calibrate(
     request: &Request,
     mut session: Session,
-    networks: &mut N,
+    networks: &mut Networks<'_>,
     monitor: &Arc<Monitor>,
     root: bool,
 ) -> u8 {
@@ -51,11 +52,8 @@ pub(super) fn calibrate<N: Networks>(
                 Order::End(2)
             }
         });
-        let told = networks
-            .bootstrap()
-            .broadcast(mine.map_or(Vec::new(), |order| serde_json::to_vec(&order).expect("plain data")));
-        let told = told.unwrap_or_else(|error| give_up(networks.bootstrap(), &error));
-        let plan = match serde_json::from_slice(&told).expect("rank 0 sent an order") {
+        let told = tell(networks.bootstrap(), mine.as_ref());
+        let plan = match told.unwrap_or_else(|error| give_up(networks.bootstrap(), &error)) {
             Order::Measure(plan) => *plan,
             Order::End(code) => return code,
         };
@@ -78,7 +76,7 @@ pub(super) fn expected(request: &Request) -> String {
 /// Where rank 0 keeps the search.
 struct Desk<'r> {
     request: &'r Request,
-    wish: &'r CalibrationWish,
+    wish: &'r CalibrationSelection,
     like: String,
     /// With all kinds that are chosen among.
     plan: Plan,

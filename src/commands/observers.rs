@@ -3,21 +3,26 @@
 use std::sync::Arc;
 
 use super::Request;
-use super::around::Around;
-use super::counting::Counting;
-use super::phases::PhaseReporter;
+use super::enclosing_lab::EnclosingLab;
+use super::host_counters::HostCounters;
+use super::phase_socket::PhaseReporter;
 use crate::backend;
 use crate::engine::{OnEnd, OnPhase};
 use crate::output::Progress;
 
 /// Whoever reads this node's counters; and on rank 0, whoever looks at the network around it, and the
 /// process that started the ranks, if it wants to, else the user.
-pub(super) fn observers(request: &Request, root: bool, around: &Arc<Around>, counting: &Counting) -> (OnPhase, OnEnd) {
-    let (begins, ends) = (counting.clone(), counting.clone());
+pub(super) fn observers(
+    request: &Request,
+    root: bool,
+    lab: &Arc<EnclosingLab>,
+    host_counters: &HostCounters,
+) -> (OnPhase, OnEnd) {
+    let (begins, ends) = (host_counters.clone(), host_counters.clone());
     if !root {
         return (Arc::new(move |phase, _| begins.begin(phase)), Arc::new(move || ends.end()));
     }
-    let (before, after) = (Arc::clone(around), Arc::clone(around));
+    let (before, after) = (Arc::clone(lab), Arc::clone(lab));
     if let Some(listener) = PhaseReporter::from_env().map(Arc::new) {
         let told = Arc::clone(&listener);
         let on_phase: OnPhase = Arc::new(move |phase, budget| {
@@ -32,7 +37,7 @@ pub(super) fn observers(request: &Request, root: bool, around: &Arc<Around>, cou
         };
         return (on_phase, Arc::new(on_end));
     }
-    let progress = Progress::new(!request.quiet()).of_virtual_time(request.settings.machine.is_some());
+    let progress = Progress::new(request.shows_progress()).of_virtual_time(request.settings.machine.is_some());
     let on_phase: OnPhase = Arc::new(move |phase, budget| {
         before.begin(phase);
         // Where nothing is simulated nobody counts.

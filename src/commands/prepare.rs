@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use tailback_transport::near::core_list;
-use tailback_transport::{
-    Bootstrap, Capabilities, Description, Error, Monitor, Rank, Result as TransportResult, Support, Transport as _,
-};
+use tailback_transport::{Bootstrap, Capabilities, Description, Monitor, Rank, Result as TransportResult, Support};
 
 use super::Request;
 use super::application::{Repetitions, Victims};
-use super::counting::Counting;
+use super::host_counters::HostCounters;
 use super::mixes::Mix;
+use super::reduce_json::{gather, tell};
 use super::request::Decision;
-use crate::backend::{Networks, Pair, PairVisitor, Place, RoleSettings};
+use crate::backend::{Networks, Place, RoleSettings};
 use crate::counters::Device;
 use crate::engine::SharedStarter;
 use crate::layout::{Layout, LayoutError, Loads, Nodes, Placement};
@@ -24,13 +23,13 @@ pub(super) struct Session {
     pub decision: Decision,
     /// What the user asked for, or what these nodes always get.
     pub seed: u64,
-    nodes: Nodes,
+    pub nodes: Nodes,
     /// Every rank's host, which virtual nodes have in common.
     hosts: Vec<String>,
     /// The loads that take turns.
     pub mixes: Vec<Mix>,
     /// This rank's part in reading counters.
-    pub counting: Counting,
+    pub host_counters: HostCounters,
     /// Where every rank's data leaves; on rank 0.
     pub ends: Vec<RankEnds>,
 }
@@ -43,22 +42,31 @@ pub(super) enum Prepared {
 
 impl Session {
     /// Everything that can be known to be wrong before the first run is found out here. Every network is opened for that.
-    pub(super) fn prepare<N: Networks>(request: &Request, networks: &mut N) -> TransportResult<Prepared> {
+    pub(super) fn prepare(request: &Request, networks: &mut Networks<'_>) -> TransportResult<Prepared> {
         let bootstrap = networks.bootstrap();
         let root = bootstrap.rank() == Rank(0);
-        let mine = if root { serde_json::to_vec(&request.decide()).expect("plain data") } else { Vec::new() };
-        let told = bootstrap.broadcast(mine)?;
-        let decision: Result<Decision, String> = serde_json::from_slice(&told).expect("rank 0 sent a decision");
+        let mine = root.then(|| request.decide());
+        let decision: Result<Decision, String> = tell(bootstrap, mine.as_ref())?;
         let places = networks.places()?;
         let prepared = decision.and_then(|decision| {
-            // The nodes of a machine are its own, however many ranks were asked for on each.
-            let per_node = decision.plan.ranks_per_node.filter(|_| request.settings.machine.is_none());
+            // The nodes of a machine are its own, however many ranks were asked for on each; a study's are those it counts.
+            let own = request.settings.machine.is_some() && decision.study.is_none();
+            let per_node = decision.plan.ranks_per_node.filter(|_| !own);
             let nodes = grouped(nodes(per_node, &places), &decision, &places)?;
             let hosts = places.iter().map(|place| place.host.clone()).collect();
             let (seed, mixes) = (decision.seed.unwrap_or_else(|| nodes.seed()), Mix::all_of(&decision.plan));
-            let session =
-                Session { seed, decision, nodes, hosts, mixes, counting: Counting::nothing(), ends: Vec::new() };
-            session.layout(0, &session.decision.plan).map_err(|error| error.to_string())?;
+            let session = Session {
+                seed,
+                decision,
+                nodes,
+                hosts,
+                mixes,
+                host_counters: HostCounters::nothing(),
+                ends: Vec::new(),
+            };
+            if session.decision.study.is_none() {
+                session.layout(0, &session.decision.plan).map_err(|error| error.to_string())?;
+            }
             Ok(session)
         });
         // Every rank comes to the same answer, so one tells the user and all end alike.
@@ -72,10 +80,19 @@ impl Session {
             Ok(session) => session,
             Err(message) => return refused(&message),
         };
+        // A study asks each network when its time comes.
+        if session.decision.study.is_some() {
+            return Ok(Prepared::Ready(Box::new(session)));
+        }
         let variants = networks.variants().to_vec();
         let mut descriptions: Vec<Description> = Vec::new();
         for &variant in &variants {
-            let ([canary, congestor], of_pair) = networks.open_pair(variant, &|_| RoleSettings::default(), Ask)?;
+            let ([canary, congestor], of_pair) =
+                networks.open(variant, &|_| RoleSettings::default(), &|_, networks| {
+                    let canaries = (networks.canaries.capabilities(), networks.canaries.describe());
+                    let congestors = (networks.congestors().capabilities(), networks.congestors().describe());
+                    Ok(([canaries.0, congestors.0], [canaries.1, congestors.1]))
+                })?;
             descriptions.extend(of_pair);
             if let Err(message) = check_operations(&session.decision, &canary, &congestor) {
                 return refused(&if variants.len() > 1 { format!("{}: {message}", variant.label()) } else { message });
@@ -85,52 +102,27 @@ impl Session {
         if request.settings.machine.is_some() || session.decision.dry_run {
             return Ok(Prepared::Ready(Box::new(session)));
         }
-        let ends = gather(networks.bootstrap(), &descriptions)?;
+        let ends = all_ends(networks.bootstrap(), &descriptions)?;
         let session = Session { ends, ..session };
         if request.counters.none {
             return Ok(Prepared::Ready(Box::new(session)));
         }
         let mine: Option<Vec<Vec<Device>>> = descriptions.iter().map(Device::of).collect();
         let mine = mine.unwrap_or_default().concat();
-        match Counting::prepare(networks.bootstrap(), &request.counters, &places, &mine)? {
-            Ok(counting) => Ok(Prepared::Ready(Box::new(Session { counting, ..session }))),
+        match HostCounters::prepare(networks.bootstrap(), &request.counters, &places, &mine)? {
+            Ok(host_counters) => Ok(Prepared::Ready(Box::new(Session { host_counters, ..session }))),
             Err(message) => refused(&message),
         }
     }
 }
 
 /// Every rank's ends, on rank 0. Collective over the job.
-fn gather<B: Bootstrap>(bootstrap: &mut B, mine: &[Description]) -> TransportResult<Vec<RankEnds>> {
+fn all_ends(bootstrap: &mut dyn Bootstrap, mine: &[Description]) -> TransportResult<Vec<RankEnds>> {
     let watcher = bootstrap.monitor().and_then(Monitor::watch_post).map(WatcherEnd::of);
     let ends = RankEnds { watcher, ..RankEnds::of(bootstrap.rank().0, core_list(), mine) };
-    let line = serde_json::to_string(&ends).expect("plain data") + "\n";
-    let told = bootstrap.reduce(line.into_bytes(), &mut |mine, theirs| {
-        mine.extend(theirs);
-        Ok(())
-    })?;
-    let told = String::from_utf8_lossy(&told.unwrap_or_default()).into_owned();
-    let damaged = |error: serde_json::Error| Error::Protocol {
-        operation: "collecting ranks' ends",
-        peer: None,
-        detail: error.to_string(),
-    };
-    let ends: serde_json::Result<Vec<RankEnds>> = told.lines().map(serde_json::from_str).collect();
-    let mut ends = ends.map_err(damaged)?;
+    let mut ends = gather(bootstrap, &[ends])?;
     ends.sort_by_key(|of| of.rank);
     Ok(ends)
-}
-
-/// Asks the canaries' network and the congestors' what they can do, and what they are.
-#[derive(Clone)]
-struct Ask;
-
-impl PairVisitor for Ask {
-    type Output = ([Capabilities; 2], [Description; 2]);
-
-    fn visit<B: Bootstrap, P: Pair>(self, _: &mut B, networks: &mut P) -> Self::Output {
-        let can = [networks.canary().capabilities(), networks.congestor().capabilities()];
-        (can, [networks.canary().describe(), networks.congestor().describe()])
-    }
 }
 
 fn nodes(per_node: Option<usize>, places: &[Place]) -> Nodes {

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{CalibrationWish, Checks, Place};
+use super::study_kinds::Study;
+use super::{CalibrationSelection, Checks, Place};
 use crate::backend::Settings;
 use crate::input::Limit;
 use crate::kernel::Info;
@@ -18,8 +19,10 @@ use crate::text::printable;
 /// What the user asked for, before anything is decided.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The load test, or one of its parts.
+    /// The load test, one of its parts, or a study.
     pub command: Command,
+    /// The study, where it is one.
+    pub study: Option<StudySelection>,
     /// The preset asked for, if one was.
     pub preset: Option<Preset>,
     /// The seed asked for, if one was.
@@ -33,11 +36,11 @@ pub struct Request {
     /// How long congestors run, where nothing else ends them.
     pub duration: Duration,
     /// The search for a mix, where one is wanted.
-    pub calibration: Option<CalibrationWish>,
+    pub calibration: Option<CalibrationSelection>,
     /// Only show what would be run.
     pub dry_run: bool,
     /// The control, where ranks run in the emulated cluster.
-    pub control: ControlWish,
+    pub control: ControlSelection,
     /// Where ranks run when there is no launcher.
     pub place: Place,
     /// How the network under test is reached.
@@ -45,16 +48,27 @@ pub struct Request {
     /// How many network ports a node has, where the user says so.
     pub ports_per_node: Option<u32>,
     /// What of the nodes' own counters is read.
-    pub counters: CountersWish,
+    pub counters: CountersSelection,
     /// What is shown and kept.
     pub output: Output,
     /// What is checked.
     pub checks: Checks,
 }
 
+/// The study that is wanted.
+#[derive(Clone, Debug)]
+pub struct StudySelection {
+    /// What is studied.
+    pub study: Study,
+    /// Consecutive ranks that are a node, where hosts do not say.
+    pub ranks_per_node: Option<usize>,
+    /// Where to draw the first graph, with measured penalties.
+    pub draw: Option<PathBuf>,
+}
+
 /// The control that is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum ControlWish {
+pub enum ControlSelection {
     /// Express where the canaries' packets can be marked, else unshaped
     #[default]
     Auto,
@@ -69,7 +83,7 @@ pub enum ControlWish {
 
 /// Which counters are read at the bounds of every phase.
 #[derive(Clone, Debug, Default)]
-pub struct CountersWish {
+pub struct CountersSelection {
     /// None at all.
     pub none: bool,
     /// Beside those of the nodes' devices, what this command prints.
@@ -111,7 +125,9 @@ pub struct Output {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Decision {
     pub command: Command,
+    /// Of a study, where its ranks are and nothing else.
     pub plan: Plan,
+    pub study: Option<Study>,
     pub seed: Option<u64>,
     /// Hosts and their groups, where the user named a file.
     pub groups: Option<Vec<(String, String)>>,
@@ -129,6 +145,29 @@ impl Decision {
 }
 
 impl Request {
+    /// A request that asks for nothing in particular.
+    pub fn new(command: Command, (place, settings): (Place, Settings), output: Output) -> Self {
+        Request {
+            command,
+            study: None,
+            preset: None,
+            seed: None,
+            groups: None,
+            budget: None,
+            patches: Vec::new(),
+            duration: Duration::ZERO,
+            calibration: None,
+            dry_run: false,
+            control: ControlSelection::No,
+            place,
+            settings,
+            ports_per_node: None,
+            counters: CountersSelection::default(),
+            output,
+            checks: Checks::default(),
+        }
+    }
+
     /// The plan, with every mistake in it found, and a look at whether its results could be kept.
     pub fn resolve(&self, preset: Preset) -> Result<Plan, String> {
         let mut patches = self.patches.clone();
@@ -146,9 +185,10 @@ impl Request {
             patches.insert(0, Patch { canaries: Some(all), ..Patch::default() });
             patches.push(Patch { placements: Some(1), blocks: Some(1), ..Patch::default() });
         }
-        let plan = match &self.calibration {
-            Some(wish) => wish.plan(&patches)?,
-            None => Plan::resolve(preset, &patches).map_err(|error| error.to_string())?,
+        let plan = match (&self.study, &self.calibration) {
+            (Some(of), _) => Plan { ranks_per_node: of.ranks_per_node, ..Plan::of_a_study() },
+            (_, Some(wish)) => wish.plan(&patches)?,
+            _ => Plan::resolve(preset, &patches).map_err(|error| error.to_string())?,
         };
         if self.command == Command::Congest && plan.congestors.is_empty() {
             return Err("congest without congestors loads nothing".into());
@@ -199,8 +239,8 @@ impl Request {
     /// What must be added to the command line so that ranks decide as this process did.
     pub fn fixed(&self, plan: &Plan) -> Vec<OsString> {
         let mut words: Vec<OsString> = Vec::new();
-        // What a recorded run measured has a preset already.
-        if self.preset.is_none() && self.calibration.is_none() {
+        // What a recorded run measured has a preset already, and a study has none.
+        if self.preset.is_none() && self.calibration.is_none() && self.study.is_none() {
             words.extend(["--preset".into(), plan.preset.to_string().into()]);
         }
         words
@@ -217,6 +257,11 @@ impl Request {
         self.output.quiet
     }
 
+    /// Whether phases are shown as they go by: a study has one, whose end nobody knows.
+    pub fn shows_progress(&self) -> bool {
+        !self.output.quiet && self.study.is_none()
+    }
+
     /// Tells the user something, on stderr.
     pub fn say(&self, text: &str) {
         if !self.output.quiet {
@@ -226,15 +271,17 @@ impl Request {
 
     pub(super) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         let plan = self.calibration.as_ref().map(|wish| &wish.write);
-        self.output.out.iter().chain(&self.output.csv).chain(&self.checks.junit).chain(plan)
+        let drawing = self.study.as_ref().and_then(|of| of.draw.as_ref());
+        self.output.out.iter().chain(&self.output.csv).chain(&self.checks.junit).chain(plan).chain(drawing)
     }
 
     pub(super) fn decide(&self) -> Result<Decision, String> {
         // Placements pair up with the recorded ones, where the nodes are the same.
-        let recorded = self.calibration.as_ref().map(CalibrationWish::recorded).transpose()?.map(|file| file.seed);
+        let recorded = self.calibration.as_ref().map(CalibrationSelection::recorded).transpose()?.map(|file| file.seed);
         Ok(Decision {
             command: self.command,
             plan: self.resolve(Preset::Gpcnet)?,
+            study: self.study.as_ref().map(|of| of.study.clone()),
             seed: self.seed.or(recorded),
             groups: self.groups.as_deref().map(read_groups).transpose()?,
             duration_s: self.duration.as_secs_f64(),

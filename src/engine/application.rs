@@ -38,7 +38,7 @@ pub trait Starter: Send + Sync {
 pub type SharedStarter = Arc<dyn Starter>;
 
 /// Waits for an agreement without taking a core.
-pub(super) fn asleep<G: Group>(world: &mut G) -> Result<Proposal> {
+pub(super) fn asleep(world: &mut dyn Group) -> Result<Proposal> {
     loop {
         if let Some(agreed) = world.poll_agreement()? {
             return Ok(agreed);

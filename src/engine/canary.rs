@@ -2,10 +2,10 @@
 
 use tailback_transport::{Group, Nanos, Result};
 
-use super::job::{Control, Team};
+use super::job::Control;
 use super::lockstep::{Ballot, Lockstep, Next, Timing};
 use super::pace::{Kept, Schedule};
-use crate::kernel::{CanaryVisitor, Kernel, until_steady};
+use crate::kernel::{Kernel, KernelVisitor, until_steady};
 use crate::layout::Neighbours;
 use crate::plan::CanaryTest;
 use crate::stats::{Direction, MAX_BATCHES, Rule, Samples, Took};
@@ -19,7 +19,8 @@ const WARM_UP: u64 = 10;
 const MIB: f64 = 1_048_576.0;
 
 /// What a canary rank brings back from a test.
-pub(super) struct Finished {
+#[allow(missing_docs)]
+pub struct Finished {
     pub samples: Samples,
     pub wall: Nanos,
     /// How long the canary ran untimed, until it was steady or until the load before it was no longer felt.
@@ -33,37 +34,54 @@ pub(super) struct Finished {
 
 /// How long a pass over a ring is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Passes {
+pub enum Passes {
     /// The plan's iterations, as GPCNeT counts them: a slow network sees fewer rings.
     Counted,
     /// An equal part of the budget for each ring, so that slow and quick phases see the same rings for the same time.
     Timed,
 }
 
-/// One test on one rank: the team's traffic, all canaries' agreement.
-pub(super) struct CanaryRun<'a, G: Group> {
+/// One test, as it is measured now.
+pub struct CanaryPhase<'a> {
+    /// What is measured.
     pub test: &'a CanaryTest,
-    pub team: &'a mut Team<G>,
-    pub canaries: &'a mut G,
+    /// The size of the largest team of canaries, which decides counts that all teams share.
+    pub largest_team: usize,
+    /// This rank's neighbours in every ring.
     pub rings: &'a [Neighbours],
+    /// How long a pass over a ring is.
     pub passes: Passes,
+    /// How long the test may take.
     pub budget: Nanos,
-    /// When iterations begin, where not one after the other.
-    pub schedule: Option<Schedule>,
+    /// How far apart iterations begin, where not one after the other.
+    pub pace: Option<Nanos>,
     /// Load has just ended: warm up until it is no longer felt, at most so long.
     pub settle: Option<Nanos>,
+    /// Followed and stopped by.
     pub control: &'a Control,
 }
 
-impl<G: Group> CanaryVisitor for CanaryRun<'_, G> {
+/// It on one rank: the team's traffic, all canaries' agreement.
+pub(super) struct CanaryRun<'a, G: Group> {
+    pub phase: CanaryPhase<'a>,
+    pub team: &'a mut G,
+    pub canaries: &'a mut G,
+    /// When iterations begin, where they have a pace.
+    pub schedule: Option<Schedule>,
+}
+
+impl<G: Group> KernelVisitor for CanaryRun<'_, G> {
     type Output = Result<Finished>;
 
     fn visit<K: Kernel>(self) -> Result<Finished> {
-        let group = &mut self.team.group;
-        let kernel = K::new(self.test.counts.shape(), group.size(), group.rank());
+        let group = &mut *self.team;
+        let kernel = K::new(self.phase.test.counts.shape(), group.size(), group.rank());
         kernel.fill(group)?;
-        let recorder =
-            Recorder::new::<K>(&kernel, self.test.kernel.info().direction, self.control.samples(MAX_BATCHES));
+        let recorder = Recorder::new::<K>(
+            &kernel,
+            self.phase.test.kernel.info().direction,
+            self.phase.control.samples(MAX_BATCHES),
+        );
         TimedLoop::new(self, kernel, recorder).run()
     }
 }
@@ -88,9 +106,9 @@ enum End {
 
 impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
     fn new(run: CanaryRun<'a, G>, kernel: K, recorder: Recorder) -> Self {
-        let counts = &run.test.counts;
-        let iterations = match run.passes {
-            Passes::Counted => run.test.kernel.info().scaled(counts.iterations, run.team.largest).into(),
+        let counts = &run.phase.test.counts;
+        let iterations = match run.phase.passes {
+            Passes::Counted => run.phase.test.kernel.info().scaled(counts.iterations, run.phase.largest_team).into(),
             Passes::Timed => u64::MAX / 8,
         };
         let started = run.canaries.now();
@@ -101,21 +119,21 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
     fn lockstep(run: &CanaryRun<'_, G>, now: Nanos) -> Lockstep {
         // With a schedule, an agreement costs slots.
         let chunks = if run.schedule.is_some() { PACED_CHUNKS } else { CHUNKS };
-        Lockstep::new(Timing::AtBoundary, Nanos(run.budget.0 / chunks), u64::MAX / 8, now)
+        Lockstep::new(Timing::AtBoundary, Nanos(run.phase.budget.0 / chunks), u64::MAX / 8, now)
     }
 
     fn run(mut self) -> Result<Finished> {
-        let counts = self.run.test.counts;
+        let counts = self.run.phase.test.counts;
         let (settled, warm_up) = self.warm_up()?;
-        let passes = match self.run.passes {
+        let passes = match self.run.phase.passes {
             Passes::Counted => u64::from(counts.rings) * u64::from(counts.measurements),
-            Passes::Timed => self.run.rings.len() as u64,
+            Passes::Timed => self.run.phase.rings.len() as u64,
         };
         let mut interrupted = false;
         for pass in 0..passes {
-            let ring = self.run.rings[pass as usize % self.run.rings.len()];
+            let ring = self.run.phase.rings[pass as usize % self.run.phase.rings.len()];
             self.run.canaries.barrier()?;
-            let until = Nanos(self.run.budget.0 * (pass + 1) / passes);
+            let until = Nanos(self.run.phase.budget.0 * (pass + 1) / passes);
             let end = match self.run.schedule {
                 Some(_) => self.paced_pass(ring, until)?,
                 None => self.pass(ring, until)?,
@@ -138,7 +156,7 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
     /// connections and set themselves up while they are used. After load, on the first ring until iterations have stopped
     /// getting quicker: what queues and connections still hold of it would otherwise count as isolated.
     fn warm_up(&mut self) -> Result<(Nanos, Took)> {
-        let CanaryRun { team, canaries, rings, settle, budget, control, .. } = &mut self.run;
+        let CanaryRun { phase: CanaryPhase { rings, settle, budget, control, .. }, team, canaries, .. } = &mut self.run;
         let kernel = &self.kernel;
         let begin = canaries.now();
         let limit = settle.unwrap_or(Nanos(budget.0 / WARM_UP));
@@ -163,7 +181,7 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
             let watched = (&*control.monitor, || control.interrupted());
             let rested = until_steady(&mut **canaries, rule, watched, |canaries, iterations| {
                 let start = canaries.now();
-                (0..iterations).try_for_each(|_| kernel.iterate(&mut team.group, ring))?;
+                (0..iterations).try_for_each(|_| kernel.iterate(*team, ring))?;
                 Ok(canaries.now().since(start))
             })?;
             // The first boundary of what is timed ends a test that was interrupted.
@@ -180,13 +198,13 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
     /// part of the budget that is over then.
     fn pass(&mut self, ring: Neighbours, until: Nanos) -> Result<Option<End>> {
         let mut timed = 0;
-        let warmup = match self.run.passes {
-            Passes::Counted => u64::from(self.run.test.counts.warmup),
+        let warmup = match self.run.phase.passes {
+            Passes::Counted => u64::from(self.run.phase.test.counts.warmup),
             // Enough to open connections; on a slow network more would be a good part of the pass.
-            Passes::Timed => u64::from(self.run.test.counts.warmup.min(1)),
+            Passes::Timed => u64::from(self.run.phase.test.counts.warmup.min(1)),
         };
         for iteration in 0..warmup + self.iterations {
-            let group = &mut self.run.team.group;
+            let group = &mut *self.run.team;
             let start = group.now();
             self.kernel.iterate(group, ring)?;
             let took = group.now().since(start);
@@ -214,14 +232,14 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
 
     /// The same by a schedule, which begins anew after each agreement: what that took is nobody's latency.
     fn paced_pass(&mut self, ring: Neighbours, until: Nanos) -> Result<Option<End>> {
-        self.kernel.iterate(&mut self.run.team.group, ring)?;
+        self.kernel.iterate(&mut *self.run.team, ring)?;
         let mut begins = true;
         loop {
             let Some(schedule) = &mut self.run.schedule else { return Ok(None) };
             if std::mem::take(&mut begins) {
                 schedule.begin(self.run.canaries)?;
             }
-            let group = &mut self.run.team.group;
+            let group = &mut *self.run.team;
             let (start, late) = schedule.slot(group)?;
             self.kernel.iterate(group, ring)?;
             let took = group.now().since(start);
@@ -238,19 +256,19 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
 
     /// Whether a pass that was ended after so many timed iterations has a mean worth as much as the others'.
     fn counts(&self, timed: u64) -> bool {
-        match self.run.passes {
+        match self.run.phase.passes {
             Passes::Timed => timed > 0,
             Passes::Counted => timed > 0 && (2 * timed >= self.iterations || self.recorder.samples.passes() == 0),
         }
     }
 
     fn boundary(&mut self, until: Nanos) -> Result<Option<End>> {
-        self.run.control.monitor.tick();
+        self.run.phase.control.monitor.tick();
         let now = self.run.canaries.now();
         let spent = now.since(self.started).0 + self.lockstep.expected(now).0;
-        let interrupted = self.run.control.interrupted();
-        let next = self.run.passes == Passes::Timed && spent >= until.0;
-        let mine = Ballot { stop: interrupted || spent >= self.run.budget.0, interrupted, next };
+        let interrupted = self.run.phase.control.interrupted();
+        let next = self.run.phase.passes == Passes::Timed && spent >= until.0;
+        let mine = Ballot { stop: interrupted || spent >= self.run.phase.budget.0, interrupted, next };
         let agreed = self.lockstep.agree(self.run.canaries, mine)?;
         Ok(match agreed {
             Ballot { stop: true, interrupted, .. } => Some(End::Test { interrupted }),
@@ -262,7 +280,7 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
     /// Between two barriers nobody writes, so what arrived can be looked at.
     fn check(&mut self, ring: Neighbours) -> Result<()> {
         self.run.canaries.barrier()?;
-        self.kernel.check(&mut self.run.team.group, ring)?;
+        self.kernel.check(&mut *self.run.team, ring)?;
         self.run.canaries.barrier()
     }
 }

@@ -96,7 +96,7 @@ impl Tally {
     }
 
     /// Everyone's tally, on rank 0, which keeps those of many phases and so keeps them small.
-    pub(super) fn collect<B: Bootstrap>(self, bootstrap: &mut B) -> Result<Option<EncodedTally>> {
+    pub(super) fn collect(self, bootstrap: &mut dyn Bootstrap) -> Result<Option<EncodedTally>> {
         let kinds = self.loads.len();
         let damaged = |error: SamplesError| Error::Protocol {
             operation: "collecting results",

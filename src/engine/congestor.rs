@@ -6,9 +6,9 @@ use super::Slices;
 use super::attentive::{Attentive, Background};
 use super::canary::Recorder;
 use super::collect::{EncodedTally, Load, Tally};
-use super::job::{Control, REAL_GRAIN, Team};
+use super::job::{Control, REAL_GRAIN};
 use super::lockstep::{Ballot, Lockstep, Next, Timing};
-use crate::kernel::{CongestorVisitor, Kernel};
+use crate::kernel::{Kernel, KernelVisitor};
 use crate::layout::natural_ring;
 use crate::plan::CongestorTest;
 use crate::stats::Samples;
@@ -28,49 +28,50 @@ fn chunk(budget: Nanos, grain: Nanos) -> Nanos {
     Nanos((budget.0 / 16).clamp(grain.0 / 2, REAL_GRAIN.0 / 2))
 }
 
-/// How long a congestor runs.
-pub(super) enum Until<'a> {
-    /// Until the canaries have measured their parts: the world agrees first on the release, once the load is steady, then
-    /// on the end of each part. The load goes on from part to part. The world may be on another network than the team.
-    Canaries { world: &'a mut dyn Group, parts: usize, budget: Nanos },
-    /// For a time, or until interrupted.
-    Elapsed(Nanos),
+/// A load, as it is wanted now.
+pub struct CongestorPhase<'a> {
+    /// What loads.
+    pub test: &'a CongestorTest,
+    /// Which of the plan's congestors it is, and of how many.
+    pub kind: (usize, usize),
+    /// How long a part of it may take.
+    pub budget: Nanos,
+    /// The canaries' parts that it lasts for; without, it lasts for the budget.
+    pub parts: Option<usize>,
+    /// Followed and stopped by.
+    pub control: &'a Control,
 }
 
-impl Until<'_> {
-    /// How long a part of it may take.
-    fn budget(&self) -> Nanos {
-        match self {
-            Until::Canaries { budget, .. } | Until::Elapsed(budget) => *budget,
-        }
-    }
+/// What ends a congestor.
+pub(super) enum Until<'a> {
+    /// The canaries have measured their parts: the world agrees first on the release, once the load is steady, then on the end
+    /// of each part. The load goes on from part to part. The world may be on another network than the team.
+    Canaries { world: &'a mut dyn Group, parts: usize },
+    /// The budget is over, or the user interrupts.
+    Elapsed,
 }
 
 /// One congestor on one rank. It gives its load during each complete part, and whether the user cut it short.
 pub(super) struct CongestorRun<'a, G: Group> {
-    pub test: &'a CongestorTest,
-    /// Which of the plan's congestors it is, and of how many.
-    pub kind: (usize, usize),
-    pub team: &'a mut Team<G>,
+    pub phase: CongestorPhase<'a>,
+    pub team: &'a mut G,
     pub until: Until<'a>,
-    pub control: &'a Control,
 }
 
-impl<G: Group> CongestorVisitor for CongestorRun<'_, G> {
+impl<G: Group> KernelVisitor for CongestorRun<'_, G> {
     type Output = Result<(Vec<EncodedTally>, bool)>;
 
     fn visit<K: Kernel>(self) -> Self::Output {
-        let CongestorRun { test, kind, team, until, control } = self;
-        let group = &mut team.group;
+        let CongestorRun { phase: CongestorPhase { test, kind, budget, control, .. }, team: group, until } = self;
         let kernel = K::new(test.counts.shape(), group.size(), group.rank());
         let ring = natural_ring(group.size(), group.rank());
         warm_up(&kernel, group, test.counts.warmup)?;
 
         let mut recorder = Recorder::new::<K>(&kernel, test.kernel.info().direction, control.samples(1));
         let longest = test.kernel.info().scaled(test.counts.iterations, group.size());
-        let chunk = chunk(until.budget(), control.grain);
+        let chunk = chunk(budget, control.grain);
         let mut lockstep = Lockstep::new(Timing::Overlapped, chunk, longest.into(), group.now());
-        let mut watch = Watch::new(until, kind, group.now(), (kernel.payload(), control.grain));
+        let mut watch = Watch::new(until, kind, group.now(), kernel.payload(), (budget, slice(budget, control.grain)));
         let mut looked = group.now();
         loop {
             let start = group.now();
@@ -126,6 +127,7 @@ impl Background for Watch<'_> {
 /// Looks for the end of each part, and keeps what was moved in it.
 struct Watch<'a> {
     until: Until<'a>,
+    budget: Nanos,
     state: State,
     interrupted: bool,
     /// What a glance already brought of the world's agreement under way.
@@ -153,10 +155,16 @@ enum State {
 }
 
 impl<'a> Watch<'a> {
-    fn new(until: Until<'a>, kind: (usize, usize), now: Nanos, (payload, grain): (usize, Nanos)) -> Self {
-        let budget = until.budget();
+    fn new(
+        until: Until<'a>,
+        kind: (usize, usize),
+        now: Nanos,
+        payload: usize,
+        (budget, slice): (Nanos, Nanos),
+    ) -> Self {
         Watch {
             until,
+            budget,
             state: State::Starting,
             interrupted: false,
             seen: None,
@@ -164,7 +172,7 @@ impl<'a> Watch<'a> {
             recorded: 0,
             payload,
             since: (0, now),
-            slices: Slices::new(slice(budget, grain)),
+            slices: Slices::new(slice),
             steady: true,
             loads: Vec::new(),
             kind,
@@ -218,9 +226,9 @@ impl<'a> Watch<'a> {
             self.keep(now);
         }
         match (&mut self.until, self.state) {
-            (Until::Elapsed(_), State::Starting | State::Releasing) => self.begin(now, recorder),
-            (Until::Elapsed(limit), State::Loading) => {
-                if now.since(self.since.1) >= *limit {
+            (Until::Elapsed, State::Starting | State::Releasing) => self.begin(now, recorder),
+            (Until::Elapsed, State::Loading) => {
+                if now.since(self.since.1) >= self.budget {
                     self.end(now, recorder);
                     self.state = State::Over;
                 }
@@ -262,14 +270,14 @@ impl<'a> Watch<'a> {
 
     /// A rank under canaries must keep to their sequence; alone it may end at once.
     fn may_stop_itself(&self) -> bool {
-        matches!(self.until, Until::Elapsed(_))
+        matches!(self.until, Until::Elapsed)
     }
 
     /// The team stops. A team mate may have seen the last agreement of the world first: that one is under way here too.
     /// Congestion that was interrupted has delivered what it has.
     fn finish(&mut self, now: Nanos, recorder: &mut Recorder) -> Result<()> {
         let agreed = match (&mut self.until, self.state) {
-            (Until::Elapsed(_), State::Starting | State::Releasing | State::Loading) => {
+            (Until::Elapsed, State::Starting | State::Releasing | State::Loading) => {
                 self.end(now, recorder);
                 return Ok(());
             }

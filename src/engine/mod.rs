@@ -1,7 +1,8 @@
 //! Runs a plan: builds the groups, keeps the ranks in step, and follows the load test's sequence.
 //!
-//! The engine is generic over the backend and knows nothing of files, tables or command lines. Between the start and
-//! the end of a phase it talks through the transport only; what a phase measured is collected by the bootstrap after it.
+//! The engine knows nothing of files, tables or command lines. Between the start and the end of a phase it talks through
+//! the transport only; what a phase measured is collected by the bootstrap after it. Only what is below [`OpenNetwork`],
+//! the timed loops, is generic over the backend.
 
 mod application;
 mod attentive;
@@ -10,17 +11,23 @@ mod collect;
 mod congestor;
 mod job;
 mod lockstep;
+mod network;
 mod order;
 mod pace;
 mod phase;
+mod rank;
 mod repetition;
 mod sequence;
 mod slices;
 
 pub use application::{Ended, SharedStarter, Starter};
+pub use canary::{CanaryPhase, Finished, Passes};
 pub use collect::{EncodedTally, Load, Measured, Tally};
-pub use job::{Control, Job, Keep, OnEnd, OnPhase, REAL_GRAIN, VIRTUAL_GRAIN};
+pub use congestor::CongestorPhase;
+pub use job::{Control, OnEnd, OnPhase, REAL_GRAIN, VIRTUAL_GRAIN};
+pub use network::{Body, MeasureGraph, Membership, OpenNetwork, OpenPair, Opened};
 pub use pace::Kept;
 pub use phase::{Phase, PhaseId};
+pub use rank::{Job, Keep};
 pub use sequence::{congest, load_test, network_test, under_load};
 pub use slices::Slices;

@@ -5,15 +5,13 @@
 //! What is measured without a change of state is one stretch: the load comes up once, canary follows canary under it, and
 //! results are collected when it is over.
 
-use tailback_transport::{Bootstrap, Group, Nanos, Result};
+use tailback_transport::{Nanos, Result};
 
-use super::canary::{CanaryRun, Passes};
-use super::congestor::{CongestorRun, Until};
+use super::canary::{CanaryPhase, Passes};
+use super::congestor::CongestorPhase;
 use super::order::{Part, Stretch, stretches};
-use super::pace::Schedule;
 use super::repetition::repetition;
 use super::{EncodedTally, Job, Measured, Phase, PhaseId, Tally};
-use crate::backend::Pair;
 use crate::layout::Role;
 use crate::stats::Direction;
 
@@ -33,20 +31,20 @@ fn rings_a_block(direction: Direction) -> usize {
 const SLOTS_A_RING: u64 = 10;
 
 /// The load test on one placement: every canary alone and under load.
-pub fn load_test<B: Bootstrap, P: Pair>(job: &mut Job<'_, B, P>) -> Outcome {
+pub fn load_test(job: &mut Job<'_>) -> Outcome {
     let loads = !job.plan.congestors.is_empty();
     // Where nothing loads, isolated blocks stand where they stood.
     in_states(job, |phase| phase == Phase::Isolated || loads)
 }
 
 /// The half of it that is under load; where nothing loads, the other half.
-pub fn under_load<B: Bootstrap, P: Pair>(job: &mut Job<'_, B, P>) -> Outcome {
+pub fn under_load(job: &mut Job<'_>) -> Outcome {
     let only = if job.plan.congestors.is_empty() { Phase::Isolated } else { Phase::Loaded };
     in_states(job, |phase| phase == only)
 }
 
 /// Those parts of the load test on one placement that are in a state that is wanted.
-fn in_states<B: Bootstrap, P: Pair>(job: &mut Job<'_, B, P>, wanted: impl Fn(Phase) -> bool) -> Outcome {
+fn in_states(job: &mut Job<'_>, wanted: impl Fn(Phase) -> bool) -> Outcome {
     let mut sequence = Sequence::new(job);
     let plan = sequence.job.plan;
     sequence.budget = nanos(plan.block_s());
@@ -76,7 +74,7 @@ fn in_states<B: Bootstrap, P: Pair>(job: &mut Job<'_, B, P>, wanted: impl Fn(Pha
 }
 
 /// Every canary, without load.
-pub fn network_test<B: Bootstrap, P: Pair>(job: &mut Job<'_, B, P>) -> Outcome {
+pub fn network_test(job: &mut Job<'_>) -> Outcome {
     let mut sequence = Sequence::new(job);
     for test in 0..sequence.job.plan.canaries.len() {
         sequence.stretch(&Stretch::of(Phase::Isolated, Part { canary: Some(test), ..Part::default() }))?;
@@ -85,7 +83,7 @@ pub fn network_test<B: Bootstrap, P: Pair>(job: &mut Job<'_, B, P>) -> Outcome {
 }
 
 /// Congestors only, for a time or until interrupted.
-pub fn congest<B: Bootstrap, P: Pair>(job: &mut Job<'_, B, P>, duration: Nanos) -> Outcome {
+pub fn congest(job: &mut Job<'_>, duration: Nanos) -> Outcome {
     let mut sequence = Sequence::new(job);
     sequence.budget = duration;
     sequence.stretch(&Stretch::of(Phase::Congest, Part::default()))?;
@@ -96,8 +94,8 @@ fn nanos(seconds: f64) -> Nanos {
     Nanos((seconds * 1e9) as u64)
 }
 
-struct Sequence<'j, 'a, B: Bootstrap, P: Pair> {
-    job: &'j mut Job<'a, B, P>,
+struct Sequence<'j, 'a> {
+    job: &'j mut Job<'a>,
     /// How long a part may take that is not an application's.
     budget: Nanos,
     passes: Passes,
@@ -107,8 +105,8 @@ struct Sequence<'j, 'a, B: Bootstrap, P: Pair> {
     interrupted: bool,
 }
 
-impl<'j, 'a, B: Bootstrap, P: Pair> Sequence<'j, 'a, B, P> {
-    fn new(job: &'j mut Job<'a, B, P>) -> Self {
+impl<'j, 'a> Sequence<'j, 'a> {
+    fn new(job: &'j mut Job<'a>) -> Self {
         let budget = nanos(job.plan.budget_s);
         let after_load = vec![false; job.plan.canaries.len()];
         Sequence { job, budget, passes: Passes::Counted, measured: Vec::new(), after_load, interrupted: false }
@@ -243,39 +241,35 @@ impl<'j, 'a, B: Bootstrap, P: Pair> Sequence<'j, 'a, B, P> {
     fn congest(&mut self, kind: usize, only: Option<usize>) -> Result<Vec<EncodedTally>> {
         let mut tally = self.tally();
         if only.is_none_or(|only| only == kind) {
-            let started = self.job.world.now();
-            let run = CongestorRun {
-                test: &self.job.plan.congestors[kind],
-                kind: (kind, self.job.plan.congestors.len()),
-                team: self.job.congestor_team.as_mut().expect("a congestor has a team"),
-                until: Until::Elapsed(self.budget),
-                control: &self.job.control,
-            };
-            let (mut loads, cut) = run.test.kernel.visit(run)?;
+            let started = self.job.network.world().now();
+            let (mut loads, cut) = self.congestor(kind, None)?;
             self.interrupted = cut;
             tally = loads.pop().map_or(tally, |load| load.decode());
-            tally.wall_ns = self.job.world.now().since(started).0;
+            tally.wall_ns = self.job.network.world().now().since(started).0;
         }
         Ok(vec![tally.into()])
     }
 
     /// Load during so many parts.
     fn load(&mut self, kind: usize, parts: usize) -> Result<Vec<EncodedTally>> {
-        let run = CongestorRun {
-            test: &self.job.plan.congestors[kind],
-            kind: (kind, self.job.plan.congestors.len()),
-            team: self.job.congestor_team.as_mut().expect("a congestor has a team"),
-            until: Until::Canaries { world: &mut self.job.world, parts, budget: self.budget },
-            control: &self.job.control,
-        };
-        let (loads, cut) = run.test.kernel.visit(run)?;
+        let (loads, cut) = self.congestor(kind, Some(parts))?;
         self.interrupted = cut;
         Ok(loads)
     }
 
+    fn congestor(&mut self, kind: usize, parts: Option<usize>) -> Result<(Vec<EncodedTally>, bool)> {
+        let Job { plan, control, network, congestor_network, .. } = &mut *self.job;
+        let (test, kind) = (&plan.congestors[kind], (kind, plan.congestors.len()));
+        let phase = CongestorPhase { test, kind, budget: self.budget, parts, control };
+        match congestor_network {
+            Some(other) => other.load(phase, Some(network.world())),
+            None => network.load(phase, None),
+        }
+    }
+
     /// The application once, on the rank that starts it. True when that ends the job.
     fn repeat(&mut self, loaded: bool, tally: &mut Tally) -> bool {
-        if !self.job.starts_application() {
+        if !self.job.starts_application {
             return false;
         }
         let phase = if loaded { Phase::Loaded } else { Phase::Isolated };
@@ -300,18 +294,17 @@ impl<'j, 'a, B: Bootstrap, P: Pair> Sequence<'j, 'a, B, P> {
             rings.truncate((self.budget.0 / (SLOTS_A_RING * pace.0)).max(1) as usize);
         }
         let settle = !loaded && std::mem::take(&mut self.after_load[at]);
-        let run = CanaryRun {
+        let phase = CanaryPhase {
             test,
-            team: self.job.canary_team.as_mut().expect("a canary has a team"),
-            canaries: self.job.canaries.as_mut().expect("a canary knows the others"),
+            largest_team: self.job.largest_team,
             rings: &rings,
             passes,
             budget: self.budget,
-            schedule: pace.map(|pace| Schedule::new(self.job.clock, pace)),
+            pace,
             settle: settle.then_some(Nanos(self.budget.0 / 2)),
             control: &self.job.control,
         };
-        let finished = test.kernel.visit(run)?;
+        let finished = self.job.network.measure(phase)?;
         // Batches of passes tell something where there is nothing else that was repeated.
         let blocks = self.job.plan.blocks > 1;
         tally.canary = Some(if blocks { finished.samples.in_one() } else { finished.samples });

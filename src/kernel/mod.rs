@@ -22,7 +22,7 @@ use tailback_transport::{Error, Group, Rank, Result, payload};
 use crate::layout::Neighbours;
 
 pub(crate) use clock::{CLOCK_SEGMENT, SharedClock};
-pub use registry::{Canary, CanaryVisitor, Congestor, CongestorVisitor, Info, Ring};
+pub use registry::{Canary, Congestor, Info, KernelVisitor, Ring};
 pub(crate) use repeat::until_steady;
 
 /// The knobs of a kernel that a plan sets.

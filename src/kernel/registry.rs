@@ -69,8 +69,16 @@ impl Info {
     }
 }
 
+/// What is done with a kernel once its type is known.
+pub trait KernelVisitor {
+    /// What the visit gives.
+    type Output;
+    /// The visit.
+    fn visit<K: Kernel>(self) -> Self::Output;
+}
+
 macro_rules! kernels {
-    ($(#[$doc:meta])* $kind:ident, $word:literal, $visitor:ident { $($name:ident $type:ty = $info:expr,)+ }) => {
+    ($(#[$doc:meta])* $kind:ident, $word:literal { $($name:ident $type:ty = $info:expr,)+ }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[allow(missing_docs)]
@@ -86,17 +94,9 @@ macro_rules! kernels {
             }
 
             /// Runs `visitor` with the kernel's type, so that its loop is compiled for it alone.
-            pub fn visit<V: $visitor>(self, visitor: V) -> V::Output {
+            pub fn visit<V: KernelVisitor>(self, visitor: V) -> V::Output {
                 match self { $($kind::$name => visitor.visit::<$type>()),+ }
             }
-        }
-
-        /// What is done with a kernel once its type is known.
-        pub trait $visitor {
-            /// What the visit gives.
-            type Output;
-            /// The visit.
-            fn visit<K: Kernel>(self) -> Self::Output;
         }
 
         impl fmt::Display for $kind {
@@ -212,7 +212,7 @@ const CONGESTOR: Info = Info {
 
 kernels! {
     /// A kernel that is measured.
-    Canary, "canary", CanaryVisitor {
+    Canary, "canary" {
         Lat RingLatency = LATENCY,
         GetLat RingGetLatency = Info {
             key: "get-lat", title: "RR Get Lat", needs: GET,
@@ -291,7 +291,7 @@ impl Canary {
 
 kernels! {
     /// A kernel that loads the network.
-    Congestor, "congestor", CongestorVisitor {
+    Congestor, "congestor" {
         AllToAll AllToAll = CONGESTOR,
         Incast IncastBy<Messages> = Info {
             key: "incast", title: "Two-sided Incast", what: "everyone sends to one root", ..CONGESTOR

@@ -45,8 +45,8 @@ pub struct Repeated<V> {
 }
 
 /// All ranks, each with a segment of [sent | received], `bytes` each, and once more received when `sides` is 2.
-pub(super) fn everyone<B: Bootstrap, T: Transport>(
-    bootstrap: &B,
+pub(super) fn everyone<T: Transport>(
+    bootstrap: &dyn Bootstrap,
     transport: &mut T,
     bytes: usize,
     sides: usize,
@@ -140,7 +140,7 @@ pub(super) fn exchanges<G: Group>(
 }
 
 /// Every rank's value, on every rank.
-pub(super) fn share<B: Bootstrap, V: Serialize + DeserializeOwned>(bootstrap: &mut B, mine: &V) -> Result<Vec<V>> {
+pub(super) fn share<V: Serialize + DeserializeOwned>(bootstrap: &mut dyn Bootstrap, mine: &V) -> Result<Vec<V>> {
     let mine = serde_json::to_vec(mine).expect("plain data");
     let all = bootstrap.allgather(&mine)?;
     Ok(all.iter().map(|bytes| serde_json::from_slice(bytes).expect("every rank sends the same form")).collect())

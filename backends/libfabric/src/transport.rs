@@ -32,7 +32,7 @@ pub struct LibfabricTransport {
 
 impl LibfabricTransport {
     /// Opens the transport. Collective over the job.
-    pub fn open(bootstrap: &mut impl Bootstrap, config: &LibfabricConfig) -> Result<LibfabricTransport> {
+    pub fn open(bootstrap: &mut dyn Bootstrap, config: &LibfabricConfig) -> Result<LibfabricTransport> {
         let fabric = load(config.path.as_deref())?;
         let seat = Seat::find(bootstrap)?;
         let choice = choose(&fabric, &config.wishes, &seat)?;

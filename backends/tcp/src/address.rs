@@ -61,13 +61,13 @@ impl Wish {
 }
 
 /// Chooses this rank's data address. Collective, whatever was asked for.
-pub fn choose(bootstrap: &mut impl Bootstrap, wish: &Wish) -> Result<Choice> {
+pub fn choose(bootstrap: &mut dyn Bootstrap, wish: &Wish) -> Result<Choice> {
     let chosen = choose_rails(bootstrap, wish, 1)?;
     chosen.into_iter().next().ok_or_else(|| Error::Setup("no address to reach other hosts with".into()))
 }
 
 /// Chooses one for each of so many rails.
-pub fn choose_rails(bootstrap: &mut impl Bootstrap, wish: &Wish, rails: usize) -> Result<Vec<Choice>> {
+pub fn choose_rails(bootstrap: &mut dyn Bootstrap, wish: &Wish, rails: usize) -> Result<Vec<Choice>> {
     let here =
         if_addrs::get_if_addrs().map_err(|source| Error::Io { operation: "list interfaces", peer: None, source })?;
     wish.check(rails).map_err(Error::Setup)?;

@@ -53,7 +53,7 @@ pub struct TcpTransport {
 
 impl TcpTransport {
     /// Opens the transport. Collective over the job.
-    pub fn open(bootstrap: &mut impl Bootstrap, config: &TcpConfig) -> Result<TcpTransport> {
+    pub fn open(bootstrap: &mut dyn Bootstrap, config: &TcpConfig) -> Result<TcpTransport> {
         let rails = Rails::checked(config.rails)?;
         // Connections are made by need, to whomever a kernel has to do with; that can be everybody.
         let (rank, size) = (bootstrap.rank(), bootstrap.size());

@@ -43,7 +43,7 @@ pub struct Chosen {
 /// # Errors
 /// If a rank cannot reach another, or is lost.
 pub fn choose<E: End>(
-    bootstrap: &mut impl Bootstrap,
+    bootstrap: &mut dyn Bootstrap,
     candidates: &[E],
     obstacles: &[String],
     asked: bool,
@@ -58,7 +58,7 @@ pub fn choose<E: End>(
 /// # Errors
 /// As [`choose`]; or if ranks have unlike numbers of rails, or fewer ends than rails.
 pub fn choose_rails<E: End>(
-    bootstrap: &mut impl Bootstrap,
+    bootstrap: &mut dyn Bootstrap,
     candidates: &[E],
     obstacles: &[String],
     asked: bool,

@@ -98,7 +98,7 @@ impl Seat {
     ///
     /// # Errors
     /// If a rank is lost.
-    pub fn find(bootstrap: &mut impl Bootstrap) -> Result<Seat> {
+    pub fn find(bootstrap: &mut dyn Bootstrap) -> Result<Seat> {
         let host = bootstrap.host().to_owned();
         let hosts = bootstrap.allgather(host.as_bytes())?;
         let before = hosts.iter().take(bootstrap.rank().index());

@@ -57,7 +57,7 @@ impl WaitMode {
     ///
     /// # Errors
     /// If a rank is lost.
-    pub fn choose(asked: Option<WaitMode>, bootstrap: &mut impl Bootstrap) -> Result<(WaitMode, String)> {
+    pub fn choose(asked: Option<WaitMode>, bootstrap: &mut dyn Bootstrap) -> Result<(WaitMode, String)> {
         let mine = Seat::mine(bootstrap.host());
         let seats = bootstrap.allgather(mine.encode().as_bytes())?;
         let seats: Vec<Seat> = seats.iter().map(|seat| Seat::decode(&String::from_utf8_lossy(seat))).collect();

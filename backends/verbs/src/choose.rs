@@ -40,7 +40,7 @@ pub(crate) struct Choice {
 
 impl Choice {
     /// Chooses for each rail among what the user named, or all active ports. Collective over the job.
-    pub(crate) fn make(bootstrap: &mut impl Bootstrap, config: &VerbsConfig) -> Result<Vec<Choice>> {
+    pub(crate) fn make(bootstrap: &mut dyn Bootstrap, config: &VerbsConfig) -> Result<Vec<Choice>> {
         let (wish, rails) = (&config.device, config.rails);
         wish.check(rails).map_err(Error::Setup)?;
         let seat = Seat::find(bootstrap)?;

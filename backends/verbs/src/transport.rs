@@ -30,7 +30,7 @@ impl VerbsTransport {
     ///
     /// # Errors
     /// If libibverbs, a device or an active port is missing: what to install or to look at.
-    pub fn open(bootstrap: &mut impl Bootstrap, config: &VerbsConfig) -> Result<VerbsTransport> {
+    pub fn open(bootstrap: &mut dyn Bootstrap, config: &VerbsConfig) -> Result<VerbsTransport> {
         let rails = Rails::checked(config.rails)?;
         let (rank, size, buffers) = (bootstrap.rank(), bootstrap.size(), checked(config.buffers)?);
         let open = |(rail, choice): (usize, Choice)| {

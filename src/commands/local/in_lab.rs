@@ -1,4 +1,4 @@
-//! The load test in the emulated cluster, with its control.
+//! A request in the emulated cluster; the load test with its control.
 
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,13 +9,13 @@ use tailback_tcp::launch;
 
 use super::fit;
 use super::place::{fits_hosts, unmarked};
-use super::ranks::{exit_code, on_hosts, this_command, with_options};
+use super::ranks::{exit_code, grace, local_ranks, on_hosts, this_command, with_options};
 use super::scratch::Scratch;
 use super::simulated;
-use crate::commands::phases::{self, Heard, PhaseListener};
+use crate::commands::phase_socket::{self, Heard, PhaseListener};
 use crate::commands::ports::Recording;
 use crate::commands::show::show;
-use crate::commands::{ControlWish, Request, dry_run};
+use crate::commands::{ControlSelection, Request, dry_run};
 use crate::lab::{EXPRESS, Lab, LabSpec, Shaping};
 use crate::output::{self, Progress};
 use crate::plan::{Plan, Preset};
@@ -28,7 +28,7 @@ const CONTROL_SHARE: f64 = 0.5;
 /// A plan has no less.
 const LEAST_BUDGET_S: f64 = 0.05;
 
-/// Brings a lab up, runs the request with a rank on each host, brings it down.
+/// Brings a lab up, runs the request with a rank on each host, or as many as a study needs, and brings it down.
 pub(in crate::commands) fn run_in_lab(request: &Request, spec: &LabSpec) -> Result<u8, String> {
     if simulated::machine(&request.settings).is_some() {
         return Err("the emulated cluster has no simulated network: `tailback run --transport sim` needs no lab".into());
@@ -38,21 +38,28 @@ pub(in crate::commands) fn run_in_lab(request: &Request, spec: &LabSpec) -> Resu
     fit::check(request.command, &plan, spec)?;
     let text = |error: crate::lab::Error| error.to_string();
     let control = control_kind(request)?.filter(|_| spec.shaped && !plan.congestors.is_empty());
-    request.say(&format!(
-        "no launcher: an emulated cluster of {} hosts on {} leaf switches ({} links, {} KiB queues) on this machine, {} plan{}",
-        spec.hosts,
-        spec.leaves,
-        spec.link_rate,
-        spec.queue_bytes >> 10,
-        plan.preset,
-        match control {
+    let links = format!("({} links, {} KiB queues) on this machine", spec.link_rate, spec.queue_bytes >> 10);
+    let host_of_rank: Vec<usize> = if request.study.is_some() {
+        let (ranks, per_node) = local_ranks(request, None)?;
+        request.say(&format!(
+            "no launcher: {ranks} ranks on an emulated cluster of {} hosts on one switch {links}",
+            spec.hosts
+        ));
+        (0..ranks).map(|rank| rank / per_node).collect()
+    } else {
+        let then = match control {
             Some(ControlKind::Express) => "; then some of it with canaries that pass the queues, as a control",
             Some(ControlKind::Unshaped) => "; then some of it with unshaped links, as a control",
             None => "",
-        }
-    ));
+        };
+        request.say(&format!(
+            "no launcher: an emulated cluster of {} hosts on {} leaf switches {links}, {} plan{then}",
+            spec.hosts, spec.leaves, plan.preset
+        ));
+        (0..spec.hosts).collect()
+    };
     let lab = Lab::up(spec).map_err(text)?;
-    let mut bench = LabBench { request, plan, lab: Arc::new(Mutex::new(lab)), scratch: Scratch::new()? };
+    let mut bench = LabBench { request, plan, host_of_rank, lab: Arc::new(Mutex::new(lab)), scratch: Scratch::new()? };
     let outcome = bench.run(control);
     let LabBench { lab, .. } = bench;
     let down = when_unused(lab).down().map_err(text);
@@ -78,15 +85,15 @@ fn control_kind(request: &Request) -> Result<Option<ControlKind>, String> {
     let unmarked = unmarked(&request.settings);
     Ok(match (request.control, unmarked) {
         _ if !matches!(request.command, Command::Run | Command::App) => None,
-        (ControlWish::No, _) => None,
+        (ControlSelection::No, _) => None,
         // The packets of a program are not Tailback's to mark.
-        (ControlWish::Auto, _) if request.application().is_some() => Some(ControlKind::Unshaped),
-        (ControlWish::Express, _) if request.application().is_some() => {
+        (ControlSelection::Auto, _) if request.application().is_some() => Some(ControlKind::Unshaped),
+        (ControlSelection::Express, _) if request.application().is_some() => {
             return Err("--control=express: the lab cannot mark packets of a program; choose unshaped".into());
         }
-        (ControlWish::Unshaped, _) | (ControlWish::Auto, Some(_)) => Some(ControlKind::Unshaped),
-        (ControlWish::Auto | ControlWish::Express, None) => Some(ControlKind::Express),
-        (ControlWish::Express, Some(backend)) => {
+        (ControlSelection::Unshaped, _) | (ControlSelection::Auto, Some(_)) => Some(ControlKind::Unshaped),
+        (ControlSelection::Auto | ControlSelection::Express, None) => Some(ControlKind::Express),
+        (ControlSelection::Express, Some(backend)) => {
             return Err(format!("--control=express: the lab cannot mark packets of {backend}; choose unshaped"));
         }
     })
@@ -95,6 +102,7 @@ fn control_kind(request: &Request) -> Result<Option<ControlKind>, String> {
 struct LabBench<'a> {
     request: &'a Request,
     plan: Plan,
+    host_of_rank: Vec<usize>,
     lab: Arc<Mutex<Lab>>,
     scratch: Scratch,
 }
@@ -219,8 +227,9 @@ impl LabBench<'_> {
         let result = self.scratch.path(&format!("{name}.json"));
 
         let lab = self.lab.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut options = on_hosts(&lab, lab.hosts().iter(), command, &result);
-        options.env.push((phases::VARIABLE.into(), socket.into_os_string()));
+        let mut options = on_hosts(&lab, self.host_of_rank.iter().map(|&host| &lab.hosts()[host]), command, &result);
+        options.grace = grace(self.request);
+        options.env.push((phase_socket::VARIABLE.into(), socket.into_os_string()));
         drop(lab);
 
         let code = exit_code(launch::run(&options))?;
@@ -240,7 +249,7 @@ impl LabBench<'_> {
     fn listen(&self, socket: &std::path::Path) -> Result<Recorder, String> {
         let recorder = Recorder(Arc::new(Mutex::new(Recording::default())));
         let (recording, lab) = (Arc::clone(&recorder.0), Arc::downgrade(&self.lab));
-        let progress = Progress::new(!self.request.quiet());
+        let progress = Progress::new(self.request.shows_progress());
         let by_ranks = self.request.calibration.is_some();
         PhaseListener::start(socket, move |heard| {
             if let Heard::Begins(phase, budget) = &heard {

@@ -7,13 +7,32 @@ use std::time::Duration;
 
 use tailback_tcp::launch::{LaunchOptions, RankSetup};
 
+use crate::commands::Request;
 use crate::commands::show::RESULT_VARIABLE;
 use crate::lab::{Host, Lab};
 
-/// How long ranks have to end in order after Ctrl-C: longer than a phase takes to notice.
-pub(super) const GRACE: Duration = Duration::from_secs(10);
+/// Ranks that are started where nothing else says how many.
+const LOCAL_RANKS: usize = 10;
 /// Any port does: rank 0 of a lab has a network namespace of its own.
 const LAB_PORT: u16 = 4777;
+
+/// How long ranks have to end in order after Ctrl-C: longer than a phase takes to notice, or a step of a study of default sizes
+/// over an emulated network.
+pub(super) fn grace(request: &Request) -> Duration {
+    Duration::from_secs(if request.study.is_some() { 30 } else { 10 })
+}
+
+/// How many ranks are started on this machine, and how many of them make a node.
+pub(super) fn local_ranks(request: &Request, per_node: Option<usize>) -> Result<(usize, usize), String> {
+    let (ranks, per_node) = match &request.study {
+        Some(of) => of.study.local_ranks(of.ranks_per_node),
+        None => (LOCAL_RANKS, per_node.unwrap_or(1)),
+    };
+    match request.place.ranks.unwrap_or(ranks) {
+        0 => Err("a job has at least 1 rank: give -n N".into()),
+        ranks => Ok((ranks, per_node)),
+    }
+}
 
 /// Options that start `command` on hosts of a lab, a host for each rank, and have rank 0 leave its result at `result`.
 pub(super) fn on_hosts<'l>(
@@ -33,7 +52,6 @@ pub(super) fn on_hosts<'l>(
     let mut options = LaunchOptions::new(setups.len(), command);
     options.bind = IpAddr::V4(lab.hosts()[0].control);
     options.port = Some(LAB_PORT);
-    options.grace = GRACE;
     options.env = [
         // All hosts share this machine's cores: spinning ranks would measure those.
         ("TAILBACK_WAIT", "block".into()),

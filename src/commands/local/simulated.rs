@@ -3,7 +3,7 @@
 use tailback_sim::machine::Machine;
 
 use crate::backend::{Backend, Settings, Shape, simulate};
-use crate::commands::{Request, Study, StudyRequest};
+use crate::commands::{Request, Study, StudySelection};
 use crate::plan::{Patch, Preset, SIM_BYTES};
 
 /// The machine, where one is to be simulated.
@@ -11,43 +11,36 @@ pub(super) fn machine(settings: &Settings) -> Option<&Machine> {
     settings.machine.as_deref().filter(|_| settings.transports.contains(&Backend::Sim))
 }
 
-/// The load test and its parts.
+/// A request on the machine: on as many ranks as was asked for or a study needs, or on all of it.
 pub(super) fn run(request: &Request, machine: &Machine) -> Result<u8, String> {
-    // A recorded run has the budget that it had.
-    let patches = if request.calibration.is_some() { request.patches.clone() } else { patches(request, machine) };
+    // A recorded run has the budget that it had, and a study none.
+    let has_own = request.calibration.is_none() && request.study.is_none();
+    let patches = if has_own { patches(request, machine) } else { request.patches.clone() };
     let request = Request { patches, ..request.clone() };
     // Mistakes are said here, before anything is built.
     let plan = request.resolve(Preset::Sim)?;
-    let shape = Shape::of(machine, request.place.ranks, plan.ranks_per_node)?;
-    request.say(&announcement(machine, shape, &format!(", {} plan", plan.preset)));
-    simulate(&request, shape, request.seed.unwrap_or(1))
-}
-
-/// A study, on as many ranks as it needs, or on all of the machine.
-pub(super) fn study(request: &StudyRequest, machine: &Machine) -> Result<u8, String> {
-    let (ranks, per_node) = request.local_ranks()?;
-    let (ranks, per_node) = match request.study {
-        Study::Beff(_) => (None, request.ranks_per_node),
-        Study::MaxRate(_) | Study::Contention(_) => (Some(ranks), Some(per_node)),
-        Study::Hpcc(_) => {
+    let (ranks, per_node) = match &request.study {
+        Some(StudySelection { study: Study::Hpcc(_), .. }) => {
             return Err("hpcc computes, which takes no virtual time: over --transport sim, give \
                         `run --canaries ptrans,gups,fft,panel` or `beff`"
                 .into());
         }
+        Some(StudySelection { study: study @ (Study::MaxRate(_) | Study::Contention(_)), ranks_per_node, .. }) => {
+            let (ranks, per_node) = study.local_ranks(*ranks_per_node);
+            (Some(ranks), Some(per_node))
+        }
+        _ => (None, plan.ranks_per_node),
     };
     let shape = Shape::of(machine, request.place.ranks.or(ranks), per_node)?;
-    request.say(&announcement(machine, shape, ""));
-    simulate(request, shape, request.seed)
-}
-
-fn announcement(machine: &Machine, shape: Shape, plan: &str) -> String {
-    let Shape { ranks, .. } = shape;
-    format!(
-        "simulating {ranks} ranks on {} nodes of the machine {} ({}){plan}. All times are virtual.",
+    let of_plan = if request.study.is_some() { String::new() } else { format!(", {} plan", plan.preset) };
+    request.say(&format!(
+        "simulating {} ranks on {} nodes of the machine {} ({}){of_plan}. All times are virtual.",
+        shape.ranks,
         shape.nodes(),
         machine.name,
         machine.about
-    )
+    ));
+    request.as_work(|work| simulate(work, shape, request.seed.unwrap_or(1)))
 }
 
 /// The request's changes to a plan over those for this machine: its own preset, whose tests are as long as its links are

@@ -13,8 +13,8 @@ use crate::models::measure::{Control, Repeated, Side, check, everyone, forget, r
 use crate::stats::{Rested, Rule, Took};
 
 /// Measures everything. Collective; every rank gets the figures of the repetitions that were complete, if any was.
-pub fn measure<B: Bootstrap, T: Transport>(
-    bootstrap: &mut B,
+pub fn measure<T: Transport>(
+    bootstrap: &mut dyn Bootstrap,
     transport: &mut T,
     settings: &Settings,
     seed: u64,

@@ -32,10 +32,23 @@ pub fn ranks_needed(graph: &Graph) -> Vec<usize> {
     out.iter().zip(into).map(|(out, into)| out + into).collect()
 }
 
+/// What is sent, and how often.
+#[derive(Clone, Copy, Debug)]
+pub struct Counts {
+    /// The length of messages that have none of their own.
+    pub bytes: usize,
+    /// That of the longest of all graphs.
+    pub longest: usize,
+    /// Whole measurements of a graph.
+    pub repetitions: usize,
+    /// The model whose penalties are looked for.
+    pub model: Model,
+}
+
 /// A group of all ranks that measures graphs.
-pub struct Bench<'a, B: Bootstrap, T: Transport> {
-    bootstrap: &'a mut B,
-    group: T::Group,
+pub struct Bench<'a, G> {
+    bootstrap: &'a mut dyn Bootstrap,
+    group: G,
     nodes: &'a Nodes,
     bytes: usize,
     repetitions: usize,
@@ -49,13 +62,13 @@ pub struct Bench<'a, B: Bootstrap, T: Transport> {
     took: Took,
 }
 
-impl<'a, B: Bootstrap, T: Transport> Bench<'a, B, T> {
-    /// Makes the group, for messages of up to `longest` bytes. Collective.
+impl<'a, G: Group> Bench<'a, G> {
+    /// Makes the group. Collective.
     pub fn new(
-        bootstrap: &'a mut B,
-        transport: &mut T,
+        bootstrap: &'a mut dyn Bootstrap,
+        transport: &mut impl Transport<Group = G>,
         nodes: &'a Nodes,
-        (bytes, longest, repetitions, model): (usize, usize, usize, Model),
+        Counts { bytes, longest, repetitions, model }: Counts,
         seed: u64,
         control: Control<'a>,
     ) -> Result<Self> {
@@ -290,8 +303,8 @@ mod tests {
             let interrupt = AtomicBool::new(by == Some(bootstrap.rank()));
             let control = Control { monitor: &Monitor::new(), interrupt: &interrupt, rule: Rule::default() };
             let mut transport = Collective::new(raw);
-            Bench::new(&mut bootstrap, &mut transport, &nodes, (10_000, 20_000, 3, Model::Text), 5, control)?
-                .graph(&graph, 0)
+            let counts = Counts { bytes: 10_000, longest: 20_000, repetitions: 3, model: Model::Text };
+            Bench::new(&mut bootstrap, &mut transport, &nodes, counts, 5, control)?.graph(&graph, 0)
         })
     }
 

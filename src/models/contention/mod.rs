@@ -22,7 +22,7 @@ mod solve;
 pub use draw::{dot, svg};
 pub use graph::{Edge, Graph, MOST_EDGES, Message};
 pub use learned::Learned;
-pub use measure::{Bench, ranks_needed};
+pub use measure::{Bench, Counts, ranks_needed};
 pub use penalty::{Model, penalties, port_shares};
 pub use predict::{Alone, Prediction, Step, predict, predict_messages};
 pub use repeated::{Measured, MeasuredEdge};

@@ -24,8 +24,8 @@ const SEED: u64 = 8;
 const SMALL: usize = 64;
 
 /// Runs everything that was asked for. Collective; every rank gets the same, with the tests that were complete.
-pub fn measure<B: Bootstrap, T: Transport>(
-    bootstrap: &mut B,
+pub fn measure<T: Transport>(
+    bootstrap: &mut dyn Bootstrap,
     transport: &mut T,
     nodes: &Nodes,
     settings: &Settings,
@@ -97,7 +97,7 @@ impl<T: Transport> Bench<'_, T> {
     }
 
     /// Runs a test; false when it was interrupted.
-    fn run<B: Bootstrap>(&mut self, bootstrap: &mut B, test: Test, settings: &Settings, seed: u64) -> Result<bool> {
+    fn run(&mut self, bootstrap: &mut dyn Bootstrap, test: Test, settings: &Settings, seed: u64) -> Result<bool> {
         match test {
             Test::Ptrans => self.ptrans()?,
             Test::Hpl => self.hpl()?,
@@ -255,7 +255,7 @@ impl<T: Transport> Bench<'_, T> {
         Ok(())
     }
 
-    fn beff<B: Bootstrap>(&mut self, bootstrap: &mut B, seed: u64) -> Result<bool> {
+    fn beff(&mut self, bootstrap: &mut dyn Bootstrap, seed: u64) -> Result<bool> {
         let settings = beff::Settings::brief();
         let seen = beff::measure(bootstrap, self.transport, &settings, seed, self.control)?;
         let Some(found) = seen.found.filter(|_| seen.complete == settings.repetitions()) else { return Ok(false) };

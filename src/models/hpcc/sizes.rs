@@ -13,7 +13,7 @@ const QUICK: f64 = 32.0 * 1048576.0;
 const BESIDE: f64 = 1.5;
 
 /// Memory that a rank may take: an equal part of what its host has, and of what is free there.
-fn memory<B: Bootstrap>(bootstrap: &mut B) -> Result<(f64, f64)> {
+fn memory(bootstrap: &mut dyn Bootstrap) -> Result<(f64, f64)> {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let bytes = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -32,7 +32,7 @@ fn memory<B: Bootstrap>(bootstrap: &mut B) -> Result<(f64, f64)> {
     Ok((part(0), part(1)))
 }
 
-pub(super) fn sizes<B: Bootstrap>(bootstrap: &mut B, settings: &Settings) -> Result<Sizes> {
+pub(super) fn sizes(bootstrap: &mut dyn Bootstrap, settings: &Settings) -> Result<Sizes> {
     let ranks = bootstrap.size();
     let grid = settings.grid.map_or(Grid::of(ranks), |[rows, columns]| Grid { rows, columns });
     if grid.ranks() != ranks {

@@ -54,8 +54,8 @@ impl Between {
 
 /// Measures every size and number of pairs; every rank gets the observations of the repetitions that were complete, in the
 /// order measured, for every two nodes and every direction that was asked for.
-pub fn measure<B: Bootstrap, T: Transport>(
-    bootstrap: &mut B,
+pub fn measure<T: Transport>(
+    bootstrap: &mut dyn Bootstrap,
     transport: &mut T,
     nodes: &Nodes,
     settings: &Settings,

@@ -31,11 +31,12 @@ pub fn handshakes(bytes: &[u8]) {
         && let Some(hello) = Hello::decode(first)
     {
         let Hello { version, rank, wants, nonce: theirs } = hello;
-        let (version, numbers) = (version.to_be_bytes(), [rank, wants].map(|Rank(number)| number.to_be_bytes()));
-        assert_eq!(first[8..], [&version[..], numbers.as_flattened(), &theirs].concat(), "{hello:?}");
+        let (bytes_of_version, numbers) =
+            (version.to_be_bytes(), [rank, wants].map(|Rank(number)| number.to_be_bytes()));
+        assert_eq!(first[8..], [&bytes_of_version[..], numbers.as_flattened(), &theirs].concat(), "{hello:?}");
         if let Some(proof) = rest.first_chunk::<PROOF_LEN>() {
             for role in [Role::Initiator, Role::Acceptor] {
-                assert!(!hello.handshake(nonce).verify(&secret, role, proof), "{hello:?} got in");
+                assert!(!hello.handshake(nonce, version).verify(&secret, role, proof), "{hello:?} got in");
             }
         }
     }

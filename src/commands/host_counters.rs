@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use tailback_transport::{Bootstrap, Error, Rank, Result};
+use tailback_transport::{Bootstrap, Rank, Result};
 
-use super::request::{CountersWish, RunsOn};
+use super::reduce_json::gather;
+use super::request::{CountersSelection, RunsOn};
 use crate::backend::Place;
 use crate::counters::{CountersCommand, Device, Reader, Reading, Roots};
 use crate::engine::PhaseId;
@@ -16,7 +17,7 @@ use crate::result::{CountersRecord, DeviceCounters};
 
 /// A rank's part in it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Counting {
+pub(super) struct HostCounters {
     /// Whether anyone reads: the same on every rank.
     is_on: bool,
     /// What this rank reads, if it is one of those.
@@ -44,18 +45,18 @@ enum Told {
     Failed(String),
 }
 
-impl Counting {
+impl HostCounters {
     /// Nobody reads anything.
     pub(super) fn nothing() -> Self {
-        Counting::default()
+        HostCounters::default()
     }
 
     /// Chooses who reads, and takes a first reading so that a command which cannot work is known before anything is measured:
     /// the inner error says so, on every rank. `mine` are this rank's devices; without any, its network does not say. Collective
     /// over the job.
-    pub(super) fn prepare<B: Bootstrap>(
-        bootstrap: &mut B,
-        wish: &CountersWish,
+    pub(super) fn prepare(
+        bootstrap: &mut dyn Bootstrap,
+        wish: &CountersSelection,
         places: &[Place],
         mine: &[Device],
     ) -> Result<std::result::Result<Self, String>> {
@@ -83,7 +84,7 @@ impl Counting {
             return Ok(Err(String::from_utf8_lossy(&problem).into_owned()));
         }
         let state = |reader| State { node: host.clone(), reader, begun: None, told: Vec::new(), failed: false };
-        Ok(Ok(Counting { is_on: true, state: reader.map(|reader| Arc::new(Mutex::new(state(reader)))) }))
+        Ok(Ok(HostCounters { is_on: true, state: reader.map(|reader| Arc::new(Mutex::new(state(reader)))) }))
     }
 
     /// A phase is about to begin. Which of its blocks, on which placement, is all the same to the counters.
@@ -111,30 +112,16 @@ impl Counting {
 
     /// Adds to rank 0's record what all have read since this was last asked, and gives what went wrong. Collective over the
     /// job.
-    pub(super) fn collect<B: Bootstrap>(&self, bootstrap: &mut B, record: &mut CountersRecord) -> Result<Vec<String>> {
+    pub(super) fn collect(&self, bootstrap: &mut dyn Bootstrap, record: &mut CountersRecord) -> Result<Vec<String>> {
         if !self.is_on {
             return Ok(Vec::new());
         }
         let mut mine = Vec::new();
-        self.with(|state| {
-            for told in state.told.drain(..) {
-                mine.extend(serde_json::to_vec(&told).expect("plain data"));
-                mine.push(b'\n');
-            }
-        });
-        let all = bootstrap.reduce(mine, &mut |mine, theirs| {
-            mine.extend(theirs);
-            Ok(())
-        })?;
+        self.with(|state| mine = std::mem::take(&mut state.told));
         // What many nodes have in common is said once.
         let (mut fell, mut failed) = (BTreeSet::new(), Vec::new());
-        for line in all.unwrap_or_default().split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            let damaged = |error: serde_json::Error| Error::Protocol {
-                operation: "collecting counters",
-                peer: None,
-                detail: error.to_string(),
-            };
-            match serde_json::from_slice(line).map_err(damaged)? {
+        for told in gather(bootstrap, &mine)? {
+            match told {
                 Told::Counted(phase, counted) => record.add(phase, counted),
                 Told::Fell(name) => _ = fell.insert(name),
                 Told::Failed(problem) => failed.push(problem),

@@ -9,7 +9,7 @@ use crate::result::{self, ResultFile};
 
 /// The search that is wanted.
 #[derive(Clone, Debug)]
-pub struct CalibrationWish {
+pub struct CalibrationSelection {
     /// The recorded run.
     pub like: PathBuf,
     /// What is compared.
@@ -24,7 +24,7 @@ pub struct CalibrationWish {
     pub keep: Option<PathBuf>,
 }
 
-impl CalibrationWish {
+impl CalibrationSelection {
     /// The recorded run, where it is one that can be compared with.
     pub(super) fn recorded(&self) -> Result<ResultFile, String> {
         let file = result::read(&self.like).map_err(|error| error.to_string())?;

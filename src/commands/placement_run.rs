@@ -1,10 +1,9 @@
 //! One run on one placement: the plan over one network, from groups to collected phases.
 
-use tailback_transport::{Bootstrap, Description, Error, Nanos, Operation, Result, Transport as _};
+use tailback_transport::{Bootstrap, Description, Error, Nanos, Operation, Result};
 
 use super::request::Decision;
-use crate::backend::{Pair, PairVisitor};
-use crate::engine::{self, Control, Job, Measured};
+use crate::engine::{self, Control, Job, Measured, OpenPair};
 use crate::kernel::Info;
 use crate::layout::Layout;
 use crate::plan::Plan;
@@ -14,10 +13,9 @@ use crate::result::Command;
 pub(super) type KeepRun<'a> = &'a dyn Fn(&Description, &Description, &[Measured]);
 
 /// The plan over one network.
-#[derive(Clone)]
-pub(super) struct Measure<'a> {
+pub(super) struct PlacementRun<'a> {
     pub decision: &'a Decision,
-    /// The decision's, with the congestors of this turn.
+    /// The decision's, with the congestors of this run.
     pub plan: &'a Plan,
     pub layout: &'a Layout,
     pub seed: u64,
@@ -39,25 +37,24 @@ pub(super) struct Outcome {
     pub trouble: Option<String>,
 }
 
-impl PairVisitor for Measure<'_> {
-    type Output = Result<Outcome>;
-
-    fn visit<B: Bootstrap, P: Pair>(self, bootstrap: &mut B, networks: &mut P) -> Result<Outcome> {
+impl PlacementRun<'_> {
+    /// Does it, as one rank. Collective over the job.
+    pub(super) fn measure(&self, bootstrap: &mut dyn Bootstrap, networks: &mut OpenPair<'_>) -> Result<Outcome> {
         let Decision { command, duration_s, .. } = self.decision;
         let (canaries, congestors) = self.decision.kernels(self.plan);
         if is_one_sided(&canaries) {
-            networks.canary().try_one_sided()?;
+            networks.canaries.try_one_sided()?;
         }
         if is_one_sided(&congestors) {
-            networks.congestor().try_one_sided()?;
+            networks.congestors().try_one_sided()?;
         }
-        let early = (networks.canary().describe(), networks.congestor().describe());
+        let early = (networks.canaries.describe(), networks.congestors().describe());
         let keep = |measured: &[Measured]| {
             if let Some(keep) = self.keep {
                 keep(&early.0, &early.1, measured);
             }
         };
-        let job = Job::new(bootstrap, networks, self.plan, self.layout, self.seed, self.control)?;
+        let job = Job::new(bootstrap, networks, self.plan, self.layout, self.seed, self.control.clone())?;
         let mut job = job.kept_by(&keep);
         let (phases, interrupted) = match command {
             Command::Run | Command::App => engine::load_test(&mut job)?,
@@ -68,12 +65,8 @@ impl PairVisitor for Measure<'_> {
         };
         let trouble = job.finish()?;
         // At the end: what grew with the need, such as connections, is then known.
-        let (description, congestors) = (networks.canary().describe(), networks.congestor().describe());
+        let (description, congestors) = (networks.canaries.describe(), networks.congestors().describe());
         Ok(Outcome { description, congestors, phases, interrupted, trouble })
-    }
-
-    fn error(output: &Self::Output) -> Option<&Error> {
-        output.as_ref().err()
     }
 }
 

@@ -11,7 +11,7 @@ use crate::lab::Lab;
 use crate::result::{LabRecord, ResultFile};
 
 /// What rank 0 finds around it.
-pub(super) enum Around {
+pub(super) enum EnclosingLab {
     /// No lab, or not for this rank to tell.
     Nothing,
     /// A lab that cannot be found from here, and why.
@@ -19,22 +19,22 @@ pub(super) enum Around {
     Lab(Box<Mutex<(Lab, Recording)>>),
 }
 
-impl Around {
+impl EnclosingLab {
     /// What `root` finds; where the process that started it keeps the record, only if it needs that itself.
     pub(super) fn find(root: bool, needed: bool) -> Self {
         if !root || (handed_over().is_some() && !needed) {
-            return Around::Nothing;
+            return EnclosingLab::Nothing;
         }
         match Lab::around() {
-            None => Around::Nothing,
-            Some(Ok(lab)) => Around::Lab(Box::new(Mutex::new((lab, Recording::default())))),
-            Some(Err(error)) => Around::Unknown(error.to_string()),
+            None => EnclosingLab::Nothing,
+            Some(Ok(lab)) => EnclosingLab::Lab(Box::new(Mutex::new((lab, Recording::default())))),
+            Some(Err(error)) => EnclosingLab::Unknown(error.to_string()),
         }
     }
 
     /// A phase is about to begin: nothing is measured yet.
     pub(super) fn begin(&self, phase: &PhaseId) {
-        if let Around::Lab(watched) = self {
+        if let EnclosingLab::Lab(watched) = self {
             let (lab, recording) = &mut *watched.lock().unwrap_or_else(PoisonError::into_inner);
             recording.begin(phase, || lab.counters());
         }
@@ -42,7 +42,7 @@ impl Around {
 
     /// It is over, and nothing is measured any more.
     pub(super) fn end(&self) {
-        if let Around::Lab(watched) = self {
+        if let EnclosingLab::Lab(watched) = self {
             let (lab, recording) = &mut *watched.lock().unwrap_or_else(PoisonError::into_inner);
             recording.end(|| lab.counters());
         }
@@ -51,9 +51,9 @@ impl Around {
     /// Adds to a result what is known, and what is not.
     pub(super) fn complete(&self, file: &mut ResultFile) {
         match self {
-            Around::Nothing => {}
-            Around::Unknown(why) => file.notes.push(format!("it ran inside a lab that is not recorded: {why}")),
-            Around::Lab(watched) => {
+            EnclosingLab::Nothing => {}
+            EnclosingLab::Unknown(why) => file.notes.push(format!("it ran inside a lab that is not recorded: {why}")),
+            EnclosingLab::Lab(watched) => {
                 let (lab, recording) = &mut *watched.lock().unwrap_or_else(PoisonError::into_inner);
                 file.notes.extend(lab.notes().iter().cloned());
                 let phases = recording.phases(|| lab.counters()).unwrap_or_else(|why| {

@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 use tailback_transport::{Bootstrap, Description, Monitor};
 
 use super::Request;
-use super::around::Around;
-use super::measure::Outcome;
+use super::enclosing_lab::EnclosingLab;
+use super::placement_run::Outcome;
 use super::prepare::Session;
-use super::remarks::remarks;
 use super::request::Decision;
 use super::show::handed_over;
+use super::warnings::warnings;
 use crate::backend::{Network, Networks, Variant};
 use crate::engine::Measured;
 use crate::layout::Layout;
 use crate::result::{
-    self, Build, CountersRecord, Headline, HostFacts, KnownBy, MachineRecord, MemoryRecord, NodePorts, ResultFile, Run,
-    RunBuilder, System, TransportFacts, WatchRecord,
+    self, Build, CountersRecord, Headline, HostFacts, KnownBy, MachineRecord, MemoryRecord, ModelResults, Node,
+    NodePorts, ResultFile, Run, RunBuilder, System, TransportFacts, WatchRecord,
 };
 
 /// The most that is measured in vain when a job does not come to its end, but for the phase it was in.
@@ -27,7 +27,7 @@ const DRAFTS_APART: Duration = Duration::from_secs(3);
 
 /// One run among those that take turns on every placement.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Turn {
+pub(super) struct RunConfig {
     /// What it goes over.
     pub(super) variant: Variant,
     /// Which of the session's loads it is beside.
@@ -35,21 +35,23 @@ pub(super) struct Turn {
 }
 
 /// What was found; but for notes and interrupts, on rank 0 only.
-pub(super) struct Findings<'a> {
+pub(super) struct ResultAssembler<'a> {
     session: &'a Session,
     request: &'a Request,
     monitor: &'a Arc<Monitor>,
-    around: Arc<Around>,
+    lab: Arc<EnclosingLab>,
     root: bool,
     started: String,
     clock: Instant,
-    notes: Vec<String>,
+    pub(super) notes: Vec<String>,
     /// The runs that take turns; on every rank.
-    pub(super) turns: Vec<Turn>,
-    /// One for each turn that has measured anything, in their order.
-    builders: Vec<(Turn, RunBuilder<'a>)>,
-    /// The builder of the turn under way, with what it has of a placement that is not complete.
-    partial: RefCell<Option<(Turn, RunBuilder<'a>)>>,
+    pub(super) configs: Vec<RunConfig>,
+    /// One for each run that has measured anything, in their order.
+    builders: Vec<(RunConfig, RunBuilder<'a>)>,
+    /// What a study found, over each network that it was complete on.
+    pub(super) studied: Vec<(TransportFacts, ModelResults)>,
+    /// The builder of the run under way, with what it has of a placement that is not complete.
+    partial: RefCell<Option<(RunConfig, RunBuilder<'a>)>>,
     /// When the result file may be written again.
     next_draft: Cell<Instant>,
     /// Who took part, known with the first placement.
@@ -68,28 +70,29 @@ pub(super) struct Findings<'a> {
     pub(super) is_part: bool,
 }
 
-impl<'a> Findings<'a> {
+impl<'a> ResultAssembler<'a> {
     pub(super) fn new(
         (session, request): (&'a Session, &'a Request),
         monitor: &'a Arc<Monitor>,
-        around: Arc<Around>,
+        lab: Arc<EnclosingLab>,
         root: bool,
     ) -> Self {
-        Findings {
+        ResultAssembler {
             session,
             request,
             monitor,
-            around,
+            lab,
             root,
             started: result::now_rfc3339(),
             clock: Instant::now(),
             notes: Vec::new(),
-            turns: Vec::new(),
+            configs: Vec::new(),
             builders: Vec::new(),
+            studied: Vec::new(),
             partial: RefCell::new(None),
             next_draft: Cell::new(Instant::now() + DRAFTS_APART),
             system: None,
-            machine: None,
+            machine: request.study.as_ref().and(request.settings.machine.as_deref()).map(MachineRecord::of),
             counters: CountersRecord::default(),
             watch: None,
             memory: None,
@@ -99,14 +102,14 @@ impl<'a> Findings<'a> {
     }
 
     /// Takes note of who takes part, on rank 0.
-    pub(super) fn begin<B: Bootstrap>(&mut self, bootstrap: &B, layout: &Layout) {
+    pub(super) fn begin(&mut self, bootstrap: &dyn Bootstrap, nodes: impl FnOnce() -> Vec<Node>) {
         if !self.root || self.system.is_some() {
             return;
         }
         self.system = Some(System {
             ranks: bootstrap.size(),
             launcher: bootstrap.launcher(),
-            nodes: result::placement(layout, &self.session.decision.plan),
+            nodes: nodes(),
             host: HostFacts::this(),
             environment: result::environment(),
             ends: self.session.ends.clone(),
@@ -116,10 +119,10 @@ impl<'a> Findings<'a> {
         });
     }
 
-    /// What a turn goes over, and under which load where there are several.
-    pub(super) fn label(&self, turn: Turn) -> String {
-        let load = self.session.mixes[turn.mix].name.as_ref().map(|name| format!(" beside {name}"));
-        format!("{}{}", turn.variant.label(), load.unwrap_or_default())
+    /// What a run goes over, and under which load where there are several.
+    pub(super) fn label(&self, config: RunConfig) -> String {
+        let load = self.session.mixes[config.mix].name.as_ref().map(|name| format!(" beside {name}"));
+        format!("{}{}", config.variant.label(), load.unwrap_or_default())
     }
 
     /// Tells the user something once, now and in the file.
@@ -144,7 +147,7 @@ impl<'a> Findings<'a> {
     }
 
     /// Takes note of what was simulated for a run, if it was.
-    pub(super) fn simulated<N: Networks>(&mut self, networks: &mut N) {
+    pub(super) fn simulated(&mut self, networks: &mut Networks<'_>) {
         if let Some(simulated) = networks.simulated() {
             self.machine.get_or_insert_with(|| MachineRecord::of(&simulated.machine)).add(simulated);
         }
@@ -167,10 +170,10 @@ impl<'a> Findings<'a> {
         self.root && self.request.settings.machine.is_none() && self.draft().is_some()
     }
 
-    /// Keeps what a turn has of a placement, unless a draft was written just now.
+    /// Keeps what a run has of a placement, unless a draft was written just now.
     pub(super) fn keep_part(
         &self,
-        turn: Turn,
+        config: RunConfig,
         (index, layout): (u32, &Layout),
         descriptions: (&Description, &Description),
         measured: &[Measured],
@@ -178,15 +181,15 @@ impl<'a> Findings<'a> {
         if Instant::now() < self.next_draft.get() {
             return;
         }
-        let known = self.builders.iter().find(|(of, _)| *of == turn).map(|(_, builder)| builder.clone());
-        let mut builder = known.unwrap_or_else(|| self.builder(turn, descriptions));
+        let known = self.builders.iter().find(|(of, _)| *of == config).map(|(_, builder)| builder.clone());
+        let mut builder = known.unwrap_or_else(|| self.builder(config, descriptions));
         builder.add(self.session.placement(index).own_seed(), layout, measured);
-        self.partial.replace(Some((turn, builder)));
+        self.partial.replace(Some((config, builder)));
         self.keep();
     }
 
-    /// Takes what a turn gave on a placement; on rank 0.
-    pub(super) fn add(&mut self, turn: Turn, index: u32, layout: &Layout, outcome: Outcome) {
+    /// Takes what a run gave on a placement; on rank 0.
+    pub(super) fn add(&mut self, config: RunConfig, index: u32, layout: &Layout, outcome: Outcome) {
         let Outcome { description, congestors, phases, .. } = outcome;
         if let Some(wait) = description.details.get("wait") {
             self.note(format!("ranks wait for the network by: {wait}"));
@@ -198,14 +201,14 @@ impl<'a> Findings<'a> {
             self.note(remark.clone());
         }
         self.partial.replace(None);
-        let known = self.builders.iter().position(|(of, _)| *of == turn);
+        let known = self.builders.iter().position(|(of, _)| *of == config);
         // A later run that was interrupted before its first phase was complete has nothing to show.
         if phases.is_empty() && (known.is_some() || !self.builders.is_empty()) {
             return;
         }
         let at = known.unwrap_or_else(|| {
-            let builder = self.builder(turn, (&description, &congestors));
-            self.builders.push((turn, builder));
+            let builder = self.builder(config, (&description, &congestors));
+            self.builders.push((config, builder));
             self.builders.len() - 1
         });
         // Decoding takes its time, while the others wait for this rank.
@@ -214,8 +217,8 @@ impl<'a> Findings<'a> {
         self.monitor.tick();
     }
 
-    /// The builder of a turn, without a placement.
-    fn builder(&self, turn: Turn, (canaries, congestors): (&Description, &Description)) -> RunBuilder<'a> {
+    /// The builder of a run, without a placement.
+    fn builder(&self, config: RunConfig, (canaries, congestors): (&Description, &Description)) -> RunBuilder<'a> {
         let (mut canaries, mut congestors) = (canaries.clone(), congestors.clone());
         for of in [&mut canaries, &mut congestors] {
             // Every rank has that of its role; rank 0's says nothing about the others'.
@@ -223,12 +226,12 @@ impl<'a> Findings<'a> {
             of.details.extend(given.map(|(name, value)| (name.to_owned(), value.clone())));
         }
         if let Some(protocol) = canaries.details.get_mut("protocol") {
-            protocol.push_str(&turn.variant.copy_mark());
+            protocol.push_str(&config.variant.copy_mark());
         }
-        let transport = TransportFacts::of(canaries, turn.variant.network.eager_threshold());
+        let transport = TransportFacts::of(canaries, config.variant.network.eager_threshold());
         let under = |network: Network| TransportFacts::of(congestors, network.eager_threshold());
-        let congestors_over = turn.variant.congestors.map(under);
-        let mix = &self.session.mixes[turn.mix];
+        let congestors_over = config.variant.congestors.map(under);
+        let mix = &self.session.mixes[config.mix];
         RunBuilder::new(&mix.plan, transport, congestors_over).beside(mix.name.clone())
     }
 
@@ -254,16 +257,16 @@ impl<'a> Findings<'a> {
         let mut file = self.file().filter(|_| !self.builders.is_empty() || self.partial.borrow().is_some())?;
         file.interrupted = true;
         let planned = self.session.placements() as usize;
-        let done = |turn: &Turn| {
-            self.builders.iter().find(|(of, _)| of == turn).map_or(0, |(_, builder)| builder.placements())
+        let done = |config: &RunConfig| {
+            self.builders.iter().find(|(of, _)| of == config).map_or(0, |(_, builder)| builder.placements())
         };
         let missing: Vec<String> = self
-            .turns
+            .configs
             .iter()
-            .filter(|turn| done(turn) < planned)
-            .map(|turn| match planned {
-                1 => self.label(*turn),
-                _ => format!("{} ({} of {planned} placements)", self.label(*turn), done(turn)),
+            .filter(|config| done(config) < planned)
+            .map(|config| match planned {
+                1 => self.label(*config),
+                _ => format!("{} ({} of {planned} placements)", self.label(*config), done(config)),
             })
             .collect();
         file.notes.push(format!("the job ended before these runs were complete: {}", missing.join("; ")));
@@ -273,8 +276,17 @@ impl<'a> Findings<'a> {
     /// Every run as far as it came, the one under way with what it has of its placement.
     fn runs(&self) -> Vec<Run> {
         let partial = self.partial.borrow();
-        let found = |turn| partial.iter().chain(&self.builders).find(|(of, _)| of == turn);
-        self.turns.iter().filter_map(found).map(|(_, builder)| builder.finish()).collect()
+        if !self.studied.is_empty() {
+            // Over one network what was found stands with the file, over several with each run.
+            let several = self.configs.len() > 1;
+            let run = |(transport, found): &(TransportFacts, ModelResults)| Run {
+                models: several.then(|| found.clone()),
+                ..Run::bare(transport.clone())
+            };
+            return self.studied.iter().map(run).collect();
+        }
+        let found = |config| partial.iter().chain(&self.builders).find(|(of, _)| of == config);
+        self.configs.iter().filter_map(found).map(|(_, builder)| builder.finish()).collect()
     }
 
     /// The result as far as it came; on rank 0.
@@ -300,20 +312,23 @@ impl<'a> Findings<'a> {
             lab: None,
             machine: self.machine.clone().map(MachineRecord::within_limits),
             counters: Some(counters).filter(|of| !of.phases.is_empty()),
-            models: None,
+            models: self.studied.first().filter(|_| self.configs.len() == 1).map(|(_, found)| found.clone()),
             calibration: None,
             notes: self.notes.clone(),
             interrupted: self.interrupted,
             imported: None,
         };
         file.notes.extend(file.system.memory.as_ref().and_then(MemoryRecord::huge));
-        file.notes.extend(remarks(&file));
-        self.around.complete(&mut file);
+        file.notes.extend(warnings(&file));
+        self.lab.complete(&mut file);
         Some(file)
     }
 
     /// What the user says of the nodes' ports, or what can be known of them.
     fn ports(&self, system: &System, counters: &CountersRecord) -> Option<NodePorts> {
+        if self.session.decision.study.is_some() {
+            return None;
+        }
         let said = |per_node, known_by| NodePorts { per_node, known_by };
         let machine = self.request.settings.machine.as_ref().map(|machine| machine.nodes.nics as u32);
         // Virtual nodes share the ports of their host.

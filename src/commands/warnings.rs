@@ -3,10 +3,10 @@
 use crate::result::{ResultFile, Run};
 
 /// All that is to be said, for the result's notes.
-pub(super) fn remarks(file: &ResultFile) -> Vec<String> {
-    let mut remarks = overloaded(file);
-    remarks.extend(overran(file));
-    remarks
+pub(super) fn warnings(file: &ResultFile) -> Vec<String> {
+    let mut warnings = overloaded(file);
+    warnings.extend(overran(file));
+    warnings
 }
 
 /// What is to be said of schedules that were not kept: their figures are of another load than was asked for.

@@ -1,8 +1,9 @@
 //! What each study measures, and what the result file says of it.
 
 use serde::{Deserialize, Serialize};
-use tailback_transport::{Bootstrap, Monitor, Result, Transport};
+use tailback_transport::{Bootstrap, Monitor, Result};
 
+use crate::engine::OpenNetwork;
 use crate::layout::{Nodes, order};
 use crate::models::{Control, beff, contention, hpcc, maxrate};
 use crate::result::{
@@ -151,8 +152,35 @@ impl Studied {
 }
 
 impl Study {
+    /// Ranks to start on this machine, and how many of them make a node.
+    pub(super) fn local_ranks(&self, ranks_per_node: Option<usize>) -> (usize, usize) {
+        match self {
+            Study::MaxRate(settings) => {
+                let per_node = ranks_per_node.unwrap_or(settings.most_pairs.unwrap_or(4).max(1));
+                // Several pairs of nodes want more than two.
+                let nodes = if settings.node_pairs.is_first() { 2 } else { 4 };
+                (nodes * per_node, per_node)
+            }
+            Study::Contention(study) => {
+                let graphs = study.graphs();
+                let need = graphs.iter().map(|(_, graph)| contention::ranks_needed(graph));
+                let (nodes, ends) = need.fold((2, 1), |(nodes, ends), need| {
+                    (nodes.max(need.len()), need.into_iter().fold(ends, usize::max))
+                });
+                let per_node = ranks_per_node.unwrap_or(ends);
+                (nodes * per_node, per_node)
+            }
+            Study::Beff(_) => (4, ranks_per_node.unwrap_or(1)),
+            // Ranks that compute want a core each.
+            Study::Hpcc(_) => {
+                let cores = std::thread::available_parallelism().map_or(2, usize::from);
+                (cores.clamp(2, 8), ranks_per_node.unwrap_or(1))
+            }
+        }
+    }
+
     /// The command it is.
-    pub(super) fn command(&self) -> Command {
+    pub fn command(&self) -> Command {
         match self {
             Study::MaxRate(_) => Command::Maxrate,
             Study::Contention(_) => Command::Contention,
@@ -162,10 +190,10 @@ impl Study {
     }
 
     /// Measures. Collective; every rank gets the same.
-    pub(super) fn measure<B: Bootstrap, T: Transport>(
+    pub(super) fn measure(
         &self,
-        bootstrap: &mut B,
-        transport: &mut T,
+        bootstrap: &mut dyn Bootstrap,
+        network: &mut dyn OpenNetwork,
         nodes: &Nodes,
         seed: u64,
         control: Control<'_>,
@@ -173,26 +201,30 @@ impl Study {
         let mut models = ModelResults::default();
         let (part, complete, asked) = match self {
             Study::MaxRate(settings) => {
-                let seen = maxrate::measure(bootstrap, transport, nodes, settings, seed, control)?;
+                let seen = network.maxrate(bootstrap, nodes, settings, seed, control)?;
                 let (between, took) = seen.found;
                 models.maxrate = Some(fitted(settings, nodes, &between, (took, seen.complete), control.monitor));
                 ("repetition", seen.complete, settings.repetitions())
             }
             Study::Contention(study) => {
-                let counts = (study.bytes as usize, study.longest() as usize, study.repetitions, study.model);
-                let mut bench = contention::Bench::new(bootstrap, transport, nodes, counts, seed, control)?;
-                let graphs = study.measured(seed, |graph, number| bench.graph(graph, number))?;
+                let counts = contention::Counts {
+                    bytes: study.bytes as usize,
+                    longest: study.longest() as usize,
+                    repetitions: study.repetitions,
+                    model: study.model,
+                };
+                let graphs = study.measured(seed, network.contention(bootstrap, nodes, counts, seed, control)?)?;
                 let complete = graphs.len();
                 models.contention = Some(study.result(graphs));
                 ("graph", complete, study.graphs.len())
             }
             Study::Beff(settings) => {
-                let seen = beff::measure(bootstrap, transport, settings, seed, control)?;
+                let seen = network.beff(bootstrap, settings, seed, control)?;
                 models.beff = seen.found;
                 ("repetition", seen.complete, settings.repetitions())
             }
             Study::Hpcc(settings) => {
-                let seen = hpcc::measure(bootstrap, transport, nodes, settings, seed, control)?;
+                let seen = network.hpcc(bootstrap, nodes, settings, seed, control)?;
                 models.hpcc = Some(seen.found);
                 ("test", seen.complete, settings.asked(bootstrap.size()).len())
             }

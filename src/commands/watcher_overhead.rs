@@ -4,32 +4,32 @@ use std::time::Instant;
 
 use tailback_transport::{Bootstrap, Monitor, Result, pages};
 
-use super::sums::sum_up;
+use super::reduce_json::reduce_json;
 use crate::result::{MemoryRecord, WatchRecord};
 
 /// Where this rank's watcher began.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Watching {
+pub(super) struct WatcherOverhead {
     begun: Instant,
     wakeups: u64,
 }
 
-impl Watching {
+impl WatcherOverhead {
     pub(super) fn begin(monitor: &Monitor) -> Self {
-        Watching { begun: Instant::now(), wakeups: monitor.wakeups() }
+        WatcherOverhead { begun: Instant::now(), wakeups: monitor.wakeups() }
     }
 
     /// All ranks' since the beginning, on rank 0; nothing where no rank has a watcher. Collective over the job.
-    pub(super) fn collect<B: Bootstrap>(&self, bootstrap: &mut B, monitor: &Monitor) -> Result<Option<WatchRecord>> {
+    pub(super) fn collect(&self, bootstrap: &mut dyn Bootstrap, monitor: &Monitor) -> Result<Option<WatchRecord>> {
         let woken = monitor.wakeups() - self.wakeups;
         let mine = WatchRecord::of(bootstrap.rank().0, woken, self.begun.elapsed().as_secs_f64());
         let has_watcher = bootstrap.monitor().is_some();
-        sum_up(bootstrap, has_watcher.then_some(&mine), WatchRecord::with)
+        reduce_json(bootstrap, has_watcher.then_some(&mine), WatchRecord::with)
     }
 }
 
 /// The memory of all ranks, on rank 0. Collective over the job.
-pub(super) fn memory<B: Bootstrap>(bootstrap: &mut B) -> Result<Option<MemoryRecord>> {
+pub(super) fn memory(bootstrap: &mut dyn Bootstrap) -> Result<Option<MemoryRecord>> {
     let mine = MemoryRecord::of(pages::wished(), pages::had(), pages::near_and_away());
-    sum_up(bootstrap, Some(&mine), MemoryRecord::with)
+    reduce_json(bootstrap, Some(&mine), MemoryRecord::with)
 }
