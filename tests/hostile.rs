@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{Job, Outcome, run, succeed};
+use crate::common::{self, Job, Outcome, run, succeed};
 use serde_json::{Value, json};
 use tailback::compare::{compare, render, sides};
 use tailback::output::Format;
