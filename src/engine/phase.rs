@@ -37,7 +37,7 @@ impl Phase {
 }
 
 /// One phase among those of a job.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub struct PhaseId {
     /// In what state; none in a study, and in steps between phases.
@@ -94,7 +94,7 @@ impl fmt::Display for PhaseId {
     }
 }
 
-/// Any text is a phase, which is written as that text again: files may come from elsewhere.
+/// Any text is a phase, and is written again as it was read: files may come from elsewhere.
 impl From<&str> for PhaseId {
     fn from(text: &str) -> Self {
         let placed = text.rsplit_once(PhaseId::PLACEMENT).and_then(|(rest, placement)| {

@@ -31,6 +31,7 @@ pub struct CountersRecord {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub struct CountedPhase {
+    #[schemars(with = "String")]
     pub phase: PhaseId,
     pub devices: Vec<DeviceCounters>,
 }

@@ -38,6 +38,7 @@ impl LabRecord {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub struct PhaseCounters {
+    #[schemars(with = "String")]
     pub phase: PhaseId,
     /// From the first reading to the last of each of its blocks, in all; absent in results before this was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -16,7 +16,8 @@ const MOST_LOOKS: usize = 200;
 /// The queues in one phase, of the block in which most bytes waited at a time. Times count from the block's beginning.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct QueueRecord {
-    /// Which.
+    /// Its name.
+    #[schemars(with = "String")]
     pub phase: PhaseId,
     /// The queues over time.
     pub looks: Vec<QueueLook>,
