@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use crate::common::{Job, Outcome, cpu_ticks, eventually, is_gone, read_json, roles, succeed, tailback, words};
+use crate::common::{Job, cpu_ticks, eventually, is_gone, read_json, roles, succeed, tailback, words};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Ends at all; how soon is measured in `measured::failures`.
@@ -11,28 +11,27 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// A phase is told when it is entered.
 const BEAT: Duration = Duration::from_millis(300);
 /// One placement, isolated and then loaded, so that a moment has one phase.
-pub const RUN: &str = "run -n 10 --seed 5 --placements 1 --blocks 1 --canaries lat --budget";
+const RUN: &str = "run -n 10 --seed 5 --placements 1 --blocks 1 --canaries lat --budget";
 
-/// Kills a rank and waits for the end of all others.
-pub fn kill(job: Job, ranks: &[Pid], victim: usize) -> Outcome {
+/// Kills a rank and waits for the end of all others, which must name it; how long they took.
+fn kill(job: Job, ranks: &[Pid], victim: usize, phase: &str) -> Duration {
+    let start = Instant::now();
     kill_process(ranks[victim], Signal::KILL).expect("the rank is there");
     let outcome = job.end_within(LIMIT);
     eventually("all ranks ended", || ranks.iter().all(|pid| is_gone(*pid)).then_some(()));
-    outcome
+    let took = start.elapsed();
+    let line = outcome.refusal();
+    let named = format!("tailback: error: rank {victim} (host {}) was lost in phase \"{phase}", host());
+    assert!(line.starts_with(&named), "{line}");
+    took
 }
 
 fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-fn assert_names(outcome: &Outcome, victim: usize, phase: &str) {
-    let line = outcome.refusal();
-    let start = format!("tailback: error: rank {victim} (host {}) was lost in phase \"{phase}", host());
-    assert!(line.starts_with(&start), "{line}");
-}
-
 /// Waits until a rank has done more than it takes to start, and its phase is told.
-pub fn wait_until_busy(rank: Pid) {
+fn wait_until_busy(rank: Pid) {
     wait_until_used(rank, 40);
 }
 
@@ -44,7 +43,7 @@ fn wait_until_used(rank: Pid, ticks: u64) {
 }
 
 /// Rank 0, a canary, a congestor and the last rank, each once.
-pub fn victims(roles: &BTreeMap<String, Vec<usize>>) -> BTreeSet<usize> {
+fn victims(roles: &BTreeMap<String, Vec<usize>>) -> BTreeSet<usize> {
     BTreeSet::from([0, roles["canary"][0], roles["incast"][0], 9])
 }
 
@@ -59,7 +58,7 @@ fn tests_that_were_finished_before_a_rank_was_lost_are_kept() {
         let ranks = job.ranks(4);
         eventually("the first test is kept", || path.exists().then_some(()));
         wait_until_used(ranks[victim], 1);
-        assert_names(&kill(job, &ranks, victim), victim, "isolated Multiple Allreduce (8 B)\"");
+        kill(job, &ranks, victim, "isolated Multiple Allreduce (8 B)\"");
         let file = read_json(&path);
         assert_eq!(file["interrupted"], true);
         let kept: Vec<_> = file["runs"][0]["tests"].as_array().unwrap().iter().map(|test| &test["kernel"]).collect();
@@ -72,49 +71,65 @@ fn tests_that_were_finished_before_a_rank_was_lost_are_kept() {
     }
 }
 
-#[test]
-fn a_rank_killed_while_canaries_measure_alone_is_named() {
+/// Kills each kind of rank while canaries measure alone; how long the others took to end.
+pub fn kill_while_isolated() -> Vec<Duration> {
     let line = format!("{RUN} 60s");
     let roles = roles(&line);
-    for victim in victims(&roles) {
+    let one = |victim| {
         let mut job = Job::start(tailback(words(&line)));
         let ranks = job.ranks(10);
         wait_until_busy(ranks[roles["canary"][0]]);
-        assert_names(&kill(job, &ranks, victim), victim, "isolated RR Two-sided Lat (8 B)\"");
-    }
+        kill(job, &ranks, victim, "isolated RR Two-sided Lat (8 B)\"")
+    };
+    victims(&roles).into_iter().map(one).collect()
 }
 
 #[test]
-fn a_rank_killed_under_load_is_named() {
+fn a_rank_killed_while_canaries_measure_alone_is_named() {
+    kill_while_isolated();
+}
+
+/// Kills each kind of rank under load, in phases of `budget`; how long the others took to end.
+pub fn kill_under_load(budget: &str) -> Vec<Duration> {
     let folder = tempfile::tempdir().unwrap();
-    let line = format!("{RUN} 6s");
+    let line = format!("{RUN} {budget}");
     let roles = roles(&line);
-    for victim in victims(&roles) {
+    let one = |victim| {
         let path = folder.path().join(format!("{victim}.json"));
         let mut job = Job::start(tailback(words(&format!("{line} --out {}", path.display()))));
         let ranks = job.ranks(10);
         eventually("the isolated test is kept", || path.exists().then_some(()));
         // Until then a congestor had nothing to do.
         wait_until_used(ranks[roles["incast"][0]], 3);
-        assert_names(&kill(job, &ranks, victim), victim, "loaded RR Two-sided Lat (8 B)\"");
-    }
+        kill(job, &ranks, victim, "loaded RR Two-sided Lat (8 B)\"")
+    };
+    victims(&roles).into_iter().map(one).collect()
+}
+
+#[test]
+fn a_rank_killed_under_load_is_named() {
+    kill_under_load("6s");
 }
 
 #[test]
 fn a_rank_killed_at_any_moment_ends_the_job() {
-    // Moments from the first process to the last barrier, ranks in turn.
-    const MOMENTS: u32 = 16;
+    kill_at_moments(16);
+}
+
+/// Kills ranks in turn, at so many moments from the first process to the last barrier; how long the others took to end.
+pub fn kill_at_moments(moments: u32) -> Vec<Duration> {
     let line = "run -n 6 --canaries lat,allreduce --budget 100ms";
-    let mut inside = 0;
+    let mut took = Vec::new();
     // How long a job lives: learnt from those that ended before they were struck, since the machine's speed changes.
     let mut whole = Duration::from_secs(4);
     // Bounded: a job that is over brings `whole` below its own length.
-    for attempt in 0..4 * MOMENTS {
+    for attempt in 0..4 * moments {
         let begun = Instant::now();
         let mut job = Job::start(tailback(words(line)));
         let ranks = job.ranks(6);
-        std::thread::sleep(whole * (inside % MOMENTS) / MOMENTS);
+        std::thread::sleep(whole * took.len() as u32 / moments);
         let victim = attempt as usize % 6;
+        let start = Instant::now();
         // It may be over already, and waited for.
         let _ = kill_process(ranks[victim], Signal::KILL);
         let outcome = job.end_within(LIMIT);
@@ -124,16 +139,20 @@ fn a_rank_killed_at_any_moment_ends_the_job() {
             whole = whole.min(begun.elapsed()) * 9 / 10;
             continue;
         }
-        inside += 1;
+        took.push(start.elapsed());
         let said = outcome.refusal();
         // Rank 0 is known by its address until it has told its name.
         let names = [host(), "127.0.0.1".to_owned()].map(|host| format!("rank {victim} (host {host})"));
-        assert!(names.iter().any(|name| said.contains(name)) && said.contains(" in phase \""), "{inside}: {said}");
-        if inside == MOMENTS {
-            return;
+        assert!(
+            names.iter().any(|name| said.contains(name)) && said.contains(" in phase \""),
+            "{}: {said}",
+            took.len()
+        );
+        if took.len() as u32 == moments {
+            return took;
         }
     }
-    panic!("only {inside} of {MOMENTS} moments lay inside a job: the last lasted {whole:?}");
+    panic!("only {} of {moments} moments lay inside a job: the last lasted {whole:?}", took.len());
 }
 
 /// The others miss a rank that is stopped, as `how` says, and on a machine that is too busy for them the launcher does.

@@ -1,6 +1,6 @@
 //! The studies in the emulated cluster, whose links have known rates: what the models find must be those.
 //!
-//! The machine may be busy, and a busy processor only ever slows: every figure is the median of three runs, or of five
+//! The machine may be busy, and a busy processor only ever slows: every figure is the median of three short runs, or of five
 //! when those are off. No speed is asserted but the links' own.
 
 use crate::common::{Job, tailback, words};
@@ -40,7 +40,7 @@ fn assert_near(what: &str, expected: f64, part: f64, mut measure: impl FnMut() -
 #[test]
 fn the_nodes_rate_is_the_links() {
     assert_near("R_N over the link's rate", 1.0, 0.10, || {
-        let file = study("maxrate --one-way --most-pairs 3 --repetitions 3 --iterations 4");
+        let file = study("maxrate --one-way --most-pairs 3 --repetitions 1 --iterations 4");
         let link = file["lab"]["spec"]["link_rate_bits_per_second"].as_f64().unwrap() / 8.0;
         let regimes = file["models"]["maxrate"]["regimes"].as_array().unwrap();
         let fits = regimes.last().unwrap()["fits"].as_array().unwrap();
@@ -54,7 +54,7 @@ fn the_nodes_rate_is_the_links() {
 fn three_messages_through_one_port_have_a_penalty_of_three() {
     for shape in ["in-3", "out-3"] {
         assert_near(shape, 3.0, 0.15, || {
-            let file = study(&format!("contention --shape {shape} --bytes 6000000 --repetitions 3"));
+            let file = study(&format!("contention --shape {shape} --bytes 6000000 --repetitions 1"));
             let edges = file["models"]["contention"]["graphs"][0]["edges"].as_array().unwrap().clone();
             assert_eq!(edges.len(), 3);
             median(edges.iter().map(|edge| edge["measured_penalty"].as_f64().unwrap_or(f64::INFINITY)).collect())
@@ -68,7 +68,7 @@ fn messages_with_starts_are_predicted() {
     let folder = tempfile::tempdir().unwrap();
     let graph = folder.path().join("graph.txt");
     std::fs::write(&graph, "b a 16MB\nc a 12MB 150ms\nd a 10MB 300ms\n").unwrap();
-    let line = format!("contention --graph {} --bytes 6000000 --repetitions 3", graph.display());
+    let line = format!("contention --graph {} --bytes 6000000 --repetitions 1", graph.display());
     let mut runs: Vec<Vec<f64>> = Vec::new();
     let errors = |runs: &[Vec<f64>]| -> Vec<f64> {
         (0..3).map(|edge| median(runs.iter().map(|run| run[edge]).collect())).collect()
