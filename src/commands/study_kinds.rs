@@ -1,11 +1,11 @@
 //! What each study measures, and what the result file says of it.
 
 use serde::{Deserialize, Serialize};
-use tailback_transport::{Bootstrap, Monitor, Result};
+use tailback_transport::{Monitor, Result};
 
 use crate::engine::OpenNetwork;
 use crate::layout::{Nodes, order};
-use crate::models::{Control, beff, contention, hpcc, maxrate};
+use crate::models::{StudyJob, beff, contention, hpcc, maxrate};
 use crate::result::{
     BetweenResult, Command, ContentionResult, EdgeResult, GraphResult, MaxRateResult, ModelResults, RegimeResult,
 };
@@ -190,18 +190,13 @@ impl Study {
     }
 
     /// Measures. Collective; every rank gets the same.
-    pub(super) fn measure(
-        &self,
-        bootstrap: &mut dyn Bootstrap,
-        network: &mut dyn OpenNetwork,
-        nodes: &Nodes,
-        seed: u64,
-        control: Control<'_>,
-    ) -> Result<Studied> {
+    pub(super) fn measure(&self, job: StudyJob<'_>, network: &mut dyn OpenNetwork) -> Result<Studied> {
+        let StudyJob { nodes, seed, control, .. } = job;
+        let ranks = job.bootstrap.size();
         let mut models = ModelResults::default();
         let (part, complete, asked) = match self {
             Study::MaxRate(settings) => {
-                let seen = network.maxrate(bootstrap, nodes, settings, seed, control)?;
+                let seen = network.maxrate(job, settings)?;
                 let (between, took) = seen.found;
                 models.maxrate = Some(fitted(settings, nodes, &between, (took, seen.complete), control.monitor));
                 ("repetition", seen.complete, settings.repetitions())
@@ -213,20 +208,22 @@ impl Study {
                     repetitions: study.repetitions,
                     model: study.model,
                 };
-                let graphs = study.measured(seed, network.contention(bootstrap, nodes, counts, seed, control)?)?;
+                // No longer than the network lives.
+                let job = StudyJob { bootstrap: job.bootstrap, nodes, seed, control };
+                let graphs = study.measured(seed, network.contention(job, counts)?)?;
                 let complete = graphs.len();
                 models.contention = Some(study.result(graphs));
                 ("graph", complete, study.graphs.len())
             }
             Study::Beff(settings) => {
-                let seen = network.beff(bootstrap, settings, seed, control)?;
+                let seen = network.beff(job, settings)?;
                 models.beff = seen.found;
                 ("repetition", seen.complete, settings.repetitions())
             }
             Study::Hpcc(settings) => {
-                let seen = network.hpcc(bootstrap, nodes, settings, seed, control)?;
+                let seen = network.hpcc(job, settings)?;
                 models.hpcc = Some(seen.found);
-                ("test", seen.complete, settings.asked(bootstrap.size()).len())
+                ("test", seen.complete, settings.asked(ranks).len())
             }
         };
         Ok(Studied { models: (complete > 0).then_some(models), part, complete, asked })

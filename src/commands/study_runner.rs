@@ -16,7 +16,7 @@ use super::watcher_overhead::memory;
 use super::{Request, interrupt};
 use crate::backend::{Networks, RoleSettings, Variant, give_up};
 use crate::engine::{OpenNetwork, OpenPair};
-use crate::models::Control;
+use crate::models::{Control, StudyJob};
 use crate::result::{self, TransportFacts};
 use crate::stats::Rule;
 
@@ -110,7 +110,8 @@ fn measure(
     let interrupt = interrupt::flag();
     let rule = if request.settings.machine.is_some() { Rule::on_virtual_time() } else { Rule::default() };
     let control = Control { monitor, interrupt: &interrupt, rule };
-    let studied = study.measure(bootstrap, network, &session.nodes, session.seed, control)?;
+    let job = StudyJob { bootstrap, nodes: &session.nodes, seed: session.seed, control };
+    let studied = study.measure(job, network)?;
     // Nobody leaves while another may still need an answer.
     bootstrap.barrier()?;
     Ok((studied, network.describe()))

@@ -12,9 +12,7 @@ use super::canary::{CanaryPhase, CanaryRun, Finished};
 use super::congestor::{CongestorPhase, CongestorRun, Until};
 use super::pace::Schedule;
 use crate::kernel::{CLOCK_SEGMENT, SharedClock};
-use crate::layout::Nodes;
-use crate::models::{Control, Repeated, beff, contention, hpcc, maxrate};
-use crate::stats::Took;
+use crate::models::{Repeated, StudyJob, beff, contention, hpcc, maxrate};
 
 /// Measures a graph of messages that compete; `number` tells graphs apart. Nothing when the user interrupts.
 pub type MeasureGraph<'a> = Box<dyn FnMut(&contention::Graph, usize) -> Result<Option<contention::Measured>> + 'a>;
@@ -48,45 +46,18 @@ pub trait OpenNetwork {
     fn load(&mut self, phase: CongestorPhase<'_>, world: Option<&mut dyn Group>) -> Result<(Vec<EncodedTally>, bool)>;
 
     /// See [`maxrate::measure`].
-    fn maxrate(
-        &mut self,
-        bootstrap: &mut dyn Bootstrap,
-        nodes: &Nodes,
-        settings: &maxrate::Settings,
-        seed: u64,
-        control: Control<'_>,
-    ) -> Result<Repeated<(Vec<maxrate::Between>, Took)>>;
+    fn maxrate(&mut self, job: StudyJob<'_>, settings: &maxrate::Settings) -> Result<Repeated<maxrate::Found>>;
 
     /// See [`contention::Bench`].
-    fn contention<'a>(
-        &mut self,
-        bootstrap: &'a mut dyn Bootstrap,
-        nodes: &'a Nodes,
-        counts: contention::Counts,
-        seed: u64,
-        control: Control<'a>,
-    ) -> Result<MeasureGraph<'a>>
+    fn contention<'a>(&mut self, job: StudyJob<'a>, counts: contention::Counts) -> Result<MeasureGraph<'a>>
     where
         Self: 'a;
 
     /// See [`beff::measure`].
-    fn beff(
-        &mut self,
-        bootstrap: &mut dyn Bootstrap,
-        settings: &beff::Settings,
-        seed: u64,
-        control: Control<'_>,
-    ) -> Result<Repeated<Option<beff::Beff>>>;
+    fn beff(&mut self, job: StudyJob<'_>, settings: &beff::Settings) -> Result<Repeated<Option<beff::Beff>>>;
 
     /// See [`hpcc::measure`].
-    fn hpcc(
-        &mut self,
-        bootstrap: &mut dyn Bootstrap,
-        nodes: &Nodes,
-        settings: &hpcc::Settings,
-        seed: u64,
-        control: Control<'_>,
-    ) -> Result<Repeated<hpcc::Hpcc>>;
+    fn hpcc(&mut self, job: StudyJob<'_>, settings: &hpcc::Settings) -> Result<Repeated<hpcc::Hpcc>>;
 }
 
 /// What is done with open networks, by every rank.
@@ -194,50 +165,23 @@ impl<T: Transport> OpenNetwork for Opened<T> {
         kernel.visit(CongestorRun { team: self.team.as_mut().expect(JOINED), phase, until })
     }
 
-    fn maxrate(
-        &mut self,
-        bootstrap: &mut dyn Bootstrap,
-        nodes: &Nodes,
-        settings: &maxrate::Settings,
-        seed: u64,
-        control: Control<'_>,
-    ) -> Result<Repeated<(Vec<maxrate::Between>, Took)>> {
-        maxrate::measure(bootstrap, &mut self.transport, nodes, settings, seed, control)
+    fn maxrate(&mut self, job: StudyJob<'_>, settings: &maxrate::Settings) -> Result<Repeated<maxrate::Found>> {
+        maxrate::measure(job, &mut self.transport, settings)
     }
 
-    fn contention<'a>(
-        &mut self,
-        bootstrap: &'a mut dyn Bootstrap,
-        nodes: &'a Nodes,
-        counts: contention::Counts,
-        seed: u64,
-        control: Control<'a>,
-    ) -> Result<MeasureGraph<'a>>
+    fn contention<'a>(&mut self, job: StudyJob<'a>, counts: contention::Counts) -> Result<MeasureGraph<'a>>
     where
         Self: 'a,
     {
-        let mut bench = contention::Bench::new(bootstrap, &mut self.transport, nodes, counts, seed, control)?;
+        let mut bench = contention::Bench::new(job, &mut self.transport, counts)?;
         Ok(Box::new(move |graph, number| bench.graph(graph, number)))
     }
 
-    fn beff(
-        &mut self,
-        bootstrap: &mut dyn Bootstrap,
-        settings: &beff::Settings,
-        seed: u64,
-        control: Control<'_>,
-    ) -> Result<Repeated<Option<beff::Beff>>> {
-        beff::measure(bootstrap, &mut self.transport, settings, seed, control)
+    fn beff(&mut self, job: StudyJob<'_>, settings: &beff::Settings) -> Result<Repeated<Option<beff::Beff>>> {
+        beff::measure(job, &mut self.transport, settings)
     }
 
-    fn hpcc(
-        &mut self,
-        bootstrap: &mut dyn Bootstrap,
-        nodes: &Nodes,
-        settings: &hpcc::Settings,
-        seed: u64,
-        control: Control<'_>,
-    ) -> Result<Repeated<hpcc::Hpcc>> {
-        hpcc::measure(bootstrap, &mut self.transport, nodes, settings, seed, control)
+    fn hpcc(&mut self, job: StudyJob<'_>, settings: &hpcc::Settings) -> Result<Repeated<hpcc::Hpcc>> {
+        hpcc::measure(job, &mut self.transport, settings)
     }
 }

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use tailback_transport::{Bootstrap, Error, Group, Monitor, Nanos, Rank, Result, Span, Tag, Transport};
 
 use crate::kernel::{check_pattern, fill_pattern, until_steady};
+use crate::layout::Nodes;
 use crate::stats::{Rested, Rule};
 
 /// What a study heeds between its steps.
@@ -34,6 +35,16 @@ impl Control<'_> {
     ) -> Result<Option<Rested>> {
         until_steady(group, rule, (self.monitor, || self.interrupt.load(Ordering::Relaxed)), batch)
     }
+}
+
+/// The job that a study is made in.
+#[allow(missing_docs)]
+pub struct StudyJob<'a> {
+    pub bootstrap: &'a mut dyn Bootstrap,
+    pub nodes: &'a Nodes,
+    /// Of everything that is drawn.
+    pub seed: u64,
+    pub control: Control<'a>,
 }
 
 /// What a study found, and how many of its repetitions were complete: fewer than asked for when it was interrupted.

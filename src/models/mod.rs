@@ -9,4 +9,4 @@ pub mod hpcc;
 pub mod maxrate;
 mod measure;
 
-pub use measure::{Control, Repeated};
+pub use measure::{Control, Repeated, StudyJob};

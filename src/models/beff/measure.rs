@@ -4,21 +4,19 @@
 //! in an order that the seed decides anew each time. What changes with time then falls on all figures alike. Each of them
 //! is repeated until its rate is steady.
 
-use tailback_transport::{Bootstrap, Error, Group, Nanos, Rank, Result, Span, Tag, Transport};
+use tailback_transport::{Error, Group, Nanos, Rank, Result, Span, Tag, Transport};
 
 use super::figures::{Size, Step, Timed, What, figures};
 use super::{Beff, Settings};
 use crate::layout::{Neighbours, natural_ring, order, random_rings, sample_pairs};
-use crate::models::measure::{Control, Repeated, Side, check, everyone, forget, round_trips};
+use crate::models::measure::{Control, Repeated, Side, StudyJob, check, everyone, forget, round_trips};
 use crate::stats::{Rested, Rule, Took};
 
 /// Measures everything. Collective; every rank gets the figures of the repetitions that were complete, if any was.
 pub fn measure<T: Transport>(
-    bootstrap: &mut dyn Bootstrap,
+    StudyJob { bootstrap, seed, control, .. }: StudyJob<'_>,
     transport: &mut T,
     settings: &Settings,
-    seed: u64,
-    control: Control<'_>,
 ) -> Result<Repeated<Option<Beff>>> {
     let (me, size) = (bootstrap.rank(), bootstrap.size());
     if size < 2 {
@@ -169,9 +167,10 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use tailback_transport::loopback::{Fault, Job, Transfer};
-    use tailback_transport::{Collective, Lane, Monitor, Operation};
+    use tailback_transport::{Bootstrap, Collective, Lane, Monitor, Operation};
 
     use super::*;
+    use crate::layout::Nodes;
 
     fn settings() -> Settings {
         let (latency_iterations, bandwidth_iterations) = (3, 2);
@@ -195,7 +194,9 @@ mod tests {
         job.run(|mut bootstrap, raw| {
             let interrupt = AtomicBool::new(by == Some(bootstrap.rank()));
             let control = Control { monitor: &Monitor::new(), interrupt: &interrupt, rule: Rule::default() };
-            measure(&mut bootstrap, &mut Collective::new(raw), &settings(), 7, control)
+            let nodes = Nodes::virtual_nodes(bootstrap.size(), 1);
+            let job = StudyJob { bootstrap: &mut bootstrap, nodes: &nodes, seed: 7, control };
+            measure(job, &mut Collective::new(raw), &settings())
         })
     }
 

@@ -16,7 +16,7 @@ use super::repeated::{Measured, Repetitions, Times};
 use super::{Graph, Message, Model};
 use crate::kernel::{CLOCK_SEGMENT, SharedClock, fill_pattern};
 use crate::layout::{Nodes, order};
-use crate::models::measure::{Control, check, everyone, forget, share};
+use crate::models::measure::{Control, StudyJob, check, everyone, forget, share};
 use crate::stats::{Rule, Took, median};
 
 const DATA: Tag = Tag(3);
@@ -65,12 +65,9 @@ pub struct Bench<'a, G> {
 impl<'a, G: Group> Bench<'a, G> {
     /// Makes the group. Collective.
     pub fn new(
-        bootstrap: &'a mut dyn Bootstrap,
+        StudyJob { bootstrap, nodes, seed, control }: StudyJob<'a>,
         transport: &mut impl Transport<Group = G>,
-        nodes: &'a Nodes,
         Counts { bytes, longest, repetitions, model }: Counts,
-        seed: u64,
-        control: Control<'a>,
     ) -> Result<Self> {
         let received = longest.max(bytes).max(CLOCK_SEGMENT);
         let group = everyone(bootstrap, transport, received, 1)?;
@@ -304,7 +301,8 @@ mod tests {
             let control = Control { monitor: &Monitor::new(), interrupt: &interrupt, rule: Rule::default() };
             let mut transport = Collective::new(raw);
             let counts = Counts { bytes: 10_000, longest: 20_000, repetitions: 3, model: Model::Text };
-            Bench::new(&mut bootstrap, &mut transport, &nodes, counts, 5, control)?.graph(&graph, 0)
+            let job = StudyJob { bootstrap: &mut bootstrap, nodes: &nodes, seed: 5, control };
+            Bench::new(job, &mut transport, counts)?.graph(&graph, 0)
         })
     }
 

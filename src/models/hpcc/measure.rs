@@ -7,14 +7,14 @@ use std::time::Duration;
 use tailback_hpcc::{
     Dgemm, ERROR_LIMIT, Fft, GlobalFft, Hpl, Problem, Ptrans, RESIDUAL_LIMIT, Sizes, Stream, Table, Updates,
 };
-use tailback_transport::{Bootstrap, Group, Rank, Result, Transport};
+use tailback_transport::{Group, Rank, Result, Transport};
 
 use super::forms::{Found, Watched, single, star};
 use super::sizes::{links_on_node, sizes};
 use super::{Check, Hpcc, Settings, Test, patience};
-use crate::layout::{Nodes, order};
+use crate::layout::order;
 use crate::models::beff;
-use crate::models::measure::{Control, Repeated};
+use crate::models::measure::{Control, Repeated, StudyJob};
 
 /// How often short tests are run; the quickest counts.
 const PTRANS_PASSES: usize = 5;
@@ -25,12 +25,9 @@ const SMALL: usize = 64;
 
 /// Runs everything that was asked for. Collective; every rank gets the same, with the tests that were complete.
 pub fn measure<T: Transport>(
-    bootstrap: &mut dyn Bootstrap,
+    StudyJob { bootstrap, nodes, seed, control }: StudyJob<'_>,
     transport: &mut T,
-    nodes: &Nodes,
     settings: &Settings,
-    seed: u64,
-    control: Control<'_>,
 ) -> Result<Repeated<Hpcc>> {
     let ranks = bootstrap.size();
     let sizes = sizes(bootstrap, settings)?;
@@ -50,7 +47,7 @@ pub fn measure<T: Transport>(
     let mut complete = 0;
     for test in settings.asked(ranks) {
         control.monitor.enter(test.word());
-        if bench.is_interrupted()? || !bench.run(bootstrap, test, settings, seed)? {
+        if bench.is_interrupted()? || !bench.run(StudyJob { bootstrap, nodes, seed, control }, test, settings)? {
             break;
         }
         complete += 1;
@@ -97,7 +94,7 @@ impl<T: Transport> Bench<'_, T> {
     }
 
     /// Runs a test; false when it was interrupted.
-    fn run(&mut self, bootstrap: &mut dyn Bootstrap, test: Test, settings: &Settings, seed: u64) -> Result<bool> {
+    fn run(&mut self, job: StudyJob<'_>, test: Test, settings: &Settings) -> Result<bool> {
         match test {
             Test::Ptrans => self.ptrans()?,
             Test::Hpl => self.hpl()?,
@@ -105,7 +102,7 @@ impl<T: Transport> Bench<'_, T> {
             Test::Stream => self.stream()?,
             Test::RandomAccess => self.random_access(Duration::from_secs_f64(settings.update_time_s))?,
             Test::Fft => self.fft()?,
-            Test::Beff => return self.beff(bootstrap, seed),
+            Test::Beff => return self.beff(job),
         }
         Ok(true)
     }
@@ -255,9 +252,9 @@ impl<T: Transport> Bench<'_, T> {
         Ok(())
     }
 
-    fn beff(&mut self, bootstrap: &mut dyn Bootstrap, seed: u64) -> Result<bool> {
+    fn beff(&mut self, job: StudyJob<'_>) -> Result<bool> {
         let settings = beff::Settings::brief();
-        let seen = beff::measure(bootstrap, self.transport, &settings, seed, self.control)?;
+        let seen = beff::measure(job, self.transport, &settings)?;
         let Some(found) = seen.found.filter(|_| seen.complete == settings.repetitions()) else { return Ok(false) };
         for figure in found.figures() {
             self.keep(figure.theirs, figure.value);
@@ -274,7 +271,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use tailback_transport::loopback::Job;
-    use tailback_transport::{Collective, Monitor};
+    use tailback_transport::{Bootstrap, Collective, Monitor};
 
     use super::*;
     use crate::stats::Rule;
@@ -287,8 +284,9 @@ mod tests {
         Job::new(ranks).run(|mut bootstrap, raw| {
             let interrupt = AtomicBool::new(cut && bootstrap.rank() == Rank(0));
             let control = Control { monitor: &Monitor::new(), interrupt: &interrupt, rule: Rule::default() };
-            let nodes = Nodes::virtual_nodes(ranks, 2);
-            measure(&mut bootstrap, &mut Collective::new(raw), &nodes, settings, 7, control)
+            let nodes = crate::layout::Nodes::virtual_nodes(ranks, 2);
+            let job = StudyJob { bootstrap: &mut bootstrap, nodes: &nodes, seed: 7, control };
+            measure(job, &mut Collective::new(raw), settings)
         })
     }
 

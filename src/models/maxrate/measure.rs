@@ -7,12 +7,12 @@
 //! Two nodes at a time: the model is of a node that has the network to itself. Pairs of nodes that took part together would
 //! meet in the network, and its limits would pass for theirs.
 
-use tailback_transport::{Bootstrap, Error, Group, Nanos, Rank, Result, Transport};
+use tailback_transport::{Error, Group, Nanos, Rank, Result, Transport};
 
 use super::between::{Between, Direction};
 use super::{Observation, Settings};
 use crate::layout::{Nodes, order};
-use crate::models::measure::{Control, Repeated, Side, check, everyone, exchanges, forget, round_trips};
+use crate::models::measure::{Repeated, Side, StudyJob, check, everyone, exchanges, forget, round_trips};
 use crate::stats::{Rule, Took, median};
 
 /// One measurement.
@@ -52,16 +52,16 @@ impl Between {
     }
 }
 
+/// What was observed between every two nodes, and how many round trips that took.
+pub type Found = (Vec<Between>, Took);
+
 /// Measures every size and number of pairs; every rank gets the observations of the repetitions that were complete, in the
 /// order measured, for every two nodes and every direction that was asked for.
 pub fn measure<T: Transport>(
-    bootstrap: &mut dyn Bootstrap,
+    StudyJob { bootstrap, nodes, seed, control }: StudyJob<'_>,
     transport: &mut T,
-    nodes: &Nodes,
     settings: &Settings,
-    seed: u64,
-    control: Control<'_>,
-) -> Result<Repeated<(Vec<Between>, Took)>> {
+) -> Result<Repeated<Found>> {
     let mut all = asked(nodes, settings, seed);
     if all.is_empty() {
         return Err(Error::Setup("maxrate needs two nodes: start ranks on two hosts, or give --ranks-per-node".into()));
@@ -153,9 +153,10 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use tailback_transport::loopback::{Fault, Job, Transfer};
-    use tailback_transport::{Collective, Lane, Monitor, Rank};
+    use tailback_transport::{Bootstrap, Collective, Lane, Monitor, Rank};
 
     use super::*;
+    use crate::models::Control;
 
     fn settings() -> Settings {
         Settings { largest: 64, repetitions: 2, iterations: 2, ..Settings::default() }
@@ -165,7 +166,8 @@ mod tests {
         job.run(|mut bootstrap, raw| {
             let control =
                 Control { monitor: &Monitor::new(), interrupt: &AtomicBool::new(false), rule: Rule::default() };
-            let found = measure(&mut bootstrap, &mut Collective::new(raw), nodes, settings, 9, control)?;
+            let job = StudyJob { bootstrap: &mut bootstrap, nodes, seed: 9, control };
+            let found = measure(job, &mut Collective::new(raw), settings)?;
             assert_eq!(found.complete, 2);
             let (all, took) = found.found;
             let count: usize = all.iter().map(|between| between.observations.len()).sum();
@@ -239,7 +241,8 @@ mod tests {
         let found = Job::new(4).run(|mut bootstrap, raw| {
             let interrupt = AtomicBool::new(bootstrap.rank() == Rank(2));
             let control = Control { monitor: &Monitor::new(), interrupt: &interrupt, rule: Rule::default() };
-            measure(&mut bootstrap, &mut Collective::new(raw), &nodes, &settings(), 9, control)
+            let job = StudyJob { bootstrap: &mut bootstrap, nodes: &nodes, seed: 9, control };
+            measure(job, &mut Collective::new(raw), &settings())
         });
         for Repeated { found: (all, took), complete } in found.unwrap() {
             assert!(all[0].observations.is_empty() && took == Took::default() && complete == 0);

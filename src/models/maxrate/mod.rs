@@ -25,5 +25,5 @@ pub use tailback_maxrate::{
 
 pub use between::{Between, Direction, middle};
 pub use halo::Halo;
-pub use measure::measure;
+pub use measure::{Found, measure};
 pub use settings::{NodePairs, Settings};
