@@ -2,7 +2,7 @@
 
 use tailback_transport::{Group, Nanos, Result};
 
-use super::job::Control;
+use super::control::Control;
 use super::lockstep::{Ballot, Lockstep, Next, Timing};
 use super::pace::{Kept, Schedule};
 use crate::kernel::{Kernel, KernelVisitor, until_steady};

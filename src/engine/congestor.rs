@@ -6,7 +6,7 @@ use super::Slices;
 use super::attentive::{Attentive, Background};
 use super::canary::Recorder;
 use super::collect::{EncodedTally, Load, Tally};
-use super::job::{Control, REAL_GRAIN};
+use super::control::{Control, REAL_GRAIN};
 use super::lockstep::{Ballot, Lockstep, Next, Timing};
 use crate::kernel::{Kernel, KernelVisitor};
 use crate::layout::natural_ring;

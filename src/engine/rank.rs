@@ -4,7 +4,7 @@ use tailback_transport::{Bootstrap, Rank, Result};
 
 use super::application::asleep;
 use super::collect::Measured;
-use super::job::Control;
+use super::control::Control;
 use super::network::{Membership, OpenNetwork, OpenPair};
 use crate::kernel::{Kernel, KernelVisitor, Ring, Shape};
 use crate::layout::{Layout, Neighbours, Role, natural_ring, random_rings};

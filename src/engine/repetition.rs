@@ -1,7 +1,7 @@
 //! One repetition of an application, on the rank that starts it.
 
 use super::application::Ended;
-use super::job::Control;
+use super::control::Control;
 use super::{Phase, Tally};
 
 /// One repetition on the rank that starts it, into `tally`. What keeps it from a figure comes back; an interruption is
