@@ -225,7 +225,7 @@ fn mistakes_are_one_line() {
         ("app -n 4 --figure 12 -- true", "has 0 groups"),
         ("app -n 4 --figure ( -- true", "is no regular expression"),
         ("app -n 4 --figure-is more -- true", "--figure"),
-        ("app -n 4 --per-node 0 -- true", "--per-node must be at least 1"),
+        ("app -n 4 --per-node 0 -- true", "invalid --per-node 0: expected 1 to 10000"),
         ("app -n 4 --limit 0s -- true", "limit 0 s is not between"),
         ("app -n 4 --fail-if lat.p99.impact>2 -- true", "the plan does not measure lat, but app"),
         ("app --transport sim --machine small -- true", "cannot run over a simulated network"),

@@ -48,11 +48,11 @@ fn what_would_measure_nothing_or_do_nothing() {
 
 #[test]
 fn numbers_out_of_range() {
-    refused("run --path-mtu 1500", "'1500' is no size of packets: write 256, 512");
+    refused("run --path-mtu 1500", "invalid path MTU '1500': expected 256, 512");
     refused("run --rc-retries 8", "8 is not in 0..8");
     refused("run --credits 3", "3 is not in 4..=8192");
-    refused("run --buffer-bytes 100", "'100' is no size of buffers: write 512 B to 1 MiB");
-    refused("run --buffer-bytes 2MiB", "'2MiB' is no size of buffers");
+    refused("run --buffer-bytes 100", "invalid buffer size '100': expected 512 B to 1 MiB");
+    refused("run --buffer-bytes 2MiB", "invalid buffer size '2MiB'");
     refused("run --no-lab --transport tcp --credits 64", "--credits is for --transport verbs");
     refused("run --device mlx5_0,auto", "auto and round-robin stand alone");
     refused("run --canary-fraction 120%", "canary fraction 1.2 is not between 0 and 1");
@@ -62,7 +62,7 @@ fn numbers_out_of_range() {
     refused("run --congestors incast=80%,a2a=60%", "140%");
     refused("run --congestors incast=lots", "'lots' is no weight");
     refused("run --budget 0s", "budget 0 s is not between");
-    refused("run --budget soon", "'soon' is no duration");
+    refused("run --budget soon", "invalid duration 'soon'");
     refused("run --pace 1us", "pace 0.000001 s is not between 10 us and 10 s");
     refused("run --pace 100ms --budget 1s", "a block of 100 ms has no four iterations");
     refused("run --copies 9", "9");
@@ -120,7 +120,7 @@ fn settings() {
     refused("run --set jam.bytes=8", "the plan has no kernel 'jam'");
     refused("run --set put-bw.bytes=8", "the plan has no kernel 'put-bw'");
     refused("run --set lat.bytes=0", "at least one byte");
-    refused("run --set lat.bytes=many", "'many' is no size");
+    refused("run --set lat.bytes=many", "invalid size 'many'");
     refused("run --set lat.rings=-1", "'-1' is no count");
     refused("run --set allreduce.bytes=12", "no whole number of doubles");
     refused("run --set lat.bytes=2GiB", "above 1 GiB");
@@ -141,7 +141,7 @@ fn plan_files() {
         ("budget = true", "line 1"),
         ("canary_fraction = '150%'", "canary fraction 1.5 is not between"),
         ("[congestors]\njam = 1", "unknown congestor 'jam'"),
-        ("[set]\n'lat.bytes' = 'x'", "'x' is no size"),
+        ("[set]\n'lat.bytes' = 'x'", "invalid size 'x'"),
     ] {
         std::fs::write(&plan, text).unwrap();
         refused(&line, expected);

@@ -133,7 +133,7 @@ fn nonsense_is_refused_before_anything_runs() {
         ("run --protocol put,put", "--protocol names put twice"),
         ("run --protocol push", "unknown protocol \"push\": use eager, put or get"),
         ("run --eager-threshold 4KiB", "--eager-threshold is for the put and get protocols"),
-        ("run --protocol put --eager-threshold much", "'much' is no size"),
+        ("run --protocol put --eager-threshold much", "invalid size 'much'"),
         ("run --transport tcp,mpi", "--transport mpi needs an MPI launcher"),
         ("beff --mpi-thread funneled", "--mpi-thread is for --transport mpi"),
         ("run --mpi-thread one", "invalid value 'one' for '--mpi-thread <LEVEL>'"),

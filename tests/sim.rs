@@ -216,8 +216,12 @@ fn what_makes_no_sense_is_refused_by_name() {
         ("run --transport sim,tcp --machine small", "cannot be run beside tcp"),
         ("run --transport sim --machine small -n 65", "the machine small has room for 1 to 64"),
         (
+            "run --transport sim --machine small --ranks-per-node 1025",
+            "invalid number of ranks per node '1025': expected 1 to 1024 (--ranks-per-node)",
+        ),
+        (
             "run --transport sim --machine small --ranks-per-node 9223372036854775807",
-            "invalid number of ranks per node '9223372036854775807': expected 1 to 1024",
+            "invalid ranks per node 9223372036854775807: expected 1 to 1000000",
         ),
         ("run --transport sim --machine small -n 9223372036854775807", "the machine small has room for 1 to 64"),
         ("run --transport sim --machine small -n 1", "a job of one rank has nobody to talk to"),

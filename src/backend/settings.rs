@@ -17,7 +17,7 @@ use tailback_transport::near::DeviceWish;
 use tailback_transport::pages::HugePages;
 
 use super::{Backend, ThreadLevel};
-use crate::plan::units;
+use crate::units;
 
 /// The networks under test and how they are reached.
 #[derive(Clone, Debug, Default, Args)]
@@ -301,7 +301,7 @@ fn rails() -> impl TypedValueParser<Value = u8> {
 /// A size that packets can have.
 fn path_mtu(text: &str) -> Result<u32, String> {
     let known = [256, 512, 1024, 2048, 4096];
-    let wrong = || format!("'{text}' is no size of packets: write 256, 512, 1024, 2048 or 4096");
+    let wrong = || format!("invalid path MTU '{text}': expected 256, 512, 1024, 2048 or 4096");
     units::bytes(text)
         .ok()
         .and_then(|bytes| u32::try_from(bytes).ok())
@@ -311,7 +311,7 @@ fn path_mtu(text: &str) -> Result<u32, String> {
 
 /// A size that buffers can have.
 fn buffer_bytes(text: &str) -> Result<usize, String> {
-    let wrong = || format!("'{text}' is no size of buffers: write 512 B to 1 MiB");
+    let wrong = || format!("invalid buffer size '{text}': expected 512 B to 1 MiB");
     units::bytes(text).ok().filter(|bytes| (512..=1 << 20).contains(bytes)).ok_or_else(wrong)
 }
 

@@ -8,8 +8,9 @@ use clap::Args;
 
 use super::options::RunOptions;
 use crate::commands::{self, Request, check_pattern};
-use crate::plan::{Application, Better, Launcher, SECONDS, units};
+use crate::plan::{Application, Better, Launcher, SECONDS};
 use crate::result::Command;
+use crate::units;
 
 /// Options of `tailback app`.
 #[derive(Clone, Debug, Args)]

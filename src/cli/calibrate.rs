@@ -7,8 +7,8 @@ use clap::{Arg, Args};
 use super::options::RunOptions;
 use crate::calibration::{By, MOST_RUNS};
 use crate::commands::{CalibrationSelection, Request};
-use crate::plan::units;
 use crate::result::Command;
+use crate::units;
 
 /// Options of `tailback calibrate`.
 #[derive(Clone, Debug, Args)]

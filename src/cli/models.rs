@@ -10,8 +10,8 @@ use crate::input::Limit;
 use crate::models::contention::{Graph, Learned, MOST_EDGES, Model, PAPER_BYTES, PAPER_T_REF, Shape};
 use crate::models::{beff, hpcc, maxrate};
 use crate::output;
-use crate::plan::units;
 use crate::result;
+use crate::units;
 
 /// What all studies take.
 #[derive(Clone, Debug, Args)]

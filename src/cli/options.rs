@@ -14,8 +14,9 @@ use crate::commands::{ControlSelection, CountersSelection, Output, Request, Runs
 use crate::kernel::Canary;
 use crate::layout::{Policy, Split};
 use crate::output::Format;
-use crate::plan::{Patch, Preset, Set, units};
+use crate::plan::{Patch, Preset, Set};
 use crate::result::Command;
+use crate::units;
 
 /// Congestion without an end: a day is longer than any allocation that would not be interrupted.
 const ENDLESS: Duration = Duration::from_secs(86_400);

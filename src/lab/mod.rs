@@ -22,7 +22,6 @@ mod ssh;
 mod state;
 mod system;
 mod topology;
-mod units;
 
 pub use cluster::{Lab, down};
 pub use command::{LabCommand, execute};
@@ -33,7 +32,6 @@ pub use shim::SHIM_VARIABLE;
 pub use spec::{EXPRESS, LabSpec, MAX_HOSTS};
 pub use system::{Mode, available};
 pub use topology::{Host, Shaping};
-pub use units::{Rate, parse_bytes};
 
 /// Takes bytes for what is written down about a lab, for fuzzing: it is a lab, and the same when it is written down again, or
 /// refused.

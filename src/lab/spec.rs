@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tailback_transport::traffic_class;
 
 use super::error::{Error, Result};
-use super::units::{Rate, parse_bytes, parse_milliseconds};
+use crate::units::{self, Rate};
 
 /// Addresses end in 1 to 250: one network of 256 for data, one for control.
 pub const MAX_HOSTS: usize = 250;
@@ -50,7 +50,7 @@ pub struct LabSpec {
     #[serde(rename = "spine_rate_bits_per_second")]
     pub spine_rate: Option<Rate>,
     /// Length of the queue at each port
-    #[arg(long = "queue", value_name = "SIZE", default_value = "128KiB", value_parser = parse_bytes)]
+    #[arg(long = "queue", value_name = "SIZE", default_value = "128KiB", value_parser = units::size)]
     pub queue_bytes: u64,
     /// Traffic classes that have a queue of their own at each port, the first before all others: dscp:0 to dscp:63, or
     /// the whole byte. What has no class of these shares one more queue, the last. Every queue may use the whole link
@@ -64,14 +64,14 @@ pub struct LabSpec {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ecn: bool,
     /// Length of the queue from which on packets are marked [default: a quarter of --queue]
-    #[arg(long = "mark-above", value_name = "SIZE", requires = "ecn", value_parser = parse_bytes)]
+    #[arg(long = "mark-above", value_name = "SIZE", requires = "ecn", value_parser = units::size)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark_above_bytes: Option<u64>,
     /// TCP congestion control of the data network
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     pub congestion_control: String,
     /// Least time after which TCP sends a lost packet again. Linux's own default, 200ms, is for wide-area networks
-    #[arg(long = "rto-min", value_name = "TIME", default_value = "50ms", value_parser = parse_milliseconds)]
+    #[arg(long = "rto-min", value_name = "TIME", default_value = "50ms", value_parser = units::milliseconds)]
     #[serde(default = "linux_rto_min")]
     pub rto_min_ms: u64,
     /// Leave the links unshaped: then only the processor is the limit

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::spec::{DSCP, EXPRESS, LabSpec};
-use super::units::Rate;
+use crate::units::Rate;
 
 const DATA: [u8; 3] = [10, 77, 0];
 const CONTROL: [u8; 3] = [10, 78, 0];

@@ -6,7 +6,6 @@
 mod application;
 mod patch;
 mod preset;
-pub mod units;
 mod write;
 
 use schemars::JsonSchema;
@@ -15,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::kernel::{Canary, Congestor, Info, Shape};
 use crate::layout::{Policy, Split};
 use crate::stats::{Direction, Weight};
+use crate::units;
 
 pub use application::{Application, Better, Launcher, SECONDS};
 pub use patch::{Patch, Set};

@@ -5,10 +5,11 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::{Application, Better, CanaryTest, Counts, Plan, PlanError, Preset, units};
+use super::{Application, Better, CanaryTest, Counts, Plan, PlanError, Preset};
 use crate::input::Limit;
 use crate::kernel::{Canary, Congestor};
 use crate::layout::{Policy, Split};
+use crate::units;
 
 /// A number, or a text with a unit.
 #[derive(Clone, Debug, Deserialize)]

@@ -14,7 +14,8 @@ use std::io::BufRead;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use tailback::lab::{Lab, LabSpec, Rate, Shaping};
+use tailback::lab::{Lab, LabSpec, Shaping};
+use tailback::units::Rate;
 
 use scenario::{Canary, Traffic};
 

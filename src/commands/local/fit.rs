@@ -39,8 +39,8 @@ pub(super) fn check(command: Command, plan: &Plan, spec: &LabSpec) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rate;
     use crate::plan::Preset;
+    use crate::units::Rate;
 
     #[test]
     fn what_cannot_be_kept_is_refused_with_the_time_it_needs() {

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 pub use measure::measure;
 
-use crate::plan::units;
 use crate::stats::{Interval, Took};
+use crate::units;
 
 /// What is measured, how often.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::Args)]

@@ -8,7 +8,7 @@ use std::iter::Peekable;
 use std::str::{CharIndices, FromStr};
 
 use super::{Graph, GraphError, MOST_EDGES, Message};
-use crate::plan::units;
+use crate::units;
 
 impl FromStr for Graph {
     type Err = GraphError;

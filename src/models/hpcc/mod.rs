@@ -22,7 +22,10 @@ pub use names::{Good, NAMES, Name, name};
 pub use which::Test;
 
 use super::beff::Beff;
-use crate::plan::units;
+use crate::units;
+
+/// The largest machines solve systems of some ten millions.
+const LARGEST_ORDER: usize = 100_000_000;
 
 /// What is run, how large.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, clap::Args)]
@@ -36,7 +39,7 @@ pub struct Settings {
     #[arg(long, value_name = "PART", value_parser = memory, conflicts_with = "order")]
     pub memory: Option<f64>,
     /// Order of HPL's matrix instead
-    #[arg(long, value_name = "N", value_parser = units::count)]
+    #[arg(long, value_name = "N", value_parser = units::up_to(LARGEST_ORDER))]
     pub order: Option<usize>,
     /// Rows and columns of a block of HPL and PTRANS
     #[arg(long, value_name = "N", value_parser = units::count, default_value_t = 128)]
@@ -137,7 +140,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 fn positive(text: &str) -> Result<f64, String> {
     let rate = text.trim().parse::<f64>().ok().filter(|rate| *rate > 0.0 && *rate < 1e15);
-    rate.ok_or_else(|| format!("'{text}' is no rate: write Gflop/s, a number above 0"))
+    rate.ok_or_else(|| format!("invalid rate '{text}': expected Gflop/s, a number above 0"))
 }
 
 #[cfg(test)]

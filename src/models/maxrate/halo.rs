@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use super::{Model, Values};
-use crate::plan::units;
+use crate::units;
 
 /// A halo exchange: every one of so many ranks of a node sends so many messages to other nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Method, Weighting};
 use crate::layout::{Nodes, sample_pairs};
-use crate::plan::units;
+use crate::units;
 
 /// What is measured, how often.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::Args)]
