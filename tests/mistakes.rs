@@ -37,8 +37,8 @@ fn what_would_measure_nothing_or_do_nothing() {
     }
     refused("maxrate --most-pairs 0", "invalid count '0'");
     refused("contention --random 3 --count 0 --predict-only", "invalid count '0'");
-    refused("contention --shape in-2 --bytes 0", "a message has at least 1 byte");
-    refused("beff --bandwidth-bytes 99999999999", "above 1 GiB, the longest message");
+    refused("contention --shape in-2 --bytes 0", "invalid message size '0': expected 1 B to 1 GiB");
+    refused("beff --bandwidth-bytes 99999999999", "invalid message size '99999999999': expected 1 B");
     refused("contention --shape in-2 --predict-only --out x.json", "--out keeps measurements");
     refused("run --set congestor.a2a.window=4", "congestors have no window");
     refused("run --set incast.rings=4", "congestors have no rings");

@@ -59,7 +59,7 @@ fn mistakes_are_one_line() {
         ("maxrate --halo 6x1KiB", "--predict <FILE>"),
         ("maxrate --predict Cargo.toml --halo 6", "'6' is no halo"),
         ("maxrate --node-pairs none -q", "write first, all, or how many pairs of nodes"),
-        ("maxrate --thresholds 0 -q", "a message has at least 1 byte"),
+        ("maxrate --thresholds 0 -q", "invalid message size '0': expected 1 B to 1 GiB"),
         ("beff --no-lab -n 1 -q", "at least 2 ranks"),
         ("maxrate --no-lab -n 2 --ranks-per-node 2 -q", "needs two nodes"),
     ] {
