@@ -67,6 +67,7 @@ fn combinations_that_cannot_run_are_refused() {
         ("malbec", "control.least", "0 B", "invalid control.least '0 B': expected 16 B to 64 KiB"),
         ("malbec", "control.least", "1 MiB", "invalid control.least '1 MiB': expected 16 B to 64 KiB"),
         ("roce", "switch.ecn.from", "1 MiB", "expected 0 B to 500000 B"),
+        ("roce", "control.recovery_rounds", "4611686018427387904", "'4611686018427387904': expected 0 to 1000"),
         ("roce", "switch.ecn.probability", "nan", "invalid switch.ecn.probability 'nan': expected 0 to 1"),
         ("small", "nodes.memory.rate", "1 kbit/s", "'1 kbit/s': expected 1 Mbit/s to 100 Tbit/s"),
         ("small", "nodes.memory.rate", "0 bit/s", "'0 bit/s': expected 1 Mbit/s to 100 Tbit/s"),
@@ -389,12 +390,6 @@ fn everywhere(machine: &Machine) {
         }
         Until::Empty
     });
-    if network.is_out_of_time() {
-        // The slowest links, the longest packets and the smallest allowance together take weeks. That is an end that is said,
-        // and no message came twice before it.
-        assert!(delivered.iter().all(|&times| times <= 1), "{delivered:?}");
-        return;
-    }
     assert!(delivered.iter().all(|&times| times == 1), "{delivered:?}");
     let audit = network.audit();
     assert!(audit.is_clean(), "{:#?}", audit.faults);

@@ -296,7 +296,7 @@ pub struct Dcqcn {
     /// By how much the target rises after fast recovery, as a fraction of the link's rate.
     pub additive: f64,
     /// Rises in fast recovery.
-    pub recovery_rounds: u32,
+    pub recovery_rounds: usize,
 }
 
 impl Default for Dcqcn {

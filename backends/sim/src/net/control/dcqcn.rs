@@ -16,7 +16,7 @@ pub(crate) struct Dcqcn {
     cut_at: u64,
     alpha_at: u64,
     rise_at: u64,
-    rises: u32,
+    rises: usize,
 }
 
 /// Rises looked at in one go: after this many, a flow is at its full rate whatever it was.
