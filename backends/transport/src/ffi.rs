@@ -454,5 +454,7 @@ mod tests {
         let others: Vec<_> = (0..64).map(|_| Segment::plain(8 * PAGE).expect("memory")).collect();
         assert!(others.iter().all(|other| other.place(0, 0) != at), "given to somebody else");
         assert_eq!(seen, b"see you!");
+        // SAFETY: *Owned*, by this test since nobody else has them; of this layout, as usual pages are.
+        unsafe { dealloc(at, Layout::from_size_align(8 * PAGE, PAGE).expect("a layout")) };
     }
 }

@@ -108,3 +108,48 @@ impl Drop for Slots {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn ticket(number: usize) -> Ticket {
+        let number = number as u32;
+        Ticket { kind: Kind::Put, lane: 1, region: RegionId(number), member: number, peer: 7, len: 8, access: 9 }
+    }
+
+    /// What a provider may do with a context: anything, with all of it, until its operation is over.
+    fn scribble(context: *mut c_void, byte: u8) {
+        // SAFETY: of this size, and nobody else's while it is taken.
+        unsafe { context.cast::<fi_context2>().write_bytes(byte, 1) };
+    }
+
+    #[test]
+    fn contexts_keep_their_places_and_tickets_whatever_a_provider_writes() {
+        const MANY: usize = 3 * CHUNK + 1;
+        let mut slots = Slots::default();
+        let taken: Vec<_> = (0..MANY).map(|number| slots.take(ticket(number))).collect();
+        assert_eq!(taken.iter().collect::<HashSet<_>>().len(), MANY);
+        taken.iter().for_each(|&context| scribble(context, 0xff));
+        // Every other one is over, from the last to the first, and used again.
+        let (over, open): (Vec<_>, Vec<_>) = taken.iter().copied().enumerate().partition(|(number, _)| number % 2 == 1);
+        for &(number, context) in over.iter().rev() {
+            // SAFETY: taken above, given back once.
+            assert_eq!(unsafe { slots.give_back(context) }.member as usize, number);
+        }
+        let again: Vec<_> = (0..over.len()).map(|number| slots.take(ticket(MANY + number))).collect();
+        assert_eq!(again.iter().collect::<HashSet<_>>(), over.iter().map(|(_, context)| context).collect());
+        again.iter().for_each(|&context| scribble(context, 0));
+        for (number, context) in open {
+            // SAFETY: as above.
+            assert_eq!(unsafe { slots.give_back(context) }.region, RegionId(number as _));
+        }
+        for (number, context) in again.into_iter().enumerate() {
+            // SAFETY: taken again above, given back once.
+            assert_eq!(unsafe { slots.give_back(context) }.member as usize, MANY + number);
+        }
+        assert_eq!(slots.chunks.len(), 4);
+    }
+}
