@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tailback_host::pages;
 use tailback_tcp::bootstrap::variables;
 use tailback_tcp::launch::heed_signals;
 use tailback_tcp::{Interrupt, JoinConfig, TcpBootstrap};
-use tailback_transport::{Error, Monitor, pages};
+use tailback_transport::{Error, Monitor};
 
 use super::agree::run_agreed;
 use super::network::Ranks;

@@ -14,10 +14,11 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use tailback_engine::{Lane, RawGroup, RawTransport};
 use tailback_tcp::address::Wish;
 use tailback_tcp::{Secret, TcpConfig, TcpGroup, TcpTransport, WaitMode};
-use tailback_transport::loopback;
-use tailback_transport::{Bootstrap, Lane, Rank, RawGroup, RawTransport, Result, Span, Tag};
+use tailback_testkit::loopback;
+use tailback_transport::{Bootstrap, Rank, Result, Span, Tag};
 
 const SEGMENT: usize = 1 << 20;
 const LONG: usize = 128 * 1024;

@@ -16,5 +16,5 @@ mod wire;
 
 pub use bootstrap::{Interrupt, JoinConfig, TcpBootstrap};
 pub use secret::Secret;
-pub use tailback_transport::WaitMode;
+pub use tailback_host::WaitMode;
 pub use transport::{TcpConfig, TcpGroup, TcpTransport, has_congestion_control};

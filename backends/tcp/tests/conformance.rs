@@ -1,7 +1,8 @@
 //! The executable definition of the traits, over real sockets.
 
+use tailback_engine::Collective;
 use tailback_tcp::WaitMode;
-use tailback_transport::{Collective, conformance};
+use tailback_testkit::conformance;
 
 use crate::common::run;
 

@@ -14,12 +14,11 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use tailback_engine::{Collective, Lane, RawGroup, RawTransport};
+use tailback_host::{Idle, WaitMode};
 use tailback_tcp::launch::{self, LaunchOptions, RankSetup};
 use tailback_tcp::{JoinConfig, TcpBootstrap};
-use tailback_transport::{
-    Bootstrap, Collective, Error, Group, Idle, Lane, Monitor, Nanos, Rank, RawGroup, RawTransport, Result, Span, Tag,
-    Transport, WaitMode,
-};
+use tailback_transport::{Bootstrap, Error, Group, Monitor, Nanos, Rank, Result, Span, Tag, Transport};
 use tailback_verbs::{JobKey, VerbsConfig, VerbsGroup, VerbsTransport};
 
 const LONG: usize = 65_536;
