@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use tailback_transport::{Bootstrap, Monitor, Result, pages};
+use tailback_host::pages;
+use tailback_transport::{Bootstrap, Monitor, Result};
 
 use super::reduce_json::reduce_json;
 use crate::result::{MemoryRecord, WatchRecord};

@@ -49,7 +49,9 @@ pub(super) fn asleep(world: &mut dyn Group) -> Result<Proposal> {
 
 #[cfg(test)]
 mod tests {
-    use tailback_transport::{Collective, Error, Rank, Transport, loopback};
+    use tailback_engine::Collective;
+    use tailback_testkit::loopback;
+    use tailback_transport::{Error, Rank, Transport};
 
     use super::*;
 

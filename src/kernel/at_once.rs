@@ -107,8 +107,9 @@ impl<P: Pattern> Kernel for AtOnce<P> {
 
 #[cfg(test)]
 mod tests {
-    use tailback_transport::loopback::{Fault, Job, Transfer};
-    use tailback_transport::{Collective, Transport};
+    use tailback_engine::Collective;
+    use tailback_testkit::{loopback::Fault, loopback::Job, loopback::Transfer};
+    use tailback_transport::Transport;
 
     use super::*;
 

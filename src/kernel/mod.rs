@@ -12,12 +12,13 @@ mod broadcast;
 mod clock;
 mod incast;
 mod panel;
+mod payload;
 pub mod registry;
 mod repeat;
 mod ring_bandwidth;
 mod ring_latency;
 
-use tailback_transport::{Error, Group, Rank, Result, payload};
+use tailback_transport::{Error, Group, Rank, Result};
 
 use crate::layout::Neighbours;
 

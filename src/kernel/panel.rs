@@ -60,8 +60,9 @@ impl Kernel for PanelBroadcast {
 
 #[cfg(test)]
 mod tests {
-    use tailback_transport::loopback::{Fault, Job, Transfer};
-    use tailback_transport::{Collective, Transport};
+    use tailback_engine::Collective;
+    use tailback_testkit::{loopback::Fault, loopback::Job, loopback::Transfer};
+    use tailback_transport::Transport;
 
     use super::*;
 

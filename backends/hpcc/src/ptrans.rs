@@ -185,8 +185,9 @@ fn fill(seed: u64, rows: Cyclic, columns: Cyclic, (p, q): (usize, usize)) -> Vec
 
 #[cfg(test)]
 mod tests {
-    use tailback_transport::loopback::{Fault, Job, Transfer};
-    use tailback_transport::{Collective, Error, Transport};
+    use tailback_engine::Collective;
+    use tailback_testkit::{loopback::Fault, loopback::Job, loopback::Transfer};
+    use tailback_transport::{Error, Transport};
 
     use super::*;
     use crate::RESIDUAL_LIMIT;

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use rustix::process::Pid;
-use tailback_transport::ProcessStat;
+use tailback_host::ProcessStat;
 
 /// All processes below this one that still run.
 pub(super) fn descendants(of: Pid) -> Vec<Pid> {

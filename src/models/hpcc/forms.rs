@@ -69,8 +69,9 @@ fn together<G: Group, const N: usize>(group: &mut G, watched: Watched<'_>, mut f
 
 #[cfg(test)]
 mod tests {
-    use tailback_transport::loopback::Job;
-    use tailback_transport::{Bootstrap, Collective, Error, Rank, Transport};
+    use tailback_engine::Collective;
+    use tailback_testkit::loopback::Job;
+    use tailback_transport::{Bootstrap, Error, Rank, Transport};
 
     use super::*;
 

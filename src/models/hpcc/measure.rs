@@ -270,8 +270,9 @@ const RESIDUAL: &str = "scaled residual";
 mod tests {
     use std::sync::atomic::AtomicBool;
 
-    use tailback_transport::loopback::Job;
-    use tailback_transport::{Bootstrap, Collective, Monitor};
+    use tailback_engine::Collective;
+    use tailback_testkit::loopback::Job;
+    use tailback_transport::{Bootstrap, Monitor};
 
     use super::*;
     use crate::stats::Rule;
