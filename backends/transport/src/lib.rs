@@ -40,6 +40,7 @@ pub mod rendezvous;
 mod seats;
 mod traffic_class;
 mod types;
+pub mod units;
 mod wait;
 
 pub use bootstrap::{Bootstrap, Merge};
