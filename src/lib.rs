@@ -23,6 +23,6 @@ pub mod report;
 pub mod result;
 pub mod text;
 pub mod threshold;
-pub mod units;
 
 pub use tailback_stats as stats;
+pub use tailback_transport::units;

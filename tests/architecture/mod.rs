@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use source::Crate;
 
 /// The folders and files at the top of `src`, from the top down. Each uses only what stands below it.
-const LAYERS: [&str; 22] = [
+const LAYERS: [&str; 21] = [
     "cli",
     "commands",
     "report",
@@ -34,7 +34,6 @@ const LAYERS: [&str; 22] = [
     "stats",
     "counters",
     "input",
-    "units",
     "lib",
 ];
 

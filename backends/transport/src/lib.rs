@@ -18,6 +18,7 @@ mod group;
 mod monitor;
 mod traffic_class;
 mod types;
+pub mod units;
 
 pub use bootstrap::{Bootstrap, Merge};
 pub use capability::{Capabilities, Description, Operation, Support};

@@ -136,8 +136,8 @@ fn known(solved: &[(Graph, Vec<f64>)], smaller: &Graph, model: Model) -> Vec<f64
 
 #[cfg(test)]
 mod tests {
-    use rand_chacha::ChaCha8Rng;
-    use rand_chacha::rand_core::{Rng, SeedableRng};
+    use chacha20::ChaCha8Rng;
+    use chacha20::rand_core::{Rng, SeedableRng};
 
     use super::super::{Shape, predict};
     use super::*;
