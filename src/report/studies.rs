@@ -11,8 +11,6 @@ use crate::output::{hpcc, maxrate, models};
 use crate::result::{BetweenResult, ContentionResult, MaxRateResult, ModelResults, ResultFile, Run};
 use crate::text::{Table, figure, percent, within};
 
-/// Graphs that are drawn; a sweep over hundreds of random ones is for the tables.
-const MOST_GRAPHS: usize = 12;
 /// What a study found over each of its networks, which are named where they are several.
 pub(super) fn named<'a>(name: &str, file: &'a ResultFile) -> Vec<(String, &'a ModelResults)> {
     let studies = file.studies();
@@ -27,25 +25,10 @@ pub(super) fn plots(name: &str, file: &ResultFile) -> Vec<Plot> {
 }
 
 fn plots_of(name: &str, models: &ModelResults) -> Vec<Plot> {
-    let mut all = Vec::new();
-    if let Some(maxrate) = &models.maxrate {
-        all.extend(plot::sizes(name, maxrate));
-        all.extend(plot::maxrate::rates(name, maxrate));
-        all.extend(plot::spread(name, maxrate));
-        all.extend(plot::maxrate::errors(name, maxrate));
-    }
-    if let Some(contention) = &models.contention {
-        for (at, graph) in contention.graphs.iter().enumerate().take(MOST_GRAPHS) {
-            all.extend(plot::contention::graph(name, at + 1, graph));
-            all.extend(plot::contention::times(name, at + 1, graph));
-        }
-        all.extend(plot::scatter(name, contention));
-        all.extend(plot::contention::errors(name, contention));
-    }
-    if let Some(beff) = &models.beff {
-        all.extend(plot::beff(name, beff));
-    }
-    all
+    let ModelResults { maxrate, contention, beff, .. } = models;
+    let maxrate = maxrate.iter().flat_map(|found| plot::maxrate(name, found));
+    let contention = contention.iter().flat_map(|found| plot::contention(name, found));
+    maxrate.chain(contention).chain(beff.iter().flat_map(|found| plot::beff(name, found))).collect()
 }
 
 /// The finding of a study in a sentence, where it has one.

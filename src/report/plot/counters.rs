@@ -1,9 +1,9 @@
-//! A counter in each phase: a violin over all devices that have it, with mean, 95th percentile and extremes, and the devices as
-//! dots.
+//! What ports of an emulated or simulated network and the nodes' own devices counted in each phase: violins over all that have
+//! a counter, with mean, 95th percentile and extremes, and the devices as dots.
 
-use super::axis::label;
-use super::{Plot, WIDTH, dot, fit, line, text};
-use crate::result::CounterSpread;
+use super::{Area, Plot, WIDTH, class_of, dot, fit, label, line, text};
+use crate::lab::PortCounters;
+use crate::result::{CounterSpread, CountersRecord, PhaseCounters, beside_isolated};
 use crate::text::{factor, figure};
 
 const LEFT: f64 = 14.0;
@@ -18,17 +18,80 @@ const POINTS: usize = 72;
 /// Letters of a row's figures that fit a plot's width.
 const LETTERS: usize = 64;
 
-/// What a plot of violins shows.
-pub(super) struct Violins<'a> {
-    /// Its name, part by part.
-    pub id: [&'a str; 3],
-    pub title: String,
-    pub unit: String,
+/// A counter of a port.
+struct Counter {
+    key: &'static str,
+    title: &'static str,
+    unit: &'static str,
     /// Below this, values are drawn as good as zero.
-    pub floor: f64,
-    pub spreads: Vec<CounterSpread>,
+    floor: f64,
+    /// Whether more time means more of it.
+    grows: bool,
+    value: fn(&PortCounters) -> Option<f64>,
+}
+
+const fn port(
+    key: &'static str,
+    title: &'static str,
+    unit: &'static str,
+    value: fn(&PortCounters) -> Option<f64>,
+) -> Counter {
+    Counter { key, title, unit, floor: 1.0, grows: true, value }
+}
+
+const COUNTERS: [Counter; 6] = [
+    Counter { floor: 0.01, ..port("sent", "Sent by each port", "MiB", |port| Some(port.bytes as f64 / 1_048_576.0)) },
+    port("drops", "Dropped at each port", "packets", |port| Some(port.queue.as_ref()?.drops as f64)),
+    port("waits", "Waits of each port for its rate", "times", |port| Some(port.queue.as_ref()?.overlimits as f64)),
+    port("stalled", "Time of each port without room at the other end", "us", |port| {
+        Some(1e-3 * port.simulated?.stalled_ns as f64)
+    }),
+    port("marks", "Marked at each port", "packets", |port| Some(port.marks() as f64)),
+    Counter {
+        grows: false,
+        ..port("queue", "Longest queue of each port", "KiB", |port| {
+            Some(port.simulated?.longest_queue_bytes as f64 / 1024.0)
+        })
+    },
+];
+
+/// One plot for each counter that counted anything, a second where the phases' lengths are known.
+pub fn ports(name: &str, phases: &[PhaseCounters], dots: usize) -> Vec<Plot> {
+    let timed = phases.iter().all(|phase| phase.seconds.is_some_and(|seconds| seconds > 0.0));
+    let plot = |counter: &Counter| {
+        let per_s = counter.grows && timed;
+        let mut spreads: Vec<_> = phases.iter().map(|phase| phase.spread(counter.value, per_s)).collect();
+        beside_isolated(&mut spreads);
+        let unit = if per_s { format!("{} a second", counter.unit) } else { counter.unit.to_owned() };
+        let title = format!("{}, {name}", counter.title);
+        Violins { id: ["ports", counter.key, name], title, unit, floor: counter.floor, spreads, dots }.plot()
+    };
+    COUNTERS.iter().filter_map(plot).collect()
+}
+
+/// One plot for each of the `most` counters that rose most under load. What a single device counts needs no plot.
+pub fn devices(name: &str, counters: &CountersRecord, (most, dots): (usize, usize)) -> Vec<Plot> {
+    let plot = |(source, counter): (String, String)| {
+        let (spreads, counter) = (counters.spreads(&source, &counter), format!("{source} {counter}"));
+        let several = spreads.iter().any(|of| of.devices.len() > 1);
+        let (id, title, unit) =
+            (["counters", counter.as_str(), name], format!("{counter}, {name}"), "a second".to_owned());
+        several.then(|| Violins { id, title, unit, floor: 1.0, spreads, dots }.plot()).flatten()
+    };
+    counters.telling().into_iter().filter_map(plot).take(most).collect()
+}
+
+/// What a plot of violins shows.
+struct Violins<'a> {
+    /// Its name, part by part.
+    id: [&'a str; 3],
+    title: String,
+    unit: String,
+    /// Below this, values are drawn as good as zero.
+    floor: f64,
+    spreads: Vec<CounterSpread>,
     /// At most so many devices of a phase are drawn as such, those with the most first; all of them make the violin.
-    pub dots: usize,
+    dots: usize,
 }
 
 /// A logarithmic axis that begins at zero.
@@ -57,32 +120,28 @@ impl Axis {
 
 impl Violins<'_> {
     /// The plot, if anything was counted.
-    pub(super) fn plot(self) -> Option<Plot> {
+    fn plot(self) -> Option<Plot> {
         let most = self.spreads.iter().filter_map(|of| Some(of.most()?.1)).fold(0.0f64, f64::max);
         if most <= 0.0 {
             return None;
         }
         let axis = Axis { floor: self.floor, most };
-        let bottom = 6.0 + self.spreads.len() as f64 * ROW;
-        let mut body = String::new();
-        for tick in axis.ticks() {
-            body += &line((axis.at(tick), 6.0), (axis.at(tick), bottom), "grid");
-            body += &text(axis.at(tick), bottom + 14.0, "middle", "tick", &label(tick));
-        }
-        body += &line((LEFT, bottom), (RIGHT, bottom), "axis");
+        let area = Area { left: LEFT, right: RIGHT, top: 6.0, bottom: 6.0 + self.spreads.len() as f64 * ROW };
+        let uprights = axis.ticks().into_iter().map(|tick| area.upright(axis.at(tick), &label(tick)));
+        let mut body = uprights.collect::<String>() + &area.base();
         let mut told = Vec::new();
         for (at, spread) in self.spreads.iter().enumerate() {
             body += &self.violin(spread, &axis, 6.0 + at as f64 * ROW);
-            told.push(format!("{}: {}", spread.phase, figures(spread)));
+            told.push(format!("{}: {}", spread.phase, figures(spread, true)));
         }
-        body += &text((LEFT + RIGHT) / 2.0, bottom + 30.0, "middle", "axis-title", &self.unit);
-        Some(Plot::new(&self.id, self.title, told.join("; "), bottom + 38.0, body))
+        body += &area.title(30.0, &self.unit);
+        Some(Plot::new(&self.id, self.title, told.join("; "), area.bottom + 38.0, body))
     }
 
     fn violin(&self, spread: &CounterSpread, axis: &Axis, top: f64) -> String {
-        let class = if spread.is_isolated() { "calm" } else { "busy" };
+        let class = class_of(spread.phase.state);
         let mut out = text(LEFT, top + 11.0, "start", "name", &fit(&spread.phase.to_string(), 60));
-        out += &text(LEFT, top + 25.0, "start", "tick", &fit(&short(spread), LETTERS));
+        out += &text(LEFT, top + 25.0, "start", "tick", &fit(&figures(spread, false), LETTERS));
         let (Some(least), Some(most)) = (spread.least(), spread.most()) else { return out };
         let middle = top + MIDDLE;
         let parts: Vec<f64> = spread.devices.iter().map(|of| axis.part(of.1)).collect();
@@ -103,20 +162,16 @@ impl Violins<'_> {
     }
 }
 
-/// A phase's figures in a line of a plot.
-fn short(of: &CounterSpread) -> String {
+/// A phase's figures; in words, with who counted most.
+fn figures(of: &CounterSpread, words: bool) -> String {
     let (Some(least), Some(most)) = (of.least(), of.most()) else { return "nothing has it".into() };
     let times = of.times_isolated.map(|times| format!(" ({} isolated)", factor(times))).unwrap_or_default();
-    let [mean, p95, least, most] = [of.mean, of.p95, least.1, most.1].map(figure);
-    format!("mean {mean}{times}, p95 {p95}, from {least} to {most}")
-}
-
-/// The same in words, with who counted most.
-fn figures(of: &CounterSpread) -> String {
-    let (Some(least), Some(most)) = (of.least(), of.most()) else { return "nothing has it".into() };
-    let times = of.times_isolated.map(|times| format!(" ({} isolated)", factor(times))).unwrap_or_default();
-    let [mean, p95, least] = [of.mean, of.p95, least.1].map(figure);
-    format!("mean {mean}{times}, p95 {p95}, least {least}, most {} at {}", figure(most.1), most.0)
+    let [mean, p95, least, highest] = [of.mean, of.p95, least.1, most.1].map(figure);
+    let range = match words {
+        true => format!("least {least}, most {highest} at {}", most.0),
+        false => format!("from {least} to {highest}"),
+    };
+    format!("mean {mean}{times}, p95 {p95}, {range}")
 }
 
 /// The density of `parts`, mirrored, by a Gaussian kernel of Silverman's width.
