@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use super::plot::Plot;
 use super::{plot, published, studies};
-use crate::compare::sides::file_names;
-use crate::compare::{Aggressors, Side, sides};
+use crate::analysis::compare::sides::file_names;
+use crate::analysis::compare::{Aggressors, Side, sides};
 use crate::kernel::Canary;
 use crate::result::ResultFile;
 

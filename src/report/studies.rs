@@ -2,8 +2,8 @@
 
 use tailback_transport::Bytes;
 
-use super::beside;
 use super::plot::{self, Plot};
+use super::tables;
 use crate::models::beff::Beff;
 use crate::models::hpcc::{Hpcc, NAMES};
 use crate::models::maxrate::{Model, Observation, medians};
@@ -86,19 +86,19 @@ fn balanced(found: &Hpcc, ranks: usize) -> String {
 }
 
 /// Every number of a study.
-pub(super) fn tables(name: &str, file: &ResultFile, published: bool) -> Vec<String> {
+pub(super) fn numbers(name: &str, file: &ResultFile, published: bool) -> Vec<String> {
     let mut all = Vec::new();
     for (name, models) in named(name, file) {
-        all.extend(tables_of(&name, models, file.system.ranks));
+        all.extend(numbers_of(&name, models, file.system.ranks));
         if published {
-            all.extend(models.maxrate.as_ref().map(|found| beside::fits(&name, found)));
-            all.extend(models.contention.as_ref().map(|found| beside::times(&name, found)));
+            all.extend(models.maxrate.as_ref().map(|found| tables::published_fits(&name, found)));
+            all.extend(models.contention.as_ref().map(|found| tables::published_times(&name, found)));
         }
     }
     all
 }
 
-fn tables_of(name: &str, models: &ModelResults, ranks: usize) -> Vec<String> {
+fn numbers_of(name: &str, models: &ModelResults, ranks: usize) -> Vec<String> {
     let mut all = Vec::new();
     let mut add = |table: Table, caption: String| all.push(table.html(&format!("{name}: {caption}")));
     if let Some(found) = &models.maxrate {

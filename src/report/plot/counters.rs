@@ -2,8 +2,9 @@
 //! a counter, with mean, 95th percentile and extremes, and the devices as dots.
 
 use super::{Area, Plot, WIDTH, class_of, dot, fit, label, line, text};
+use crate::analysis::{CounterSpread, beside_isolated};
 use crate::lab::PortCounters;
-use crate::result::{CounterSpread, CountersRecord, PhaseCounters, beside_isolated};
+use crate::result::{CountersRecord, PhaseCounters};
 use crate::text::{factor, figure};
 
 const LEFT: f64 = 14.0;

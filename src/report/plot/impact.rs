@@ -2,7 +2,7 @@
 //! heat map of victims and aggressors.
 
 use super::{Area, LogAxis, Plot, WIDTH, bar, cell, fit, line, text};
-use crate::compare::{Aggressors, Side};
+use crate::analysis::compare::{Aggressors, Side};
 use crate::kernel::Canary;
 use crate::report::published::{self, System};
 use crate::stats::{Factor, Statistic};

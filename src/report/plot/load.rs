@@ -2,7 +2,7 @@
 //! order of their ranks, with its role as colour and as a sign.
 
 use super::{Plot, WIDTH, bar, escape, fit, label, line, text};
-use crate::compare::Side;
+use crate::analysis::compare::Side;
 use crate::engine::Phase;
 use crate::kernel::Congestor;
 use crate::result::{Node, NodeRole, ResultFile};

@@ -4,8 +4,9 @@
 use tailback_transport::Bytes;
 
 use super::{Area, LogAxis, Plot, WIDTH, cell, dot, extent, polyline, stacked, text};
+use crate::analysis::Kind;
 use crate::models::maxrate::{Observation, medians};
-use crate::result::{BetweenResult, FitResult, Kind, MaxRateResult, RegimeResult};
+use crate::result::{BetweenResult, FitResult, MaxRateResult, RegimeResult};
 use crate::text::figure;
 
 const AREA: Area = Area { left: 46.0, right: WIDTH - 62.0, top: 12.0, bottom: 236.0 };

@@ -4,7 +4,7 @@
 use hdrhistogram::Histogram;
 
 use super::{Area, LogAxis, Plot, WIDTH, class_of, dot, extent, line, polyline, text};
-use crate::compare::Side;
+use crate::analysis::compare::Side;
 use crate::engine::Phase;
 use crate::kernel::Canary;
 use crate::stats::{Direction, Statistic};
