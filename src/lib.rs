@@ -4,11 +4,12 @@
 
 #![forbid(unsafe_code)]
 
+pub mod analysis;
+pub mod assemble;
 pub mod backend;
 pub mod calibration;
 pub mod cli;
 pub mod commands;
-pub mod compare;
 pub mod counters;
 pub mod engine;
 pub mod import;
@@ -22,7 +23,6 @@ pub mod plan;
 pub mod report;
 pub mod result;
 pub mod text;
-pub mod threshold;
 
 pub use tailback_stats as stats;
 pub use tailback_transport::units;

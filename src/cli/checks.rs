@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::analysis::threshold::Threshold;
 use crate::commands::Checks;
-use crate::threshold::Threshold;
 
 /// Thresholds and where to report them.
 #[derive(Clone, Debug, Default, Args)]

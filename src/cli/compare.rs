@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::checks::CheckOptions;
-use crate::compare::{self, By, Comparison, sides};
+use crate::analysis::compare::{self, By, Comparison, sides};
 use crate::output;
 use crate::result::{self, ResultFile};
 use crate::stats::Statistic;

@@ -16,6 +16,7 @@ use super::reduce_json::tell;
 use super::runs::Runs;
 use super::show::{handed_over, show};
 use super::{CalibrationSelection, Request};
+use crate::assemble;
 use crate::backend::{Networks, give_up};
 use crate::calibration::{Found, Mix, Observed, Range, Search, Sight, Space};
 use crate::output;
@@ -118,7 +119,7 @@ impl<'r> Desk<'r> {
             std::fs::create_dir_all(folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
         }
         let search = Search::new(space, target, &weights, session.seed, wish.runs)?;
-        let (files, started, clock) = (Vec::new(), result::now_rfc3339(), Instant::now());
+        let (files, started, clock) = (Vec::new(), assemble::now_rfc3339(), Instant::now());
         let like = wish.name(&recorded);
         Ok(Desk { request, wish, like, plan, search, under_way: None, files, ended: None, notes, started, clock })
     }

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use crate::analysis::threshold::{Check, Threshold, junit};
 use crate::result::{self, ResultFile};
 use crate::stats::Outcome;
-use crate::threshold::{Check, Threshold, junit};
 
 /// Thresholds and where to report them.
 #[derive(Clone, Debug, Default)]

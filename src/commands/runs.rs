@@ -16,11 +16,12 @@ use super::result_assembler::{ResultAssembler, RunConfig};
 use super::show::show;
 use super::watcher_overhead::{self, WatcherOverhead};
 use super::{Request, interrupt};
+use crate::assemble;
 use crate::backend::{Networks, RoleSettings, Variant, give_up};
 use crate::engine::{Control, Measured, OnEnd, OnPhase, REAL_GRAIN, VIRTUAL_GRAIN};
 use crate::layout::{Layout, Role};
 use crate::plan::Plan;
-use crate::result::{self, Headline, ResultFile};
+use crate::result::{Headline, ResultFile};
 
 /// The runs so far.
 pub(super) struct Runs<'a> {
@@ -70,7 +71,7 @@ impl<'a> Runs<'a> {
         for index in 0.. {
             let layout = self.layout(index, &self.session.decision.plan);
             layout.notes.iter().for_each(|note| self.assembler.note(note.clone()));
-            self.assembler.begin(networks.bootstrap(), || result::placement(&layout, &self.session.decision.plan));
+            self.assembler.begin(networks.bootstrap(), || assemble::placement(&layout, &self.session.decision.plan));
             if let Err(error) = self.placement(networks, index) {
                 self.fail(networks.bootstrap(), &error);
             }

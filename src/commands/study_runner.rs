@@ -14,10 +14,11 @@ use super::show::show;
 use super::study_kinds::{Studied, Study};
 use super::watcher_overhead::memory;
 use super::{Request, interrupt};
+use crate::assemble;
 use crate::backend::{Networks, RoleSettings, Variant, give_up};
 use crate::engine::{OpenNetwork, OpenPair};
 use crate::models::{Control, StudyJob};
-use crate::result::{self, TransportFacts};
+use crate::result::TransportFacts;
 use crate::stats::Rule;
 
 /// Measures, shows what was found, and gives the exit code.
@@ -33,7 +34,7 @@ pub(super) fn run_study(
     let mut assembler = ResultAssembler::new((session, request), monitor, lab, root);
     let variants = networks.variants().to_vec();
     assembler.configs = variants.iter().map(|&variant| RunConfig { variant, mix: 0 }).collect();
-    assembler.begin(networks.bootstrap(), || result::plain_placement(&session.nodes));
+    assembler.begin(networks.bootstrap(), || assemble::plain_placement(&session.nodes));
     on_phase(&request.command.word().into(), Nanos(0));
     let body = |bootstrap: &mut dyn Bootstrap, networks: &mut OpenPair<'_>| match measure(
         (session, request),

@@ -7,7 +7,7 @@ use tailback_sim::machine::Machine;
 
 use super::local::Scratch;
 use super::{Request, start};
-use crate::compare;
+use crate::analysis::compare;
 use crate::output;
 use crate::result;
 use crate::stats::Statistic;

@@ -11,7 +11,7 @@ use rustfft::{Fft as Transform, FftPlanner};
 use tailback_transport::{Group, Monitor, Rank, Result, Span, Tag};
 
 use crate::fft::{number, operations, scaled};
-use crate::norm::greatest;
+use crate::random::greatest;
 use crate::share::{largest, others, receive, send};
 
 const TAG: Tag = Tag(1);

@@ -7,8 +7,8 @@ use tailback_transport::{Group, Monitor, Rank, Result, Span, Tag};
 
 use crate::EPSILON;
 use crate::blocks::{Cyclic, Grid};
-use crate::norm::greatest;
 use crate::random::element;
+use crate::random::greatest;
 use crate::share::{WORD, largest, others, receive, send};
 
 const SEED_A: u64 = 6;

@@ -12,7 +12,7 @@
 
 use tailback_transport::{Bootstrap, Error, Group, Nanos, Rank, Result, Span, Tag, Transport};
 
-use super::repeated::{Measured, Repetitions, Times};
+use super::solve::{Measured, Repetitions, Times};
 use super::{Graph, Message, Model};
 use crate::kernel::{CLOCK_SEGMENT, SharedClock, fill_pattern};
 use crate::layout::{Nodes, order};
