@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tailback_transport::pages::{HugePages, PagesHad};
+use tailback_host::pages::{HugePages, PagesHad};
 use tailback_transport::{Description, WatchPost};
 
 use crate::result::{
