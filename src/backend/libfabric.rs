@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use tailback_libfabric::{LibfabricConfig, LibfabricTransport, Source, Wishes, survey};
+use tailback_libfabric::{LibfabricConfig, Source, Wishes, survey};
 use tailback_tcp::address;
 use tailback_transport::{Bootstrap, Error, Result as TransportResult};
 
@@ -55,7 +55,7 @@ pub(super) fn open(
         wishes: wishes(settings, Some(source))?,
         wait: settings.wait,
     };
-    Ok(network.over(LibfabricTransport::open(bootstrap, &config)?))
+    Ok(network.over(tailback_libfabric::open(bootstrap, &config)?))
 }
 
 fn wishes(settings: &Settings, source: Option<Source>) -> TransportResult<Wishes> {

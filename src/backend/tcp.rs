@@ -1,6 +1,6 @@
 //! Plain sockets, under any bootstrap.
 
-use tailback_tcp::{Secret, TcpConfig, TcpTransport};
+use tailback_tcp::{Secret, TcpConfig};
 use tailback_transport::{Bootstrap, Error, Result, traffic_class};
 
 use super::{Network, Settings};
@@ -32,5 +32,5 @@ pub(super) fn open(
         congestion_control: settings.congestion_control.clone(),
         secret: secret.clone(),
     };
-    Ok(network.over(TcpTransport::open(bootstrap, &config)?))
+    Ok(network.over(tailback_tcp::open(bootstrap, &config)?))
 }

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tailback_host::{pages::HugePages, pages::PagesHad};
+use tailback_host::pages::{HugePages, PagesHad};
 
 /// All ranks' memory, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -17,4 +17,4 @@ mod wire;
 pub use bootstrap::{Interrupt, JoinConfig, TcpBootstrap};
 pub use secret::Secret;
 pub use tailback_host::WaitMode;
-pub use transport::{TcpConfig, TcpGroup, TcpTransport, has_congestion_control};
+pub use transport::{TcpConfig, TcpTransport, has_congestion_control, open};
