@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use tailback_bootstrap::address;
-use tailback_libfabric::{LibfabricConfig, LibfabricTransport, Source, Wishes, survey};
+use tailback_libfabric::{LibfabricConfig, Source, Wishes, survey};
 use tailback_transport::{Bootstrap, Error, Result as TransportResult};
 
 use super::{Network, Settings};
@@ -55,7 +55,7 @@ pub(super) fn open(
         wishes: wishes(settings, Some(source))?,
         wait: settings.wait,
     };
-    Ok(network.over(LibfabricTransport::open(bootstrap, &config)?))
+    Ok(network.over(tailback_libfabric::open(bootstrap, &config)?))
 }
 
 fn wishes(settings: &Settings, source: Option<Source>) -> TransportResult<Wishes> {

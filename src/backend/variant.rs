@@ -2,7 +2,7 @@
 //! with every network that the congestors are to use.
 
 use tailback_engine::rendezvous::DEFAULT_THRESHOLD;
-use tailback_engine::{Collective, Protocol, RawTransport, Rendezvous};
+use tailback_engine::{Collective, Engine, Protocol, Rendezvous};
 use tailback_host::pages::HugePages;
 use tailback_transport::Bytes;
 
@@ -76,10 +76,10 @@ impl Network {
     }
 
     /// Puts protocols and collectives over a raw backend.
-    pub(super) fn over<'a, T: RawTransport + 'a>(self, raw: T) -> Box<dyn OpenNetwork + 'a> {
+    pub(super) fn over<'a, E: Engine + 'a>(self, engine: E) -> Box<dyn OpenNetwork + 'a> {
         let messages = match self.messages {
-            Some(Messages { protocol, threshold }) => Rendezvous::new(raw, protocol, threshold),
-            None => Rendezvous::eager(raw),
+            Some(Messages { protocol, threshold }) => Rendezvous::new(engine, protocol, threshold),
+            None => Rendezvous::eager(engine),
         };
         Box::new(Opened::new(Collective::new(messages)))
     }

@@ -2,7 +2,7 @@
 
 use tailback_bootstrap::Secret;
 use tailback_transport::{Bootstrap, Result as TransportResult, traffic_class};
-use tailback_verbs::{Buffers, JobKey, Tries, VerbsConfig, VerbsTransport};
+use tailback_verbs::{Buffers, JobKey, Tries, VerbsConfig};
 
 use super::{Network, Settings};
 use crate::engine::OpenNetwork;
@@ -30,7 +30,7 @@ pub(super) fn open(
     secret: &Secret,
 ) -> TransportResult<Box<dyn OpenNetwork>> {
     let config = config(settings, secret).map_err(tailback_transport::Error::Setup)?;
-    Ok(network.over(VerbsTransport::open(bootstrap, &config)?))
+    Ok(network.over(tailback_verbs::open(bootstrap, &config)?))
 }
 
 fn class(settings: &Settings) -> Result<u8, String> {

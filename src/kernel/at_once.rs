@@ -108,7 +108,7 @@ impl<P: Pattern> Kernel for AtOnce<P> {
 #[cfg(test)]
 mod tests {
     use tailback_engine::Collective;
-    use tailback_testkit::{loopback::Fault, loopback::Job, loopback::Transfer};
+    use tailback_testkit::loopback::{Fault, Job, Transfer};
     use tailback_transport::Transport;
 
     use super::*;

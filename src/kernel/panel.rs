@@ -61,7 +61,7 @@ impl Kernel for PanelBroadcast {
 #[cfg(test)]
 mod tests {
     use tailback_engine::Collective;
-    use tailback_testkit::{loopback::Fault, loopback::Job, loopback::Transfer};
+    use tailback_testkit::loopback::{Fault, Job, Transfer};
     use tailback_transport::Transport;
 
     use super::*;

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use if_addrs::{IfAddr, IfOperStatus, Interface};
 
-use tailback_engine::{ends, ends::Chosen, ends::End, ends::Reach};
+use tailback_engine::ends::{self, Chosen, End, Reach};
 use tailback_transport::{Bootstrap, Error, Result};
 
 use crate::hosts::machine;

@@ -16,7 +16,7 @@ use std::ptr::{self, NonNull};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tailback_host::{pages, pages::HugePages};
+use tailback_host::pages::{self, HugePages};
 use tailback_transport::{Error, Result};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};

@@ -14,6 +14,6 @@ pub mod matching;
 pub mod rendezvous;
 
 pub use collective::Collective;
-pub use engine::{Engine, EngineGroup, Lane, RawGroup, RawTransport, position};
+pub use engine::{Engine, Lane, Membership, position};
 pub use ffi::{Registration, Segment};
 pub use rendezvous::{Protocol, Rendezvous};

@@ -1,21 +1,15 @@
 //! The protocols: they conform at every size, move bytes the way they say, and break where they should.
 
 mod crowd;
-mod liar;
 
 use std::sync::{Arc, Mutex};
 
 use crowd::{Crowd, TOGETHER};
-use liar::Liar;
 use tailback_engine::rendezvous::DEFAULT_THRESHOLD;
-use tailback_engine::{Collective, Lane, Protocol, RawTransport, Rendezvous};
-use tailback_testkit::{
-    conformance, conformance::Failure, conformance::Report, loopback, loopback::Fault, loopback::Job,
-    loopback::Loopback, loopback::Transfer,
-};
-use tailback_transport::{
-    Bytes, Capabilities, Description, Error, Group, Operation, Rank, Result, Span, Support, Tag, Transport,
-};
+use tailback_engine::{Collective, Engine, Lane, Protocol, Rendezvous};
+use tailback_testkit::conformance::{self, Failure, Report};
+use tailback_testkit::loopback::{self, Fault, Job, Transfer};
+use tailback_transport::{Bytes, Capabilities, Error, Group, Operation, Rank, Result, Span, Support, Tag, Transport};
 
 fn conforms(size: usize, protocol: Protocol, threshold: Bytes) {
     let reports = loopback::run(size, |mut bootstrap, raw| {
@@ -178,30 +172,12 @@ fn a_wrong_length_names_the_peer_and_both_lengths() {
     }
 }
 
-/// A loopback without one operation.
-struct Without(Loopback, Operation);
-
-impl RawTransport for Without {
-    type Group = <Loopback as RawTransport>::Group;
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::all().without(self.1, "sold separately")
-    }
-
-    fn describe(&self) -> Description {
-        self.0.describe()
-    }
-
-    fn group(&mut self, members: &[Rank], segment: usize) -> Result<Self::Group> {
-        self.0.group(members, segment)
-    }
-}
-
 #[test]
 fn a_protocol_whose_operation_is_missing_is_refused_with_the_reason() {
     for (protocol, missing) in [(Protocol::Put, Operation::Put), (Protocol::Get, Operation::Get)] {
-        let outcome = loopback::run(1, |_, raw| {
-            let transport = Rendezvous::new(Without(raw, missing), protocol, DEFAULT_THRESHOLD);
+        let job = Job::new(1).capabilities(Capabilities::all().without(missing, "sold separately"));
+        let outcome = job.run(|_, raw| {
+            let transport = Rendezvous::new(raw, protocol, DEFAULT_THRESHOLD);
             let reason = format!("the {protocol} protocol needs {missing}: sold separately");
             assert_eq!(transport.capabilities().of(Operation::TwoSided), Support::No(reason));
             let mut group = Collective::new(transport).group(&[Rank(0)], 8)?;
@@ -221,10 +197,18 @@ fn the_description_says_protocol_and_threshold() {
     assert_eq!((details["protocol"].as_str(), details["eager threshold"].as_str()), ("get", "4 KiB"));
 }
 
+struct Liar;
+
+impl Fault for Liar {
+    fn skips_flush(&self) -> bool {
+        true
+    }
+}
+
 /// Runs the suite over a backend that says everything is flushed before it is: what a FIN before the flush would be.
 fn suite_over_a_liar(protocol: Protocol) -> std::result::Result<Vec<Report>, Failure> {
-    loopback::run(2, |mut bootstrap, raw| {
-        let raw = Rendezvous::new(Liar(raw), protocol, DEFAULT_THRESHOLD);
+    Job::new(2).fault(Liar).run(|mut bootstrap, raw| {
+        let raw = Rendezvous::new(raw, protocol, DEFAULT_THRESHOLD);
         conformance::run_only(&mut bootstrap, &mut Collective::new(raw), |name| name.starts_with("send/recv"))
     })
 }
@@ -242,7 +226,7 @@ fn a_fin_before_the_flush_is_caught() {
 fn a_message_is_over_when_its_own_bytes_are_there_whatever_comes_behind_it() {
     for protocol in [Protocol::Put, Protocol::Get] {
         let done = loopback::run(2, |_, raw| -> Result<()> {
-            let mut transport = Collective::new(Rendezvous::new(Crowd(raw), protocol, DEFAULT_THRESHOLD));
+            let mut transport = Collective::new(Rendezvous::new(Crowd::over(raw), protocol, DEFAULT_THRESHOLD));
             let mut group = transport.group(&[Rank(0), Rank(1)], TOGETHER as usize * LONG)?;
             let other = Rank(1 - group.rank().0);
             for message in 0..TOGETHER as usize {

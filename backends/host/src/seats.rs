@@ -1,6 +1,6 @@
 //! Where the ranks of a job run, as they tell each other.
 
-use tailback_transport::{cpu_list::core_numbers, cpu_list::number_list};
+use tailback_transport::cpu_list::{core_numbers, number_list};
 
 use crate::cores::Topology;
 

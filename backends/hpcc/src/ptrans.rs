@@ -186,7 +186,7 @@ fn fill(seed: u64, rows: Cyclic, columns: Cyclic, (p, q): (usize, usize)) -> Vec
 #[cfg(test)]
 mod tests {
     use tailback_engine::Collective;
-    use tailback_testkit::{loopback::Fault, loopback::Job, loopback::Transfer};
+    use tailback_testkit::loopback::{Fault, Job, Transfer};
     use tailback_transport::{Error, Transport};
 
     use super::*;

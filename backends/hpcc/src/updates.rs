@@ -243,7 +243,7 @@ impl Owners {
 #[cfg(test)]
 mod tests {
     use tailback_engine::Collective;
-    use tailback_testkit::{loopback::Fault, loopback::Job, loopback::Transfer};
+    use tailback_testkit::loopback::{Fault, Job, Transfer};
     use tailback_transport::{Error, Transport};
 
     use super::*;

@@ -76,12 +76,12 @@ impl Cast {
     }
 }
 
-fn rank<B: Bootstrap, R: tailback_engine::RawTransport>(
+fn rank<B: Bootstrap, E: tailback_engine::Engine>(
     cast: &Cast,
     mut bootstrap: B,
-    raw: R,
+    engine: E,
 ) -> Result<Option<[f64; 2]>> {
-    let mut transport = Collective::new(raw);
+    let mut transport = Collective::new(engine);
     let (members, role) = cast.team(bootstrap.rank());
     let canary = role == TEAMS;
     let mut world = transport.group(&cast.everyone, 0)?;
@@ -94,7 +94,7 @@ fn rank<B: Bootstrap, R: tailback_engine::RawTransport>(
     }
     world.barrier()?;
     // Everyone agrees twice: on the release of the canaries, and on the end.
-    let agree = |world: &mut <Collective<R> as Transport>::Group| {
+    let agree = |world: &mut <Collective<E> as Transport>::Group| {
         world.start_agreement([0; 4])?;
         world.wait_agreement().map(drop)
     };

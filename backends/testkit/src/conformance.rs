@@ -24,7 +24,7 @@ mod plane;
 mod report;
 mod sizes;
 
-use crate::{loopback::Loopback, loopback::LoopbackBootstrap};
+use crate::loopback::{Loopback, LoopbackBootstrap};
 use arena::{Arena, Case};
 
 pub use memory::ring_memory;

@@ -10,26 +10,24 @@
 //! Out of scope: speed, and memory limits (a message is held by its receiver however large it is).
 
 mod bootstrap;
+mod engine;
 mod fault;
-mod group;
 mod matching;
 mod shared;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use tailback_engine::RawTransport;
-use tailback_transport::{Capabilities, Description, Error, Rank, Result};
+use tailback_transport::{Capabilities, Rank};
 
 use shared::Shared;
 
 pub use bootstrap::LoopbackBootstrap;
+pub use engine::Loopback;
 pub use fault::{Fault, Transfer};
-pub use group::LoopbackGroup;
 
 /// A job to be: how many ranks, on which hosts, with which faults.
 #[derive(Clone)]
@@ -37,13 +35,19 @@ pub struct Job {
     hosts: Vec<String>,
     limit: Duration,
     fault: Option<Arc<dyn Fault>>,
+    capabilities: Capabilities,
 }
 
 impl Job {
     /// A job of `size` ranks on one host, without faults; a call that waits for more than a minute fails.
     #[must_use]
     pub fn new(size: usize) -> Self {
-        Job { hosts: vec!["loopback".into(); size], limit: Duration::from_secs(60), fault: None }
+        Job {
+            hosts: vec!["loopback".into(); size],
+            limit: Duration::from_secs(60),
+            fault: None,
+            capabilities: Capabilities::all(),
+        }
     }
 
     /// The host of every rank; sets the size too.
@@ -67,10 +71,17 @@ impl Job {
         self
     }
 
+    /// What the network can do, instead of everything.
+    #[must_use]
+    pub fn capabilities(mut self, capabilities: Capabilities) -> Self {
+        self.capabilities = capabilities;
+        self
+    }
+
     /// The two planes of every rank, in rank order, for callers that make their own threads.
     #[must_use]
     pub fn ranks(self) -> Vec<(LoopbackBootstrap, Loopback)> {
-        let shared = Arc::new(Shared::new(self.hosts, self.limit, self.fault));
+        let shared = Arc::new(Shared::new(self.hosts, self.limit, self.fault, self.capabilities));
         (0..shared.size()).map(|rank| planes(&shared, Rank::from(rank))).collect()
     }
 
@@ -81,13 +92,13 @@ impl Job {
     ///
     /// # Panics
     /// With the panic of the first rank to fail, if it panicked.
-    pub fn run<R, E, F>(self, body: F) -> std::result::Result<Vec<R>, E>
+    pub fn run<R, E, F>(self, body: F) -> Result<Vec<R>, E>
     where
         R: Send,
         E: Send + fmt::Display,
-        F: Fn(LoopbackBootstrap, Loopback) -> std::result::Result<R, E> + Sync,
+        F: Fn(LoopbackBootstrap, Loopback) -> Result<R, E> + Sync,
     {
-        let shared = Arc::new(Shared::new(self.hosts, self.limit, self.fault));
+        let shared = Arc::new(Shared::new(self.hosts, self.limit, self.fault, self.capabilities));
         let body = &body;
         let outcomes: Vec<_> = thread::scope(|scope| {
             let threads: Vec<_> = (0..shared.size())
@@ -133,25 +144,24 @@ pub fn job(size: usize) -> Vec<(LoopbackBootstrap, Loopback)> {
 ///
 /// # Errors
 /// As [`Job::run`].
-pub fn run<R, E, F>(size: usize, body: F) -> std::result::Result<Vec<R>, E>
+pub fn run<R, E, F>(size: usize, body: F) -> Result<Vec<R>, E>
 where
     R: Send,
     E: Send + fmt::Display,
-    F: Fn(LoopbackBootstrap, Loopback) -> std::result::Result<R, E> + Sync,
+    F: Fn(LoopbackBootstrap, Loopback) -> Result<R, E> + Sync,
 {
     Job::new(size).run(body)
 }
 
 fn planes(shared: &Arc<Shared>, rank: Rank) -> (LoopbackBootstrap, Loopback) {
-    let transport = Loopback { shared: Arc::clone(shared), rank, made: HashMap::new() };
-    (LoopbackBootstrap::new(Arc::clone(shared), rank), transport)
+    (LoopbackBootstrap::new(Arc::clone(shared), rank), Loopback::new(Arc::clone(shared), rank))
 }
 
 /// Runs one rank and, if it fails, fails the job so that no other rank waits for it.
-fn run_rank<R, E, F>(shared: &Arc<Shared>, rank: Rank, body: &F) -> thread::Result<std::result::Result<R, E>>
+fn run_rank<R, E, F>(shared: &Arc<Shared>, rank: Rank, body: &F) -> thread::Result<Result<R, E>>
 where
     E: fmt::Display,
-    F: Fn(LoopbackBootstrap, Loopback) -> std::result::Result<R, E>,
+    F: Fn(LoopbackBootstrap, Loopback) -> Result<R, E>,
 {
     let (bootstrap, transport) = planes(shared, rank);
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| body(bootstrap, transport)));
@@ -163,45 +173,10 @@ where
     outcome
 }
 
-/// One rank's end of the memory network.
-#[derive(Debug)]
-pub struct Loopback {
-    shared: Arc<Shared>,
-    rank: Rank,
-    /// How many groups this rank made of which members: with the members, that names a group the same on each of them.
-    made: HashMap<Vec<Rank>, u64>,
-}
-
-impl RawTransport for Loopback {
-    type Group = LoopbackGroup;
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::all()
-    }
-
-    fn describe(&self) -> Description {
-        Description { backend: "loopback".into(), ..Description::default() }
-    }
-
-    fn group(&mut self, members: &[Rank], segment: usize) -> Result<LoopbackGroup> {
-        self.shared.enter("group", self.rank)?;
-        let usage = |detail: String| Error::Usage { operation: "group", detail };
-        let position = members.iter().position(|&member| member == self.rank);
-        let position = position.ok_or_else(|| usage(format!("rank {} is not among the members", self.rank)))?;
-        if let Some(stranger) = members.iter().find(|member| member.index() >= self.shared.size()) {
-            return Err(usage(format!("there is no rank {stranger} in a job of {}", self.shared.size())));
-        }
-        let count = self.made.entry(members.to_vec()).or_default();
-        *count += 1;
-        let segments = self.shared.join(members, *count, segment)?;
-        Ok(LoopbackGroup::new(Arc::clone(&self.shared), segments, members, position))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tailback_transport::Bootstrap;
+    use tailback_transport::{Bootstrap, Error};
 
     #[test]
     fn an_error_on_one_rank_ends_the_others_and_is_the_one_reported() {

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use tailback_engine::{ends, ends::Chosen, ends::End};
-use tailback_host::{near::DeviceWish, near::Seat};
+use tailback_engine::ends::{self, Chosen, End};
+use tailback_host::near::{DeviceWish, Seat};
 use tailback_transport::{Bootstrap, Error, Result};
 
 use crate::config::VerbsConfig;

@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use tailback_engine::{ends::End, ends::Reach};
+use tailback_engine::ends::{End, Reach};
 
 use crate::gid::{gid_text, is_link_local, is_mapped, network};
 

@@ -153,7 +153,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use tailback_engine::{Collective, Lane};
-    use tailback_testkit::{loopback::Fault, loopback::Job, loopback::Transfer};
+    use tailback_testkit::loopback::{Fault, Job, Transfer};
     use tailback_transport::{Bootstrap, Monitor, Rank};
 
     use super::*;

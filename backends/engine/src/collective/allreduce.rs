@@ -13,7 +13,7 @@
 use tailback_transport::{Rank, Result, Span, Tag};
 
 use super::scratch::{Scratch, Sequence};
-use crate::{Lane, RawGroup};
+use crate::{Engine, Lane};
 
 /// What a member does with one peer for every chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,13 @@ impl Allreduce {
     }
 
     /// Replaces `values` by their sums.
-    pub(super) fn run<G: RawGroup>(&mut self, raw: &mut G, sequence: Sequence, values: Span) -> Result<()> {
+    pub(super) fn run<E: Engine>(
+        &mut self,
+        engine: &mut E,
+        slot: E::Slot,
+        sequence: Sequence,
+        values: Span,
+    ) -> Result<()> {
         if self.steps.is_empty() || values.len == 0 {
             return Ok(());
         }
@@ -67,20 +73,20 @@ impl Allreduce {
         self.mine.resize(longest, 0);
         self.theirs.resize(longest, 0);
         let mut turn = Turn::default();
-        self.post(raw, tag, values, turn)?;
+        self.post(engine, slot, tag, values, turn)?;
         loop {
-            raw.wait(Lane::Collective)?;
+            engine.wait(slot, Lane::Collective)?;
             // With a single chunk the next turn sends what this turn computes.
             if single {
-                self.add(raw, values, turn);
+                self.add(engine, slot, values, turn);
             }
             let next = self.after(turn, values);
             let more = next.step < self.steps.len();
             if more {
-                self.post(raw, tag, values, next)?;
+                self.post(engine, slot, tag, values, next)?;
             }
             if !single {
-                self.add(raw, values, turn);
+                self.add(engine, slot, values, turn);
             }
             if !more {
                 return Ok(());
@@ -89,31 +95,31 @@ impl Allreduce {
         }
     }
 
-    fn post<G: RawGroup>(&self, raw: &mut G, tag: Tag, values: Span, turn: Turn) -> Result<()> {
-        let (chunk, slot) = self.places(values, turn);
+    fn post<E: Engine>(&self, engine: &mut E, slot: E::Slot, tag: Tag, values: Span, turn: Turn) -> Result<()> {
+        let (chunk, incoming) = self.places(values, turn);
         let (from, to, into) = match self.steps[turn.step] {
-            Step::Exchange(peer) => (Some(peer), Some(peer), slot),
-            Step::Give(peer) => (None, Some(peer), slot),
-            Step::Add(peer) => (Some(peer), None, slot),
+            Step::Exchange(peer) => (Some(peer), Some(peer), incoming),
+            Step::Give(peer) => (None, Some(peer), incoming),
+            Step::Add(peer) => (Some(peer), None, incoming),
             Step::Take(peer) => (Some(peer), None, chunk),
         };
         if let Some(from) = from {
-            raw.post_recv(Lane::Collective, from, tag, into)?;
+            engine.post_recv(slot, Lane::Collective, from, tag, into)?;
         }
-        to.map_or(Ok(()), |to| raw.post_send(Lane::Collective, to, tag, chunk))
+        to.map_or(Ok(()), |to| engine.post_send(slot, Lane::Collective, to, tag, chunk))
     }
 
     /// Adds what arrived in `turn`, where that turn adds.
-    fn add<G: RawGroup>(&mut self, raw: &mut G, values: Span, turn: Turn) {
+    fn add<E: Engine>(&mut self, engine: &mut E, slot: E::Slot, values: Span, turn: Turn) {
         if matches!(self.steps[turn.step], Step::Give(_) | Step::Take(_)) {
             return;
         }
-        let (chunk, slot) = self.places(values, turn);
+        let (chunk, incoming) = self.places(values, turn);
         let (mine, theirs) = (&mut self.mine[..chunk.len], &mut self.theirs[..chunk.len]);
-        raw.read(chunk.offset, mine);
-        raw.read(slot.offset, theirs);
+        engine.read(slot, chunk.offset, mine);
+        engine.read(slot, incoming.offset, theirs);
         add(mine, theirs);
-        raw.write(chunk.offset, mine);
+        engine.write(slot, chunk.offset, mine);
     }
 
     fn after(&self, turn: Turn, values: Span) -> Turn {

@@ -11,7 +11,7 @@
 use tailback_transport::{Proposal, Rank, Result, Span};
 
 use super::scratch::{PROPOSAL, Sequence};
-use crate::{Lane, RawGroup};
+use crate::{Engine, Lane, Membership};
 
 /// The exchanges of one lane, at most one of them under way.
 #[derive(Debug)]
@@ -46,64 +46,71 @@ impl Dissemination {
     }
 
     /// Starts an exchange; none may be under way.
-    pub(super) fn start<G: RawGroup>(&mut self, raw: &mut G, sequence: Sequence, mine: Proposal) -> Result<()> {
+    pub(super) fn start<E: Engine>(
+        &mut self,
+        engine: &mut E,
+        group: Membership<E::Slot>,
+        sequence: Sequence,
+        mine: Proposal,
+    ) -> Result<()> {
         debug_assert!(self.under_way.is_none());
         let exchange = Exchange { sequence, round: 0, known: mine };
         self.under_way = Some(exchange);
-        self.post(raw, exchange)
+        self.post(engine, group, exchange)
     }
 
     /// Goes as far as it can without waiting; the maximum, once everyone was heard of.
-    pub(super) fn poll<G: RawGroup>(&mut self, raw: &mut G) -> Result<Option<Proposal>> {
-        self.run(raw, G::test)
+    pub(super) fn poll<E: Engine>(&mut self, engine: &mut E, group: Membership<E::Slot>) -> Result<Option<Proposal>> {
+        self.run(engine, group, |engine, lane| engine.test(group.slot, lane))
     }
 
     /// Waits for the exchange under way.
-    pub(super) fn wait<G: RawGroup>(&mut self, raw: &mut G) -> Result<Proposal> {
-        let known = self.run(raw, |raw, lane| raw.wait(lane).map(|()| true))?;
+    pub(super) fn wait<E: Engine>(&mut self, engine: &mut E, group: Membership<E::Slot>) -> Result<Proposal> {
+        let known = self.run(engine, group, |engine, lane| engine.wait(group.slot, lane).map(|()| true))?;
         Ok(known.expect("an exchange that waits in every round completes"))
     }
 
     /// Runs rounds while `complete` says that the one under way is done. At most 32 turns.
-    fn run<G: RawGroup>(
+    fn run<E: Engine>(
         &mut self,
-        raw: &mut G,
-        complete: impl Fn(&mut G, Lane) -> Result<bool>,
+        engine: &mut E,
+        group: Membership<E::Slot>,
+        complete: impl Fn(&mut E, Lane) -> Result<bool>,
     ) -> Result<Option<Proposal>> {
         let mut exchange = self.under_way.expect("callers check that an exchange is under way");
-        while step(exchange.round) < raw.size() {
-            if !complete(raw, self.lane)? {
+        while step(exchange.round) < group.size {
+            if !complete(engine, self.lane)? {
                 self.under_way = Some(exchange);
                 return Ok(None);
             }
-            self.fold(raw, &mut exchange.known);
+            self.fold(engine, group.slot, &mut exchange.known);
             exchange.round += 1;
-            self.post(raw, exchange)?;
+            self.post(engine, group, exchange)?;
         }
         self.under_way = None;
         Ok(Some(exchange.known))
     }
 
     /// Posts the two transfers of a round, unless everyone was heard of.
-    fn post<G: RawGroup>(&mut self, raw: &mut G, exchange: Exchange) -> Result<()> {
-        let (size, rank, step) = (raw.size(), raw.rank().index(), step(exchange.round));
+    fn post<E: Engine>(&mut self, engine: &mut E, group: Membership<E::Slot>, exchange: Exchange) -> Result<()> {
+        let (size, rank, step) = (group.size, group.rank.index(), step(exchange.round));
         if step >= size {
             return Ok(());
         }
         let tag = exchange.sequence.tag(exchange.round);
         if self.outgoing.len > 0 {
-            raw.write(self.outgoing.offset, &to_bytes(exchange.known));
+            engine.write(group.slot, self.outgoing.offset, &to_bytes(exchange.known));
         }
-        raw.post_recv(self.lane, Rank::from((rank + size - step) % size), tag, self.incoming)?;
-        raw.post_send(self.lane, Rank::from((rank + step) % size), tag, self.outgoing)
+        engine.post_recv(group.slot, self.lane, Rank::from((rank + size - step) % size), tag, self.incoming)?;
+        engine.post_send(group.slot, self.lane, Rank::from((rank + step) % size), tag, self.outgoing)
     }
 
-    fn fold<G: RawGroup>(&self, raw: &G, known: &mut Proposal) {
+    fn fold<E: Engine>(&self, engine: &E, slot: E::Slot, known: &mut Proposal) {
         if self.incoming.len == 0 {
             return;
         }
         let mut bytes = [0; PROPOSAL];
-        raw.read(self.incoming.offset, &mut bytes);
+        engine.read(slot, self.incoming.offset, &mut bytes);
         for (known, heard) in known.iter_mut().zip(from_bytes(bytes)) {
             *known = (*known).max(heard);
         }

@@ -1,4 +1,8 @@
-//! [`CollectiveGroup`]: checks what the user names, then hands data to the raw group and collectives to their algorithms.
+//! [`CollectiveGroup`]: checks what the user names, then hands data to the engine and collectives to their algorithms.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
 
 use tailback_host::Idle;
 use tailback_transport::{Error, Group, Nanos, Proposal, Rank, Result, Span, Tag};
@@ -6,12 +10,12 @@ use tailback_transport::{Error, Group, Nanos, Proposal, Rank, Result, Span, Tag}
 use super::allreduce::Allreduce;
 use super::dissemination::Dissemination;
 use super::scratch::{Scratch, Sequence};
-use crate::{Lane, RawGroup, RawTransport};
+use crate::{Engine, Lane, Membership};
 
-/// A raw group with collectives.
-#[derive(Debug)]
-pub struct CollectiveGroup<G> {
-    raw: G,
+/// A group of ranks that talk through an engine, with collectives. Dropping it ends its segment.
+pub struct CollectiveGroup<E: Engine> {
+    engine: Rc<RefCell<E>>,
+    group: Membership<E::Slot>,
     /// Length of the user's part of the segment.
     user: usize,
     /// One sequence for all blocking collectives: every member calls them in the same order.
@@ -24,14 +28,14 @@ pub struct CollectiveGroup<G> {
     allreduce: Allreduce,
 }
 
-impl<G: RawGroup> CollectiveGroup<G> {
-    /// Makes the raw group with scratch behind the user's segment and waits until every member has.
-    pub(super) fn make<T: RawTransport<Group = G>>(raw: &mut T, members: &[Rank], segment: usize) -> Result<Self> {
+impl<E: Engine> CollectiveGroup<E> {
+    /// Makes the engine's group with scratch behind the user's segment and waits until every member has.
+    pub(super) fn make(engine: &Rc<RefCell<E>>, members: &[Rank], segment: usize) -> Result<Self> {
         let scratch = Scratch::behind(segment);
-        let raw = raw.group(members, scratch.end())?;
-        let allreduce = Allreduce::new(raw.rank().index(), raw.size(), scratch);
+        let group = engine.borrow_mut().make_group(members, scratch.end())?;
         let mut group = CollectiveGroup {
-            raw,
+            engine: Rc::clone(engine),
+            group,
             user: segment,
             blocking: Sequence::default(),
             background_barriers: Sequence::default(),
@@ -39,7 +43,7 @@ impl<G: RawGroup> CollectiveGroup<G> {
             barrier: Dissemination::bare(Lane::Collective),
             background_barrier: Dissemination::bare(Lane::Barrier),
             agreement: Dissemination::carrying(Lane::Agreement, scratch.outgoing(), scratch.incoming()),
-            allreduce,
+            allreduce: Allreduce::new(group.rank.index(), group.size, scratch),
         };
         group.barrier()?;
         Ok(group)
@@ -47,8 +51,8 @@ impl<G: RawGroup> CollectiveGroup<G> {
 
     #[inline]
     fn check(&self, operation: &'static str, peer: Rank, span: Span) -> Result<()> {
-        if peer.index() >= self.raw.size() {
-            return Err(no_member(operation, peer, self.raw.size()));
+        if peer.index() >= self.group.size {
+            return Err(no_member(operation, peer, self.group.size));
         }
         self.check_range(operation, span.offset, span.len)
     }
@@ -62,28 +66,29 @@ impl<G: RawGroup> CollectiveGroup<G> {
     }
 }
 
-impl<G: RawGroup> Group for CollectiveGroup<G> {
+impl<E: Engine> Group for CollectiveGroup<E> {
     fn rank(&self) -> Rank {
-        self.raw.rank()
+        self.group.rank
     }
 
     fn size(&self) -> usize {
-        self.raw.size()
+        self.group.size
     }
 
     #[inline]
     fn now(&self) -> Nanos {
-        self.raw.now()
+        self.engine.borrow().now()
     }
 
     fn wait_until(&mut self, at: Nanos) -> Result<()> {
+        let mut engine = self.engine.borrow_mut();
         loop {
-            self.raw.progress(Idle::Return)?;
-            let now = self.raw.now();
+            engine.progress(Idle::Return)?;
+            let now = engine.now();
             if now.0 >= at.0 {
                 return Ok(());
             }
-            self.raw.pause(at.since(now))?;
+            engine.pause(at.since(now))?;
         }
     }
 
@@ -93,7 +98,7 @@ impl<G: RawGroup> Group for CollectiveGroup<G> {
         if let Err(error) = self.check_range("read", offset, into.len()) {
             panic!("{error}");
         }
-        self.raw.read(offset, into);
+        self.engine.borrow().read(self.group.slot, offset, into);
     }
 
     /// # Panics
@@ -102,49 +107,49 @@ impl<G: RawGroup> Group for CollectiveGroup<G> {
         if let Err(error) = self.check_range("write", offset, from.len()) {
             panic!("{error}");
         }
-        self.raw.write(offset, from);
+        self.engine.borrow_mut().write(self.group.slot, offset, from);
     }
 
     #[inline]
     fn post_send(&mut self, to: Rank, tag: Tag, span: Span) -> Result<()> {
         self.check("send", to, span)?;
-        self.raw.post_send(Lane::Data, to, tag, span)
+        self.engine.borrow_mut().post_send(self.group.slot, Lane::Data, to, tag, span)
     }
 
     #[inline]
     fn post_recv(&mut self, from: Rank, tag: Tag, span: Span) -> Result<()> {
         self.check("recv", from, span)?;
-        self.raw.post_recv(Lane::Data, from, tag, span)
+        self.engine.borrow_mut().post_recv(self.group.slot, Lane::Data, from, tag, span)
     }
 
     #[inline]
     fn wait_all(&mut self) -> Result<()> {
-        self.raw.wait(Lane::Data)
+        self.engine.borrow_mut().wait(self.group.slot, Lane::Data)
     }
 
     #[inline]
     fn put(&mut self, to: Rank, local: Span, remote: usize) -> Result<()> {
         self.check("put", to, local)?;
         self.check_range("put", remote, local.len)?;
-        self.raw.put(to, local, remote)
+        self.engine.borrow_mut().put(self.group.slot, to, local, remote)
     }
 
     #[inline]
     fn get(&mut self, from: Rank, local: Span, remote: usize) -> Result<()> {
         self.check("get", from, local)?;
         self.check_range("get", remote, local.len)?;
-        self.raw.get(from, local, remote)
+        self.engine.borrow_mut().get(self.group.slot, from, local, remote)
     }
 
     #[inline]
     fn flush(&mut self, peer: Rank) -> Result<()> {
         self.check("flush", peer, Span::default())?;
-        self.raw.flush(peer)
+        self.engine.borrow_mut().flush(self.group.slot, peer)
     }
 
     fn barrier(&mut self) -> Result<()> {
-        self.barrier.start(&mut self.raw, self.blocking.advance(), Proposal::default())?;
-        self.barrier.wait(&mut self.raw)?;
+        self.barrier.start(&mut *self.engine.borrow_mut(), self.group, self.blocking.advance(), Proposal::default())?;
+        self.barrier.wait(&mut *self.engine.borrow_mut(), self.group)?;
         Ok(())
     }
 
@@ -153,42 +158,62 @@ impl<G: RawGroup> Group for CollectiveGroup<G> {
         if !values.len.is_multiple_of(8) {
             return Err(usage("allreduce", format!("{} bytes are no whole number of doubles", values.len)));
         }
-        self.allreduce.run(&mut self.raw, self.blocking.advance(), values)
+        self.allreduce.run(&mut *self.engine.borrow_mut(), self.group.slot, self.blocking.advance(), values)
     }
 
     fn start_barrier(&mut self) -> Result<()> {
         if self.background_barrier.is_under_way() {
             return Err(usage("start_barrier", "a barrier is under way already".into()));
         }
-        self.background_barrier.start(&mut self.raw, self.background_barriers.advance(), Proposal::default())
+        self.background_barrier.start(
+            &mut *self.engine.borrow_mut(),
+            self.group,
+            self.background_barriers.advance(),
+            Proposal::default(),
+        )
     }
 
     fn poll_barrier(&mut self) -> Result<bool> {
         if !self.background_barrier.is_under_way() {
             return Err(usage("poll_barrier", "no barrier is under way".into()));
         }
-        Ok(self.background_barrier.poll(&mut self.raw)?.is_some())
+        Ok(self.background_barrier.poll(&mut *self.engine.borrow_mut(), self.group)?.is_some())
     }
 
     fn start_agreement(&mut self, mine: Proposal) -> Result<()> {
         if self.agreement.is_under_way() {
             return Err(usage("start_agreement", "an agreement is under way already".into()));
         }
-        self.agreement.start(&mut self.raw, self.agreements.advance(), mine)
+        self.agreement.start(&mut *self.engine.borrow_mut(), self.group, self.agreements.advance(), mine)
     }
 
     fn poll_agreement(&mut self) -> Result<Option<Proposal>> {
         if !self.agreement.is_under_way() {
             return Err(usage("poll_agreement", "no agreement is under way".into()));
         }
-        self.agreement.poll(&mut self.raw)
+        self.agreement.poll(&mut *self.engine.borrow_mut(), self.group)
     }
 
     fn wait_agreement(&mut self) -> Result<Proposal> {
         if !self.agreement.is_under_way() {
             return Err(usage("wait_agreement", "no agreement is under way".into()));
         }
-        self.agreement.wait(&mut self.raw)
+        self.agreement.wait(&mut *self.engine.borrow_mut(), self.group)
+    }
+}
+
+impl<E: Engine> Drop for CollectiveGroup<E> {
+    fn drop(&mut self) {
+        // While a panic inside the engine unwinds, the engine is still borrowed, and goes away as a whole.
+        if let Ok(mut engine) = self.engine.try_borrow_mut() {
+            engine.drop_group(self.group.slot);
+        }
+    }
+}
+
+impl<E: Engine> fmt::Debug for CollectiveGroup<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CollectiveGroup").field("group", &self.group).finish_non_exhaustive()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use tailback_host::Idle;
-use tailback_transport::{Error, Rank, Result, Span, Tag};
+use tailback_host::{Clock, Idle};
+use tailback_transport::{Description, Error, Nanos, Rank, Result, Span, Tag};
 
 use super::arrive::wrong_length;
 use super::groups::{Arrival, Early};
@@ -12,7 +12,7 @@ use super::ledger::{HELD_EACH, HELD_LIMIT, Ledger};
 use super::rails::Rails;
 use super::wire::Wire;
 use crate::Lane;
-use crate::{engine::Engine, engine::position};
+use crate::engine::{Engine, Membership, position};
 
 mod flush;
 mod striped;
@@ -27,19 +27,25 @@ const QUEUE_LIMIT: usize = 256 * 1024;
 pub struct Core<W: Wire> {
     ledger: Ledger<W>,
     wire: W,
+    clock: Clock,
+    description: Description,
     /// Bytes posted since this rank last looked for what arrives.
     unheard: usize,
 }
 
 impl<W: Wire> Core<W> {
-    /// The engine of rank `me` in a job of `ranks`, over a wire with these rails.
-    pub fn new(me: Rank, ranks: usize, rails: Rails, wire: W) -> Self {
-        Core { ledger: Ledger::new(me, ranks, rails), wire, unheard: 0 }
+    /// The engine of rank `me` in a job of `ranks`, over a wire with these rails, which `description` says the rest of.
+    pub fn new(me: Rank, ranks: usize, rails: Rails, wire: W, mut description: Description) -> Self {
+        rails.tell(&mut description);
+        let (ledger, clock) = (Ledger::new(me, ranks, rails), Clock::start());
+        Core { ledger, wire, clock, description, unheard: 0 }
     }
 
-    /// The books, for tests and reports.
-    pub fn ledger(&self) -> &Ledger<W> {
-        &self.ledger
+    /// Bytes of messages from `peer` that wait here for receives.
+    #[must_use]
+    pub fn held(&self, peer: Rank) -> usize {
+        let rails = self.ledger.rails;
+        (0..rails.count()).map(|rail| self.ledger.held(rails.peer(peer.index(), rail))).sum()
     }
 
     /// The wire, for reports.
@@ -220,6 +226,11 @@ impl<W: Wire> Core<W> {
         }
     }
 
+    #[inline]
+    fn has_completed(&self, slot: Slot, lane: Lane) -> bool {
+        self.ledger.groups.at(slot).pending[lane as usize] == 0
+    }
+
     /// Both ends of a put or a get, if they exist.
     #[inline]
     fn check_access(&self, slot: Slot, member: Rank, local: Span, remote: usize) -> Result<usize> {
@@ -231,7 +242,18 @@ impl<W: Wire> Core<W> {
 impl<W: Wire> Engine for Core<W> {
     type Slot = Slot;
 
-    fn make_group(&mut self, ranks: &[Rank], segment: usize) -> Result<Slot> {
+    fn describe(&self) -> Description {
+        let mut description = self.description.clone();
+        self.wire.describe(&mut description);
+        description
+    }
+
+    #[inline]
+    fn now(&self) -> Nanos {
+        self.clock.now()
+    }
+
+    fn make_group(&mut self, ranks: &[Rank], segment: usize) -> Result<Membership<Slot>> {
         self.ledger.operation = "group";
         let rank = position(self.ledger.me, self.ledger.ranks(), ranks)?;
         if ranks.len() > W::MEMBERS {
@@ -241,17 +263,12 @@ impl<W: Wire> Engine for Core<W> {
         let slot = self.ledger.groups.make(rank, ranks, segment);
         let early = self.ledger.groups.take_early(slot);
         early.into_iter().try_for_each(|early| self.replay(slot, early))?;
-        Ok(slot)
+        Ok(Membership { slot, rank: Rank::from(rank), size: ranks.len() })
     }
 
     fn drop_group(&mut self, slot: Slot) {
         self.ledger.forget_accesses(slot, W::forget);
         self.ledger.drop_group(slot);
-    }
-
-    fn shape(&self, slot: Slot) -> (Rank, usize) {
-        let group = self.ledger.groups.at(slot);
-        (Rank(group.rank), group.ranks.len())
     }
 
     #[inline]
@@ -330,13 +347,13 @@ impl<W: Wire> Engine for Core<W> {
     }
 
     #[inline]
-    fn is_complete(&self, slot: Slot, lane: Lane) -> bool {
-        self.ledger.groups.at(slot).pending[lane as usize] == 0
+    fn is_complete(&mut self, slot: Slot, lane: Lane) -> Result<bool> {
+        Ok(self.has_completed(slot, lane))
     }
 
-    fn is_sent(&self, slot: Slot, lane: Lane, to: Rank) -> bool {
+    fn is_sent(&mut self, slot: Slot, lane: Lane, to: Rank) -> Result<bool> {
         let (rails, members) = (self.ledger.rails, &self.ledger.groups.at(slot).members);
-        (0..rails.count()).all(|rail| members[rails.peer(to.index(), rail)].sending[lane as usize] == 0)
+        Ok((0..rails.count()).all(|rail| members[rails.peer(to.index(), rail)].sending[lane as usize] == 0))
     }
 
     #[inline]
@@ -353,8 +370,8 @@ impl<W: Wire> Engine for Core<W> {
         self.is_over(rank, (slot, member))
     }
 
-    fn completions(&self) -> u64 {
-        self.ledger.completions
+    fn completions(&self) -> Option<u64> {
+        Some(self.ledger.completions)
     }
 
     fn accesses(&self, slot: Slot, member: Rank) -> u64 {
@@ -380,10 +397,10 @@ impl<W: Wire> Engine for Core<W> {
     #[inline]
     fn wait(&mut self, slot: Slot, lane: Lane) -> Result<()> {
         self.ledger.operation = "wait";
-        if self.is_complete(slot, lane) {
+        if self.has_completed(slot, lane) {
             return self.glance();
         }
-        while !self.is_complete(slot, lane) {
+        while !self.has_completed(slot, lane) {
             self.make_progress(Idle::Wait)?;
         }
         Ok(())

@@ -24,9 +24,9 @@ pub struct Envelope {
     pub group: u64,
     /// The sender's position in the group.
     pub from: u32,
-    /// See [`crate::RawGroup::post_send`].
+    /// See [`crate::Engine::post_send`].
     pub lane: Lane,
-    /// See [`crate::RawGroup::post_send`].
+    /// See [`crate::Engine::post_send`].
     pub tag: Tag,
     /// Bytes of payload.
     pub len: usize,
@@ -39,9 +39,9 @@ pub struct Parcel {
     pub slot: Slot,
     /// The receiver's position in the group.
     pub member: u32,
-    /// See [`crate::RawGroup::post_send`].
+    /// See [`crate::Engine::post_send`].
     pub lane: Lane,
-    /// See [`crate::RawGroup::post_send`].
+    /// See [`crate::Engine::post_send`].
     pub tag: Tag,
     /// The payload.
     pub span: Span,

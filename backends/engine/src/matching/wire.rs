@@ -1,7 +1,7 @@
 //! What a network has to offer so that [`Core`](super::Core) makes a backend of it.
 
 use tailback_host::Idle;
-use tailback_transport::{Rank, Result, Span};
+use tailback_transport::{Description, Rank, Result, Span};
 
 use super::kinds::{Found, Kinds, Parcel, Slot, Word};
 use super::ledger::Ledger;
@@ -19,6 +19,9 @@ pub trait Wire: Kinds + Sized {
     const LONGEST: usize;
     /// The most members that a group can have.
     const MEMBERS: usize;
+
+    /// Adds what is known only when the engine is asked to describe itself.
+    fn describe(&self, _description: &mut Description) {}
 
     /// Memory for a group.
     fn segment(&mut self, len: usize) -> Result<Segment<Self::Registration>>;

@@ -12,7 +12,7 @@
 
 use tailback_transport::{Span, Tag};
 
-use crate::RawGroup;
+use crate::Engine;
 
 /// The shortest message that can be announced, in bytes.
 pub const SHORTEST: usize = 32;
@@ -145,19 +145,19 @@ pub(super) enum Found<const N: usize> {
 }
 
 /// Clears the place at `offset` where `N` words are to arrive.
-pub(super) fn clear<G: RawGroup, const N: usize>(raw: &mut G, offset: usize) {
-    write(raw, offset, [0; N]);
+pub(super) fn clear<E: Engine, const N: usize>(engine: &mut E, slot: E::Slot, offset: usize) {
+    write(engine, slot, offset, [0; N]);
 }
 
 /// Writes `N` words of at most 56 bits each at `offset`.
-pub(super) fn put_words<G: RawGroup, const N: usize>(raw: &mut G, offset: usize, values: [u64; N]) {
-    write(raw, offset, values.map(|value| value | MARK << VALUE_BITS));
+pub(super) fn put_words<E: Engine, const N: usize>(engine: &mut E, slot: E::Slot, offset: usize, values: [u64; N]) {
+    write(engine, slot, offset, values.map(|value| value | MARK << VALUE_BITS));
 }
 
 /// The words at `offset`, if all of them are there.
-pub(super) fn look<G: RawGroup, const N: usize>(raw: &G, offset: usize) -> Found<N> {
+pub(super) fn look<E: Engine, const N: usize>(engine: &E, slot: E::Slot, offset: usize) -> Found<N> {
     let mut bytes = [[0; WORD]; N];
-    raw.read(offset, bytes.as_flattened_mut());
+    engine.read(slot, offset, bytes.as_flattened_mut());
     let words = bytes.map(u64::from_le_bytes);
     if words.iter().any(|word| word >> VALUE_BITS == 0) {
         return Found::Nothing;
@@ -168,9 +168,9 @@ pub(super) fn look<G: RawGroup, const N: usize>(raw: &G, offset: usize) -> Found
     Found::Words(words.map(|word| word & !(0xff << VALUE_BITS)))
 }
 
-fn write<G: RawGroup, const N: usize>(raw: &mut G, offset: usize, words: [u64; N]) {
+fn write<E: Engine, const N: usize>(engine: &mut E, slot: E::Slot, offset: usize, words: [u64; N]) {
     let bytes = words.map(u64::to_le_bytes);
-    raw.write(offset, bytes.as_flattened());
+    engine.write(slot, offset, bytes.as_flattened());
 }
 
 fn words(offset: usize, count: usize) -> Span {

@@ -43,7 +43,7 @@ impl Engine {
     }
 
     fn exchange(&mut self, slot: Slot, cards: Span, mine: Card) -> Result<()> {
-        let (rank, size) = self.shape(slot);
+        let (rank, size) = (self.groups.at(slot).rank, self.groups.at(slot).members.len());
         let (rank, at) = (rank.index(), |card: usize| cards.offset + card * Card::LEN);
         self.endpoint.write(slot, at(0), &mine.to_bytes());
         let (mut have, mut step) = (1, 0);

@@ -3,7 +3,7 @@
 //! Messages are the engine's to place; puts, gets and flushes are served here. Headers come from ranks that proved
 //! themselves, and are checked all the same: a wrong one names its sender.
 
-use tailback_engine::{matching::Envelope, matching::Found, matching::Place, matching::Slot};
+use tailback_engine::matching::{Envelope, Found, Place, Slot};
 use tailback_transport::Result;
 
 use super::outbox::Ends;

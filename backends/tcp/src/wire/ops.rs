@@ -2,9 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use tailback_engine::{
-    Segment, matching::Found, matching::Ledger, matching::Parcel, matching::Slot, matching::Wire, matching::Word,
-};
+use tailback_engine::Segment;
+use tailback_engine::matching::{Found, Ledger, Parcel, Slot, Wire, Word};
 use tailback_host::{Idle, WaitMode};
 use tailback_transport::{Rank, Result, Span};
 

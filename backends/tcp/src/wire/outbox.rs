@@ -4,7 +4,8 @@
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
-use tailback_engine::{Lane, matching::Groups, matching::Kinds, matching::Slot};
+use tailback_engine::Lane;
+use tailback_engine::matching::{Groups, Kinds, Slot};
 
 /// How many slices one write gathers.
 pub const SLICES: usize = 8;
@@ -161,7 +162,8 @@ impl Outbox {
 
 #[cfg(test)]
 mod tests {
-    use tailback_engine::{Segment, matching::Ledger, matching::Rails};
+    use tailback_engine::Segment;
+    use tailback_engine::matching::{Ledger, Rails};
     use tailback_transport::Rank;
 
     use super::*;

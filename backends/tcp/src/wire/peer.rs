@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use socket2::Socket;
 
-use tailback_engine::{Lane, matching::Envelope, matching::Slot};
+use tailback_engine::Lane;
+use tailback_engine::matching::{Envelope, Slot};
 use tailback_transport::Span;
 
 use super::outbox::Outbox;

@@ -31,4 +31,9 @@ pub trait Fault: Send + Sync {
     fn corrupt(&self, transfer: Transfer, payload: &mut [u8]) {
         let _ = (transfer, payload);
     }
+
+    /// Whether a flush is said to be done without being.
+    fn skips_flush(&self) -> bool {
+        false
+    }
 }

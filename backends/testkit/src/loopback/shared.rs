@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use tailback_engine::Lane;
 use tailback_host::Clock;
-use tailback_transport::{Error, Rank, Result, Tag};
+use tailback_transport::{Capabilities, Error, Rank, Result, Tag};
 
 use super::fault::{Fault, Transfer};
 
@@ -23,6 +23,7 @@ pub(super) struct Shared {
     pub(super) hosts: Vec<String>,
     pub(super) clock: Clock,
     pub(super) meeting: Waitable<Meeting>,
+    pub(super) capabilities: Capabilities,
     limit: Duration,
     fault: Option<Arc<dyn Fault>>,
     failure: OnceLock<(Rank, String)>,
@@ -100,7 +101,12 @@ struct Groups {
 }
 
 impl Shared {
-    pub(super) fn new(hosts: Vec<String>, limit: Duration, fault: Option<Arc<dyn Fault>>) -> Self {
+    pub(super) fn new(
+        hosts: Vec<String>,
+        limit: Duration,
+        fault: Option<Arc<dyn Fault>>,
+        capabilities: Capabilities,
+    ) -> Self {
         let size = hosts.len();
         Shared {
             hosts,
@@ -109,6 +115,7 @@ impl Shared {
                 state: Mutex::new(Meeting { brought: vec![None; size], ..Meeting::default() }),
                 bell: Condvar::new(),
             },
+            capabilities,
             limit,
             fault,
             failure: OnceLock::new(),
@@ -183,6 +190,10 @@ impl Shared {
         if let Some(fault) = &self.fault {
             fault.corrupt(transfer, payload);
         }
+    }
+
+    pub(super) fn skips_flush(&self) -> bool {
+        self.fault.as_ref().is_some_and(|fault| fault.skips_flush())
     }
 
     /// The segments of the `count`th group of `members`; the first member to come makes them for all.

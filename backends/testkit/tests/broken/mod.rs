@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use saboteur::{Sabotage, Saboteur};
 use tailback_engine::{Collective, Lane};
-use tailback_testkit::{
-    conformance, conformance::Failure, conformance::Report, loopback::Fault, loopback::Job, loopback::Transfer,
-};
+use tailback_testkit::conformance::{self, Failure, Report};
+use tailback_testkit::loopback::{Fault, Job, Transfer};
 use tailback_transport::{Operation, Rank};
 
 /// Runs the cases that `chosen` picks over a sabotaged transport, on four ranks.

@@ -3,7 +3,7 @@
 //! Messages of the user's are the engine's to place. Headers come from ranks of the job, and are checked all the same: a
 //! wrong one names its sender.
 
-use tailback_engine::{matching::Envelope, matching::Found, matching::Place};
+use tailback_engine::matching::{Envelope, Found, Place};
 use tailback_transport::Result;
 
 use super::link::{Incoming, Link, Route};

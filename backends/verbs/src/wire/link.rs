@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Instant;
 
-use tailback_engine::{Lane, matching::Envelope, matching::Slot};
+use tailback_engine::Lane;
+use tailback_engine::matching::{Envelope, Slot};
 use tailback_transport::{Rank, Result};
 
 use super::buffers::Buffers;

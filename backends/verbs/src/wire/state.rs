@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tailback_engine::{matching::Kinds, matching::Ledger, matching::Rails};
+use tailback_engine::matching::{Kinds, Ledger, Rails};
 use tailback_host::WaitMode;
 use tailback_transport::{Error, Rank, Result};
 
@@ -64,13 +64,8 @@ impl VerbsWire {
         }
     }
 
-    /// The completion queue of each rail, and the connections made so far.
-    pub(crate) fn queue_texts(&self) -> impl Iterator<Item = String> {
-        self.endpoints.iter().map(Endpoint::queue_text)
-    }
-
     /// The buffers that were registered for peers' messages so far, on all rails.
-    pub(crate) fn windows_text(&self) -> String {
+    pub(super) fn windows_text(&self) -> String {
         let sizes = || self.endpoints.iter().map(|of| of.sizes);
         let first = sizes().map(|of| of.first).min().unwrap_or_default();
         let most = sizes().map(|of| of.most).max().unwrap_or_default();
