@@ -9,11 +9,17 @@ use crate::kernel::Congestor;
 #[command(next_help_heading = "Plan")]
 #[allow(missing_docs)]
 pub struct CongestorOptions {
-    /// What loads the network: a2a, incast, put-incast, get-incast, get-bcast, bcast, put-bcast, allreduce; with
-    /// weights if the shares are not to be equal, e.g. incast=40,a2a=60; with `each` among them, also every one by itself;
-    /// or none, to measure beside whoever else uses the network [default: a2a,incast,put-incast,get-bcast]
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help = loading())]
     pub congestors: Option<Vec<Share>>,
+}
+
+fn loading() -> String {
+    format!(
+        "What loads the network: {}; with weights if the shares are not to be equal, e.g. incast=40,a2a=60; with `each` \
+         among them, also every one by itself; or none, to measure beside whoever else uses the network [default: \
+         a2a,incast,put-incast,get-bcast]",
+        Congestor::keys()
+    )
 }
 
 /// A congestor and its share of the congestor nodes, or a word for all of them.

@@ -120,15 +120,17 @@ pub struct PlanOptions {
 #[command(next_help_heading = "Plan")]
 #[allow(missing_docs)]
 pub struct CanaryOptions {
-    /// What is measured, in the order given: lat, get-lat, bw, put-bw, bw-sync, nat-bw, allreduce, a2a, ptrans,
-    /// gups, fft, panel
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help = measured())]
     pub canaries: Option<Vec<Canary>>,
 
     /// Latency canaries begin an iteration every TIME, however long the one before takes, and count from when it was
     /// due; choose more than a loaded iteration takes, e.g. 20ms in the lab [default: one after the other]
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub pace: Option<Duration>,
+}
+
+fn measured() -> String {
+    format!("What is measured, in the order given: {}", Canary::keys())
 }
 
 /// Who measures and who loads.

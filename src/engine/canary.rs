@@ -75,8 +75,8 @@ impl<G: Group> KernelVisitor for CanaryRun<'_, G> {
 
     fn visit<K: Kernel>(self) -> Result<Finished> {
         let group = &mut *self.team;
-        let kernel = K::new(self.phase.test.counts.shape(), group.size(), group.rank());
-        kernel.fill(group)?;
+        let kernel = K::new(self.phase.test.counts.sizes(), group.size(), group.rank());
+        kernel.fill(group, self.phase.test.counts.sizes());
         let recorder = Recorder::new::<K>(
             &kernel,
             self.phase.test.kernel.info().direction,

@@ -10,7 +10,7 @@ use super::control::{Control, REAL_GRAIN};
 use super::lockstep::{Ballot, Lockstep, Next, Timing};
 use crate::kernel::{Kernel, KernelVisitor};
 use crate::layout::natural_ring;
-use crate::plan::CongestorTest;
+use crate::plan::{CongestorTest, Counts};
 use crate::stats::Samples;
 
 /// Load is kept in slices of at most this.
@@ -63,9 +63,9 @@ impl<G: Group> KernelVisitor for CongestorRun<'_, G> {
 
     fn visit<K: Kernel>(self) -> Self::Output {
         let CongestorRun { phase: CongestorPhase { test, kind, budget, control, .. }, team: group, until } = self;
-        let kernel = K::new(test.counts.shape(), group.size(), group.rank());
+        let kernel = K::new(test.counts.sizes(), group.size(), group.rank());
         let ring = natural_ring(group.size(), group.rank());
-        warm_up(&kernel, group, test.counts.warmup)?;
+        warm_up(&kernel, group, &test.counts)?;
 
         let mut recorder = Recorder::new::<K>(&kernel, test.kernel.info().direction, control.samples(1));
         let longest = test.kernel.info().scaled(test.counts.iterations, group.size());
@@ -106,11 +106,11 @@ impl<G: Group> KernelVisitor for CongestorRun<'_, G> {
 }
 
 /// Warm-up and a look at the data before anything counts.
-fn warm_up<K: Kernel, G: Group>(kernel: &K, group: &mut G, iterations: u32) -> Result<()> {
+fn warm_up<K: Kernel, G: Group>(kernel: &K, group: &mut G, counts: &Counts) -> Result<()> {
     let ring = natural_ring(group.size(), group.rank());
-    kernel.fill(group)?;
+    kernel.fill(group, counts.sizes());
     group.barrier()?;
-    for _ in 0..iterations.max(1) {
+    for _ in 0..counts.warmup.max(1) {
         kernel.iterate(group, ring)?;
     }
     group.barrier()?;
