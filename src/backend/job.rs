@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tailback_tcp::bootstrap::variables;
-use tailback_tcp::launch::heed_signals;
-use tailback_tcp::{Interrupt, JoinConfig, TcpBootstrap};
+use tailback_bootstrap::launch::heed_signals;
+use tailback_bootstrap::variables;
+use tailback_bootstrap::{Interrupt, JoinConfig, TcpBootstrap};
 use tailback_transport::{Error, Monitor, pages};
 
 use super::agree::run_agreed;

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use tailback_bootstrap::address;
 use tailback_libfabric::{LibfabricConfig, LibfabricTransport, Source, Wishes, survey};
-use tailback_tcp::address;
 use tailback_transport::{Bootstrap, Error, Result as TransportResult};
 
 use super::{Network, Settings};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use tailback_bootstrap::Secret;
 use tailback_mpi::{MpiBootstrap, MpiTransport, Threading};
-use tailback_tcp::Secret;
 use tailback_transport::{Bootstrap, Monitor, Rank, Result as TransportResult};
 
 use super::agree::run_agreed;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use tailback_tcp::Secret;
+use tailback_bootstrap::Secret;
 use tailback_transport::{Bootstrap, Error, Monitor, Rank, Result};
 
 use super::sim::{Simulated, SimulatedJobs};

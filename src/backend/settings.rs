@@ -8,13 +8,12 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use tailback_bootstrap::address::Wish;
 use tailback_sim::machine::Machine;
-use tailback_tcp::WaitMode;
-use tailback_tcp::address::Wish;
-use tailback_transport::Protocol;
 use tailback_transport::matching::MOST_RAILS;
 use tailback_transport::near::DeviceWish;
 use tailback_transport::pages::HugePages;
+use tailback_transport::{Protocol, WaitMode};
 
 use super::{Backend, ThreadLevel};
 use crate::units;

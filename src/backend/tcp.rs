@@ -1,6 +1,7 @@
 //! Plain sockets, under any bootstrap.
 
-use tailback_tcp::{Secret, TcpConfig, TcpTransport};
+use tailback_bootstrap::Secret;
+use tailback_tcp::{TcpConfig, TcpTransport};
 use tailback_transport::{Bootstrap, Error, Result, traffic_class};
 
 use super::{Network, Settings};

@@ -1,6 +1,6 @@
 //! Queue pairs of InfiniBand or RoCE, under any bootstrap.
 
-use tailback_tcp::Secret;
+use tailback_bootstrap::Secret;
 use tailback_transport::{Bootstrap, Result as TransportResult, traffic_class};
 use tailback_verbs::{Buffers, JobKey, Tries, VerbsConfig, VerbsTransport};
 

@@ -1,6 +1,6 @@
 //! What is said of verbs by a binary without them.
 
-use tailback_tcp::Secret;
+use tailback_bootstrap::Secret;
 use tailback_transport::{Bootstrap, Error, Result as TransportResult};
 
 use super::{Network, Settings};

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::Args;
-use tailback_tcp::launch::{self, LaunchOptions, Output};
+use tailback_bootstrap::launch::{self, LaunchOptions, Output};
 
 /// Options of `tailback launch`.
 #[derive(Clone, Debug, Args)]

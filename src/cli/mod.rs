@@ -153,7 +153,9 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Info(library) => print(&info::text(library.libfabric_path.as_deref())),
         Command::Schema => print(&format!("{:#}\n", result::schema())),
         Command::Guard(options) => Ok(options.execute()),
-        Command::Secret => print(&format!("{}\n", tailback_tcp::Secret::random().map_err(|e| e.to_string())?.to_hex())),
+        Command::Secret => {
+            print(&format!("{}\n", tailback_bootstrap::Secret::random().map_err(|e| e.to_string())?.to_hex()))
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use tailback_tcp::launch::is_ignored;
+use tailback_bootstrap::launch::is_ignored;
 
 /// Raised by the first Ctrl-C, SIGTERM or SIGHUP; the second ends the process at once. Signals belong to the process, so the flag
 /// does too. Ranks call this before they join by our own bootstrap, which ends a rank that still waits for others, and

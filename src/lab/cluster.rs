@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use tailback_tcp::launch::{heed_signals, is_interrupted};
+use tailback_bootstrap::launch::{heed_signals, is_interrupted};
 
 use super::error::{Error, Result};
 use super::ground::Ground;

@@ -17,10 +17,12 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use tailback_bootstrap::launch::{self, LaunchOptions, RankSetup};
+use tailback_bootstrap::{JoinConfig, TcpBootstrap};
 use tailback_libfabric::{LibfabricConfig, LibfabricTransport, Source, Wishes};
-use tailback_tcp::launch::{self, LaunchOptions, RankSetup};
-use tailback_tcp::{JoinConfig, TcpBootstrap, WaitMode};
-use tailback_transport::{Bootstrap, Collective, Group, Monitor, Rank, Rendezvous, Result, Span, Tag, Transport};
+use tailback_transport::{
+    Bootstrap, Collective, Group, Monitor, Rank, Rendezvous, Result, Span, Tag, Transport, WaitMode,
+};
 
 /// No run takes this long, however loaded the machine.
 const LIMIT: Duration = Duration::from_secs(120);

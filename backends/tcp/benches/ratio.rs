@@ -14,10 +14,11 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tailback_tcp::address::Wish;
-use tailback_tcp::{Secret, TcpConfig, TcpGroup, TcpTransport, WaitMode};
+use tailback_bootstrap::Secret;
+use tailback_bootstrap::address::Wish;
+use tailback_tcp::{TcpConfig, TcpGroup, TcpTransport};
 use tailback_transport::loopback;
-use tailback_transport::{Bootstrap, Lane, Rank, RawGroup, RawTransport, Result, Span, Tag};
+use tailback_transport::{Bootstrap, Lane, Rank, RawGroup, RawTransport, Result, Span, Tag, WaitMode};
 
 const SEGMENT: usize = 1 << 20;
 const LONG: usize = 128 * 1024;

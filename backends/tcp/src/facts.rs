@@ -7,7 +7,7 @@ use socket2::Socket;
 
 use tailback_transport::{Description, WaitMode};
 
-use crate::address::Choice;
+use tailback_bootstrap::address::Choice;
 
 /// The description of a transport with these rails that listens on `listener`. What is said of the first rail has no number.
 pub fn describe(choices: &[Choice], listener: &Socket, wait: WaitMode, wait_reason: &str) -> Description {

@@ -11,10 +11,10 @@ use tailback_transport::{
     Bootstrap, Capabilities, Clock, Description, EngineGroup, Error, Rank, RawTransport, Result, WaitMode,
 };
 
-use crate::address::{self, Choice, Wish};
-use crate::secret::Secret;
+use crate::facts;
 use crate::wire::{LocalEnd, TcpWire, set_traffic_class};
-use crate::{facts, files};
+use tailback_bootstrap::Secret;
+use tailback_bootstrap::address::{self, Choice, Wish};
 
 /// What a rank with a bootstrap like ours keeps open for it.
 const BOOTSTRAP_FILES: usize = 128;
@@ -58,7 +58,7 @@ impl TcpTransport {
         // Connections are made by need, to whomever a kernel has to do with; that can be everybody.
         let (rank, size) = (bootstrap.rank(), bootstrap.size());
         let connected = format!("rank {rank}, connected to {size} ranks,");
-        files::make_room(&connected, size * config.rails + BOOTSTRAP_FILES)?;
+        tailback_bootstrap::files::make_room(&connected, size * config.rails + BOOTSTRAP_FILES)?;
         let choices = address::choose_rails(bootstrap, &config.wish, config.rails)?;
         let report = |source| Error::Io { operation: "listen", peer: None, source };
         // What they accept inherits the class.

@@ -1,7 +1,6 @@
 //! The executable definition of the traits, over real sockets.
 
-use tailback_tcp::WaitMode;
-use tailback_transport::{Collective, conformance};
+use tailback_transport::{Collective, WaitMode, conformance};
 
 use crate::common::run;
 

@@ -3,8 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use tailback_tcp::WaitMode;
-use tailback_transport::{Bootstrap, Error, Lane, Rank, RawGroup, RawTransport, Result, Span, Tag};
+use tailback_transport::{Bootstrap, Error, Lane, Rank, RawGroup, RawTransport, Result, Span, Tag, WaitMode};
 
 use crate::common::{everyone, run};
 

@@ -1,8 +1,5 @@
-//! The tests with ranks as threads, linked once. Those with ranks as processes (`processes`) have a program of their own,
-//! which starts itself as ranks.
+//! The integration tests, linked once.
 
-mod address;
-mod bootstrap_threads;
 mod common;
 mod conformance;
 mod loss;

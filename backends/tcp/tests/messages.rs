@@ -1,9 +1,9 @@
 //! What the data plane promises beyond the conformance suite: connections made at once from both ends, back-pressure,
 //! groups that come and go while traffic runs, and its own description.
 
-use tailback_tcp::{TcpGroup, WaitMode};
+use tailback_tcp::TcpGroup;
 use tailback_transport::matching::HELD_LIMIT;
-use tailback_transport::{Bootstrap, Error, Idle, Lane, Rank, RawGroup, RawTransport, Result, Span, Tag};
+use tailback_transport::{Bootstrap, Error, Idle, Lane, Rank, RawGroup, RawTransport, Result, Span, Tag, WaitMode};
 
 use crate::common::{everyone, pattern, read, run};
 

@@ -1,13 +1,12 @@
 //! Several connections to a peer: the executable definition of the traits over each protocol, what is cut into parts and
 //! what is not, and a rail that is lost.
 
-use tailback_tcp::WaitMode;
 use tailback_transport::loopback;
 use tailback_transport::matching::STRIPED_ABOVE;
 use tailback_transport::rendezvous::DEFAULT_THRESHOLD;
 use tailback_transport::{
     Bootstrap, Bytes, Collective, Error, Idle, Lane, Protocol, Rank, RawGroup, RawTransport, Rendezvous, Result, Span,
-    Tag, conformance,
+    Tag, WaitMode, conformance,
 };
 
 use crate::common::{config, config_with_rails, everyone, pattern, read, run_with};

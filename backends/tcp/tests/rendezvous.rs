@@ -1,9 +1,8 @@
 //! The rendezvous protocols over real sockets: the executable definition of the traits for each of them. Eager messages are
 //! those of `conformance`.
 
-use tailback_tcp::WaitMode;
 use tailback_transport::rendezvous::DEFAULT_THRESHOLD;
-use tailback_transport::{Bytes, Collective, Protocol, Rendezvous, conformance};
+use tailback_transport::{Bytes, Collective, Protocol, Rendezvous, WaitMode, conformance};
 
 use crate::common::run;
 

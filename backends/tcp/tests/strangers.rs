@@ -6,9 +6,10 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tailback_tcp::{Secret, TcpConfig, TcpTransport, WaitMode};
+use tailback_bootstrap::Secret;
+use tailback_tcp::{TcpConfig, TcpTransport};
 use tailback_transport::loopback;
-use tailback_transport::{Bootstrap, Error, Lane, Rank, RawGroup, Result, Span, Tag};
+use tailback_transport::{Bootstrap, Error, Lane, Rank, RawGroup, Result, Span, Tag, WaitMode};
 
 use crate::common::{config, everyone, run};
 

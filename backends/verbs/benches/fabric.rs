@@ -14,8 +14,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use tailback_tcp::launch::{self, LaunchOptions, RankSetup};
-use tailback_tcp::{JoinConfig, TcpBootstrap};
+use tailback_bootstrap::launch::{self, LaunchOptions, RankSetup};
+use tailback_bootstrap::{JoinConfig, TcpBootstrap};
 use tailback_transport::{
     Bootstrap, Collective, Error, Group, Idle, Lane, Monitor, Nanos, Rank, RawGroup, RawTransport, Result, Span, Tag,
     Transport, WaitMode,

@@ -19,8 +19,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tailback_tcp::launch::{self, LaunchOptions};
-use tailback_tcp::{JoinConfig, TcpBootstrap};
+use tailback_bootstrap::launch::{self, LaunchOptions};
+use tailback_bootstrap::{JoinConfig, TcpBootstrap};
 use tailback_transport::rendezvous::DEFAULT_THRESHOLD;
 use tailback_transport::{
     Bootstrap, Collective, Lane, Monitor, Protocol, Rank, RawGroup, RawTransport, Rendezvous, Span, Tag, conformance,

@@ -4,4 +4,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| tailback_fuzz::within(16, || tailback_tcp::bootstrap::fuzzing::messages(bytes)));
+fuzz_target!(|bytes: &[u8]| tailback_fuzz::within(16, || tailback_bootstrap::fuzzing::messages(bytes)));

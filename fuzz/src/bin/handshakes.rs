@@ -5,4 +5,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| tailback_fuzz::within(16, || tailback_tcp::bootstrap::fuzzing::handshakes(bytes)));
+fuzz_target!(|bytes: &[u8]| tailback_fuzz::within(16, || tailback_bootstrap::fuzzing::handshakes(bytes)));

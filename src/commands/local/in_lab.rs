@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use tailback_tcp::launch;
+use tailback_bootstrap::launch;
 
 use super::fit;
 use super::place::{fits_hosts, unmarked};

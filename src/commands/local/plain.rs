@@ -1,6 +1,6 @@
 //! A request on this machine: in the emulated cluster where there can be one, else as plain ranks.
 
-use tailback_tcp::launch::{self, LaunchOptions, heed_signals};
+use tailback_bootstrap::launch::{self, LaunchOptions, heed_signals};
 
 use super::in_lab::run_in_lab;
 use super::place::outside_lab;

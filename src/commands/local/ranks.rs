@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use tailback_tcp::launch::{LaunchOptions, RankSetup};
+use tailback_bootstrap::launch::{LaunchOptions, RankSetup};
 
 use crate::commands::Request;
 use crate::commands::show::RESULT_VARIABLE;

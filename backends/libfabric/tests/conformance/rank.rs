@@ -6,9 +6,9 @@ use std::process::exit;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tailback_bootstrap::launch::{LaunchOptions, run};
+use tailback_bootstrap::{JoinConfig, TcpBootstrap};
 use tailback_libfabric::{LibfabricConfig, LibfabricTransport, Source, Wishes};
-use tailback_tcp::launch::{LaunchOptions, run};
-use tailback_tcp::{JoinConfig, TcpBootstrap};
 use tailback_transport::rendezvous::DEFAULT_THRESHOLD;
 use tailback_transport::{
     Bootstrap, Collective, Error, Group, Monitor, Rank, Rendezvous, Result, Span, Tag, Transport, conformance,

@@ -2,7 +2,7 @@
 //!
 //! When two ranks connect to each other at once, the attempt of the lower rank wins: the lower rank redirects the
 //! other's, the higher rank gives up its own. A stranger (garbage, silence, wrong proof) is dropped without a word and
-//! makes room when others wait ([`crate::strangers`]), before all others if it comes from an address that no rank told of.
+//! makes room when others wait ([`tailback_bootstrap::strangers`]), before all others if it comes from an address that no rank told of.
 //! It is not refused for that: address translation may change what a rank told. A rank whose attempt was dropped before
 //! the verdict, because the other end was too busy, tries again a bounded number of times.
 
@@ -19,8 +19,8 @@ use tailback_transport::{Rank, Result};
 
 use super::peer::{Half, Link, Route, Stage};
 use super::state::{Books, HALF, TcpWire, failed};
-use crate::handshake::{CHALLENGE, HELLO, Hello, LONGEST, PROOF, Role, Verdict, nonce};
-use crate::strangers::{self, PROOF_LIMIT, Stranger};
+use tailback_bootstrap::data_handshake::{CHALLENGE, HELLO, Hello, LONGEST, PROOF, Role, Verdict, nonce};
+use tailback_bootstrap::strangers::{self, PROOF_LIMIT, Stranger};
 
 /// Attempts before a peer that accepts connections but never answers counts as lost.
 const MAX_ATTEMPTS: u32 = 16;

@@ -10,8 +10,8 @@ use tailback_transport::matching::{Envelope, Slot};
 use tailback_transport::{Lane, Span};
 
 use super::outbox::Outbox;
-use crate::handshake::{CHALLENGE, HELLO, Hello, LONGEST, Nonce, PROOF, VERDICT};
 use crate::header::Header;
+use tailback_bootstrap::data_handshake::{CHALLENGE, HELLO, Hello, LONGEST, Nonce, PROOF, VERDICT};
 
 /// Bytes read at once when it is not known what comes next: small messages arrive many to a read.
 pub const STAGE: usize = 8 * 1024;

@@ -14,7 +14,7 @@ use tailback_transport::{Error, Rank, Result, WaitMode};
 
 use super::peer::{Far, Half, Incoming, Peer, Route, Then};
 use crate::header::Header;
-use crate::secret::Secret;
+use tailback_bootstrap::Secret;
 
 /// The epoll tokens of listeners: `LISTENER` plus their rail. Peers have their number, half-open connections `HALF` plus their
 /// slot.

@@ -6,10 +6,11 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use tailback_tcp::address::Wish;
-use tailback_tcp::{Secret, TcpConfig, TcpTransport, WaitMode};
+use tailback_bootstrap::Secret;
+use tailback_bootstrap::address::Wish;
+use tailback_tcp::{TcpConfig, TcpTransport};
 use tailback_transport::loopback::{self, LoopbackBootstrap};
-use tailback_transport::{Bootstrap, Rank, RawGroup, RawTransport};
+use tailback_transport::{Bootstrap, Rank, RawGroup, RawTransport, WaitMode};
 
 /// The secret of every test's job.
 pub const SECRET: Secret = Secret::from_bytes([42; 32]);

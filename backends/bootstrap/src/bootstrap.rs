@@ -1,0 +1,177 @@
+//! The built-in bootstrap: ranks meet at rank 0, form a tree, exchange bytes along it and watch over each other.
+//!
+//! It is the control plane and is never measured. Every connection proves the job secret; strangers are turned away
+//! without harm. A failure anywhere ends the whole job with one message and exit code 2. Out of scope: starting
+//! processes ([`crate::launch`]) and the network under test.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tailback_transport::{Bootstrap, Error, Merge, Monitor, Rank, Result};
+
+use crate::config::JoinConfig;
+use crate::failure::Failure;
+use crate::hosts::{self, machine};
+use crate::join::{self, Neighbour, Place};
+use crate::judge::Judge;
+use crate::peer::Peer;
+use crate::setback::Setback;
+use crate::shared::{Command, Shared};
+use crate::tree::Tree;
+use crate::watch::Watcher;
+
+/// How long a failed call waits for the watcher to end the job before it returns.
+const END_LIMIT: Duration = Duration::from_secs(8);
+
+/// A rank's membership in a job of the built-in bootstrap.
+pub struct TcpBootstrap {
+    config: JoinConfig,
+    tree: Tree,
+    shared: Arc<Shared>,
+    watcher: Option<JoinHandle<()>>,
+}
+
+impl TcpBootstrap {
+    /// Joins the job; returns once every rank has joined. `monitor` says where this rank is, for messages and for the
+    /// watchdog. If another rank is the reason that the job ends, this process ends without a message.
+    pub fn join(config: JoinConfig, monitor: Arc<Monitor>) -> Result<Self> {
+        config.check()?;
+        let place = match join::join(&config) {
+            Ok(place) => place,
+            Err(Setback::Mine(error)) if !config.is_interrupted() => return Err(error),
+            Err(_) => {
+                config.on_failure.end(&Failure::silent());
+                return Err(ended());
+            }
+        };
+        let Place { tree, watch_parent, watch_children, hosts: named, scaffold, broken } = place;
+        let judge = (config.rank.0 == 0).then(|| Judge::new(named, config.fan_out, Instant::now()));
+        let (shared, watcher) = start_watcher(&config, &tree, (watch_parent, watch_children), judge, monitor)
+            .map_err(|e| Error::Setup(format!("the watcher could not be started: {e}")))?;
+        let mut bootstrap = TcpBootstrap { config, tree, shared, watcher: Some(watcher) };
+        if let Some(error) = broken {
+            bootstrap.shared.command(Command::Abort(error.to_string()));
+            bootstrap.shared.wait_failed(END_LIMIT);
+            return Err(ended());
+        }
+        // Nobody leaves this before everyone is there.
+        let card = hosts::card(&bootstrap.config.host, &machine());
+        let cards = bootstrap.allgather(&card)?;
+        bootstrap.config.host = hosts::known_as(bootstrap.config.rank, &bootstrap.config.host, &cards);
+        drop(scaffold);
+        Ok(bootstrap)
+    }
+
+    /// The secret that the ranks of this job share.
+    #[must_use]
+    pub fn secret(&self) -> &crate::secret::Secret {
+        &self.config.secret
+    }
+
+    /// Waits for every rank and leaves the job: from here on a rank that ends is no loss.
+    pub fn finish(mut self) -> Result<()> {
+        self.barrier()
+    }
+
+    fn collective<T>(&mut self, run: impl FnOnce(&mut Tree) -> Result<T>) -> Result<T> {
+        self.shared.enter_collective();
+        let result = run(&mut self.tree);
+        self.shared.leave_collective();
+        if let Err(Error::PeerLost { peer, detail, .. }) = &result {
+            // The watcher knows the cause, or is about to; it ends the job with the one message.
+            self.shared.command(Command::Lost(*peer, detail.clone()));
+            self.shared.wait_failed(END_LIMIT);
+        }
+        result
+    }
+}
+
+impl Bootstrap for TcpBootstrap {
+    fn rank(&self) -> Rank {
+        self.config.rank
+    }
+
+    fn size(&self) -> usize {
+        self.config.size
+    }
+
+    fn host(&self) -> &str {
+        &self.config.host
+    }
+
+    fn launcher(&self) -> String {
+        self.config.launcher.clone()
+    }
+
+    fn allgather(&mut self, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
+        self.collective(|tree| tree.allgather(mine))
+    }
+
+    fn broadcast(&mut self, bytes: Vec<u8>) -> Result<Vec<u8>> {
+        self.collective(|tree| tree.broadcast(bytes))
+    }
+
+    fn reduce(&mut self, mine: Vec<u8>, merge: Merge<'_>) -> Result<Option<Vec<u8>>> {
+        self.collective(|tree| tree.reduce(mine, merge))
+    }
+
+    fn barrier(&mut self) -> Result<()> {
+        self.collective(Tree::barrier)
+    }
+
+    fn monitor(&self) -> Option<&Monitor> {
+        Some(&self.shared.monitor)
+    }
+
+    fn abort(&self, reason: &str) -> ! {
+        self.shared.command(Command::Abort(reason.to_owned()));
+        if !self.shared.wait_failed(END_LIMIT) {
+            let failure = Failure::saying(format!("rank {} (host {}): {reason}", self.rank(), self.host()));
+            self.config.on_failure.report(failure.message.as_deref().unwrap_or(reason));
+            self.config.on_failure.end(&failure);
+        }
+        // Only a rank that is a thread gets here; the watcher's handler ends processes.
+        std::panic::resume_unwind(Box::new("the job was aborted"))
+    }
+}
+
+impl Drop for TcpBootstrap {
+    /// Leaves without waiting for the others; unless in a panic, which ends the job.
+    fn drop(&mut self) {
+        if std::thread::panicking() && !self.shared.has_failed() {
+            self.shared.command(Command::Abort("it panicked".into()));
+            self.shared.wait_failed(END_LIMIT);
+        }
+        self.shared.command(Command::Finish);
+        if let Some(watcher) = self.watcher.take() {
+            let _ = watcher.join();
+        }
+    }
+}
+
+fn start_watcher(
+    config: &JoinConfig,
+    tree: &Tree,
+    neighbours: (Option<Neighbour>, Vec<Neighbour>),
+    judge: Option<Judge>,
+    monitor: Arc<Monitor>,
+) -> io::Result<(Arc<Shared>, JoinHandle<()>)> {
+    let (wake, waker) = UnixStream::pair()?;
+    wake.set_nonblocking(true)?;
+    waker.set_nonblocking(true)?;
+    monitor.wake_on_enter(waker.try_clone()?);
+    let shared = Arc::new(Shared::new(monitor, waker));
+    let data = tree.parent.iter().chain(&tree.children).map(|e| e.stream.try_clone()).collect::<io::Result<_>>()?;
+    let parent = neighbours.0.map(Peer::new).transpose()?;
+    let children = neighbours.1.into_iter().map(Peer::new).collect::<io::Result<_>>()?;
+    let watcher = Watcher::new(config.clone(), Arc::clone(&shared), wake, (parent, children), data, judge);
+    let thread = std::thread::Builder::new().name("watcher".into()).spawn(|| watcher.run())?;
+    Ok((shared, thread))
+}
+
+fn ended() -> Error {
+    Error::Setup("the job ended; another rank says why".into())
+}
