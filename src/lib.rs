@@ -5,16 +5,18 @@
 #![forbid(unsafe_code)]
 
 pub mod backend;
+pub mod body;
 pub mod calibration;
 pub mod cli;
-pub mod commands;
 pub mod compare;
 pub mod counters;
 pub mod engine;
 pub mod import;
 pub mod input;
+pub mod job;
 pub mod kernel;
 pub mod lab;
+pub mod launch;
 pub mod layout;
 pub mod models;
 pub mod output;

@@ -32,7 +32,7 @@ pub use job::{available, in_job, is_reporting_rank, job_seen, prepare, simulate}
 pub use kind::Backend;
 pub use network::{Networks, Place, Work, give_up};
 pub use settings::{CongestorNetworks, FabricSettings, LibfabricPath, RoleSettings, Roles, Settings, VerbsSettings};
-pub use sim::{Shape, Simulated};
+pub use sim::{JobSize, Simulated};
 pub use tailback_sim::begin_phase;
 pub use threads::ThreadLevel;
 pub use variant::{Network, Variant, variants};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::commands::Checks;
+use crate::job::Checks;
 use crate::threshold::Threshold;
 
 /// Thresholds and where to report them.

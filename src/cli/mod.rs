@@ -21,8 +21,9 @@ mod transport;
 use clap::{Parser, Subcommand};
 
 use crate::backend::{self, LibfabricPath};
-use crate::commands::{self, Request};
+use crate::job::Request;
 use crate::lab::{self, LabCommand, LabSpec};
+use crate::launch::{start as begin, start_in_lab};
 use crate::output::print;
 use crate::result;
 
@@ -145,7 +146,7 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Launch(arguments) => arguments.execute(),
         Command::Lab(Lab::Run(options)) => {
             let spec = options.lab.clone();
-            start_with(options.request(), |request| commands::start_in_lab(request, &spec))
+            start_with(options.request(), |request| start_in_lab(request, &spec))
         }
         Command::Lab(Lab::Other(command)) => lab::execute(command).map_err(|error| error.to_string()),
         Command::Simulate(options) => options.execute(),
@@ -160,7 +161,7 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
 }
 
 fn start(request: Result<Request, String>) -> Result<u8, String> {
-    start_with(request, commands::start)
+    start_with(request, begin)
 }
 
 fn start_with(

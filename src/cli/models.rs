@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use super::transport::TransportOptions;
-use crate::commands::{self, ContentionStudy, Output, Request, Study, StudySelection};
 use crate::input::Limit;
+use crate::job::{ContentionStudy, Output, Request, Study, StudySelection};
+use crate::launch;
 use crate::models::contention::{Graph, Learned, MOST_EDGES, Model, PAPER_BYTES, PAPER_T_REF, Shape};
 use crate::models::{beff, hpcc, maxrate};
 use crate::output;
@@ -42,7 +43,7 @@ impl StudyOptions {
         let output = Output { out, quiet, ..Output::default() };
         let request = Request::new(study.command(), transport.settings(), output);
         let study = Some(StudySelection { study, ranks_per_node, draw });
-        commands::start(&Request { study, seed: Some(seed), ..request })
+        launch::start(&Request { study, seed: Some(seed), ..request })
     }
 }
 

@@ -10,7 +10,7 @@ use super::checks::CheckOptions;
 use super::congestors::CongestorOptions;
 use super::transport::{CongestorTransport, TransportOptions, congestor_networks};
 use crate::backend::{RoleSettings, Roles};
-use crate::commands::{ControlSelection, CountersSelection, Output, Request, RunsOn};
+use crate::job::{ControlSelection, CountersSelection, Output, Request, RunsOn};
 use crate::kernel::Canary;
 use crate::layout::{Policy, Split};
 use crate::output::Format;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use clap::Args;
 
 use crate::backend::{Backend, CongestorNetworks, Settings};
-use crate::commands::Place;
+use crate::job::Place;
 
 /// The network under test.
 #[derive(Clone, Debug, Args)]

@@ -13,9 +13,11 @@ use std::path::{Path, PathBuf};
 use source::Crate;
 
 /// The folders and files at the top of `src`, from the top down. Each uses only what stands below it.
-const LAYERS: [&str; 22] = [
+const LAYERS: [&str; 24] = [
     "cli",
-    "commands",
+    "launch",
+    "body",
+    "job",
     "report",
     "output",
     "threshold",
