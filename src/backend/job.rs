@@ -207,7 +207,7 @@ pub fn available(libfabric: Option<&Path>) -> Vec<(&'static str, String)> {
         ("tcp", "ready: plain sockets, nothing to install".into()),
         ("mpi", mpi::state()),
         ("libfabric", libfabric::state(libfabric)),
-        ("verbs", verbs::state()),
+        ("verbs", verbs::state(None)),
         ("sim", sim::state()),
     ]
 }

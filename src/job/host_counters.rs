@@ -10,7 +10,7 @@ use tailback_transport::{Bootstrap, Rank, Result};
 
 use super::reduce_json::gather;
 use super::request::{CountersSelection, RunsOn};
-use crate::backend::Place;
+use crate::backend::RankHost;
 use crate::counters::{CountersCommand, Device, Reader, Reading, Roots};
 use crate::engine::PhaseId;
 use crate::result::{CountersRecord, DeviceCounters};
@@ -56,8 +56,8 @@ impl HostCounters {
     /// over the job.
     pub(crate) fn prepare(
         bootstrap: &mut dyn Bootstrap,
-        wish: &CountersSelection,
-        places: &[Place],
+        selection: &CountersSelection,
+        places: &[RankHost],
         mine: &[Device],
     ) -> Result<std::result::Result<Self, String>> {
         let lines: Vec<String> = mine.iter().map(Device::encode).collect();
@@ -69,11 +69,11 @@ impl HostCounters {
             places.iter().zip(&told).filter(|(place, _)| place.host == *host).map(|(_, lines)| decode(lines)).collect();
         // One rank whose network does not say what it uses may use anything.
         let devices = devices.into_iter().collect::<Option<Vec<_>>>().unwrap_or_default().concat();
-        let runs = match wish.on {
+        let runs = match selection.counters_cmd_on {
             RunsOn::First => me == Rank(0),
             RunsOn::Every => true,
         };
-        let command = wish.command.as_deref().filter(|_| runs).map(CountersCommand::new);
+        let command = selection.counters_cmd.as_deref().filter(|_| runs).map(CountersCommand::new);
         let reader = first(host).then(|| Reader::new(roots(), &devices, command));
         let problem = reader
             .as_ref()

@@ -24,7 +24,7 @@ pub(crate) use port_counters::{EnclosingLab, Recording};
 pub(crate) use prepare::{Mix, Prepared, Session};
 pub(crate) use reduce_json::{WatcherOverhead, memory, tell};
 pub(crate) use request::Decision;
-pub use request::{Checks, ControlSelection, CountersSelection, Output, Place, Request, RunsOn, StudySelection};
+pub use request::{Checks, ControlSelection, CountersSelection, LocalRanks, Output, Request, RunsOn, StudySelection};
 pub(crate) use result_assembler::{ResultAssembler, RunConfig, RunOutcome};
 pub(crate) use scratch::{Scratch, unique_name};
 pub(crate) use show::{RESULT_VARIABLE, handed_over, show};

@@ -8,7 +8,7 @@ use tailback_transport::{Bootstrap, Capabilities, Description, Monitor, Rank, Re
 use super::host_counters::HostCounters;
 use super::reduce_json::{gather, tell};
 use super::request::{Decision, Request};
-use crate::backend::{Networks, Place, RoleSettings};
+use crate::backend::{Networks, RankHost, RoleSettings};
 use crate::counters::Device;
 use crate::layout::{Layout, LayoutError, Loads, Nodes, Placement};
 use crate::plan::{CongestorTest, Plan};
@@ -111,7 +111,7 @@ impl<'a> Session<'a> {
         }
         let ends = all_ends(networks.bootstrap(), &descriptions)?;
         let session = Session { ends, ..session };
-        if request.counters.none {
+        if request.counters.no_counters {
             return Ok(Prepared::Ready(Box::new(session)));
         }
         let mine: Option<Vec<Vec<Device>>> = descriptions.iter().map(Device::of).collect();
@@ -132,7 +132,7 @@ fn all_ends(bootstrap: &mut dyn Bootstrap, mine: &[Description]) -> TransportRes
     Ok(ends)
 }
 
-fn nodes(per_node: Option<usize>, places: &[Place]) -> Nodes {
+fn nodes(per_node: Option<usize>, places: &[RankHost]) -> Nodes {
     match per_node {
         Some(per_node) => Nodes::virtual_nodes(places.len(), per_node),
         None => Nodes::from_hosts(&places.iter().map(|place| place.host.as_str()).collect::<Vec<_>>()),
@@ -140,7 +140,7 @@ fn nodes(per_node: Option<usize>, places: &[Place]) -> Nodes {
 }
 
 /// The nodes with the groups that a file names, or else their environment does.
-fn grouped(nodes: Nodes, decision: &Decision, places: &[Place]) -> Result<Nodes, String> {
+fn grouped(nodes: Nodes, decision: &Decision, places: &[RankHost]) -> Result<Nodes, String> {
     let Some(named) = &decision.groups else {
         let told: Vec<&str> = places.iter().map(|place| place.group.as_str()).collect();
         return Ok(nodes.with_groups(&told));

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::calibration_target::CalibrationSelection;
@@ -44,7 +45,7 @@ pub struct Request {
     /// The control, where ranks run in the emulated cluster.
     pub control: ControlSelection,
     /// Where ranks run when there is no launcher.
-    pub place: Place,
+    pub local: LocalRanks,
     /// How the network under test is reached.
     pub settings: Settings,
     /// How many network ports a node has, where the user says so.
@@ -84,14 +85,21 @@ pub enum ControlSelection {
 }
 
 /// Which counters are read at the bounds of every phase.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Counters")]
 pub struct CountersSelection {
-    /// None at all.
-    pub none: bool,
-    /// Beside those of the nodes' devices, what this command prints.
-    pub command: Option<String>,
-    /// Where it runs.
-    pub on: RunsOn,
+    /// Do not read the counters of the nodes' adapters, interfaces and TCP at the bounds of every phase
+    #[arg(long, conflicts_with = "counters_cmd")]
+    pub no_counters: bool,
+
+    /// Read counters from this shell command too, at the same moments: it prints a JSON object of numbers, or lines of a
+    /// name and a value, within 10 s
+    #[arg(long, value_name = "CMD")]
+    pub counters_cmd: Option<String>,
+
+    /// Where it runs
+    #[arg(long, value_enum, value_name = "WHERE", default_value_t, requires = "counters_cmd")]
+    pub counters_cmd_on: RunsOn,
 }
 
 /// Where the user's command runs.
@@ -105,22 +113,36 @@ pub enum RunsOn {
 }
 
 /// What is shown and kept.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Output")]
 pub struct Output {
-    /// How results are printed.
+    /// How results are printed
+    #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-    /// More columns.
+
+    /// More columns; with --format gpcnet also GPCNeT's 140-column tables and congestors alone
+    #[arg(short, long)]
     pub verbose: bool,
-    /// Where the result file goes.
+
+    /// Write the result file (JSON, see `tailback schema`) here, whole or not at all; `-` is stdout, instead of tables
+    #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Where the results go as CSV.
+
+    /// Write the results as CSV here, whole or not at all
+    #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// No progress and no notes.
-    pub quiet: bool,
-    /// Nothing on stdout: results are only kept.
-    pub silent: bool,
-    /// What the conditions are called, in the result file.
+
+    /// What the result file calls the conditions of this job, e.g. wild
+    #[arg(long, value_name = "TEXT")]
     pub label: Option<String>,
+
+    /// No progress and no notes on stderr
+    #[arg(short, long)]
+    pub quiet: bool,
+
+    /// Nothing on stdout: results are only kept.
+    #[arg(skip)]
+    pub silent: bool,
 }
 
 /// What rank 0 decided.
@@ -148,7 +170,7 @@ impl Decision {
 
 impl Request {
     /// A request that asks for nothing in particular.
-    pub fn new(command: Command, (place, settings): (Place, Settings), output: Output) -> Self {
+    pub fn new(command: Command, local: LocalRanks, settings: Settings, output: Output) -> Self {
         Request {
             command,
             study: None,
@@ -161,7 +183,7 @@ impl Request {
             calibration: None,
             dry_run: false,
             control: ControlSelection::No,
-            place,
+            local,
             settings,
             ports_per_node: None,
             counters: CountersSelection::default(),
@@ -198,7 +220,7 @@ impl Request {
         if plan.application.is_some() && self.settings.machine.is_some() {
             return Err("a program cannot run over a simulated network: app is for real and emulated ones".into());
         }
-        if self.counters.command.is_some() && self.settings.machine.is_some() {
+        if self.counters.counters_cmd.is_some() && self.settings.machine.is_some() {
             return Err("--counters-cmd reads counters of real networks: a simulated one counts by itself".into());
         }
         if self.ports_per_node.is_some() && self.settings.machine.is_some() {
@@ -310,14 +332,21 @@ fn read_groups(path: &Path) -> Result<Vec<(String, String)>, String> {
 }
 
 /// Thresholds and where to report them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Thresholds")]
 pub struct Checks {
-    /// What must not hold.
+    /// Exit with code 1 if this holds, e.g. 'lat.time-p75.impact > 10' or 'bw-sync.avg.isolated < 500'; repeatable. An
+    /// impact fails when all of its interval does; what its interval leaves open is inconclusive. In a comparison also
+    /// 'lat.p99.loaded.ratio > 1.2': times worse than the first file
+    #[arg(long, value_name = "CONDITION")]
     pub fail_if: Vec<Threshold>,
 
-    /// Where the outcome of every threshold goes, as JUnit.
+    /// Write the outcome of every threshold as a JUnit file
+    #[arg(long, value_name = "FILE", requires = "fail_if")]
     pub junit: Option<PathBuf>,
-    /// Whether what is inconclusive fails.
+
+    /// Fail what is inconclusive
+    #[arg(long, requires = "fail_if")]
     pub strict: bool,
 }
 
@@ -360,11 +389,16 @@ impl Checks {
     }
 }
 
-/// What was asked for.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Place {
-    /// How many ranks; the place's own number if none is given.
+/// Where ranks run when there is no launcher.
+#[derive(Clone, Copy, Debug, Default, Args)]
+#[command(next_help_heading = "Transport")]
+pub struct LocalRanks {
+    /// Without a launcher: how many ranks to start on this machine [default: one per host of the lab, else 10; with sim
+    /// what the --machine has]
+    #[arg(short = 'n', long, value_name = "N")]
     pub ranks: Option<usize>,
-    /// Plain ranks rather than the emulated cluster.
+
+    /// Without a launcher: plain ranks on this machine rather than the emulated cluster
+    #[arg(long, env = "TAILBACK_NO_LAB", hide_env = true, value_parser = clap::builder::FalseyValueParser::new())]
     pub no_lab: bool,
 }

@@ -37,7 +37,7 @@ fn run(request: &Request) -> Result<u8, String> {
     if let Some(machine) = simulated::machine(&request.settings) {
         return simulated::run(request, machine);
     }
-    if request.place.no_lab {
+    if request.local.no_lab {
         return plain(request, "");
     }
     if let Some(backend) = outside_lab(&request.settings) {
@@ -58,7 +58,7 @@ fn own_lab(request: &Request) -> Result<LabSpec, String> {
         return Ok(LabSpec { hosts: ranks.div_ceil(per_node), leaves: 1, name, ..LabSpec::default() });
     }
     let recorded = request.calibration.as_ref().and_then(CalibrationSelection::lab).unwrap_or_default();
-    Ok(LabSpec { hosts: request.place.ranks.unwrap_or(recorded.hosts), name, ..recorded })
+    Ok(LabSpec { hosts: request.local.ranks.unwrap_or(recorded.hosts), name, ..recorded })
 }
 
 /// Plain local ranks on virtual nodes.

@@ -28,7 +28,7 @@ pub(crate) fn local_ranks(request: &Request, per_node: Option<usize>) -> Result<
         Some(of) => of.study.local_ranks(of.ranks_per_node),
         None => (LOCAL_RANKS, per_node.unwrap_or(1)),
     };
-    match request.place.ranks.unwrap_or(ranks) {
+    match request.local.ranks.unwrap_or(ranks) {
         0 => Err("a job has at least 1 rank: give -n N".into()),
         ranks => Ok((ranks, per_node)),
     }

@@ -31,7 +31,7 @@ pub(crate) fn run(request: &Request, machine: &Machine) -> Result<u8, String> {
         }
         _ => (None, plan.ranks_per_node),
     };
-    let size = JobSize::of(machine, request.place.ranks.or(ranks), per_node)?;
+    let size = JobSize::of(machine, request.local.ranks.or(ranks), per_node)?;
     let of_plan = if request.study.is_some() { String::new() } else { format!(", {} plan", plan.preset) };
     request.say(&format!(
         "simulating {} ranks on {} nodes of the machine {} ({}){of_plan}. All times are virtual.",

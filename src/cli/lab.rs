@@ -1,19 +1,15 @@
 //! `tailback lab ...`: the lab's own commands, except `run`, which belongs to the benchmark.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use clap::{Args, Subcommand};
 use tailback_transport::Bytes;
 
-use super::cluster::{Lab, down, sweep};
-use super::error::{Error, Result};
-use super::shim::SHIM_VARIABLE;
-use super::spec::{LabSpec, default_name};
-use super::ssh::SshCall;
-use super::state::Registry;
+use crate::lab::{self, Error, Lab, LabSpec, Result, SHIM_VARIABLE, default_name};
+use crate::output;
+use crate::text::{Cell, Table};
 
 /// What can be done with a lab.
 #[derive(Debug, Subcommand)]
@@ -67,11 +63,12 @@ pub struct Exec {
 }
 
 /// Does what is asked and gives the exit code. A command on a host takes this process's place, and its exit code.
-///
-/// # Errors
-/// If it cannot be done.
-pub fn execute(command: LabCommand) -> Result<u8> {
-    let text = match command {
+pub(super) fn execute(command: LabCommand) -> std::result::Result<u8, String> {
+    output::print(&told(command).map_err(|error| error.to_string())?)
+}
+
+fn told(command: LabCommand) -> Result<String> {
+    Ok(match command {
         LabCommand::Up(spec) => {
             let lab = Lab::up(&spec)?;
             let text = describe(&lab);
@@ -79,13 +76,12 @@ pub fn execute(command: LabCommand) -> Result<u8> {
             text
         }
         LabCommand::Down(Name { name }) => {
-            let found = down(&name)?;
-            let registry = Registry::open()?;
+            let found = lab::down(&name)?;
             let mut text = format!("lab {name} {}\n", if found { "is down" } else { "was not up" });
-            for left in sweep(&registry) {
+            for left in lab::remove_dead()? {
                 text += &format!("lab {left}, whose processes were gone, is removed\n");
             }
-            match registry.names()?.as_slice() {
+            match lab::names()?.as_slice() {
                 others @ [_, ..] if !found => text += &format!("up are: {}\n", others.join(", ")),
                 _ => {}
             }
@@ -93,18 +89,13 @@ pub fn execute(command: LabCommand) -> Result<u8> {
         }
         LabCommand::Status(status) => show(&status)?,
         LabCommand::Exec(exec) => return Err(run(&exec)?),
-    };
-    match io::stdout().write_all(text.as_bytes()) {
-        // A reader that has gone away (`| head`) is no error.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::command("writing to stdout")(error)),
-        _ => Ok(0),
-    }
+    })
 }
 
 fn show(status: &Status) -> Result<String> {
     let names = match &status.name {
         Some(name) => vec![name.clone()],
-        None => Registry::open()?.names()?,
+        None => lab::names()?,
     };
     if names.is_empty() {
         return Ok("no lab is up\n".to_owned());
@@ -146,29 +137,24 @@ fn describe(lab: &Lab) -> String {
     for note in lab.notes() {
         text += &format!("note: {note}\n");
     }
-    text += &format!("{:<6} {:>4}  {:<15} {:<15}\n", "host", "leaf", "data (d0)", "control (c0)");
-    for host in lab.hosts() {
-        text += &format!("{:<6} {:>4}  {:<15} {:<15}\n", host.name, host.leaf, host.data, host.control);
-    }
-    text
+    let hosts = Table::of(lab.hosts())
+        .column("host", |host| host.name.clone())
+        .column("leaf", |host| host.leaf.to_string())
+        .column("data (d0)", |host| host.data.to_string())
+        .column("control (c0)", |host| host.control.to_string());
+    text + &hosts.done().text()
 }
 
 fn counters(lab: &Lab) -> Result<String> {
-    let heads = ["sent B", "packets", "drops", "overlimits", "backlog B"];
-    let mut text = format!("{:<16}", "port");
-    heads.iter().for_each(|head| text += &format!(" {head:>12}"));
-    text.push('\n');
-    for port in lab.counters()? {
-        let queue = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
-        let (drops, overlimits, backlog) = match &port.queue {
-            Some(queue) => (Some(queue.drops), Some(queue.overlimits), Some(queue.backlog_bytes)),
-            None => (None, None, None),
-        };
-        let name = format!("{}>{}", port.from, port.to);
-        text += &format!("{name:<16} {:>12} {:>12}", port.bytes, port.packets);
-        text += &format!(" {:>12} {:>12} {:>12}\n", queue(drops), queue(overlimits), queue(backlog));
-    }
-    Ok(text)
+    let known = |value: Option<u64>| value.map_or(Cell::Unknown, |value| Cell::from(value.to_string()));
+    let ports = Table::of(lab.counters()?)
+        .column("port", |port| format!("{}>{}", port.from, port.to))
+        .column("sent B", |port| port.bytes.to_string())
+        .column("packets", |port| port.packets.to_string())
+        .column("drops", |port| known(port.queue.as_ref().map(|queue| queue.drops)))
+        .column("overlimits", |port| known(port.queue.as_ref().map(|queue| queue.overlimits)))
+        .column("backlog B", |port| known(port.queue.as_ref().map(|queue| queue.backlog_bytes)));
+    Ok(ports.done().text())
 }
 
 /// Becomes the command; comes back only with the error that prevented it.
@@ -202,4 +188,88 @@ fn run(exec: &Exec) -> Result<Error> {
         command.env("LD_PRELOAD", preload).env(SHIM_VARIABLE, "1");
     }
     Ok(Error::command("nsenter")(command.exec()))
+}
+
+/// The options of OpenSSH's client that have a value, which may be a word of its own.
+const WITH_VALUE: &str = "BbcDEeFIiJLlmOoPpQRSWw";
+
+/// What a launcher asks of `ssh`, as far as a stand-in has to understand it: options are skipped, the first other word is the
+/// host, the rest is a line for the remote shell. Encryption, forwarding and log-in names mean nothing inside a lab.
+#[derive(Debug, PartialEq, Eq)]
+struct SshCall {
+    host: String,
+    /// The line for the shell there.
+    line: String,
+}
+
+impl SshCall {
+    /// Understands the arguments of an `ssh` call.
+    fn parse(arguments: &[String]) -> Result<Self> {
+        let mut words = arguments.iter();
+        let host = loop {
+            let word =
+                words.next().ok_or_else(|| Error::Usage("--ssh: no host name among the arguments".to_owned()))?;
+            match word.strip_prefix('-') {
+                None => break word,
+                Some("-") => continue,
+                Some(letters) => {
+                    // Flags may be written together; the first one with a value takes the rest, or the next word.
+                    if letters.find(|letter| WITH_VALUE.contains(letter)).is_some_and(|at| at + 1 == letters.len()) {
+                        words.next();
+                    }
+                }
+            }
+        };
+        let host = host.rsplit_once('@').map_or(host.as_str(), |(_, host)| host);
+        let line = words.map(String::as_str).collect::<Vec<_>>().join(" ");
+        if line.is_empty() {
+            return Err(Error::Usage(format!(
+                "--ssh: no command for {host}; for a shell use `tailback lab exec {host} -- sh`"
+            )));
+        }
+        Ok(SshCall { host: host.to_owned(), line })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parse(text: &[&str]) -> Result<SshCall> {
+        SshCall::parse(&text.iter().map(ToString::to_string).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn launchers_calls_are_understood() {
+        let call = |host: &str, line: &str| SshCall { host: host.into(), line: line.into() };
+        for (text, expected) in [
+            (&["h1", "orted", "-mca", "x"][..], call("h1", "orted -mca x")),
+            (
+                &["-x", "h1", "\"/usr/bin/hydra_pmi_proxy\"", "--demux"],
+                call("h1", "\"/usr/bin/hydra_pmi_proxy\" --demux"),
+            ),
+            (&["-o", "BatchMode=yes", "-oX=y", "-p22", "-l", "me", "-qT", "a@h2", "ls -l"], call("h2", "ls -l")),
+            (&["-xo", "K=v", "h3", "-v"], call("h3", "-v")),
+            (&["--", "h4", "true"], call("h4", "true")),
+        ] {
+            assert_eq!(parse(text).expect("understood"), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_call_without_host_or_command_is_refused() {
+        for text in [&[][..], &["-x"], &["-o", "h1"], &["h1"]] {
+            assert!(parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_command_arrives_as_it_was(words in prop::collection::vec("[ -~]{1,8}", 1..6)) {
+            let arguments: Vec<String> = ["-x", "h9"].iter().map(ToString::to_string).chain(words.clone()).collect();
+            prop_assert_eq!(SshCall::parse(&arguments).expect("understood").line, words.join(" "));
+        }
+    }
 }
