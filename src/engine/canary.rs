@@ -178,8 +178,8 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
             if spent >= limit.0 {
                 break;
             }
-            let watched = (&*control.monitor, || control.interrupted());
-            let rested = until_steady(&mut **canaries, rule, watched, |canaries, iterations| {
+            let interrupted = || control.interrupted();
+            let rested = until_steady(&mut **canaries, rule, &control.monitor, interrupted, |canaries, iterations| {
                 let start = canaries.now();
                 (0..iterations).try_for_each(|_| kernel.iterate(*team, ring))?;
                 Ok(canaries.now().since(start))

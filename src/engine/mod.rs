@@ -5,7 +5,6 @@
 //! the timed loops, is generic over the backend.
 
 mod application;
-mod attentive;
 mod canary;
 mod collect;
 mod congestor;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use tailback_transport::{Bootstrap, Rank, Result};
 
-use super::reduce_json::gather;
+use super::reduce_json::{decode, encode, gather};
 use super::request::{CountersSelection, RunsOn};
 use crate::backend::RankHost;
 use crate::counters::{CountersCommand, Device, Reader, Reading, Roots};
@@ -46,11 +46,6 @@ enum Told {
 }
 
 impl HostCounters {
-    /// Nobody reads anything.
-    pub(crate) fn nothing() -> Self {
-        HostCounters::default()
-    }
-
     /// Chooses who reads, and takes a first reading so that a command which cannot work is known before anything is measured:
     /// the inner error says so, on every rank. `mine` are this rank's devices; without any, its network does not say. Collective
     /// over the job.
@@ -60,15 +55,14 @@ impl HostCounters {
         places: &[RankHost],
         mine: &[Device],
     ) -> Result<std::result::Result<Self, String>> {
-        let lines: Vec<String> = mine.iter().map(Device::encode).collect();
-        let told = bootstrap.allgather(lines.join("\n").as_bytes())?;
+        let told = bootstrap.allgather(&encode(&mine))?;
         let me = bootstrap.rank();
         let host = &places[me.index()].host;
         let first = |host: &String| places.iter().position(|place| place.host == *host) == Some(me.index());
-        let devices: Vec<Option<Vec<Device>>> =
-            places.iter().zip(&told).filter(|(place, _)| place.host == *host).map(|(_, lines)| decode(lines)).collect();
+        let here = places.iter().zip(&told).filter(|(place, _)| place.host == *host);
+        let devices: Vec<Vec<Device>> = here.map(|(_, told)| decode(told)).collect::<Result<_>>()?;
         // One rank whose network does not say what it uses may use anything.
-        let devices = devices.into_iter().collect::<Option<Vec<_>>>().unwrap_or_default().concat();
+        let devices = if devices.iter().any(Vec::is_empty) { Vec::new() } else { devices.concat() };
         let runs = match selection.counters_cmd_on {
             RunsOn::First => me == Rank(0),
             RunsOn::Every => true,
@@ -159,12 +153,6 @@ impl State {
         }
         self.reader.read_devices()
     }
-}
-
-/// A rank's devices as it told them; nothing if it knows none.
-fn decode(lines: &[u8]) -> Option<Vec<Device>> {
-    let devices: Vec<Device> = String::from_utf8_lossy(lines).lines().filter_map(Device::decode).collect();
-    (!devices.is_empty()).then_some(devices)
 }
 
 /// Where the kernel shows its counters: elsewhere in a container that has the host's mounted.

@@ -68,7 +68,7 @@ impl<'a> Session<'a> {
                 nodes,
                 hosts,
                 mixes,
-                host_counters: HostCounters::nothing(),
+                host_counters: HostCounters::default(),
                 ends: Vec::new(),
             };
             if session.decision.study.is_none() {

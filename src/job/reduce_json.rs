@@ -44,11 +44,11 @@ pub(crate) fn gather<T: Serialize + DeserializeOwned>(bootstrap: &mut dyn Bootst
     told.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(decode).collect()
 }
 
-fn encode<T: Serialize>(value: &T) -> Vec<u8> {
+pub(super) fn encode<T: Serialize>(value: &T) -> Vec<u8> {
     serde_json::to_vec(value).expect("plain data")
 }
 
-fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     serde_json::from_slice(bytes).map_err(|error| Error::Protocol {
         operation: "reading what ranks tell",
         peer: None,

@@ -276,11 +276,6 @@ impl Request {
         application.map(|(application, _)| application)
     }
 
-    /// Whether the user wants results only.
-    pub fn quiet(&self) -> bool {
-        self.output.quiet
-    }
-
     /// Whether phases are shown as they go by: a study has one, whose end nobody knows.
     pub fn shows_progress(&self) -> bool {
         !self.output.quiet && self.study.is_none()

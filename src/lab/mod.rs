@@ -25,6 +25,7 @@ pub use cluster::{Lab, down, names, remove_dead};
 pub use counters::{PortCounters, QueueCounters, SimulatedCounters};
 pub use error::{Error, Reason, Result};
 pub use ground::Ground;
+pub use mpi::HOST_LISTS;
 pub use shim::SHIM_VARIABLE;
 pub(crate) use spec::default_name;
 pub use spec::{EXPRESS, LabSpec, MAX_HOSTS};

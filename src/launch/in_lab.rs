@@ -209,7 +209,7 @@ impl LabBench<'_> {
         if kind == ControlKind::Express {
             words.extend(["--canary-class".into(), EXPRESS.to_string().into()]);
         }
-        if !self.request.quiet() {
+        if !self.request.output.quiet {
             // The user has read its notes before.
             words.push("--quiet".into());
         }
@@ -237,7 +237,8 @@ impl LabBench<'_> {
             _ => return Ok(Ran::Code(code)),
         };
         // A lab that was lost has no counters any more; what was measured before stands.
-        let phases = record.finish(&self.lab).unwrap_or_else(|problem| {
+        let read = || self.lab.lock().unwrap_or_else(PoisonError::into_inner).counters();
+        let phases = record.lock().unwrap_or_else(PoisonError::into_inner).phases(read).unwrap_or_else(|problem| {
             file.notes.push(format!("the counters of the lab's ports could not be read: {problem}"));
             Vec::new()
         });
@@ -245,9 +246,9 @@ impl LabBench<'_> {
     }
 
     /// Shows phases and reads the lab's counters between them.
-    fn listen(&self, socket: &Path) -> Result<Recorder, String> {
-        let recorder = Recorder(Arc::new(Mutex::new(Recording::default())));
-        let (recording, lab) = (Arc::clone(&recorder.0), Arc::downgrade(&self.lab));
+    fn listen(&self, socket: &Path) -> Result<Arc<Mutex<Recording>>, String> {
+        let kept = Arc::new(Mutex::new(Recording::default()));
+        let (recording, lab) = (Arc::clone(&kept), Arc::downgrade(&self.lab));
         let progress = Progress::new(self.request.shows_progress());
         let by_ranks = self.request.calibration.is_some();
         listen(socket, move |heard| {
@@ -262,17 +263,7 @@ impl LabBench<'_> {
                 Heard::Ends => recording.end(read),
             }
         })?;
-        Ok(recorder)
-    }
-}
-
-struct Recorder(Arc<Mutex<Recording>>);
-
-impl Recorder {
-    /// What happened until now.
-    fn finish(self, lab: &Mutex<Lab>) -> Result<Vec<PhaseCounters>, String> {
-        let read = || lab.lock().unwrap_or_else(PoisonError::into_inner).counters();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).phases(read)
+        Ok(kept)
     }
 }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use tailback_transport::Rank;
 
-use crate::lab::{Lab, SHIM_VARIABLE};
+use crate::lab::{HOST_LISTS, Lab, SHIM_VARIABLE};
 use crate::layout::{Layout, Role};
 use crate::plan::Launcher;
 
@@ -99,8 +99,6 @@ fn known(version: &str) -> Option<Launcher> {
 const HOSTS: &str = "TAILBACK_APP_HOSTS";
 const HOSTFILE: &str = "TAILBACK_APP_HOSTFILE";
 const PROCESSES: &str = "TAILBACK_APP_N";
-/// Lists of all hosts of a lab, by which launchers would start processes on congestors.
-const LISTS: [&str; 3] = ["OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile", "HYDRA_HOST_FILE"];
 
 /// Prepares a command for a program on these victims.
 pub(crate) fn prepare_environment(
@@ -118,9 +116,8 @@ pub(crate) fn prepare_environment(
     if let Some(lab) = Lab::around() {
         let lab = lab.map_err(|error| format!("could not be started: {error}"))?;
         command.envs(lab.mpi_environment());
-        LISTS.iter().for_each(|name| {
-            command.env(name, hostfile);
-        });
+        // All hosts of the lab are in theirs, by which launchers would start processes on congestors.
+        command.envs(HOST_LISTS.map(|name| (name, hostfile)));
         if idle_shim {
             let object = lab.shim().map_err(|error| format!("could not be started: {error}"))?;
             command.env("LD_PRELOAD", object).env(SHIM_VARIABLE, "1");
