@@ -4,11 +4,12 @@
 
 #![forbid(unsafe_code)]
 
+pub mod analysis;
+pub mod assemble;
 pub mod backend;
 pub mod body;
 pub mod calibration;
 pub mod cli;
-pub mod compare;
 pub mod counters;
 pub mod engine;
 pub mod import;
@@ -24,7 +25,6 @@ pub mod plan;
 pub mod report;
 pub mod result;
 pub mod text;
-pub mod threshold;
-pub mod units;
 
 pub use tailback_stats as stats;
+pub use tailback_transport::units;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use tailback_bootstrap::launch::heed_signals;
 use tailback_bootstrap::variables;
 use tailback_bootstrap::{Interrupt, JoinConfig, TcpBootstrap};
-use tailback_transport::{Error, Monitor, pages};
+use tailback_host::pages;
+use tailback_transport::{Error, Monitor};
 
 use super::agree::run_agreed;
 use super::network::Ranks;

@@ -9,11 +9,12 @@ use std::time::Duration;
 use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum};
 use tailback_bootstrap::address::Wish;
+use tailback_engine::Protocol;
+use tailback_engine::matching::MOST_RAILS;
+use tailback_host::WaitMode;
+use tailback_host::near::DeviceWish;
+use tailback_host::pages::HugePages;
 use tailback_sim::machine::Machine;
-use tailback_transport::matching::MOST_RAILS;
-use tailback_transport::near::DeviceWish;
-use tailback_transport::pages::HugePages;
-use tailback_transport::{Protocol, WaitMode};
 
 use super::Backend;
 use crate::units;

@@ -1,9 +1,10 @@
 //! What the runs of a job go over: every transport the user names, with every protocol where the protocol is ours, and
 //! with every network that the congestors are to use.
 
-use tailback_transport::pages::HugePages;
-use tailback_transport::rendezvous::DEFAULT_THRESHOLD;
-use tailback_transport::{Bytes, Collective, Protocol, RawTransport, Rendezvous};
+use tailback_engine::rendezvous::DEFAULT_THRESHOLD;
+use tailback_engine::{Collective, Protocol, RawTransport, Rendezvous};
+use tailback_host::pages::HugePages;
+use tailback_transport::Bytes;
 
 use super::{Backend, CongestorNetworks, Settings};
 use crate::engine::{OpenNetwork, Opened};

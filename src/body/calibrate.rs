@@ -9,6 +9,7 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::load_test::Runs;
+use crate::assemble;
 use crate::backend::{Networks, give_up};
 use crate::calibration::{Found, Mix, Observed, Range, Search, Sight, Space};
 use crate::job::{self, CalibrationSelection, Request, Session, handed_over, show, tell};
@@ -106,7 +107,7 @@ impl<'r> Desk<'r> {
             std::fs::create_dir_all(folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
         }
         let search = Search::new(space, target, &weights, session.seed, selection.runs)?;
-        let (files, started, clock) = (Vec::new(), result::now_rfc3339(), Instant::now());
+        let (files, started, clock) = (Vec::new(), assemble::now_rfc3339(), Instant::now());
         let like = selection.name(&recorded);
         Ok(Desk { request, selection, like, plan, search, under_way: None, files, ended: None, notes, started, clock })
     }

@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 
 use tailback_sim::machine::Machine;
 
+use crate::assemble;
 use crate::backend::Variant;
 use crate::job::Session;
 use crate::output::placement_lines;
 use crate::plan::{Application, Counts, Plan, Preset};
-use crate::result::{self, Command};
+use crate::result::Command;
 
 /// Joining, connecting and collecting, for a job of laptop size.
 const OVERHEAD_S: f64 = 2.0;
@@ -76,7 +77,7 @@ pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Optio
                 writeln!(out, "  {title:<32} at most {iterations} iterations between agreements (+{warmup} warm-up)");
         }
         out.push_str("\nPlacement\n");
-        for line in placement_lines(&result::placement(layout, plan), decision.command) {
+        for line in placement_lines(&assemble::placement(layout, plan), decision.command) {
             let _ = writeln!(out, "  {line}");
         }
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tailback_transport::{Bootstrap, Description, Error, Nanos, Operation, Result};
 
 use super::application::{Repetitions, Victims};
+use crate::assemble;
 use crate::backend::{Networks, RoleSettings, Variant, give_up};
 use crate::engine::{self, Control, Job, Measured, OpenPair, REAL_GRAIN, Starter, VIRTUAL_GRAIN};
 use crate::job::{
@@ -18,7 +19,7 @@ use crate::job::{
 use crate::kernel::Info;
 use crate::layout::{Layout, Role};
 use crate::plan::Plan;
-use crate::result::{self, Command, Headline, ResultFile};
+use crate::result::{Command, Headline, ResultFile};
 
 /// The runs so far.
 pub(crate) struct Runs<'a> {
@@ -63,7 +64,7 @@ impl<'a> Runs<'a> {
         for index in 0.. {
             let layout = self.layout(index, &self.session.decision.plan);
             layout.notes.iter().for_each(|note| self.assembler.note(note.clone()));
-            self.assembler.begin(networks.bootstrap(), || result::placement(&layout, &self.session.decision.plan));
+            self.assembler.begin(networks.bootstrap(), || assemble::placement(&layout, &self.session.decision.plan));
             if let Err(error) = self.placement(networks, index) {
                 self.fail(networks.bootstrap(), &error);
             }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use tailback_transport::{Bootstrap, Description, Error, Nanos, Operation, Result, Support};
 
+use crate::assemble;
 use crate::backend::{Networks, RoleSettings, Variant, give_up};
 use crate::engine::{OpenNetwork, OpenPair, PhaseObserver};
 use crate::job::{
     EnclosingLab, Observers, ResultAssembler, RunConfig, Session, Studied, Study, interrupt_flag, memory, show,
 };
 use crate::models::{Control, StudyJob};
-use crate::result::{self, TransportFacts};
+use crate::result::TransportFacts;
 use crate::stats::Rule;
 
 /// Measures, shows what was found, and gives the exit code.
@@ -23,7 +24,7 @@ pub(crate) fn run_study(session: &Session<'_>, study: &Study, networks: &mut Net
     let mut assembler = ResultAssembler::new(session, lab);
     let variants = networks.variants().to_vec();
     assembler.configs = variants.iter().map(|&variant| RunConfig { variant, mix: 0 }).collect();
-    assembler.begin(networks.bootstrap(), || result::plain_placement(&session.nodes));
+    assembler.begin(networks.bootstrap(), || assemble::plain_placement(&session.nodes));
     observers.begins(&request.command.word().into(), Nanos(0));
     let body = |bootstrap: &mut dyn Bootstrap, networks: &mut OpenPair<'_>| match measure(
         session,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::compare::{self, By, Comparison, sides};
+use crate::analysis::compare::{self, By, Comparison, sides};
 use crate::job::Checks;
 use crate::output;
 use crate::result::{self, ResultFile};

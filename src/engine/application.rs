@@ -50,7 +50,9 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::sync::{Arc, Mutex};
 
-    use tailback_transport::{Collective, Error, Monitor, Nanos, Rank, Transport, loopback};
+    use tailback_engine::Collective;
+    use tailback_testkit::loopback;
+    use tailback_transport::{Error, Monitor, Nanos, Rank, Transport};
 
     use super::*;
     use crate::engine::{PhaseId, PhaseObserver, REAL_GRAIN, Starter};

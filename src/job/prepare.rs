@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tailback_transport::near::core_list;
+use tailback_host::near::core_list;
 use tailback_transport::{Bootstrap, Capabilities, Description, Monitor, Rank, Result as TransportResult, Support};
 
 use super::host_counters::HostCounters;

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tailback_transport::{Bootstrap, Error, Monitor, Result, pages};
+use tailback_host::pages;
+use tailback_transport::{Bootstrap, Error, Monitor, Result};
 
 use crate::result::{MemoryRecord, WatchRecord};
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::calibration_target::CalibrationSelection;
 use super::study::Study;
+use crate::analysis::threshold::{Check, Threshold, junit};
 use crate::backend::Settings;
 use crate::input::Limit;
 use crate::kernel::Info;
@@ -17,7 +18,6 @@ use crate::plan::{Application, Patch, Plan, Preset};
 use crate::result::{self, Command, ResultFile};
 use crate::stats::Outcome;
 use crate::text::printable;
-use crate::threshold::{Check, Threshold, junit};
 
 /// What the user asked for, before anything is decided.
 #[derive(Clone, Debug)]

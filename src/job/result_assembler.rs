@@ -11,12 +11,13 @@ use super::port_counters::EnclosingLab;
 use super::prepare::Session;
 use super::request::Decision;
 use super::show::handed_over;
+use crate::assemble::{self, RunBuilder};
 use crate::backend::{Network, Networks, Variant};
 use crate::engine::Measured;
 use crate::layout::Layout;
 use crate::result::{
     self, Build, CountersRecord, Headline, HostFacts, KnownBy, MachineRecord, MemoryRecord, ModelResults, Node,
-    NodePorts, ResultFile, Run, RunBuilder, System, TransportFacts, WatchRecord,
+    NodePorts, ResultFile, Run, System, TransportFacts, WatchRecord,
 };
 
 /// The most that is measured in vain when a job does not come to its end, but for the phase it was in.
@@ -83,7 +84,7 @@ impl<'a> ResultAssembler<'a> {
         ResultAssembler {
             session,
             lab,
-            started: result::now_rfc3339(),
+            started: assemble::now_rfc3339(),
             clock: Instant::now(),
             notes: Vec::new(),
             configs: Vec::new(),
@@ -111,7 +112,7 @@ impl<'a> ResultAssembler<'a> {
             launcher: bootstrap.launcher(),
             nodes: nodes(),
             host: HostFacts::this(),
-            environment: result::environment(),
+            environment: assemble::environment(),
             ends: self.session.ends.clone(),
             ports: None,
             watch: None,

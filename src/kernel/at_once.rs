@@ -106,7 +106,7 @@ impl<P: Pattern> Kernel for AtOnce<P> {
 
 #[cfg(test)]
 mod tests {
-    use tailback_transport::loopback::Job;
+    use tailback_testkit::loopback::Job;
 
     use super::super::traits::{BadCard, run_on_loopback as run};
     use super::*;

@@ -11,6 +11,7 @@ mod application;
 mod at_once;
 mod clock;
 mod panel;
+mod payload;
 mod repeat;
 mod ring;
 mod rooted;

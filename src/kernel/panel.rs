@@ -55,7 +55,7 @@ impl Kernel for PanelBroadcast {
 
 #[cfg(test)]
 mod tests {
-    use tailback_transport::loopback::Job;
+    use tailback_testkit::loopback::Job;
 
     use super::super::traits::{BadCard, run_on_loopback};
     use super::*;

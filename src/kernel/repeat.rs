@@ -32,8 +32,9 @@ pub(crate) fn until_steady<G: Group>(
 
 #[cfg(test)]
 mod tests {
-    use tailback_transport::loopback::Job;
-    use tailback_transport::{Bootstrap, Collective, Rank, Transport};
+    use tailback_engine::Collective;
+    use tailback_testkit::loopback::Job;
+    use tailback_transport::{Bootstrap, Rank, Transport};
 
     use super::*;
 

@@ -1,7 +1,8 @@
 //! What a kernel is, and the bytes that its members send and check.
 
-use tailback_transport::{Error, Group, Rank, Result, payload};
+use tailback_transport::{Error, Group, Rank, Result};
 
+use super::payload;
 use crate::layout::Neighbours;
 
 /// What a plan sets of a kernel's messages.
@@ -84,8 +85,9 @@ pub(crate) fn check_pattern<G: Group>(group: &G, sender: Rank, offset: usize, le
 
 /// Runs a kernel of 1000-byte messages thrice over a team of all ranks of `job`, checks its data, and gives the payloads.
 #[cfg(test)]
-pub(super) fn run_on_loopback<K: Kernel>(job: tailback_transport::loopback::Job, size: usize) -> Result<Vec<usize>> {
-    use tailback_transport::{Collective, Transport};
+pub(super) fn run_on_loopback<K: Kernel>(job: tailback_testkit::loopback::Job, size: usize) -> Result<Vec<usize>> {
+    use tailback_engine::Collective;
+    use tailback_transport::Transport;
     job.run(|_, raw| {
         let members: Vec<Rank> = (0..size).map(Rank::from).collect();
         let sizes = Sizes { bytes: 1000, window: 2 };
@@ -106,8 +108,8 @@ pub(super) fn run_on_loopback<K: Kernel>(job: tailback_transport::loopback::Job,
 pub(super) struct BadCard;
 
 #[cfg(test)]
-impl tailback_transport::loopback::Fault for BadCard {
-    fn corrupt(&self, transfer: tailback_transport::loopback::Transfer, payload: &mut [u8]) {
+impl tailback_testkit::loopback::Fault for BadCard {
+    fn corrupt(&self, transfer: tailback_testkit::loopback::Transfer, payload: &mut [u8]) {
         if transfer.from == Rank(1) && payload.len() >= 300 {
             payload[77] ^= 2;
         }

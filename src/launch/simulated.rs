@@ -47,7 +47,7 @@ pub(crate) fn run(request: &Request, machine: &Machine) -> Result<u8, String> {
 /// slow.
 fn patches(request: &Request, machine: &Machine) -> Vec<Patch> {
     let asked = request.patches.iter().rev().find_map(|patch| patch.preset);
-    let budget_s = SIM_BYTES / machine.host_link().rate.bytes_per_second();
+    let budget_s = machine.host_link().rate.seconds(SIM_BYTES);
     let own = Patch {
         preset: Some(Preset::Sim),
         budget_s: asked.is_none_or(|preset| preset == Preset::Sim).then_some(budget_s),

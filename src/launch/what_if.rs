@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tailback_sim::machine::Machine;
 
 use super::start;
-use crate::compare;
+use crate::analysis::compare;
 use crate::job::{Request, Scratch};
 use crate::output;
 use crate::result;

@@ -13,18 +13,18 @@ use std::path::{Path, PathBuf};
 use source::Crate;
 
 /// The folders and files at the top of `src`, from the top down. Each uses only what stands below it.
-const LAYERS: [&str; 24] = [
+const LAYERS: [&str; 23] = [
     "cli",
     "launch",
     "body",
     "job",
     "report",
     "output",
-    "threshold",
-    "compare",
+    "calibration",
+    "analysis",
     "text",
     "import",
-    "calibration",
+    "assemble",
     "result",
     "backend",
     "engine",
@@ -36,7 +36,6 @@ const LAYERS: [&str; 24] = [
     "stats",
     "counters",
     "input",
-    "units",
     "lib",
 ];
 

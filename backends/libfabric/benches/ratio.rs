@@ -19,10 +19,10 @@ use std::time::{Duration, Instant};
 
 use tailback_bootstrap::launch::{self, LaunchOptions, RankSetup};
 use tailback_bootstrap::{JoinConfig, TcpBootstrap};
+use tailback_engine::{Collective, Rendezvous};
+use tailback_host::WaitMode;
 use tailback_libfabric::{LibfabricConfig, LibfabricTransport, Source, Wishes};
-use tailback_transport::{
-    Bootstrap, Collective, Group, Monitor, Rank, Rendezvous, Result, Span, Tag, Transport, WaitMode,
-};
+use tailback_transport::{Bootstrap, Group, Monitor, Rank, Result, Span, Tag, Transport};
 
 /// No run takes this long, however loaded the machine.
 const LIMIT: Duration = Duration::from_secs(120);

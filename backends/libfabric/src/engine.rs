@@ -16,7 +16,8 @@ mod queue;
 
 use std::fmt;
 
-use tailback_transport::{Error, Rank, Result, Span, Tag, WaitMode};
+use tailback_host::WaitMode;
+use tailback_transport::{Error, Rank, Result, Span, Tag};
 
 use self::groups::{GroupState, Groups, Slot};
 use self::queue::{Queues, What, Work};

@@ -3,11 +3,10 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use tailback_transport::ends;
-use tailback_transport::near::Seat;
-use tailback_transport::{
-    Bootstrap, Capabilities, Clock, Description, EngineGroup, Error, Operation, Rank, RawTransport, Result, WaitMode,
-};
+use tailback_engine::{EngineGroup, RawTransport, ends};
+use tailback_host::near::Seat;
+use tailback_host::{Clock, WaitMode};
+use tailback_transport::{Bootstrap, Capabilities, Description, Error, Operation, Rank, Result};
 
 use crate::choose::choose;
 use crate::config::LibfabricConfig;

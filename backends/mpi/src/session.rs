@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use mpi::Threading;
 use mpi::environment::{self, Universe};
-use tailback_transport::{Error, Monitor, Rank, Result, WaitMode};
+use tailback_host::WaitMode;
+use tailback_transport::{Error, Monitor, Rank, Result};
 
 use crate::ffi::{self, Comm, Model, Port, Remains, Waiting};
 use crate::launcher::{self, Launcher};

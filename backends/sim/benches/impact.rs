@@ -5,10 +5,11 @@
 //!
 //! Arguments: machine, ranks per node, and `none` to take its congestion control away.
 
+use tailback_engine::Collective;
 use tailback_sim::Simulation;
 use tailback_sim::machine::{Control, Machine};
 use tailback_sim::rng::Rng;
-use tailback_transport::{Bootstrap, Collective, Error, Group, Rank, Result, Span, Tag, Transport};
+use tailback_transport::{Bootstrap, Error, Group, Rank, Result, Span, Tag, Transport};
 
 /// Exchanges of a canary, per phase; and puts of a congestor before canaries begin.
 const EXCHANGES: usize = 100;
@@ -75,7 +76,7 @@ impl Cast {
     }
 }
 
-fn rank<B: Bootstrap, R: tailback_transport::RawTransport>(
+fn rank<B: Bootstrap, R: tailback_engine::RawTransport>(
     cast: &Cast,
     mut bootstrap: B,
     raw: R,

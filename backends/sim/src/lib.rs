@@ -3,7 +3,7 @@
 //!
 //! - [`machine`]: what is simulated, read from TOML files;
 //! - [`net`]: the network alone, for whoever has traffic of their own;
-//! - [`Simulation`]: jobs, with a [`tailback_transport::Bootstrap`] and a [`tailback_transport::RawTransport`] for every
+//! - [`Simulation`]: jobs, with a [`tailback_transport::Bootstrap`] and a [`tailback_engine::RawTransport`] for every
 //!   rank, on which everything that is written for those runs unchanged.
 //!
 //! The same machine, seed and job give the same result, bit for bit.

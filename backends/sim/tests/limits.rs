@@ -7,10 +7,11 @@ use crate::common::{Until, drain, machine, send};
 use proptest::collection::vec;
 use proptest::prelude::any;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
+use tailback_engine::{Lane, RawGroup, RawTransport};
 use tailback_sim::machine::{Link, Machine, MachineError, Topology};
 use tailback_sim::net::{Happened, LONGEST_PS, Network, Send};
 use tailback_sim::{SimError, Simulation, room};
-use tailback_transport::{Bootstrap, Error, Lane, Nanos, Rank, RawGroup, RawTransport, Result, Span, Tag};
+use tailback_transport::{Bootstrap, Error, Nanos, Rank, Result, Span, Tag};
 
 /// What a small job may take on whatever machine.
 const MOST_MEMORY_KIB: u64 = 1 << 20;

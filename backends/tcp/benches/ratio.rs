@@ -16,9 +16,11 @@ use std::time::{Duration, Instant};
 
 use tailback_bootstrap::Secret;
 use tailback_bootstrap::address::Wish;
+use tailback_engine::{Lane, RawGroup, RawTransport};
+use tailback_host::WaitMode;
 use tailback_tcp::{TcpConfig, TcpGroup, TcpTransport};
-use tailback_transport::loopback;
-use tailback_transport::{Bootstrap, Lane, Rank, RawGroup, RawTransport, Result, Span, Tag, WaitMode};
+use tailback_testkit::loopback;
+use tailback_transport::{Bootstrap, Rank, Result, Span, Tag};
 
 const SEGMENT: usize = 1 << 20;
 const LONG: usize = 128 * 1024;

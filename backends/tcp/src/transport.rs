@@ -6,10 +6,9 @@ use std::rc::Rc;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use tailback_transport::matching::{Core, Rails};
-use tailback_transport::{
-    Bootstrap, Capabilities, Clock, Description, EngineGroup, Error, Rank, RawTransport, Result, WaitMode,
-};
+use tailback_engine::{EngineGroup, RawTransport, matching::Core, matching::Rails};
+use tailback_host::{Clock, WaitMode};
+use tailback_transport::{Bootstrap, Capabilities, Description, Error, Rank, Result};
 
 use crate::facts;
 use crate::wire::{LocalEnd, TcpWire, set_traffic_class};

@@ -3,7 +3,9 @@
 use std::thread;
 use std::time::Duration;
 
-use tailback_transport::{Bootstrap, Error, Lane, Rank, RawGroup, RawTransport, Result, Span, Tag, WaitMode};
+use tailback_engine::{Lane, RawGroup, RawTransport};
+use tailback_host::WaitMode;
+use tailback_transport::{Bootstrap, Error, Rank, Result, Span, Tag};
 
 use crate::common::{everyone, run};
 

@@ -1,9 +1,12 @@
 //! What the data plane promises beyond the conformance suite: connections made at once from both ends, back-pressure,
 //! groups that come and go while traffic runs, and its own description.
 
+use tailback_engine::matching::HELD_LIMIT;
+use tailback_engine::{Lane, RawGroup, RawTransport};
+use tailback_host::Idle;
+use tailback_host::WaitMode;
 use tailback_tcp::TcpGroup;
-use tailback_transport::matching::HELD_LIMIT;
-use tailback_transport::{Bootstrap, Error, Idle, Lane, Rank, RawGroup, RawTransport, Result, Span, Tag, WaitMode};
+use tailback_transport::{Bootstrap, Error, Rank, Result, Span, Tag};
 
 use crate::common::{everyone, pattern, read, run};
 

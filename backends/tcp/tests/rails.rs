@@ -1,13 +1,13 @@
 //! Several connections to a peer: the executable definition of the traits over each protocol, what is cut into parts and
 //! what is not, and a rail that is lost.
 
-use tailback_transport::loopback;
-use tailback_transport::matching::STRIPED_ABOVE;
-use tailback_transport::rendezvous::DEFAULT_THRESHOLD;
-use tailback_transport::{
-    Bootstrap, Bytes, Collective, Error, Idle, Lane, Protocol, Rank, RawGroup, RawTransport, Rendezvous, Result, Span,
-    Tag, WaitMode, conformance,
-};
+use tailback_engine::matching::STRIPED_ABOVE;
+use tailback_engine::rendezvous::DEFAULT_THRESHOLD;
+use tailback_engine::{Collective, Lane, Protocol, RawGroup, RawTransport, Rendezvous};
+use tailback_host::Idle;
+use tailback_host::WaitMode;
+use tailback_testkit::{conformance, loopback};
+use tailback_transport::{Bootstrap, Bytes, Error, Rank, Result, Span, Tag};
 
 use crate::common::{config, config_with_rails, everyone, pattern, read, run_with};
 

@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tailback_bootstrap::Secret;
+use tailback_engine::{Lane, RawGroup};
+use tailback_host::WaitMode;
 use tailback_tcp::{TcpConfig, TcpTransport};
-use tailback_transport::loopback;
-use tailback_transport::{Bootstrap, Error, Lane, Rank, RawGroup, Result, Span, Tag, WaitMode};
+use tailback_testkit::loopback;
+use tailback_transport::{Bootstrap, Error, Rank, Result, Span, Tag};
 
 use crate::common::{config, everyone, run};
 

@@ -16,10 +16,9 @@ use std::sync::Arc;
 
 use tailback_bootstrap::launch::{self, LaunchOptions, RankSetup};
 use tailback_bootstrap::{JoinConfig, TcpBootstrap};
-use tailback_transport::{
-    Bootstrap, Collective, Error, Group, Idle, Lane, Monitor, Nanos, Rank, RawGroup, RawTransport, Result, Span, Tag,
-    Transport, WaitMode,
-};
+use tailback_engine::{Collective, Lane, RawGroup, RawTransport};
+use tailback_host::{Idle, WaitMode};
+use tailback_transport::{Bootstrap, Error, Group, Monitor, Nanos, Rank, Result, Span, Tag, Transport};
 use tailback_verbs::{JobKey, VerbsConfig, VerbsGroup, VerbsTransport};
 
 const LONG: usize = 65_536;

@@ -3,10 +3,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use tailback_transport::matching::{Core, Rails};
-use tailback_transport::{
-    Bootstrap, Capabilities, Clock, Description, EngineGroup, Error, Rank, RawTransport, Result, WaitMode,
-};
+use tailback_engine::{EngineGroup, RawTransport, matching::Core, matching::Rails};
+use tailback_host::{Clock, WaitMode};
+use tailback_transport::{Bootstrap, Capabilities, Description, Error, Rank, Result};
 
 use crate::choose::Choice;
 use crate::config::{Buffers, VerbsConfig};

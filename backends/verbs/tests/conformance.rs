@@ -21,10 +21,10 @@ use std::time::{Duration, Instant};
 
 use tailback_bootstrap::launch::{self, LaunchOptions};
 use tailback_bootstrap::{JoinConfig, TcpBootstrap};
-use tailback_transport::rendezvous::DEFAULT_THRESHOLD;
-use tailback_transport::{
-    Bootstrap, Collective, Lane, Monitor, Protocol, Rank, RawGroup, RawTransport, Rendezvous, Span, Tag, conformance,
-};
+use tailback_engine::rendezvous::DEFAULT_THRESHOLD;
+use tailback_engine::{Collective, Lane, Protocol, RawGroup, RawTransport, Rendezvous};
+use tailback_testkit::conformance;
+use tailback_transport::{Bootstrap, Monitor, Rank, Span, Tag};
 use tailback_verbs::{Buffers, JobKey, Tries, VerbsConfig, VerbsTransport};
 
 /// For an emulated machine with more ranks than cores.

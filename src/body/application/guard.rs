@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, set_child_subreaper, wait};
-use tailback_transport::ProcessStat;
+use tailback_host::ProcessStat;
 
 use crate::job::Scratch;
 

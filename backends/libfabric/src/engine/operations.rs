@@ -1,6 +1,8 @@
 //! What a group asks of the engine.
 
-use tailback_transport::{Engine as Operations, Idle, Lane, Rank, Result, Span, Tag};
+use tailback_engine::{Engine as Operations, Lane};
+use tailback_host::Idle;
+use tailback_transport::{Rank, Result, Span, Tag};
 
 use super::Engine;
 use super::groups::Slot;

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use tailback_bootstrap::launch::{LaunchOptions, run};
 use tailback_bootstrap::{JoinConfig, TcpBootstrap};
+use tailback_engine::rendezvous::DEFAULT_THRESHOLD;
+use tailback_engine::{Collective, Rendezvous};
 use tailback_libfabric::{LibfabricConfig, LibfabricTransport, Source, Wishes};
-use tailback_transport::rendezvous::DEFAULT_THRESHOLD;
-use tailback_transport::{
-    Bootstrap, Collective, Error, Group, Monitor, Rank, Rendezvous, Result, Span, Tag, Transport, conformance,
-};
+use tailback_testkit::conformance;
+use tailback_transport::{Bootstrap, Error, Group, Monitor, Rank, Result, Span, Tag, Transport};
 
 /// How long a rank that is to be killed waits for that.
 const PATIENCE: Duration = Duration::from_secs(120);

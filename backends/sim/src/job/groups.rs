@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use tailback_transport::{Error, Lane, Rank, Result};
+use tailback_engine::Lane;
+use tailback_transport::{Error, Rank, Result};
 
 use super::segment::Segment;
 use crate::rng::mix;

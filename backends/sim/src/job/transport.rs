@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::rc::Rc;
 
-use tailback_transport::{
-    Capabilities, Description, Error, Idle, Lane, Nanos, Rank, RawGroup, RawTransport, Result, Span, Tag,
-};
+use tailback_engine::{Lane, RawGroup, RawTransport};
+use tailback_host::Idle;
+use tailback_transport::{Capabilities, Description, Error, Nanos, Rank, Result, Span, Tag};
 
 use super::channel::Key;
 use super::groups;

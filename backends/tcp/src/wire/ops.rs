@@ -2,8 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use tailback_transport::matching::{Found, Ledger, Parcel, Slot, Wire, Word};
-use tailback_transport::{Idle, Rank, Result, Segment, Span, WaitMode};
+use tailback_engine::{
+    Segment, matching::Found, matching::Ledger, matching::Parcel, matching::Slot, matching::Wire, matching::Word,
+};
+use tailback_host::{Idle, WaitMode};
+use tailback_transport::{Rank, Result, Span};
 
 use super::outbox::Ends;
 use super::peer::{Asked, Far, Incoming, Route};

@@ -4,8 +4,7 @@
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
-use tailback_transport::Lane;
-use tailback_transport::matching::{Groups, Kinds, Slot};
+use tailback_engine::{Lane, matching::Groups, matching::Kinds, matching::Slot};
 
 /// How many slices one write gathers.
 pub const SLICES: usize = 8;
@@ -162,8 +161,8 @@ impl Outbox {
 
 #[cfg(test)]
 mod tests {
-    use tailback_transport::matching::{Ledger, Rails};
-    use tailback_transport::{Rank, Segment};
+    use tailback_engine::{Segment, matching::Ledger, matching::Rails};
+    use tailback_transport::Rank;
 
     use super::*;
 

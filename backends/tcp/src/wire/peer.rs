@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use socket2::Socket;
 
-use tailback_transport::matching::{Envelope, Slot};
-use tailback_transport::{Lane, Span};
+use tailback_engine::{Lane, matching::Envelope, matching::Slot};
+use tailback_transport::Span;
 
 use super::outbox::Outbox;
 use crate::header::Header;

@@ -9,8 +9,9 @@ use std::os::fd::OwnedFd;
 use rustix::event::epoll;
 use socket2::Socket;
 
-use tailback_transport::matching::{Kinds, Ledger, Rails};
-use tailback_transport::{Error, Rank, Result, WaitMode};
+use tailback_engine::{matching::Kinds, matching::Ledger, matching::Rails};
+use tailback_host::WaitMode;
+use tailback_transport::{Error, Rank, Result};
 
 use super::peer::{Far, Half, Incoming, Peer, Route, Then};
 use crate::header::Header;

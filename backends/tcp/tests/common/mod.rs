@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use tailback_bootstrap::Secret;
 use tailback_bootstrap::address::Wish;
+use tailback_engine::{RawGroup, RawTransport};
+use tailback_host::WaitMode;
 use tailback_tcp::{TcpConfig, TcpTransport};
-use tailback_transport::loopback::{self, LoopbackBootstrap};
-use tailback_transport::{Bootstrap, Rank, RawGroup, RawTransport, WaitMode};
+use tailback_testkit::{loopback, loopback::LoopbackBootstrap};
+use tailback_transport::{Bootstrap, Rank};
 
 /// The secret of every test's job.
 pub const SECRET: Secret = Secret::from_bytes([42; 32]);

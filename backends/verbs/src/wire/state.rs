@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use tailback_transport::matching::{Kinds, Ledger, Rails};
-use tailback_transport::{Error, Rank, Result, WaitMode};
+use tailback_engine::{matching::Kinds, matching::Ledger, matching::Rails};
+use tailback_host::WaitMode;
+use tailback_transport::{Error, Rank, Result};
 
 use super::endpoint::Endpoint;
 use super::link::{Peer, Route};
