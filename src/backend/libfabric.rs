@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use tailback_bootstrap::address;
+use tailback_bootstrap::{Secret, address};
 use tailback_libfabric::{LibfabricConfig, Source, Wishes, survey};
 use tailback_transport::{Bootstrap, Error, Result as TransportResult};
 
@@ -45,6 +45,7 @@ pub(super) fn open(
     network: Network,
     settings: &Settings,
     bootstrap: &mut dyn Bootstrap,
+    _secret: &Secret,
 ) -> TransportResult<Box<dyn OpenNetwork>> {
     // Providers that use the Internet's addresses take the same way as plain sockets.
     let wish = settings.wish();

@@ -1,5 +1,7 @@
 //! Queue pairs of InfiniBand or RoCE, under any bootstrap.
 
+use std::path::Path;
+
 use tailback_bootstrap::Secret;
 use tailback_transport::{Bootstrap, Result as TransportResult, traffic_class};
 use tailback_verbs::{Buffers, JobKey, Tries, VerbsConfig};
@@ -8,7 +10,7 @@ use super::{Network, Settings};
 use crate::engine::OpenNetwork;
 
 /// The devices and their ports, or what is missing.
-pub(super) fn state() -> String {
+pub(super) fn state(_library: Option<&Path>) -> String {
     match tailback_verbs::devices() {
         Ok(lines) => format!("ready: libibverbs, with these ports:\n  {}", lines.join("\n  ")),
         Err(missing) => format!("not usable: {missing}"),

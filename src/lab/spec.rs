@@ -195,7 +195,7 @@ impl LabSpec {
 }
 
 /// The lab that a command without `--name` means: the one it runs in, or `default`.
-pub(super) fn default_name() -> String {
+pub(crate) fn default_name() -> String {
     std::env::var("TAILBACK_LAB")
         .ok()
         .filter(|name| validate_name(name).is_ok())

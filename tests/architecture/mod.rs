@@ -13,9 +13,11 @@ use std::path::{Path, PathBuf};
 use source::Crate;
 
 /// The folders and files at the top of `src`, from the top down. Each uses only what stands below it.
-const LAYERS: [&str; 21] = [
+const LAYERS: [&str; 23] = [
     "cli",
-    "commands",
+    "launch",
+    "body",
+    "job",
     "report",
     "output",
     "calibration",

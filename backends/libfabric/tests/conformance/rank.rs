@@ -7,8 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tailback_bootstrap::launch::{LaunchOptions, run};
-use tailback_bootstrap::launch::{LaunchOptions, run};
-use tailback_bootstrap::{JoinConfig, TcpBootstrap};
 use tailback_bootstrap::{JoinConfig, TcpBootstrap};
 use tailback_engine::rendezvous::DEFAULT_THRESHOLD;
 use tailback_engine::{Collective, Rendezvous};
