@@ -1,25 +1,21 @@
 //! `tailback hpcc`, end to end: every test over tcp with its checks, files that fit the schema, comparison, report, and
 //! results of the original beside ours.
 
-use crate::common::{run, succeed};
+use serde_json::Value;
 
-const SMALL: &str = "--no-lab --order 256 --block 32 -q";
+use crate::common::{Folder, refused, result_of, succeed};
+
+const SMALL: &str = "--no-lab --order 256 --block 32";
 /// Written by HPC Challenge 1.5.0 of Debian 12 with Open MPI 4.1.4 on two ranks: the end of its hpccoutf.txt.
 const ORIGINAL: &str = include_str!("data/hpccoutf.txt");
 
-fn measured(line: &str) -> (serde_json::Value, String, tempfile::TempDir) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("hpcc.json");
-    let shown = succeed(&format!("hpcc {line} --out {}", path.display())).stdout;
-    let file = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-    let schema = serde_json::from_str(include_str!("../docs/result.schema.json")).unwrap();
-    jsonschema::validator_for(&schema).unwrap().validate(&file).unwrap();
-    (file, shown, folder)
+fn measured(line: &str) -> (Value, String) {
+    result_of(&format!("hpcc {line}"))
 }
 
 #[test]
 fn all_tests_run_and_are_checked() {
-    let (file, shown, folder) = measured(&format!("{SMALL} -n 2"));
+    let (file, shown) = measured(&format!("{SMALL} -n 2"));
     let hpcc = &file["models"]["hpcc"];
     for name in ["HPL_Tflops", "PTRANS_GBs", "MPIRandomAccess_GUPs", "MPIFFT_Gflops", "SingleSTREAM_Triad"]
         .into_iter()
@@ -33,15 +29,17 @@ fn all_tests_run_and_are_checked() {
     assert_eq!(shown.matches("passed").count(), 12);
     assert!(shown.contains("random rings / HPL") && shown.contains("byte/kflop"), "{shown}");
     assert_eq!(hpcc["figures"]["HPL_N"], 256.0);
-    let path = folder.path().join("hpcc.json");
-    assert_eq!(succeed(&format!("show {}", path.display())).stdout, shown);
-    assert!(succeed(&format!("show --format csv {}", path.display())).stdout.contains(",HPL_Tflops,Tflop/s,"));
+    let folder = Folder::new();
+    let path = folder.write("hpcc.json", file.to_string());
+    assert_eq!(succeed(&format!("show {path}")).stdout, shown);
+    assert!(succeed(&format!("show --format csv {path}")).stdout.contains(",HPL_Tflops,Tflop/s,"));
+    stands_beside_the_originals(&folder, &path);
 }
 
 #[test]
 fn odd_numbers_of_ranks_and_other_grids_pass_too() {
     for line in ["-n 3", "-n 4 --grid 4x1", "-n 1", "-n 6 --grid 2x3"] {
-        let (file, shown, _folder) = measured(&format!("{SMALL} {line} --tests hpl,ptrans,random-access,fft"));
+        let (file, shown) = measured(&format!("{SMALL} {line} --tests hpl,ptrans,random-access,fft"));
         assert!(!shown.contains("FAILED"), "{line}\n{shown}");
         assert_eq!(file["models"]["hpcc"]["checks"].as_array().unwrap().len(), 8);
     }
@@ -49,7 +47,7 @@ fn odd_numbers_of_ranks_and_other_grids_pass_too() {
 
 #[test]
 fn hpl_of_elsewhere_gives_a_balance() {
-    let (file, shown, _folder) = measured(&format!("{SMALL} -n 2 --tests beff --hpl-gflops 100"));
+    let (file, shown) = measured(&format!("{SMALL} -n 2 --tests beff --hpl-gflops 100"));
     let ring = file["models"]["hpcc"]["figures"]["RandomlyOrderedRingBandwidth_GBytes"].as_f64().unwrap();
     let line = shown.lines().find(|line| line.contains("random rings / HPL")).unwrap();
     let found: f64 = line.split_whitespace().rev().nth(1).unwrap().parse().unwrap();
@@ -58,7 +56,7 @@ fn hpl_of_elsewhere_gives_a_balance() {
 
 #[test]
 fn mistakes_are_one_line() {
-    for (line, expected) in [
+    refused(&[
         ("hpcc --no-lab -n 3 --grid 2x2 -q", "--grid 2x2 has 4 ranks, and the job 3"),
         ("hpcc --no-lab -n 2 --order 9000000 -q", "give a smaller --memory or --order"),
         ("hpcc --grid two", "'two' is no grid"),
@@ -68,42 +66,33 @@ fn mistakes_are_one_line() {
         ("hpcc --hpl-gflops 0", "a number above 0"),
         ("hpcc --no-lab -n 1 --tests beff -q", "at least 2 ranks"),
         ("hpcc --transport sim --machine small -q", "hpcc computes, which takes no virtual time"),
-    ] {
-        let outcome = run(line);
-        assert!(outcome.refusal().contains(expected), "{line}: {}", outcome.stderr);
-    }
+    ]);
 }
 
-#[test]
-fn the_originals_results_stand_beside_ours() {
-    let (_, _, folder) = measured(&format!("{SMALL} -n 2"));
-    let path = |name: &str| folder.path().join(name).display().to_string();
-    std::fs::write(path("hpccoutf.txt"), ORIGINAL).unwrap();
-    let (ours, theirs) = (path("hpcc.json"), path("original.json"));
-    let told = succeed(&format!("import hpcc {} --out {theirs}", path("hpccoutf.txt"))).stdout;
+fn stands_beside_the_originals(folder: &Folder, ours: &str) {
+    let (log, theirs) = (folder.write("hpccoutf.txt", ORIGINAL), folder.path("original.json"));
+    let told = succeed(&format!("import hpcc {log} --out {theirs}")).stdout;
     assert!(told.contains("figures"), "{told}");
     let compared = succeed(&format!("compare {ours} {theirs}")).stdout;
     assert!(compared.contains("HPL, all ranks (HPL_Tflops)") && compared.contains("HPL_N"), "{compared}");
     let shown = succeed(&format!("show {theirs}")).stdout;
     assert!(shown.contains("SingleDGEMM_Gflops") && shown.contains("byte/kflop"), "{shown}");
-    let plots = path("plots");
-    succeed(&format!("report {ours} {theirs} --published --out {} --plots {plots}", path("page.html")));
-    let html = std::fs::read_to_string(path("page.html")).unwrap();
+    let (page, plots) = (folder.path("page.html"), folder.path("plots"));
+    succeed(&format!("report {ours} {theirs} --published --out {page} --plots {plots}"));
+    let html = folder.text("page.html");
     for text in ["part of the best of these systems", "byte/kflop", "IBM Colony, 256 processes", "StarSTREAM_Triad"] {
         assert!(html.contains(text), "{text}");
     }
     for name in ["hpcc-kiviat.svg", "hpcc-balance.svg"] {
-        assert!(folder.path().join("plots").join(name).is_file(), "{name}");
+        assert!(folder.text(&format!("plots/{name}")).contains("<svg"), "{name}");
     }
 }
 
 #[test]
 fn a_cut_output_is_refused_by_name() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("cut.txt");
-    std::fs::write(&path, &ORIGINAL[..ORIGINAL.len() / 2]).unwrap();
-    let refusal = run(&format!("import hpcc {}", path.display())).refusal().to_owned();
-    assert!(refusal.contains("cut.txt: the summary is cut short"), "{refusal}");
+    let folder = Folder::new();
+    let path = folder.write("cut.txt", &ORIGINAL[..ORIGINAL.len() / 2]);
+    refused(&[(&format!("import hpcc {path}"), "cut.txt: the summary is cut short")]);
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! Wrong input of every kind: one clear line on stderr, exit code 2, no backtrace, no half-written file.
 
-use std::io::{BufRead, BufReader};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use crate::common::{self, Job, Outcome, run, tailback, words};
+use crate::common::{self, Folder, Job, run, tailback, words};
 
-fn refused(line: &str, expected: &str) {
+/// Refused in a line, before anything is said about a job.
+pub fn refused(line: &str, expected: &str) {
     let outcome = run(line);
     let said = outcome.refusal();
     assert!(said.contains(expected), "tailback {line}: {said}");
@@ -95,21 +95,21 @@ fn numbers_out_of_range() {
 /// These are found out by the job itself, which has said before what it starts.
 #[test]
 fn too_few_ranks_and_unknown_interfaces() {
-    for (line, expected) in [
+    common::refused(&[
         ("run -n 1", "a job of one rank has nobody to talk to: start at least 2"),
         ("network -n 1", "a job of one rank has nobody to talk to"),
         ("network -n 4 --ranks-per-node 4", "at least 2 nodes are needed, and there is 1"),
+        (
+            concat!("launch -n 4 -- ", env!("CARGO_BIN_EXE_tailback"), " network"),
+            "a slice never talks on-node (on one host, --ranks-per-node 1 makes every rank a node of its own)",
+        ),
         ("run -n 2", "2 nodes, one of them with a single rank, cannot hold canaries and congestors"),
         ("run -n 3", "3 nodes, one of them with a single rank, cannot hold canaries and congestors"),
         ("run -n 4 --split slice", "--split slice needs at least 2 ranks on every node"),
         ("run -n 6 --ranks-per-node 2 --split node", "--split node needs at least 4 nodes"),
         ("run -n 4 --data-interface nosuch0", "no interface \"nosuch0\""),
         ("run -n 4 --data-address 198.51.100.77", "198.51.100.77"),
-    ] {
-        let outcome = run(line);
-        assert!(outcome.refusal().contains(expected), "tailback {line}: {}", outcome.stderr);
-        assert_eq!(outcome.stdout, "", "tailback {line}");
-    }
+    ]);
 }
 
 #[test]
@@ -128,11 +128,10 @@ fn settings() {
 
 #[test]
 fn plan_files() {
-    let folder = tempfile::tempdir().unwrap();
-    let plan = folder.path().join("plan.toml");
-    let line = format!("run --plan {}", plan.display());
+    let folder = Folder::new();
+    let line = format!("run --plan {}", folder.path("plan.toml"));
     refused(&line, "cannot read plan");
-    refused(&format!("run --plan {}", folder.path().display()), "it is no regular file");
+    refused(&format!("run --plan {}", folder.path("")), "it is no regular file");
     refused("run --plan /dev/null", "it is no regular file");
     for (text, expected) in [
         ("budget = ", "line 1"),
@@ -143,58 +142,55 @@ fn plan_files() {
         ("[congestors]\njam = 1", "unknown congestor 'jam'"),
         ("[set]\n'lat.bytes' = 'x'", "invalid size 'x'"),
     ] {
-        std::fs::write(&plan, text).unwrap();
+        folder.write("plan.toml", text);
         refused(&line, expected);
     }
-    std::fs::write(&plan, [0xff, 0xfe, 0x00]).unwrap();
+    folder.write("plan.toml", [0xff, 0xfe, 0x00]);
     refused(&line, "cannot read plan");
 }
 
 #[test]
 fn places_for_results() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).display().to_string();
-    std::fs::write(path("file"), "precious").unwrap();
+    let folder = Folder::new();
+    let file = folder.write("file", "precious");
     for option in ["--out", "--csv"] {
-        refused(&format!("run {option} {}", path("missing/result")), "No such file or directory");
-        refused(&format!("run {option} {}", folder.path().display()), "it is a folder");
-        refused(&format!("run {option} {}", path("file/result")), "Not a directory");
+        refused(&format!("run {option} {}", folder.path("missing/result")), "No such file or directory");
+        refused(&format!("run {option} {}", folder.path("")), "it is a folder");
+        refused(&format!("run {option} {file}/result"), "Not a directory");
     }
     // A run that cannot start leaves an older result alone.
-    refused(&format!("run --canary-fraction 2 --out {}", path("file")), "canary fraction 2");
-    assert_eq!(std::fs::read_to_string(path("file")).unwrap(), "precious");
-    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+    refused(&format!("run --canary-fraction 2 --out {file}"), "canary fraction 2");
+    assert_eq!((folder.text("file").as_str(), folder.files()), ("precious", 1));
 }
 
 #[test]
 fn a_full_disk_is_said_after_the_results_are_shown() {
     use std::os::unix::fs::FileTypeExt as _;
     // Through a link, so that a broken product replaces the link and not the machine's device.
-    let folder = tempfile::tempdir().unwrap();
-    let full = folder.path().join("full");
+    let folder = Folder::new();
+    let full = folder.path("full");
     std::os::unix::fs::symlink("/dev/full", &full).unwrap();
     for option in ["--out", "--csv"] {
-        let outcome = run(&format!("network -n 2 --canaries lat --budget 100ms {option} {}", full.display()));
+        let outcome = run(&format!("network -n 2 --canaries lat --budget 100ms {option} {full}"));
         assert!(outcome.refusal().contains("No space left on device"), "{outcome:?}");
         assert!(outcome.stdout.contains("RR Two-sided Lat"), "{outcome:?}");
         assert!(std::fs::metadata(&full).unwrap().file_type().is_char_device());
-        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+        assert_eq!(folder.files(), 1);
     }
 }
 
 #[test]
 fn results_that_cannot_be_printed() {
     // The launcher's own stdout is full: the result file is kept all the same.
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("result.json");
+    let folder = Folder::new();
     let _turn = common::turn();
-    let line = format!("network -n 2 --canaries lat --budget 100ms --out {}", file.display());
+    let line = format!("network -n 2 --canaries lat --budget 100ms --out {}", folder.path("result.json"));
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let output = tailback(words(&line)).stdout(full).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("tailback: error: cannot write to stdout: No space left on device"), "{said}");
-    assert!(file.exists());
+    assert_eq!(folder.files(), 1);
 }
 
 /// A rank by hand, in a job of two on this host.
@@ -203,36 +199,6 @@ fn rank(number: usize, root: SocketAddr, secret: &str) -> Command {
     command.env("TAILBACK_RANK", number.to_string()).env("TAILBACK_SIZE", "2");
     command.env("TAILBACK_ROOT", root.to_string()).env("TAILBACK_SECRET", secret);
     command
-}
-
-#[test]
-fn a_port_in_use() {
-    let occupied = TcpListener::bind("127.0.0.1:0").unwrap();
-    let root = occupied.local_addr().unwrap();
-    let outcome = Job::start(rank(0, root, &"ab".repeat(32))).end();
-    let said = outcome.refusal();
-    assert!(said.contains(&root.to_string()) && said.contains("in use"), "{said}");
-    assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
-}
-
-#[test]
-fn a_wrong_secret() {
-    let _turn = common::turn();
-    let root_address = common::free_address();
-    let root = Job::start_beside(rank(0, root_address, &"ab".repeat(32)));
-    // It would try for a minute, since whoever refuses it may not be rank 0; but it says at once what looks wrong.
-    let mut stranger = rank(1, root_address, &"cd".repeat(32)).stderr(Stdio::piped()).spawn().unwrap();
-    let mut said = String::new();
-    BufReader::new(stranger.stderr.take().unwrap()).read_line(&mut said).unwrap();
-    stranger.kill().unwrap();
-    stranger.wait().unwrap();
-    assert!(said.contains("job secret of rank 1: check TAILBACK_SECRET is the same for all ranks"), "{said}");
-    // Refused, not harmed: the job goes on once the right rank comes.
-    let right = Job::start_beside(rank(1, root_address, &"ab".repeat(32)));
-    let outcome: Outcome = root.end();
-    assert_eq!((outcome.code(), right.end().code()), (Some(0), Some(0)), "{outcome:?}");
-    assert!(outcome.stdout.contains("RR Two-sided Lat"), "{outcome:?}");
-    assert!(outcome.errors().is_empty() && outcome.stderr.contains("another job secret"), "{outcome:?}");
 }
 
 #[test]

@@ -1,22 +1,12 @@
 //! The studies, end to end: predictions without a network, measurements over tcp, result files that fit the schema.
 
-use crate::common::{run, succeed};
+use serde_json::Value;
 
-fn validator() -> jsonschema::Validator {
-    let schema = serde_json::from_str(include_str!("../docs/result.schema.json")).unwrap();
-    jsonschema::validator_for(&schema).unwrap()
-}
+use crate::common::{Folder, refused, result_of, succeed};
 
 /// Runs a study as local ranks and gives its result file and what it printed.
-fn study(line: &str) -> (serde_json::Value, String) {
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("result.json");
-    let outcome = succeed(&format!("{line} --no-lab --quiet --out {}", out.display()));
-    let file: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&out).unwrap()).unwrap();
-    let problems: Vec<String> = validator().iter_errors(&file).map(|error| error.to_string()).collect();
-    assert!(problems.is_empty(), "{line}: {problems:?}");
-    assert!(tailback::result::read(&out).is_ok(), "{line}: our own reader refuses it");
-    (file, outcome.stdout)
+fn study(line: &str) -> (Value, String) {
+    result_of(&format!("{line} --no-lab"))
 }
 
 #[test]
@@ -33,20 +23,19 @@ fn predictions_need_no_network() {
 
 #[test]
 fn a_graph_file_is_read_and_drawn() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
-    std::fs::write(path("three.dot"), "digraph { a -> d; b -> d; c -> d }").unwrap();
-    let line = format!("contention --predict-only --graph {}", path("three.dot").display());
-    let shown = succeed(&format!("{line} --draw {}", path("three.svg").display())).stdout;
+    let folder = Folder::new();
+    let graph = folder.write("three.dot", "digraph { a -> d; b -> d; c -> d }");
+    let line = format!("contention --predict-only --graph {graph}");
+    let shown = succeed(&format!("{line} --draw {}", folder.path("three.svg"))).stdout;
     assert_eq!(shown.matches("3.000").count(), 6, "{shown}");
-    assert!(std::fs::read_to_string(path("three.svg")).unwrap().starts_with("<svg"));
-    succeed(&format!("{line} --draw {}", path("again.gv").display()));
-    assert!(std::fs::read_to_string(path("again.gv")).unwrap().contains("\"a\" -> \"d\" [label=\"3.00\"]"));
+    assert!(folder.text("three.svg").starts_with("<svg"));
+    succeed(&format!("{line} --draw {}", folder.path("again.gv")));
+    assert!(folder.text("again.gv").contains("\"a\" -> \"d\" [label=\"3.00\"]"));
 }
 
 #[test]
 fn mistakes_are_one_line() {
-    for (line, expected) in [
+    refused(&[
         ("contention --predict-only", "--graph <FILE>|--shape <LIST>|--random <LIST>"),
         ("contention --predict-only --shape star", "'star' is no shape"),
         ("contention --predict-only --graph /nowhere/graph", "cannot read /nowhere/graph"),
@@ -62,10 +51,7 @@ fn mistakes_are_one_line() {
         ("maxrate --thresholds 0 -q", "invalid message size '0': expected 1 B to 1 GiB"),
         ("beff --no-lab -n 1 -q", "at least 2 ranks"),
         ("maxrate --no-lab -n 2 --ranks-per-node 2 -q", "needs two nodes"),
-    ] {
-        let outcome = run(line);
-        assert!(outcome.refusal().contains(expected), "{line}: {}", outcome.stderr);
-    }
+    ]);
 }
 
 #[test]
@@ -79,8 +65,9 @@ fn contention_is_measured() {
         graph["reference_interval"]["low"].is_number() && graph["edges"][0]["multiple_interval"]["low"].is_number()
     );
     assert!(graph["took"]["measurements"].as_u64().unwrap() >= 9, "{}", graph["took"]);
-    assert!(shown.contains("measured penalty") && shown.contains("messages of an edge a measurement"), "{shown}");
-    assert!(shown.contains("measured penalty") && shown.contains("Error by number of edges"), "{shown}");
+    for expected in ["measured penalty", "messages of an edge a measurement", "Error by number of edges"] {
+        assert!(shown.contains(expected), "{expected} in {shown}");
+    }
 }
 
 #[test]
@@ -111,18 +98,16 @@ fn maxrate_answers_its_question() {
 /// Every two nodes, each way and both at once: each stands in the result, the table, the comparison and the report.
 #[test]
 fn maxrate_tells_pairs_of_nodes_and_directions_apart() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("all.json");
-    let line = "maxrate --transport sim --machine small -n 6 --ranks-per-node 2 --largest 4096 --repetitions 2 -q";
-    let shown = succeed(&format!("{line} --node-pairs all --both-directions --out {}", path.display())).stdout;
-    let file: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-    assert_eq!(validator().iter_errors(&file).count(), 0);
+    let folder = Folder::new();
+    let line = "maxrate --transport sim --machine small -n 6 --ranks-per-node 2 --largest 4096 --repetitions 2";
+    let (file, shown) = result_of(&format!("{line} --node-pairs all --both-directions"));
+    let path = folder.write("all.json", file.to_string());
     let found = &file["models"]["maxrate"];
     let between = found["between"].as_array().unwrap();
     let ways: Vec<&str> = between.iter().map(|of| of["direction"].as_str().unwrap()).collect();
     assert_eq!(ways, ["there", "back", "both"].repeat(3));
     // 2 pairs, 13 sizes, 2 repetitions; the middle of them has as many.
-    let count = |of: &serde_json::Value| of["observations"].as_array().unwrap().len();
+    let count = |of: &Value| of["observations"].as_array().unwrap().len();
     assert!(between.iter().all(|of| count(of) == 2 * 13 * 2) && count(found) == 2 * 13 * 2);
     for expected in [
         "Over 6 ways between nodes",
@@ -133,17 +118,15 @@ fn maxrate_tells_pairs_of_nodes_and_directions_apart() {
     ] {
         assert!(shown.contains(expected), "{expected} in {shown}");
     }
-    let csv = succeed(&format!("show {} --format csv", path.display())).stdout;
+    let csv = succeed(&format!("show {path} --format csv")).stdout;
     assert!(csv.contains("between,first_node,second_node,pairs") && csv.contains("virtual1 > virtual0"), "{csv}");
-    let compared = succeed(&format!("compare {0} {0}", path.display())).stdout;
+    let compared = succeed(&format!("compare {path} {path}")).stdout;
     assert!(compared.contains("The slowest pair of nodes, both ways at once"), "{compared}");
-    let page = folder.path().join("report.html");
-    succeed(&format!("report {} --out {}", path.display(), page.display()));
-    let page = std::fs::read_to_string(page).unwrap();
+    succeed(&format!("report {path} --out {}", folder.path("report.html")));
+    let page = folder.text("report.html");
     assert!(page.contains("between each two nodes") && page.contains("virtual0 &lt;&gt; virtual1"));
     // Drawn pairs, to and fro: no direction, and as many as asked for.
-    let shown = succeed(&format!("{line} --node-pairs 2 --signed --out {}", path.display())).stdout;
-    let file: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    let (file, shown) = result_of(&format!("{line} --node-pairs 2 --signed"));
     let between = file["models"]["maxrate"]["between"].as_array().unwrap();
     assert!(between.len() == 2 && between.iter().all(|of| of["direction"].is_null()));
     assert_eq!(file["models"]["maxrate"]["settings"]["signed"], true);
@@ -152,11 +135,10 @@ fn maxrate_tells_pairs_of_nodes_and_directions_apart() {
 
 #[test]
 fn halo_exchanges_are_predicted_from_a_result() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("maxrate.json");
-    let line = "maxrate --transport sim --machine small --most-pairs 4 --repetitions 1 -q";
-    succeed(&format!("{line} --out {}", path.display()));
-    let shown = succeed(&format!("maxrate --predict {} --halo 6x64KiB,4x4MiBx16", path.display())).stdout;
+    let folder = Folder::new();
+    let path = folder.path("maxrate.json");
+    succeed(&format!("maxrate --transport sim --machine small --most-pairs 4 --repetitions 1 -q --out {path}"));
+    let shown = succeed(&format!("maxrate --predict {path} --halo 6x64KiB,4x4MiBx16")).stdout;
     for expected in [
         "6 messages of 64 KiB from each of 4 ranks of a node",
         "4 messages of 4 MiB from each of 16 ranks",
@@ -165,16 +147,14 @@ fn halo_exchanges_are_predicted_from_a_result() {
     ] {
         assert!(shown.contains(expected), "{expected} in {shown}");
     }
-    let outcome = run(&format!("maxrate --predict {0} --halo 6x1KiB --out {0}", path.display()));
-    assert!(outcome.refusal().contains("--predict makes none"), "{}", outcome.stderr);
+    refused(&[(&format!("maxrate --predict {path} --halo 6x1KiB --out {path}"), "--predict makes none")]);
 }
 
 #[test]
 fn messages_of_their_own_are_measured() {
-    let folder = tempfile::tempdir().unwrap();
-    let trace = folder.path().join("trace.txt");
-    std::fs::write(&trace, "# a trace\na b 300000\nc b 100000 2ms\na d 200000 1ms\n").unwrap();
-    let (file, shown) = study(&format!("contention --graph {} --bytes 200000 --repetitions 3", trace.display()));
+    let folder = Folder::new();
+    let trace = folder.write("trace.txt", "# a trace\na b 300000\nc b 100000 2ms\na d 200000 1ms\n");
+    let (file, shown) = study(&format!("contention --graph {trace} --bytes 200000 --repetitions 3"));
     let edges = file["models"]["contention"]["graphs"][0]["edges"].as_array().unwrap();
     assert_eq!((&edges[1]["message"]["bytes"], &edges[1]["message"]["start_ns"]), (&100_000.into(), &2_000_000.into()));
     assert!(edges.iter().all(|edge| edge["measured_s"].as_f64().unwrap() > 0.0 && edge["measured_penalty"].is_null()));
@@ -183,11 +163,11 @@ fn messages_of_their_own_are_measured() {
 
 #[test]
 fn penalties_are_learned_from_a_result() {
-    let folder = tempfile::tempdir().unwrap();
-    let learned = folder.path().join("learned.json");
+    let folder = Folder::new();
+    let learned = folder.path("learned.json");
     let measured = "contention --transport sim --machine small --shape in-2,out-2 --bytes 200000 --repetitions 3 -q";
-    succeed(&format!("{measured} --out {}", learned.display()));
-    let predict = format!("contention --predict-only --model {} --shape", learned.display());
+    succeed(&format!("{measured} --out {learned}"));
+    let predict = format!("contention --predict-only --model {learned} --shape");
     let shown = succeed(&format!("{predict} in-2")).stdout;
     assert!(shown.contains("100% of its steps' penalties are measured ones from"), "{shown}");
     let shown = succeed(&format!("{predict} in-3")).stdout;

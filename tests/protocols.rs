@@ -1,9 +1,9 @@
 //! Several runs in one job: over every protocol, into one file, whatever becomes of the later ones.
 
-use std::path::Path;
 use std::time::Duration;
 
-use crate::common::{Job, eventually, run, succeed, tailback, words};
+use crate::common::{Folder, Job, assert_schema, eventually, succeed, tailback, words};
+use crate::mistakes::refused;
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
@@ -23,15 +23,16 @@ fn labels(file: &Value) -> Vec<(String, Option<u64>)> {
     runs.map(label).collect()
 }
 
-fn read(path: &Path) -> Option<Value> {
-    serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()
+/// The result file, once it is there and whole.
+fn read(folder: &Folder) -> Option<Value> {
+    serde_json::from_str(&std::fs::read_to_string(folder.path("result.json")).ok()?).ok()
 }
 
 #[test]
 fn every_protocol_runs_the_same_plan_into_one_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("result.json");
-    let outcome = succeed(&format!("run {QUICK} --protocol eager,put,get --out {}", path.display()));
+    let folder = Folder::new();
+    let path = folder.path("result.json");
+    let outcome = succeed(&format!("run {QUICK} --protocol eager,put,get --out {path}"));
     for heading in ["over tcp", "eager protocol", "put protocol", "get protocol", "Runs side by side"] {
         assert!(outcome.stdout.contains(heading), "{heading}: {}", outcome.stdout);
     }
@@ -39,7 +40,7 @@ fn every_protocol_runs_the_same_plan_into_one_file() {
     let turns = "3 runs take turns on every placement: over tcp, eager; over tcp, put; over tcp, get";
     assert!(outcome.stderr.contains(turns), "{}", outcome.stderr);
 
-    let file = read(&path).expect("a result");
+    let file = folder.json("result.json");
     let expected = [("tcp eager", None), ("tcp put", Some(1024)), ("tcp get", Some(1024))];
     assert_eq!(labels(&file), expected.map(|(name, threshold)| (name.to_owned(), threshold)));
     for run in file["runs"].as_array().unwrap() {
@@ -47,16 +48,13 @@ fn every_protocol_runs_the_same_plan_into_one_file() {
         assert_eq!(run["impacts"].as_array().unwrap().len(), 2);
         assert!(run["tests"].as_array().unwrap().iter().all(|test| !test["summary"].is_null()));
     }
-    let schema: Value = serde_json::from_str(&succeed("schema").stdout).unwrap();
-    assert!(jsonschema::is_valid(&schema, &file));
+    assert_schema("three protocols", &file);
 
     // Every view of the file knows its runs apart.
-    let name = path.display();
-    let compared = succeed(&format!("compare {name} --by protocol")).stdout;
+    let compared = succeed(&format!("compare {path} --by protocol")).stdout;
     assert!(compared.contains("Compared with tcp, eager") && compared.contains("tcp, get"), "{compared}");
-    let page = folder.path().join("page.html");
-    succeed(&format!("report {name} --out {}", page.display()));
-    let page = std::fs::read_to_string(page).unwrap();
+    succeed(&format!("report {path} --out {}", folder.path("page.html")));
+    let page = folder.text("page.html");
     assert!(page.contains("tcp, put") && page.contains("Network or protocol"));
 }
 
@@ -94,33 +92,31 @@ fn a_dry_run_lists_the_runs_and_counts_their_time() {
 
 #[test]
 fn an_interrupt_in_a_later_run_keeps_the_runs_before() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("result.json");
-    let job = Job::start(tailback(words(&format!("{SLOW} --out {}", path.display()))));
-    let draft = eventually("the first run is kept", || read(&path));
+    let folder = Folder::new();
+    let job = Job::start(tailback(words(&format!("{SLOW} --out {}", folder.path("result.json")))));
+    let draft = eventually("the first run is kept", || read(&folder));
     assert_eq!((labels(&draft).len(), &draft["interrupted"]), (1, &Value::Bool(true)));
     job.signal(Signal::INT);
     let outcome = job.end();
     assert_eq!(outcome.code(), Some(2), "{outcome:?}");
     assert!(outcome.stdout.ends_with("Interrupted: phases that were not complete are left out.\n"), "{outcome:?}");
-    let file = read(&path).expect("a result");
+    let file = folder.json("result.json");
     assert_eq!((labels(&file).len(), &file["interrupted"]), (1, &Value::Bool(true)));
     assert_eq!(file["runs"][0]["tests"].as_array().unwrap().len(), 1);
 }
 
 #[test]
 fn a_rank_lost_in_a_later_run_leaves_the_runs_before_and_names_the_run() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("result.json");
-    let mut job = Job::start(tailback(words(&format!("{SLOW} --out {}", path.display()))));
+    let folder = Folder::new();
+    let mut job = Job::start(tailback(words(&format!("{SLOW} --out {}", folder.path("result.json")))));
     let ranks = job.ranks(4);
-    eventually("the first run is kept", || read(&path));
+    eventually("the first run is kept", || read(&folder));
     // Signs of life, which carry the phase, come once a second.
     std::thread::sleep(Duration::from_millis(1500));
     kill_process(ranks[2], Signal::KILL).expect("the rank is there");
     let outcome = job.end();
     assert!(outcome.refusal().contains("isolated RR Two-sided Lat (8 B) over tcp, put\""), "{outcome:?}");
-    let file = read(&path).expect("a result");
+    let file = folder.json("result.json");
     assert_eq!(labels(&file), [("tcp eager".to_owned(), None)]);
     let notes = file["notes"].to_string();
     assert!(notes.contains("the job ended before these runs were complete: tcp, put"), "{notes}");
@@ -139,8 +135,6 @@ fn nonsense_is_refused_before_anything_runs() {
         ("run --mpi-thread one", "invalid value 'one' for '--mpi-thread <LEVEL>'"),
         ("run --transport udp", "invalid value 'udp' for '--transport <LIST>'"),
     ] {
-        let outcome = run(line);
-        assert!(outcome.refusal().contains(expected), "tailback {line}: {}", outcome.stderr);
-        assert_eq!((outcome.stdout.as_str(), outcome.stderr.lines().count()), ("", 1), "tailback {line}");
+        refused(line, expected);
     }
 }

@@ -88,7 +88,7 @@ fn commands_that_need_no_cluster_do_what_they_say() {
         assert_eq!(outcome.code(), Some(0), "{line}\n{}", outcome.stderr);
         outcome.stdout
     };
-    let sim = "run --transport sim --machine small --placements 2 --budget 300us --quiet";
+    let sim = "run --transport sim --machine small -n 16 --placements 2 --budget 300us --quiet";
     make(&format!("{sim} --seed 1 --out before.json"));
     make(&format!("{sim} --seed 1 --congestors a2a --out a2a-only.json"));
     make(&format!("{sim} --seed 1 --congestors incast --out incast-only.json"));

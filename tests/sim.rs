@@ -1,8 +1,6 @@
 //! Simulated networks, end to end: every command that measures, whatever shows figures, and what is refused.
 
-use std::path::{Path, PathBuf};
-
-use crate::common::{self, Job, read_json, run, succeed, tailback, words};
+use crate::common::{self, Folder, Job, refused, result_of as result, run, succeed, tailback, words};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -12,21 +10,6 @@ const QUICK: &str = "--transport sim --machine small -n 16 --budget 600us --plac
 /// An incast that fills the switches in front of its root.
 const CROWDED: &str = "--transport sim --machine small -n 64 --budget 200us --placements 1 --canaries lat --congestors incast \
                        --set incast.bytes=64KiB";
-
-/// Runs `line` and gives its result file, which must fit the schema and our own reader.
-fn result(line: &str) -> (Value, String) {
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("result.json");
-    let outcome = succeed(&format!("{line} --quiet --out {}", out.display()));
-    assert_eq!(outcome.stderr, "", "tailback {line}");
-    let file = read_json(&out);
-    let schema = serde_json::from_str(include_str!("../docs/result.schema.json")).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let problems: Vec<String> = validator.iter_errors(&file).map(|error| error.to_string()).collect();
-    assert!(problems.is_empty(), "tailback {line}: {problems:?}");
-    assert!(tailback::result::read(&out).is_ok(), "tailback {line}: our own reader refuses it");
-    (file, outcome.stdout)
-}
 
 /// What may differ between two runs of the same: when, and how long they took.
 fn timeless(mut file: Value) -> Value {
@@ -88,26 +71,24 @@ fn load_is_felt_and_ports_tell_where() {
 
 #[test]
 fn every_view_says_that_it_is_simulated() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
-    let [a, b, html, csv] = ["a.json", "b.json", "report.html", "a.csv"].map(path);
+    let folder = Folder::new();
+    let [a, b, html, csv] = ["a.json", "b.json", "report.html", "a.csv"].map(|name| folder.path(name));
     for (seed, out) in [(1, &a), (2, &b)] {
-        succeed(&format!("run {QUICK} --seed {seed} -q --out {} --csv {}", out.display(), csv.display()));
+        succeed(&format!("run {QUICK} --seed {seed} -q --out {out} --csv {csv}"));
     }
-    let (a, b) = (a.display(), b.display());
     for format in ["table", "gpcnet"] {
         let shown = succeed(&format!("show {a} --format {format}")).stdout.to_lowercase();
         assert!(shown.lines().next().unwrap().starts_with("simulated"), "{format}: {shown}");
     }
-    let table = std::fs::read_to_string(csv).unwrap();
+    let table = folder.text("a.csv");
     assert!(table.lines().skip(1).all(|line| line.starts_with("simulated,")), "{table}");
     let compared = succeed(&format!("compare {a} {b}")).stdout;
     assert!(compared.contains("Compared with a (simulated)"), "{compared}");
     assert!(compared.contains("SIMULATED: b (simulated): simulated, machine small"), "{compared}");
     let compared = succeed(&format!("compare {a} {b} --json")).json();
     assert_eq!(compared["simulated"].as_array().unwrap().len(), 2);
-    succeed(&format!("report {a} {b} --out {}", html.display()));
-    let page = std::fs::read_to_string(html).unwrap();
+    succeed(&format!("report {a} {b} --out {html}"));
+    let page = folder.text("report.html");
     let header = page.split("<nav").next().unwrap();
     assert!(header.contains("<strong>Simulated:</strong> a (simulated), b (simulated) are what"), "{header}");
     assert_eq!(header.matches("No such network was measured").count(), 1, "{header}");
@@ -162,25 +143,23 @@ fn a_study_over_several_networks_is_one_result_with_the_networks_side_by_side() 
         for expected in ["over simulated, eager and simulated, put", "Over simulated, put", "Networks side by side"] {
             assert!(shown.contains(expected), "{line}: {expected} in {shown}");
         }
-        let folder = tempfile::tempdir().unwrap();
-        let (path, html) = (folder.path().join("both.json"), folder.path().join("report.html"));
-        std::fs::write(&path, file.to_string()).unwrap();
-        let compared = succeed(&format!("compare {} --by protocol", path.display())).stdout;
+        let folder = Folder::new();
+        let path = folder.write("both.json", file.to_string());
+        let compared = succeed(&format!("compare {path} --by protocol")).stdout;
         assert!(compared.contains("Compared with simulated, eager") && compared.contains(figure), "{compared}");
-        let csv = succeed(&format!("show {} --format csv", path.display())).stdout;
+        let csv = succeed(&format!("show {path} --format csv")).stdout;
         assert!(csv.starts_with("network,") && csv.matches("network,").count() == 1, "{csv}");
         assert!(csv.contains("simulated, put") && csv.contains("simulated, eager"), "{csv}");
-        succeed(&format!("report {} --out {}", path.display(), html.display()));
-        let page = std::fs::read_to_string(html).unwrap();
-        assert!(page.contains("both (simulated) (simulated, put)"), "{line}");
+        succeed(&format!("report {path} --out {}", folder.path("report.html")));
+        assert!(folder.text("report.html").contains("both (simulated) (simulated, put)"), "{line}");
     }
 }
 
 #[test]
 fn numbers_of_ranks_are_compared_when_they_are_the_question() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let [few, many] = [4, 6].map(|ranks| {
-        let path = folder.path().join(format!("{ranks}.json")).display().to_string();
+        let path = folder.path(&format!("{ranks}.json"));
         let line = "beff --transport sim --machine small --rings 2 --bandwidth-bytes 10000 --repetitions 1 -q";
         succeed(&format!("{line} -n {ranks} --out {path}"));
         path
@@ -188,6 +167,8 @@ fn numbers_of_ranks_are_compared_when_they_are_the_question() {
     let refused = run(&format!("compare {few} {many}"));
     assert!(refused.refusal().contains("not comparable"), "{}", refused.stderr);
     assert!(refused.stderr.contains("ranks: 4 on the first side, 6 on this one"), "{}", refused.stderr);
+    let forced = succeed(&format!("compare {few} {many} --force")).stdout;
+    assert!(forced.contains("NOT COMPARABLE: 6 (simulated): ranks"), "{forced}");
     let compared = succeed(&format!("compare {few} {many} --by ranks")).stdout;
     assert!(
         compared.contains("6 ranks on 6 nodes") && compared.contains("RandomlyOrderedRingLatency_usec"),
@@ -209,7 +190,7 @@ fn ranks_come_from_the_machine() {
 
 #[test]
 fn what_makes_no_sense_is_refused_by_name() {
-    for (line, expected) in [
+    refused(&[
         ("run --transport sim", "--transport sim needs --machine: one of crystal, malbec"),
         ("run --transport sim --machine nowhere.toml", "shipped machines: crystal"),
         ("run --machine small", "--machine is for --transport sim"),
@@ -231,19 +212,14 @@ fn what_makes_no_sense_is_refused_by_name() {
         ("congest --transport sim --machine small", "needs --duration"),
         ("lab run --transport sim --machine small", "the emulated cluster has no simulated network"),
         ("beff --transport sim --machine small -n 1 -q", "at least 2 ranks"),
-    ] {
-        let outcome = run(line);
-        assert!(outcome.refusal().contains(expected), "tailback {line}: {}", outcome.stderr);
-        assert_eq!(outcome.stdout, "", "tailback {line}");
-    }
+    ]);
 }
 
 /// Machine files that once ran with plausible figures, or were accepted and panicked in the run.
 #[test]
 fn absurd_machine_files_are_refused_by_check_and_by_run() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("absurd.toml");
-    let shown = path.display();
+    let folder = Folder::new();
+    let shown = folder.path("absurd.toml");
     let check_and_run = [
         format!("machine check {shown}"),
         format!("run --transport sim --machine {shown} -n 4 --budget 100us --placements 1 --canaries lat"),
@@ -285,22 +261,16 @@ fn absurd_machine_files_are_refused_by_check_and_by_run() {
             assert!(text.contains(from), "{name}: {from}");
             text.replacen(from, to, 1)
         });
-        std::fs::write(&path, text).unwrap();
+        folder.write("absurd.toml", text);
         for line in &check_and_run {
             let outcome = run(line);
-            assert_eq!(outcome.code(), Some(2), "tailback {line}: {}", outcome.stderr);
             assert!(outcome.refusal().contains(expected), "tailback {line}: {}", outcome.stderr);
             assert_eq!((outcome.stdout.as_str(), outcome.stderr.lines().count()), ("", 1), "{}", outcome.stderr);
         }
     }
-    std::fs::write(&path, " ".repeat((1 << 20) + 1)).unwrap();
+    folder.write("absurd.toml", " ".repeat((1 << 20) + 1));
     for line in check_and_run.iter().map(String::as_str).chain(["machine check /dev/zero"]) {
-        let outcome = run(line);
-        assert!(
-            outcome.refusal().contains("invalid machine file: expected at most 1 MiB of text"),
-            "{}",
-            outcome.stderr
-        );
+        refused(&[(line, "invalid machine file: expected at most 1 MiB of text")]);
     }
 }
 
@@ -312,12 +282,6 @@ fn a_launcher_is_refused_once_and_by_name() {
     assert!(said.contains("--transport sim needs no launcher") && said.contains("tailback launch"), "{said}");
 }
 
-fn file(folder: &Path, text: &str) -> PathBuf {
-    let path = folder.join("mine.toml");
-    std::fs::write(&path, text).unwrap();
-    path
-}
-
 #[test]
 fn machines_are_listed_checked_and_changed() {
     let listed = succeed("machine list").stdout;
@@ -326,21 +290,20 @@ fn machines_are_listed_checked_and_changed() {
         assert!(listed.contains(name) && checked.starts_with(&format!("{name}: ")), "{listed}{checked}");
         assert!(checked.contains("topology") && checked.contains("congestion control"), "{checked}");
     }
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let text = succeed("machine show small").stdout;
-    let mine =
-        file(folder.path(), &text.replace("name = \"small\"", "name = \"mine\"").replace("count = 64", "count = 8"));
-    let (result, _) =
-        result(&format!("network --transport sim --machine {} --budget 50us --canaries lat", mine.display()));
+    let mine = text.replace("name = \"small\"", "name = \"mine\"").replace("count = 64", "count = 8");
+    let mine = folder.write("mine.toml", mine);
+    let (result, _) = result(&format!("network --transport sim --machine {mine} --budget 50us --canaries lat"));
     assert_eq!((&result["machine"]["name"], &result["system"]["ranks"]), (&"mine".into(), &8.into()));
     for (from, to, expected) in [
         ("count = 64", "count = 65", "nodes.count"),
         ("\"64 KiB\"", "\"64\"", "invalid size '64': expected a number from 0 and one of the units B, KiB"),
         ("kind = \"fat-tree\"", "kind = \"torus\"", "unknown variant `torus`"),
     ] {
-        let broken = file(folder.path(), &text.replacen(from, to, 1));
+        let broken = folder.write("mine.toml", text.replacen(from, to, 1));
         for line in ["machine check", "run --transport sim --machine"] {
-            let outcome = run(&format!("{line} {}", broken.display()));
+            let outcome = run(&format!("{line} {broken}"));
             assert!(outcome.refusal().contains(expected), "{to}: {}", outcome.stderr);
             assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
         }
@@ -349,11 +312,9 @@ fn machines_are_listed_checked_and_changed() {
 
 #[test]
 fn an_interrupted_simulation_ends_in_order() {
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("result.json");
-    let line =
-        format!("run --transport sim --machine small --budget 10s --placements 1 --blocks 1 --out {}", out.display());
-    let mut job = Job::start(tailback(words(&line)));
+    let folder = Folder::new();
+    let line = "run --transport sim --machine small --budget 10s --placements 1 --blocks 1 --out";
+    let mut job = Job::start(tailback(words(&format!("{line} {}", folder.path("result.json")))));
     common::eventually("it simulates", || {
         assert!(job.is_running(), "it ended early");
         (common::cpu_ticks(job.pid()) > 50).then_some(())
@@ -362,20 +323,19 @@ fn an_interrupted_simulation_ends_in_order() {
     let outcome = job.end();
     assert_eq!(outcome.code(), Some(2), "{outcome:?}");
     assert!(outcome.stdout.contains("Interrupted:") && outcome.errors().is_empty(), "{outcome:?}");
-    assert_eq!(read_json(&out)["interrupted"], true);
+    assert_eq!(folder.json("result.json")["interrupted"], true);
 }
 
 #[test]
 fn alternatives_are_simulated_side_by_side() {
-    let folder = tempfile::tempdir().unwrap();
-    let keep = folder.path().join("kept");
+    let folder = Folder::new();
     let line = "simulate --machine small -n 16 --budget 300us --placements 3 --canaries lat -q";
     let change = "--what-if routing.kind=minimal,ecmp --what-if topology.spines=2";
-    let shown = succeed(&format!("{line} {change} --keep {}", keep.display())).stdout;
+    let shown = succeed(&format!("{line} {change} --keep {}", folder.path("kept"))).stdout;
     assert!(shown.contains("Compared with small (simulated)"), "{shown}");
     for name in ["small", "routing.kind=minimal", "routing.kind=ecmp", "topology.spines=2"] {
         assert!(shown.contains(&format!("SIMULATED: {name} (simulated)")), "{name}: {shown}");
-        assert_eq!(read_json(&keep.join(format!("{name}.json")))["machine"]["simulated"], true, "{name}");
+        assert_eq!(folder.json(&format!("kept/{name}.json"))["machine"]["simulated"], true, "{name}");
     }
     assert!(!shown.contains("NOT COMPARABLE"), "{shown}");
     for (change, expected) in [
@@ -383,10 +343,9 @@ fn alternatives_are_simulated_side_by_side() {
         ("--what-if routing.kind", "'routing.kind' is no change"),
         ("--what-if topology.spines=4 --out x.json", "--keep DIR"),
     ] {
-        let outcome = run(&format!("{line} {change}"));
-        assert!(outcome.refusal().contains(expected), "{change}: {}", outcome.stderr);
+        refused(&[(&format!("{line} {change}"), expected)]);
     }
-    assert!(run("simulate --what-if routing.kind=ecmp").refusal().contains("simulate needs --machine"));
+    refused(&[("simulate --what-if routing.kind=ecmp", "simulate needs --machine")]);
 }
 
 #[test]
@@ -413,18 +372,16 @@ fn classes_by_role_keep_canaries_out_of_the_congestors_queues() {
         ("--machine small --congestor-class dscp:46", "traffic class dscp:46: the machine small has the classes 0"),
         ("--machine crystal --traffic-class 1", "the machine crystal has one class, 0 (switch.classes in its file)"),
     ] {
-        let outcome = run(&format!("run --transport sim {wrong}"));
-        assert_eq!(outcome.code(), Some(2), "{wrong}");
-        assert!(outcome.stderr.contains(said), "{wrong}: {}", outcome.stderr);
+        refused(&[(&format!("run --transport sim {wrong}"), said)]);
     }
 }
 
 #[test]
 fn a_report_shows_queues_over_time_and_the_tree_of_the_worst_moment() {
-    let folder = tempfile::tempdir().unwrap();
-    let [out, html] = ["a.json", "a.html"].map(|name| folder.path().join(name));
-    succeed(&format!("run {CROWDED} --seed 1 --quiet --out {}", out.display()));
-    let file = read_json(&out);
+    let folder = Folder::new();
+    let [out, html] = ["a.json", "a.html"].map(|name| folder.path(name));
+    succeed(&format!("run {CROWDED} --seed 1 --quiet --out {out}"));
+    let file = folder.json("a.json");
     let queues = file["machine"]["queues"].as_array().unwrap();
     let of = |kind: &str| queues.iter().find(|of| of["phase"].as_str().unwrap().starts_with(kind)).unwrap();
     let looks = of("loaded")["looks"].as_array().unwrap();
@@ -439,8 +396,8 @@ fn a_report_shows_queues_over_time_and_the_tree_of_the_worst_moment() {
         port["feeders"].as_array().unwrap().iter().any(|of| ports.iter().any(|p| p["port"] == of["port"]))
     };
     assert!(fed(root), "{root}");
-    succeed(&format!("report {} --out {}", out.display(), html.display()));
-    let page = std::fs::read_to_string(html).unwrap();
+    succeed(&format!("report {out} --out {html}"));
+    let page = folder.text("a.html");
     let section = page.split("<section id=\"queues\"").nth(1).unwrap().split("</section>").next().unwrap();
     assert!(section.contains("Queues during RR Two-sided Lat (8 B)"), "{section}");
     assert!(section.contains("Worst moment of loaded RR Two-sided Lat (8 B)"), "{section}");

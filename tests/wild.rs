@@ -1,23 +1,21 @@
 //! Jobs without congestors: the same canaries on the same placements, and conditions side by side.
 
-use crate::common::{run, succeed};
+use crate::common::{Folder, refused, succeed};
 use serde_json::Value;
 
 const PLAN: &str = "run -n 6 --preset quick --placements 3 --budget 300ms --canaries lat,allreduce --seed 7 --quiet";
 
 #[test]
 fn quiet_wild_and_loaded_jobs_stand_side_by_side() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).display().to_string();
-    let (loaded, page) = (path("loaded.json"), path("report.html"));
+    let folder = Folder::new();
+    let (loaded, page) = (folder.path("loaded.json"), folder.path("report.html"));
     succeed(&format!("{PLAN} --congestors a2a,incast --out {loaded}"));
-    let wild: Vec<String> = (0..3).map(|day| path(&format!("wild{day}.json"))).collect();
+    let wild: Vec<String> = (0..3).map(|day| folder.path(&format!("wild{day}.json"))).collect();
     for file in &wild {
         let shown = succeed(&format!("{PLAN} --congestors none --label monday --out {file}")).stdout;
         assert!(shown.contains("idle         4 nodes") && !shown.contains("Under load"), "{shown}");
     }
-    let read = |path: &str| -> Value { serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap() };
-    let (with, without) = (read(&loaded), read(&wild[0]));
+    let (with, without) = (folder.json("loaded.json"), folder.json("wild0.json"));
     assert_eq!(without["label"], "monday");
     for placement in 0..3 {
         let canaries = |file: &Value| -> Vec<bool> {
@@ -39,18 +37,15 @@ fn quiet_wild_and_loaded_jobs_stand_side_by_side() {
     let shown = succeed(&format!("compare {loaded} {all}")).stdout;
     assert!(shown.contains("Quiet, in the wild and loaded: figures of whole jobs"), "{shown}");
     succeed(&format!("report {loaded} {all} --out {page}"));
-    assert!(std::fs::read_to_string(&page).unwrap().contains("Quiet, in the wild and loaded"));
+    assert!(folder.text("report.html").contains("Quiet, in the wild and loaded"));
 }
 
 #[test]
 fn what_needs_load_is_refused_without_congestors() {
-    for (line, expected) in [
+    refused(&[
         ("run -n 4 --congestors none --fail-if lat.p99.impact>2", "without congestors nothing is measured under load"),
         ("run -n 4 --congestors none,a2a", "--congestors none stands alone"),
         ("run -n 4 --congestors none --congestors-alone", "none to be measured alone"),
         ("congest -n 4 --congestors none --duration 1s", "congest without congestors loads nothing"),
-    ] {
-        let outcome = run(line);
-        assert!(outcome.refusal().contains(expected), "{line}: {outcome:?}");
-    }
+    ]);
 }

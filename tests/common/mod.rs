@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
-/// Longer than anything here takes on a loaded machine.
-pub const LIMIT: Duration = Duration::from_secs(120);
+/// Longer than anything here takes on a loaded machine: a search of a quarter of a minute took two with 17 others in line.
+pub const LIMIT: Duration = Duration::from_secs(400);
 
 /// The binary, as if nothing in the environment spoke to it.
 pub fn tailback<S: AsRef<str>>(arguments: impl IntoIterator<Item = S>) -> Command {
@@ -39,6 +39,61 @@ pub fn read_json(path: &Path) -> serde_json::Value {
     serde_json::from_str(&std::fs::read_to_string(path).expect("the file is there")).expect("it is JSON")
 }
 
+/// Fails for a file that the published schema does not have.
+pub fn assert_schema(what: &str, file: &serde_json::Value) {
+    let schema = serde_json::from_str(include_str!("../../docs/result.schema.json")).expect("it is JSON");
+    let validator = jsonschema::validator_for(&schema).expect("it is a schema");
+    let problems: Vec<String> =
+        validator.iter_errors(file).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(problems.is_empty(), "{what}: {problems:?}");
+}
+
+/// Runs `line` and gives its result file, which must fit the schema and our own reader, and what it printed.
+pub fn result_of(line: &str) -> (serde_json::Value, String) {
+    let folder = Folder::new();
+    let outcome = succeed(&format!("{line} --quiet --out {}", folder.path("result.json")));
+    assert_eq!(outcome.stderr, "", "tailback {line}");
+    let file = folder.json("result.json");
+    assert_schema(line, &file);
+    tailback::result::read(folder.path("result.json").as_ref()).expect("our own reader takes it");
+    (file, outcome.stdout)
+}
+
+/// A folder for the files of a test, gone with it.
+pub struct Folder(tempfile::TempDir);
+
+impl Folder {
+    pub fn new() -> Self {
+        Folder(tempfile::tempdir().expect("a folder"))
+    }
+
+    /// A file in it, as a command line names it.
+    pub fn path(&self, name: &str) -> String {
+        self.0.path().join(name).display().to_string()
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.0.path().join(name).exists()
+    }
+
+    pub fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).expect("the file is there")
+    }
+
+    pub fn json(&self, name: &str) -> serde_json::Value {
+        read_json(self.path(name).as_ref())
+    }
+
+    pub fn write(&self, name: &str, text: impl AsRef<[u8]>) -> String {
+        std::fs::write(self.path(name), text).expect("it can be written");
+        self.path(name)
+    }
+
+    pub fn files(&self) -> usize {
+        std::fs::read_dir(&self.0).expect("the folder is there").count()
+    }
+}
+
 /// Words of a command line without quotes.
 pub fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
@@ -54,6 +109,15 @@ pub fn succeed(line: &str) -> Outcome {
     let outcome = run(line);
     assert_eq!(outcome.code(), Some(0), "tailback {line}\n{}{}", outcome.stdout, outcome.stderr);
     outcome
+}
+
+/// Runs command lines that must be refused, each with its words, and gives nothing but those.
+pub fn refused(lines: &[(&str, &str)]) {
+    for (line, expected) in lines {
+        let outcome = run(line);
+        assert!(outcome.refusal().contains(expected), "tailback {line}: {}", outcome.stderr);
+        assert_eq!(outcome.stdout, "", "tailback {line}");
+    }
 }
 
 /// What a process left behind.

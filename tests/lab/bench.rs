@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+
+use crate::common::eventually;
 
 pub const TAILBACK: &str = env!("CARGO_BIN_EXE_tailback");
 /// The number of `nobody`, who owns nothing and has no home.
@@ -67,6 +68,21 @@ impl Bench {
         message
     }
 
+    /// A small network test with a rank on each of the first `ranks` hosts, which meet at `root`, as someone else's launcher
+    /// would start them; `before` is put before rank 0's command. What each of them left.
+    pub fn network_test(&self, ranks: usize, root: &str, before: &[&str], options: &[&str]) -> Vec<Output> {
+        let rank = |number: usize| {
+            let mut command = self.command(&["exec", &format!("h{number}"), "--"]);
+            command.args(if number == 0 { before } else { &[] }).arg(&self.program);
+            command.args(["network", "--canaries", "lat", "--budget", "200ms", "--format", "json", "--quiet"]);
+            command.args(options).env("TAILBACK_RANK", number.to_string()).env("TAILBACK_SIZE", ranks.to_string());
+            command.env("TAILBACK_ROOT", root).env("TAILBACK_SECRET", "ab".repeat(32));
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts")
+        };
+        let ranks: Vec<_> = (0..ranks).map(rank).collect();
+        ranks.into_iter().map(|rank| rank.wait_with_output().expect("ends")).collect()
+    }
+
     /// Processes of any lab of this bench, by the mark they carry.
     pub fn processes(&self) -> Vec<u32> {
         let mark = format!("TAILBACK_LAB_ID={}", self.name);
@@ -123,9 +139,5 @@ pub fn as_ordinary_user(test: &str, check: impl Fn(&Bench)) {
 }
 
 pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !done() {
-        assert!(start.elapsed() < Duration::from_secs(30), "{what}: not within 30 s");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    eventually(what, || done().then_some(()));
 }

@@ -1,7 +1,7 @@
 //! Which addresses and which nodes a job takes on networks that are laid out unlike the lab's: what must not be taken is
 //! there beside what must.
 
-use std::process::{Output, Stdio};
+use std::process::Output;
 use std::time::{Duration, Instant};
 
 use super::bench::{Bench, as_ordinary_user};
@@ -18,16 +18,7 @@ fn prepared(bench: &Bench, line: &str) {
 
 /// A rank on each host, which meet at `root`: what each of them left.
 fn job(bench: &Bench, root: &str, options: &[&str]) -> Vec<Output> {
-    let rank = |number: usize| {
-        let host = format!("h{number}");
-        let mut command = bench.command(&["exec", &host, "--", bench.program.to_str().expect("is text"), "network"]);
-        command.args(["--canaries", "lat", "--budget", "100ms", "--format", "json", "--quiet"]).args(options);
-        command.env("TAILBACK_RANK", number.to_string()).env("TAILBACK_SIZE", HOSTS.to_string());
-        command.env("TAILBACK_ROOT", root).env("TAILBACK_SECRET", "ab".repeat(32));
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts")
-    };
-    let ranks: Vec<_> = (0..HOSTS).map(rank).collect();
-    ranks.into_iter().map(|rank| rank.wait_with_output().expect("ends")).collect()
+    bench.network_test(HOSTS, root, &[], options)
 }
 
 fn said(outputs: &[Output]) -> String {
@@ -72,7 +63,8 @@ fn a_second_interface_of_the_network_that_leads_nowhere_is_not_taken() {
         let start = Instant::now();
         let line = refusal(&job(bench, "10.77.0.1:4802", &["--data-interface", "d1"]));
         assert!(line.contains("is gone (connect to 10.77.0.10"), "{line}");
-        assert!(start.elapsed() < Duration::from_secs(20), "named after {:?}", start.elapsed());
+        // The kernel by itself would try for two minutes.
+        assert!(start.elapsed() < Duration::from_secs(60), "named after {:?}", start.elapsed());
     });
 }
 

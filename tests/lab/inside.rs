@@ -1,24 +1,10 @@
 //! Jobs on the hosts of a lab: what their results know of it.
 
-use std::process::{Output, Stdio};
-
 use super::bench::{Bench, for_each_user};
 
-/// The result of a small network test on the hosts of a lab, a rank on each of the first `ranks`, as someone else's launcher
-/// would start them; `before` is put before rank 0's command.
-fn network_test(bench: &Bench, ranks: usize, before: &[&str]) -> serde_json::Value {
-    let rank = |number: usize| {
-        let (host, program) = (format!("h{number}"), bench.program.to_str().expect("is text"));
-        let mut command = bench.command(&["exec", &host, "--"]);
-        command.args(if number == 0 { before } else { &[] });
-        command.args([program, "network", "--canaries", "lat", "--budget", "200ms", "--format", "json", "--quiet"]);
-        command.env("TAILBACK_RANK", number.to_string()).env("TAILBACK_SIZE", ranks.to_string());
-        command.env("TAILBACK_ROOT", "10.77.0.1:4777").env("TAILBACK_SECRET", "ab".repeat(32));
-        command.env("TAILBACK_DATA_IF", "d0").stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.spawn().expect("starts")
-    };
-    let ranks: Vec<_> = (0..ranks).map(rank).collect();
-    let outputs: Vec<Output> = ranks.into_iter().map(|rank| rank.wait_with_output().expect("ends")).collect();
+/// The result of a small network test of two ranks on the hosts of a lab; `before` is put before rank 0's command.
+fn network_test(bench: &Bench, before: &[&str]) -> serde_json::Value {
+    let outputs = bench.network_test(2, "10.77.0.1:4777", before, &["--data-interface", "d0"]);
     for output in &outputs {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
@@ -34,7 +20,7 @@ fn notes_about<'r>(result: &'r serde_json::Value, what: &str) -> Vec<&'r str> {
 fn a_job_on_its_hosts_has_the_lab_in_its_result() {
     for_each_user("inside", |bench| {
         bench.ok(&["up", "--hosts", "3", "--leaves", "1", "--link-rate", "150mbit"]);
-        let result = network_test(bench, 2, &[]);
+        let result = network_test(bench, &[]);
         let lab = &result["lab"];
         assert_eq!(lab["spec"]["name"], bench.name.as_str());
         assert_eq!(lab["spec"]["link_rate_bits_per_second"], 150_000_000);
@@ -63,13 +49,13 @@ fn what_cannot_be_known_of_the_lab_is_said() {
     for_each_user("unseen", |bench| {
         bench.ok(&["up", "--hosts", "2", "--leaves", "1"]);
         // Other namespaces cannot be entered without this.
-        let result = network_test(bench, 2, &["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"]);
+        let result = network_test(bench, &["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"]);
         assert_eq!(result["lab"]["hosts"].as_array().map(Vec::len), Some(2));
         assert_eq!(result["lab"]["phases"].as_array().map(Vec::len), Some(0));
         let notes = notes_about(&result, "counters of the lab's ports could not be read by rank 0");
         assert!(matches!(notes[..], [note] if note.contains("not permitted")), "{}", result["notes"]);
 
-        let result = network_test(bench, 2, &["env", "TAILBACK_LAB_DIR=/nonexistent"]);
+        let result = network_test(bench, &["env", "TAILBACK_LAB_DIR=/nonexistent"]);
         assert!(result["lab"].is_null());
         assert_eq!(notes_about(&result, "inside a lab that is not recorded").len(), 1, "{}", result["notes"]);
     });

@@ -16,6 +16,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use bench::{for_each_user, wait_until};
+use rustix::process::Pid;
+
+use crate::common::is_gone;
 
 #[test]
 fn commands_run_on_the_host_they_are_sent_to() {
@@ -130,11 +133,8 @@ fn a_lab_whose_processes_were_killed_is_replaced() {
 fn kill(pids: &[u32]) {
     let mut command = Command::new("kill");
     assert!(command.arg("-KILL").args(pids.iter().map(u32::to_string)).status().expect("starts").success());
-    let is_gone = |pid: &u32| match fs::read_to_string(format!("/proc/{pid}/stat")) {
-        Ok(stat) => stat.contains(") Z "),
-        Err(_) => true,
-    };
-    wait_until("the killed are gone", || pids.iter().all(is_gone));
+    let pid = |pid: &u32| Pid::from_raw(*pid as i32).expect("is a process");
+    wait_until("the killed are gone", || pids.iter().map(pid).all(is_gone));
 }
 
 #[test]

@@ -141,14 +141,14 @@ fn a_lab_ends_with_its_maker() {
     let start = Instant::now();
     let name = format!("/proc/{}/comm", stray.id());
     while std::fs::read_to_string(&name).expect("runs") != "sleep\n" {
-        assert!(start.elapsed() < Duration::from_secs(10), "the command starts");
+        assert!(start.elapsed() < Duration::from_secs(60), "the command starts");
         std::thread::sleep(Duration::from_millis(2));
     }
     maker.kill().expect("kills");
     maker.wait().expect("waits");
     let start = Instant::now();
     while Lab::open(&spec.name).is_ok() {
-        assert!(start.elapsed() < Duration::from_secs(10), "holders end when their maker is gone");
+        assert!(start.elapsed() < Duration::from_secs(60), "holders end when their maker is gone");
         std::thread::sleep(Duration::from_millis(2));
     }
     assert!(tailback::lab::down(&spec.name).expect("ends"), "there was something to remove");

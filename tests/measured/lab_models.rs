@@ -3,7 +3,7 @@
 //! The machine may be busy, and a busy processor only ever slows: every figure is the median of three short runs, or of five
 //! when those are off. No speed is asserted but the links' own.
 
-use crate::common::{Job, tailback, words};
+use crate::common::{Job, read_json, tailback, words};
 use serde_json::Value;
 
 /// Runs a study on hosts of a lab; it leaves a file that says so.
@@ -14,7 +14,7 @@ fn study(line: &str) -> Value {
     command.env_remove("TAILBACK_NO_LAB");
     let outcome = Job::start(command).end();
     assert_eq!(outcome.code(), Some(0), "{line}\n{}{}", outcome.stdout, outcome.stderr);
-    let file: Value = serde_json::from_str(&std::fs::read_to_string(&out).unwrap()).unwrap();
+    let file = read_json(&out);
     assert!(tailback::result::read(&out).is_ok(), "{line}: our own reader refuses it");
     assert_eq!(file["lab"]["phases"][0]["phase"], file["command"]);
     assert!(!file["lab"]["phases"][0]["ports"].as_array().unwrap().is_empty());
