@@ -114,7 +114,7 @@ fn a_rank_killed_under_load_is_named() {
 
 #[test]
 fn a_rank_killed_at_any_moment_ends_the_job() {
-    kill_at_moments(12);
+    kill_at_moments(16);
 }
 
 /// Kills ranks in turn, at so many moments from the first process to the last barrier; how long the others took to end.
@@ -160,6 +160,22 @@ pub fn kill_at_moments(moments: u32) -> Vec<Duration> {
 fn assert_missed(line: &str, rank: &str, how: &str) {
     let by_launcher = "has been stopped for 9 s, by SIGSTOP or a debugger, while others run";
     assert!(line.contains(rank) && (line.contains(how) || line.ends_with(by_launcher)), "{line}");
+}
+
+#[test]
+fn a_stopped_rank_is_named_by_the_watchdog() {
+    let line = "run -n 4 --seed 5 --placements 1 --blocks 1 --canaries lat --budget 60s --stall-limit 3s";
+    let canary = roles(line)["canary"][0];
+    for victim in [0, 3] {
+        let mut job = Job::start(tailback(words(line)));
+        let ranks = job.ranks(4);
+        wait_until_busy(ranks[canary]);
+        kill_process(ranks[victim], Signal::STOP).expect("the rank is there");
+        let outcome = job.end_within(LIMIT);
+        eventually("all ranks ended", || ranks.iter().all(|pid| is_gone(*pid)).then_some(()));
+        let line = outcome.refusal();
+        assert_missed(line, &format!("rank {victim} (host {})", host()), "no sign of life for ");
+    }
 }
 
 #[test]

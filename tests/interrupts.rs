@@ -66,6 +66,15 @@ fn congestion_ends_well_when_interrupted() {
 }
 
 #[test]
+fn a_second_interrupt_ends_at_once() {
+    let (job, ranks) = start(LONG, 6);
+    job.signal(Signal::INT);
+    std::thread::sleep(Duration::from_millis(5));
+    job.signal(Signal::INT);
+    assert_eq!(end(job, &ranks).code(), Some(2));
+}
+
+#[test]
 fn an_interrupt_at_any_early_moment_ends_the_job() {
     for step in 0..8u64 {
         let mut job = Job::start(tailback(words("run -n 6 --canaries lat --budget 30s")));

@@ -44,6 +44,9 @@ fn exit_codes() {
         (outcome.code(), outcome.stderr.as_str()),
         (Some(7), "tailback: error: rank 1 ended with exit code 7\n")
     );
+    let outcome = launch("-n 3", "if [ $TAILBACK_RANK = 2 ]; then kill -9 $$; fi; sleep 60");
+    assert!(outcome.refusal().contains("rank 2 (host ") && outcome.stderr.contains("signal 9"), "{outcome:?}");
+    assert!(common::run("launch -n 2 -- ./no-such-program").refusal().contains("./no-such-program: command not found"));
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Wrong input of every kind: one clear line on stderr, exit code 2, no backtrace, no half-written file.
 
-use std::net::SocketAddr;
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use crate::common::{self, Folder, Job, run, tailback, words};
+use crate::common::{self, Folder, Job, Outcome, run, tailback, words};
 
 /// Refused in a line, before anything is said about a job.
 pub fn refused(line: &str, expected: &str) {
@@ -199,6 +200,36 @@ fn rank(number: usize, root: SocketAddr, secret: &str) -> Command {
     command.env("TAILBACK_RANK", number.to_string()).env("TAILBACK_SIZE", "2");
     command.env("TAILBACK_ROOT", root.to_string()).env("TAILBACK_SECRET", secret);
     command
+}
+
+#[test]
+fn a_port_in_use() {
+    let occupied = TcpListener::bind("127.0.0.1:0").unwrap();
+    let root = occupied.local_addr().unwrap();
+    let outcome = Job::start(rank(0, root, &"ab".repeat(32))).end();
+    let said = outcome.refusal();
+    assert!(said.contains(&root.to_string()) && said.contains("in use"), "{said}");
+    assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
+}
+
+#[test]
+fn a_wrong_secret() {
+    let _turn = common::turn();
+    let root_address = common::free_address();
+    let root = Job::start_beside(rank(0, root_address, &"ab".repeat(32)));
+    // It would try for a minute, since whoever refuses it may not be rank 0; but it says at once what looks wrong.
+    let mut stranger = rank(1, root_address, &"cd".repeat(32)).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    BufReader::new(stranger.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+    assert!(said.contains("job secret of rank 1: check TAILBACK_SECRET is the same for all ranks"), "{said}");
+    // Refused, not harmed: the job goes on once the right rank comes.
+    let right = Job::start_beside(rank(1, root_address, &"ab".repeat(32)));
+    let outcome: Outcome = root.end();
+    assert_eq!((outcome.code(), right.end().code()), (Some(0), Some(0)), "{outcome:?}");
+    assert!(outcome.stdout.contains("RR Two-sided Lat"), "{outcome:?}");
+    assert!(outcome.errors().is_empty() && outcome.stderr.contains("another job secret"), "{outcome:?}");
 }
 
 #[test]
