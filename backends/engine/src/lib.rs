@@ -7,9 +7,9 @@
 #![deny(unsafe_code)]
 
 pub mod collective;
-pub mod ends;
 mod engine;
 mod ffi;
+pub mod local_ports;
 pub mod matching;
 pub mod rendezvous;
 

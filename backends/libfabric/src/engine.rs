@@ -8,24 +8,23 @@
 //! - A put is complete when the target has it. Where a provider cannot say so, a flush reads a byte back from the target
 //!   once the puts have left, and waits for that: a read does not overtake the writes before it.
 
-mod exchange;
 mod groups;
-mod operations;
-mod progress;
 mod queue;
 
-use std::fmt;
+use std::time::{Duration, Instant};
+use std::{fmt, thread};
 
-use tailback_host::{Clock, WaitMode};
-use tailback_transport::{Capabilities, Description, Error, Rank, Result, Span, Tag};
+use tailback_engine::{Engine, Lane, Membership, position};
+use tailback_host::{Clock, Idle, Rest, WaitMode};
+use tailback_transport::{Capabilities, Description, Error, Nanos, Rank, Result, Span, Tag};
 
-use self::groups::{GroupState, Groups, Slot};
+use self::groups::{GroupState, Groups, Member, Slot};
 use self::queue::{Queues, What, Work};
-use crate::ffi::{Blocking, Endpoint, Failure, Kind, Posted, Remote, Ticket};
-use crate::tag::{self, Tags};
+use crate::ffi::{Blocking, Card, Done, Endpoint, Failure, Kind, Posted, Remote, Ticket};
+use crate::tag::{self, LANES, SETUP, Tags};
 
 /// See the module.
-pub struct Engine {
+pub struct LibfabricEngine {
     me: Rank,
     endpoint: Endpoint,
     tags: Tags,
@@ -39,11 +38,11 @@ pub struct Engine {
     description: Description,
 }
 
-impl Engine {
+impl LibfabricEngine {
     /// The engine of rank `me` in a job of `ranks`, whose addresses the endpoint knows.
-    pub(crate) fn new(me: Rank, ranks: usize, endpoint: Endpoint, tags: Tags, wait: WaitMode) -> Engine {
+    pub(crate) fn new(me: Rank, ranks: usize, endpoint: Endpoint, tags: Tags, wait: WaitMode) -> LibfabricEngine {
         let (groups, queues) = (Groups::new(ranks), Queues::new(ranks));
-        Engine {
+        LibfabricEngine {
             me,
             endpoint,
             tags,
@@ -75,15 +74,7 @@ impl Engine {
     }
 
     #[inline(always)]
-    pub(super) fn message(
-        &mut self,
-        slot: Slot,
-        kind: Kind,
-        lane: u8,
-        member: Rank,
-        tag: Tag,
-        span: Span,
-    ) -> Result<()> {
+    fn message(&mut self, slot: Slot, kind: Kind, lane: u8, member: Rank, tag: Tag, span: Span) -> Result<()> {
         let group = self.groups.at_mut(slot);
         let Some(partner) = group.members.get(member.index()) else {
             return Err(no_member(member, group.members.len()));
@@ -118,7 +109,7 @@ impl Engine {
     }
 
     /// In pieces, where the provider's transfers have a limit.
-    pub(super) fn one_sided(&mut self, slot: Slot, kind: Kind, member: Rank, local: Span, remote: usize) -> Result<()> {
+    fn one_sided(&mut self, slot: Slot, kind: Kind, member: Rank, local: Span, remote: usize) -> Result<()> {
         let group = self.groups.at(slot);
         group.ticket(slot, kind, 0, member, local.len)?;
         group.check(remote, local.len);
@@ -140,7 +131,7 @@ impl Engine {
     }
 
     /// Whether nothing one-sided with `member` is open; asks the member where that takes a read.
-    pub(super) fn confirm(&mut self, slot: Slot, member: Rank) -> Result<bool> {
+    fn confirm(&mut self, slot: Slot, member: Rank) -> Result<bool> {
         let group = self.groups.at_mut(slot);
         let mut ticket = group.ticket(slot, Kind::Get, 0, member, 1)?;
         let (confirm, partner) = (group.confirm, &mut group.members[member.index()]);
@@ -204,9 +195,9 @@ impl Engine {
     }
 }
 
-impl fmt::Debug for Engine {
+impl fmt::Debug for LibfabricEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engine").field("me", &self.me).field("wait", &self.wait).finish_non_exhaustive()
+        f.debug_struct("LibfabricEngine").field("me", &self.me).field("wait", &self.wait).finish_non_exhaustive()
     }
 }
 
@@ -249,4 +240,278 @@ impl GroupState {
 #[cold]
 fn no_member(member: Rank, size: usize) -> Error {
     Error::Usage { operation: "post", detail: format!("there is no member {member} in a group of {size}") }
+}
+
+impl Engine for LibfabricEngine {
+    type Slot = Slot;
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities.clone()
+    }
+
+    fn describe(&self) -> Description {
+        self.description.clone()
+    }
+
+    #[inline]
+    fn now(&self) -> Nanos {
+        self.clock.now()
+    }
+
+    fn make_group(&mut self, members: &[Rank], segment: usize) -> Result<Membership<Slot>> {
+        let slot = self.make(members, segment)?;
+        Ok(Membership { slot, rank: self.groups.at(slot).rank, size: members.len() })
+    }
+
+    /// Operations under way keep its memory alive.
+    fn drop_group(&mut self, slot: Slot) {
+        self.groups.remove(slot);
+        self.queues.forget(slot);
+        self.endpoint.give_up(slot);
+    }
+
+    fn read(&self, slot: Slot, offset: usize, into: &mut [u8]) {
+        self.groups.at(slot).check(offset, into.len());
+        self.endpoint.read(slot, offset, into);
+    }
+
+    fn write(&mut self, slot: Slot, offset: usize, from: &[u8]) {
+        self.groups.at(slot).check(offset, from.len());
+        self.endpoint.write(slot, offset, from);
+    }
+
+    #[inline]
+    fn post_send(&mut self, slot: Slot, lane: Lane, to: Rank, tag: Tag, span: Span) -> Result<()> {
+        self.message(slot, Kind::Send, lane as u8, to, tag, span)
+    }
+
+    #[inline]
+    fn post_recv(&mut self, slot: Slot, lane: Lane, from: Rank, tag: Tag, span: Span) -> Result<()> {
+        self.message(slot, Kind::Recv, lane as u8, from, tag, span)
+    }
+
+    fn put(&mut self, slot: Slot, to: Rank, local: Span, remote: usize) -> Result<()> {
+        self.one_sided(slot, Kind::Put, to, local, remote)
+    }
+
+    fn get(&mut self, slot: Slot, from: Rank, local: Span, remote: usize) -> Result<()> {
+        self.one_sided(slot, Kind::Get, from, local, remote)
+    }
+
+    #[inline]
+    fn progress(&mut self, idle: Idle) -> Result<()> {
+        self.advance(idle)
+    }
+
+    #[inline]
+    fn is_complete(&mut self, slot: Slot, lane: Lane) -> Result<bool> {
+        Ok(self.groups.at(slot).is_complete(lane as u8))
+    }
+
+    fn is_sent(&mut self, slot: Slot, lane: Lane, to: Rank) -> Result<bool> {
+        Ok(self.groups.at(slot).members[to.index()].sending[lane as usize] == 0)
+    }
+
+    /// Asks the member where that takes a read.
+    fn is_flushed(&mut self, slot: Slot, peer: Rank) -> Result<bool> {
+        self.confirm(slot, peer)
+    }
+
+    fn completions(&self) -> Option<u64> {
+        Some(self.groups.completions)
+    }
+
+    fn accesses(&self, slot: Slot, peer: Rank) -> u64 {
+        self.groups.at(slot).members.get(peer.index()).map_or(0, |member| member.accesses)
+    }
+
+    /// One by one where the target's word comes with each put; where it has to be asked for, all together.
+    fn are_flushed(&mut self, slot: Slot, peer: Rank, count: u64) -> Result<bool> {
+        if !self.endpoint.delivers() {
+            return self.confirm(slot, peer);
+        }
+        Ok(self.groups.at(slot).members.get(peer.index()).is_none_or(|member| member.completed >= count))
+    }
+
+    #[inline]
+    fn wait(&mut self, slot: Slot, lane: Lane) -> Result<()> {
+        self.wait_for(slot, lane as u8)
+    }
+}
+
+impl LibfabricEngine {
+    /// Makes a group with a segment of `segment` bytes and waits until every member's memory is known.
+    fn make(&mut self, members: &[Rank], segment: usize) -> Result<Slot> {
+        let position = position(self.me, self.groups.ranks(), members)?;
+        let (confirm, cards) = GroupState::layout(segment, members.len());
+        let (slot, card) = self.endpoint.region(cards.end())?;
+        let member = |&rank: &Rank| {
+            let number = self.groups.number_with(rank);
+            let (outgoing, incoming) = (self.tags.of_group(number, self.me), self.tags.of_group(number, rank));
+            Member {
+                rank,
+                outgoing,
+                incoming,
+                card,
+                sending: [0; LANES],
+                accesses: 0,
+                completed: 0,
+                open: 0,
+                unconfirmed: false,
+            }
+        };
+        let members = members.iter().map(member).collect();
+        let rank = Rank::from(position);
+        self.groups.add(slot, GroupState { rank, members, segment, confirm, pending: [0; LANES], ahead: Vec::new() });
+        if let Err(error) = self.exchange(slot, cards, card) {
+            self.drop_group(slot);
+            return Err(error);
+        }
+        Ok(slot)
+    }
+
+    fn exchange(&mut self, slot: Slot, cards: Span, mine: Card) -> Result<()> {
+        let (rank, size) = (self.groups.at(slot).rank, self.groups.at(slot).members.len());
+        let (rank, at) = (rank.index(), |card: usize| cards.offset + card * Card::LEN);
+        self.endpoint.write(slot, at(0), &mine.to_bytes());
+        let (mut have, mut step) = (1, 0);
+        while have < size {
+            let more = have.min(size - have);
+            let (to, from) = (Rank::from((rank + size - have) % size), Rank::from((rank + have) % size));
+            self.message(slot, Kind::Recv, SETUP, from, Tag(step), Span::new(at(have), more * Card::LEN))?;
+            self.message(slot, Kind::Send, SETUP, to, Tag(step), Span::new(at(0), more * Card::LEN))?;
+            self.wait_for(slot, SETUP)?;
+            (have, step) = (have + more, step + 1);
+        }
+        for distance in 0..size {
+            let mut bytes = [0; Card::LEN];
+            self.endpoint.read(slot, at(distance), &mut bytes);
+            self.groups.at_mut(slot).members[(rank + distance) % size].card = Card::from_bytes(bytes);
+        }
+        Ok(())
+    }
+}
+
+/// The longest sleep in the queue: connections come up and peers make room without waking it.
+const SLEEP_MS: i32 = 10;
+
+/// The longest sleep while operations wait for room.
+const SHORT_SLEEP_MS: i32 = 1;
+
+/// Without a queue to sleep in, a blocking rank looks this often before it naps: a few microseconds.
+const ROUNDS_BEFORE_NAP: u32 = 64;
+
+/// The system adds its own slack, some 50 us. Napping beats yielding: on a busy host a core that was offered to others
+/// comes back milliseconds later, while a sleeper is woken when its time is up.
+const NAP: Duration = Duration::from_micros(20);
+
+/// How long an engine that ends looks after what the provider accepted and may not have sent.
+const LINGER: Duration = Duration::from_millis(20);
+
+impl LibfabricEngine {
+    /// One round for every peer and every group.
+    #[inline(always)]
+    fn advance(&mut self, idle: Idle) -> Result<()> {
+        if self.poll()? > 0 {
+            self.fruitless = 0;
+            return Ok(());
+        }
+        match self.wait.rest(idle) {
+            // No pause instruction: it takes as long as a read of the queue, and adds to the latency.
+            Rest::None => Ok(()),
+            rest => self.pause(rest),
+        }
+    }
+
+    /// Waits until everything posted on a lane is complete.
+    #[inline]
+    fn wait_for(&mut self, slot: Slot, lane: u8) -> Result<()> {
+        while !self.groups.at(slot).is_complete(lane) {
+            self.advance(Idle::Wait)?;
+        }
+        Ok(())
+    }
+
+    /// Reads completions and posts what waited for room: how many completions there were.
+    #[inline(always)]
+    fn poll(&mut self) -> Result<usize> {
+        let (groups, mut wrong) = (&mut self.groups, None);
+        let count = self.endpoint.poll(|done| note(groups, &mut wrong, done));
+        self.polled(count, wrong)
+    }
+
+    #[inline(always)]
+    fn polled(&mut self, count: std::result::Result<usize, Failure>, wrong: Option<Done>) -> Result<usize> {
+        let count = count.map_err(|failure| self.error(failure))?;
+        if let Some(done) = wrong {
+            return Err(wrong_length(done));
+        }
+        if !self.queues.all_empty() {
+            self.retry()?;
+        }
+        Ok(count)
+    }
+
+    /// Posts what can be posted now, each line up to its first operation without room.
+    #[cold]
+    fn retry(&mut self) -> Result<()> {
+        for at in 0..self.queues.busy() {
+            while let Some(work) = self.queues.first(at) {
+                if !self.issue(&work)? {
+                    break;
+                }
+                self.queues.pop(at);
+            }
+        }
+        self.queues.tidy();
+        Ok(())
+    }
+
+    /// What the wait mode says.
+    fn pause(&mut self, rest: Rest) -> Result<()> {
+        self.fruitless = self.fruitless.saturating_add(1);
+        match (rest, self.endpoint.blocking()) {
+            (Rest::None, _) => {}
+            (Rest::Yield, _) => thread::yield_now(),
+            (Rest::Sleep, Blocking::Queue) => {
+                let limit = if self.queues.all_empty() { SLEEP_MS } else { SHORT_SLEEP_MS };
+                let (groups, mut wrong) = (&mut self.groups, None);
+                let count = self.endpoint.sleep(limit, |done| note(groups, &mut wrong, done));
+                self.polled(count, wrong)?;
+            }
+            (Rest::Sleep, Blocking::None) if self.fruitless < ROUNDS_BEFORE_NAP => {}
+            (Rest::Sleep, Blocking::None) => thread::sleep(NAP),
+        }
+        Ok(())
+    }
+}
+
+/// Books a completion.
+#[inline]
+fn note(groups: &mut Groups, wrong: &mut Option<Done>, done: Done) {
+    groups.complete(done.ticket);
+    if done.ticket.kind == Kind::Recv && done.len != done.ticket.len {
+        *wrong = Some(done);
+    }
+}
+
+#[cold]
+fn wrong_length(done: Done) -> Error {
+    let (expected, got) = (done.ticket.len, done.len);
+    let detail = format!("a message of {got} bytes came where {expected} were expected");
+    Error::Protocol { operation: "recv", peer: Some(Rank(done.ticket.peer)), detail }
+}
+
+impl Drop for LibfabricEngine {
+    /// Small messages are the provider's once they are posted, without a word when they have left; a peer may wait for
+    /// the last of them.
+    fn drop(&mut self) {
+        let end = Instant::now() + LINGER;
+        while Instant::now() < end {
+            match self.poll() {
+                Ok(_) => thread::yield_now(),
+                Err(_) => break,
+            }
+        }
+    }
 }

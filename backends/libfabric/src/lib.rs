@@ -22,7 +22,7 @@ mod transport;
 
 pub use choose::{Source, Wishes};
 pub use config::LibfabricConfig;
-pub use engine::Engine as LibfabricTransport;
+pub use engine::LibfabricEngine;
 pub use facts::{Provider, survey};
 pub use ffi::make_room;
 pub use load::check;

@@ -1,6 +1,6 @@
 //! Opening the transport: load the library, choose an offer, tell the others where, choose how to wait.
 
-use tailback_engine::ends;
+use tailback_engine::local_ports;
 use tailback_host::WaitMode;
 use tailback_host::near::Seat;
 use tailback_transport::{Bootstrap, Capabilities, Error, Operation, Rank, Result};
@@ -8,7 +8,7 @@ use tailback_transport::{Bootstrap, Capabilities, Error, Operation, Rank, Result
 use crate::choose::choose;
 use crate::config::LibfabricConfig;
 use crate::domain::Domain;
-use crate::engine::Engine;
+use crate::engine::LibfabricEngine;
 use crate::facts;
 use crate::ffi::{Endpoint, OpenConfig};
 use crate::load::load;
@@ -18,14 +18,15 @@ use crate::tag::Tags;
 ///
 /// # Errors
 /// If the library or a provider that serves is missing: what to install or to name.
-pub fn open(bootstrap: &mut dyn Bootstrap, config: &LibfabricConfig) -> Result<Engine> {
+pub fn open(bootstrap: &mut dyn Bootstrap, config: &LibfabricConfig) -> Result<LibfabricEngine> {
     let fabric = load(config.path.as_deref())?;
     let seat = Seat::find(bootstrap)?;
     let choice = choose(&fabric, &config.wishes, &seat)?;
     let offer = choice.info.offer.clone();
     let end = Domain::of(&offer, bootstrap.host());
     let asked = config.wishes.provider.is_some();
-    let ends = ends::choose(bootstrap, &[end], &[], asked, "name one provider that reaches all with --provider")?;
+    let ends =
+        local_ports::choose(bootstrap, &[end], &[], asked, "name one provider that reaches all with --provider")?;
     let (wait, wait_reason) = WaitMode::choose(config.wait, bootstrap)?;
 
     let open = OpenConfig {
@@ -46,7 +47,7 @@ pub fn open(bootstrap: &mut dyn Bootstrap, config: &LibfabricConfig) -> Result<E
         code: failure.code,
         message: failure.message,
     })?;
-    let mut engine = Engine::new(bootstrap.rank(), bootstrap.size(), endpoint, tags, wait);
+    let mut engine = LibfabricEngine::new(bootstrap.rank(), bootstrap.size(), endpoint, tags, wait);
     let waiting = facts::Waiting {
         mode: wait,
         reason: wait_reason,

@@ -22,7 +22,7 @@ pub(super) struct Member {
     pub sending: [u32; LANES],
     /// Puts and gets made with it, how many of the first of them are complete, and how many of all are not.
     pub accesses: u64,
-    pub over: u64,
+    pub completed: u64,
     pub open: u32,
     /// Whether a put completed without the target's word.
     pub unconfirmed: bool,
@@ -67,13 +67,13 @@ impl GroupState {
     fn end_access(&mut self, ticket: &Ticket) {
         let member = &mut self.members[ticket.member as usize];
         member.open -= 1;
-        if ticket.access != member.over + 1 {
+        if ticket.access != member.completed + 1 {
             return self.ahead.push((ticket.member, ticket.access));
         }
-        member.over += 1;
-        while let Some(at) = self.ahead.iter().position(|&done| done == (ticket.member, member.over + 1)) {
+        member.completed += 1;
+        while let Some(at) = self.ahead.iter().position(|&done| done == (ticket.member, member.completed + 1)) {
             self.ahead.swap_remove(at);
-            member.over += 1;
+            member.completed += 1;
         }
     }
 
@@ -182,7 +182,7 @@ mod tests {
             card: Card::default(),
             sending: [0; LANES],
             accesses: 0,
-            over: 0,
+            completed: 0,
             open: 0,
             unconfirmed: false,
         };
@@ -207,7 +207,7 @@ mod tests {
                 len: 8,
                 access,
             });
-            [0, 1].map(|member: usize| (group.members[member].over, group.members[member].open))
+            [0, 1].map(|member: usize| (group.members[member].completed, group.members[member].open))
         };
         assert_eq!(end(1, 3), [(0, 1), (0, 3)]);
         assert_eq!(end(1, 1), [(0, 1), (1, 2)]);
