@@ -18,7 +18,7 @@ mod allreduce;
 mod dissemination;
 mod scratch;
 
-use std::cell::{Ref, RefCell};
+use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 
@@ -42,11 +42,6 @@ impl<E: Engine> Collective<E> {
     /// Adds collectives to `engine`.
     pub fn new(engine: E) -> Self {
         Collective { engine: Rc::new(RefCell::new(engine)) }
-    }
-
-    /// The engine under it.
-    pub fn engine(&self) -> Ref<'_, E> {
-        self.engine.borrow()
     }
 }
 

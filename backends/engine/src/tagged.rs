@@ -1,36 +1,58 @@
-//! One rank's engine: its endpoint, its groups, all progress. Shared by the groups of a transport, so that any call of
-//! any group serves all peers. Single-threaded; there is no progress thread.
+//! The engine of backends whose library matches messages by tags, written once: groups, tags, flushes, progress, over what the
+//! library's endpoint does, a [`TagLibrary`]. Any call serves all peers. Single-threaded; there is no progress thread.
 //!
-//! - Posting never waits for a peer: an operation that the provider turns away goes into its peer's queue and is posted
+//! - Posting never waits for a peer: an operation that the library turns away goes into its peer's queue and is posted
 //!   when there is room, in order. One peer's queue does not hold up another's.
-//! - Messages match in the provider, by sender and tag (see [`crate::tag`]); what comes before its receive, or before its
-//!   group, waits in the provider too.
-//! - A put is complete when the target has it. Where a provider cannot say so, a flush reads a byte back from the target
+//! - Messages match in the library, by sender and tag (see `tag`); what comes before its receive, or before its
+//!   group, waits in the library too.
+//! - A put is complete when the target has it. Where a library cannot say so, a flush reads a byte back from the target
 //!   once the puts have left, and waits for that: a read does not overtake the writes before it.
 
 mod groups;
+mod library;
 mod queue;
+mod regions;
+mod tag;
 
 use std::time::{Duration, Instant};
 use std::{fmt, thread};
 
-use tailback_engine::{Engine, Lane, Membership, position};
 use tailback_host::{Clock, Idle, Rest, WaitMode};
 use tailback_transport::{Capabilities, Description, Error, Nanos, Rank, Result, Span, Tag};
 
-use self::groups::{GroupState, Groups, Member, Slot};
-use self::queue::{Queues, What, Work};
-use crate::ffi::{Blocking, Card, Done, Endpoint, Failure, Kind, Posted, Remote, Ticket};
-use crate::tag::{self, LANES, SETUP, Tags};
+use crate::{Engine, Lane, Membership, position};
+use groups::{GroupState, Groups, Member};
+use queue::{Queues, What, Work};
+use tag::{LANES, SETUP};
+
+pub use library::{Blocking, Card, Done, Failure, Kind, Posted, RegionId, Remote, TagLibrary, Ticket};
+pub use regions::Regions;
+pub use tag::{LEAST_BITS, Tags};
+
+/// The longest sleep in the queue: connections come up and peers make room without waking it.
+const SLEEP_MS: i32 = 10;
+
+/// The longest sleep while operations wait for room.
+const SHORT_SLEEP_MS: i32 = 1;
+
+/// Without a queue to sleep in, a blocking rank looks this often before it naps: a few microseconds.
+const ROUNDS_BEFORE_NAP: u32 = 64;
+
+/// The system adds its own slack, some 50 us. Napping beats yielding: on a busy host a core that was offered to others
+/// comes back milliseconds later, while a sleeper is woken when its time is up.
+const NAP: Duration = Duration::from_micros(20);
+
+/// How long an engine that ends looks after what the provider accepted and may not have sent.
+const LINGER: Duration = Duration::from_millis(20);
 
 /// See the module.
-pub struct LibfabricEngine {
+pub struct Tagged<L: TagLibrary> {
     me: Rank,
-    endpoint: Endpoint,
+    endpoint: L,
     tags: Tags,
     wait: WaitMode,
-    groups: Groups,
-    queues: Queues,
+    groups: Groups<L::Card>,
+    queues: Queues<L::Card>,
     /// Rounds of progress in a row that found nothing.
     fruitless: u32,
     clock: Clock,
@@ -38,43 +60,33 @@ pub struct LibfabricEngine {
     description: Description,
 }
 
-impl LibfabricEngine {
+impl<L: TagLibrary> Tagged<L> {
     /// The engine of rank `me` in a job of `ranks`, whose addresses the endpoint knows.
-    pub(crate) fn new(me: Rank, ranks: usize, endpoint: Endpoint, tags: Tags, wait: WaitMode) -> LibfabricEngine {
-        let (groups, queues) = (Groups::new(ranks), Queues::new(ranks));
-        LibfabricEngine {
+    pub fn new(
+        me: Rank,
+        ranks: usize,
+        endpoint: L,
+        tags: Tags,
+        wait: WaitMode,
+        capabilities: Capabilities,
+        description: Description,
+    ) -> Self {
+        Tagged {
             me,
             endpoint,
             tags,
             wait,
-            groups,
-            queues,
+            groups: Groups::new(ranks),
+            queues: Queues::new(ranks),
             fruitless: 0,
             clock: Clock::start(),
-            capabilities: Capabilities::all(),
-            description: Description::default(),
+            capabilities,
+            description,
         }
     }
 
-    /// What it says of itself from now on.
-    pub(crate) fn describe_as(&mut self, capabilities: Capabilities, description: Description) {
-        (self.capabilities, self.description) = (capabilities, description);
-    }
-
-    pub(crate) fn blocking(&self) -> Blocking {
-        self.endpoint.blocking()
-    }
-
-    pub(crate) fn room(&self) -> [usize; 2] {
-        self.endpoint.room()
-    }
-
-    pub(crate) fn queue_entries(&self) -> usize {
-        self.endpoint.completions()
-    }
-
     #[inline(always)]
-    fn message(&mut self, slot: Slot, kind: Kind, lane: u8, member: Rank, tag: Tag, span: Span) -> Result<()> {
+    fn message(&mut self, slot: RegionId, kind: Kind, lane: u8, member: Rank, tag: Tag, span: Span) -> Result<()> {
         let group = self.groups.at_mut(slot);
         let Some(partner) = group.members.get(member.index()) else {
             return Err(no_member(member, group.members.len()));
@@ -109,7 +121,7 @@ impl LibfabricEngine {
     }
 
     /// In pieces, where the provider's transfers have a limit.
-    fn one_sided(&mut self, slot: Slot, kind: Kind, member: Rank, local: Span, remote: usize) -> Result<()> {
+    fn one_sided(&mut self, slot: RegionId, kind: Kind, member: Rank, local: Span, remote: usize) -> Result<()> {
         let group = self.groups.at(slot);
         group.ticket(slot, kind, 0, member, local.len)?;
         group.check(remote, local.len);
@@ -131,7 +143,7 @@ impl LibfabricEngine {
     }
 
     /// Whether nothing one-sided with `member` is open; asks the member where that takes a read.
-    fn confirm(&mut self, slot: Slot, member: Rank) -> Result<bool> {
+    fn confirm(&mut self, slot: RegionId, member: Rank) -> Result<bool> {
         let group = self.groups.at_mut(slot);
         let mut ticket = group.ticket(slot, Kind::Get, 0, member, 1)?;
         let (confirm, partner) = (group.confirm, &mut group.members[member.index()]);
@@ -149,7 +161,7 @@ impl LibfabricEngine {
     }
 
     /// Posts an operation, or lets it wait for its turn.
-    fn start(&mut self, work: Work) -> Result<()> {
+    fn start(&mut self, work: Work<L::Card>) -> Result<()> {
         if self.queues.is_empty(&work) {
             if self.issue(&work)? {
                 return Ok(());
@@ -165,7 +177,7 @@ impl LibfabricEngine {
     }
 
     /// Hands an operation to the provider; no if it has no room.
-    fn issue(&mut self, work: &Work) -> Result<bool> {
+    fn issue(&mut self, work: &Work<L::Card>) -> Result<bool> {
         let posted = match work.what {
             What::Send(tag) => self.endpoint.send(work.ticket, work.span, tag),
             What::Recv(tag) => self.endpoint.receive(work.ticket, work.span, tag),
@@ -187,7 +199,7 @@ impl LibfabricEngine {
     fn error(&self, failure: Failure) -> Error {
         let peer = failure.ticket.map(|ticket| Rank(ticket.peer));
         match peer {
-            Some(peer) if means_lost(failure.code) => {
+            Some(peer) if L::means_lost(failure.code) => {
                 Error::PeerLost { operation: failure.call, peer, detail: failure.message }
             }
             peer => Error::Library { call: failure.call, peer, code: failure.code, message: failure.message },
@@ -195,26 +207,10 @@ impl LibfabricEngine {
     }
 }
 
-impl fmt::Debug for LibfabricEngine {
+impl<L: TagLibrary> fmt::Debug for Tagged<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LibfabricEngine").field("me", &self.me).field("wait", &self.wait).finish_non_exhaustive()
+        f.debug_struct("Tagged").field("me", &self.me).field("wait", &self.wait).finish_non_exhaustive()
     }
-}
-
-/// Whether an error code says that the other side is no longer there.
-fn means_lost(code: i64) -> bool {
-    const GONE: [i32; 9] = [
-        libc::ECONNRESET,
-        libc::ECONNREFUSED,
-        libc::ECONNABORTED,
-        libc::ENOTCONN,
-        libc::EPIPE,
-        libc::ESHUTDOWN,
-        libc::EHOSTUNREACH,
-        libc::EHOSTDOWN,
-        libc::ETIMEDOUT,
-    ];
-    GONE.iter().any(|&gone| i64::from(gone) == code)
 }
 
 #[cold]
@@ -223,10 +219,10 @@ fn too_long(kind: Kind, len: usize, largest: usize) -> Error {
     Error::Usage { operation, detail: format!("{len} bytes are more than this provider's longest message ({largest})") }
 }
 
-impl GroupState {
+impl<C: Card> GroupState<C> {
     /// Whose an operation is; refuses members that do not exist.
     #[inline]
-    fn ticket(&self, slot: Slot, kind: Kind, lane: u8, member: Rank, len: usize) -> Result<Ticket> {
+    fn ticket(&self, slot: RegionId, kind: Kind, lane: u8, member: Rank, len: usize) -> Result<Ticket> {
         match self.members.get(member.index()) {
             Some(partner) => {
                 let peer = partner.rank.0;
@@ -242,8 +238,8 @@ fn no_member(member: Rank, size: usize) -> Error {
     Error::Usage { operation: "post", detail: format!("there is no member {member} in a group of {size}") }
 }
 
-impl Engine for LibfabricEngine {
-    type Slot = Slot;
+impl<L: TagLibrary> Engine for Tagged<L> {
+    type Slot = RegionId;
 
     fn capabilities(&self) -> Capabilities {
         self.capabilities.clone()
@@ -258,43 +254,43 @@ impl Engine for LibfabricEngine {
         self.clock.now()
     }
 
-    fn make_group(&mut self, members: &[Rank], segment: usize) -> Result<Membership<Slot>> {
+    fn make_group(&mut self, members: &[Rank], segment: usize) -> Result<Membership<RegionId>> {
         let slot = self.make(members, segment)?;
         Ok(Membership { slot, rank: self.groups.at(slot).rank, size: members.len() })
     }
 
     /// Operations under way keep its memory alive.
-    fn drop_group(&mut self, slot: Slot) {
+    fn drop_group(&mut self, slot: RegionId) {
         self.groups.remove(slot);
         self.queues.forget(slot);
         self.endpoint.give_up(slot);
     }
 
-    fn read(&self, slot: Slot, offset: usize, into: &mut [u8]) {
+    fn read(&self, slot: RegionId, offset: usize, into: &mut [u8]) {
         self.groups.at(slot).check(offset, into.len());
         self.endpoint.read(slot, offset, into);
     }
 
-    fn write(&mut self, slot: Slot, offset: usize, from: &[u8]) {
+    fn write(&mut self, slot: RegionId, offset: usize, from: &[u8]) {
         self.groups.at(slot).check(offset, from.len());
         self.endpoint.write(slot, offset, from);
     }
 
     #[inline]
-    fn post_send(&mut self, slot: Slot, lane: Lane, to: Rank, tag: Tag, span: Span) -> Result<()> {
+    fn post_send(&mut self, slot: RegionId, lane: Lane, to: Rank, tag: Tag, span: Span) -> Result<()> {
         self.message(slot, Kind::Send, lane as u8, to, tag, span)
     }
 
     #[inline]
-    fn post_recv(&mut self, slot: Slot, lane: Lane, from: Rank, tag: Tag, span: Span) -> Result<()> {
+    fn post_recv(&mut self, slot: RegionId, lane: Lane, from: Rank, tag: Tag, span: Span) -> Result<()> {
         self.message(slot, Kind::Recv, lane as u8, from, tag, span)
     }
 
-    fn put(&mut self, slot: Slot, to: Rank, local: Span, remote: usize) -> Result<()> {
+    fn put(&mut self, slot: RegionId, to: Rank, local: Span, remote: usize) -> Result<()> {
         self.one_sided(slot, Kind::Put, to, local, remote)
     }
 
-    fn get(&mut self, slot: Slot, from: Rank, local: Span, remote: usize) -> Result<()> {
+    fn get(&mut self, slot: RegionId, from: Rank, local: Span, remote: usize) -> Result<()> {
         self.one_sided(slot, Kind::Get, from, local, remote)
     }
 
@@ -304,16 +300,16 @@ impl Engine for LibfabricEngine {
     }
 
     #[inline]
-    fn is_complete(&mut self, slot: Slot, lane: Lane) -> Result<bool> {
+    fn is_complete(&mut self, slot: RegionId, lane: Lane) -> Result<bool> {
         Ok(self.groups.at(slot).is_complete(lane as u8))
     }
 
-    fn is_sent(&mut self, slot: Slot, lane: Lane, to: Rank) -> Result<bool> {
+    fn is_sent(&mut self, slot: RegionId, lane: Lane, to: Rank) -> Result<bool> {
         Ok(self.groups.at(slot).members[to.index()].sending[lane as usize] == 0)
     }
 
     /// Asks the member where that takes a read.
-    fn is_flushed(&mut self, slot: Slot, peer: Rank) -> Result<bool> {
+    fn is_flushed(&mut self, slot: RegionId, peer: Rank) -> Result<bool> {
         self.confirm(slot, peer)
     }
 
@@ -321,12 +317,12 @@ impl Engine for LibfabricEngine {
         Some(self.groups.completions)
     }
 
-    fn accesses(&self, slot: Slot, peer: Rank) -> u64 {
+    fn accesses(&self, slot: RegionId, peer: Rank) -> u64 {
         self.groups.at(slot).members.get(peer.index()).map_or(0, |member| member.accesses)
     }
 
     /// One by one where the target's word comes with each put; where it has to be asked for, all together.
-    fn are_flushed(&mut self, slot: Slot, peer: Rank, count: u64) -> Result<bool> {
+    fn are_flushed(&mut self, slot: RegionId, peer: Rank, count: u64) -> Result<bool> {
         if !self.endpoint.delivers() {
             return self.confirm(slot, peer);
         }
@@ -334,16 +330,16 @@ impl Engine for LibfabricEngine {
     }
 
     #[inline]
-    fn wait(&mut self, slot: Slot, lane: Lane) -> Result<()> {
+    fn wait(&mut self, slot: RegionId, lane: Lane) -> Result<()> {
         self.wait_for(slot, lane as u8)
     }
 }
 
-impl LibfabricEngine {
+impl<L: TagLibrary> Tagged<L> {
     /// Makes a group with a segment of `segment` bytes and waits until every member's memory is known.
-    fn make(&mut self, members: &[Rank], segment: usize) -> Result<Slot> {
+    fn make(&mut self, members: &[Rank], segment: usize) -> Result<RegionId> {
         let position = position(self.me, self.groups.ranks(), members)?;
-        let (confirm, cards) = GroupState::layout(segment, members.len());
+        let (confirm, cards) = GroupState::<L::Card>::layout(segment, members.len());
         let (slot, card) = self.endpoint.region(cards.end())?;
         let member = |&rank: &Rank| {
             let number = self.groups.number_with(rank);
@@ -370,45 +366,30 @@ impl LibfabricEngine {
         Ok(slot)
     }
 
-    fn exchange(&mut self, slot: Slot, cards: Span, mine: Card) -> Result<()> {
+    fn exchange(&mut self, slot: RegionId, cards: Span, mine: L::Card) -> Result<()> {
         let (rank, size) = (self.groups.at(slot).rank, self.groups.at(slot).members.len());
-        let (rank, at) = (rank.index(), |card: usize| cards.offset + card * Card::LEN);
-        self.endpoint.write(slot, at(0), &mine.to_bytes());
+        let (rank, at) = (rank.index(), |card: usize| cards.offset + card * L::Card::LEN);
+        let mut bytes = vec![0; L::Card::LEN];
+        mine.encode(&mut bytes);
+        self.endpoint.write(slot, at(0), &bytes);
         let (mut have, mut step) = (1, 0);
         while have < size {
             let more = have.min(size - have);
             let (to, from) = (Rank::from((rank + size - have) % size), Rank::from((rank + have) % size));
-            self.message(slot, Kind::Recv, SETUP, from, Tag(step), Span::new(at(have), more * Card::LEN))?;
-            self.message(slot, Kind::Send, SETUP, to, Tag(step), Span::new(at(0), more * Card::LEN))?;
+            self.message(slot, Kind::Recv, SETUP, from, Tag(step), Span::new(at(have), more * L::Card::LEN))?;
+            self.message(slot, Kind::Send, SETUP, to, Tag(step), Span::new(at(0), more * L::Card::LEN))?;
             self.wait_for(slot, SETUP)?;
             (have, step) = (have + more, step + 1);
         }
         for distance in 0..size {
-            let mut bytes = [0; Card::LEN];
             self.endpoint.read(slot, at(distance), &mut bytes);
-            self.groups.at_mut(slot).members[(rank + distance) % size].card = Card::from_bytes(bytes);
+            self.groups.at_mut(slot).members[(rank + distance) % size].card = L::Card::decode(&bytes);
         }
         Ok(())
     }
 }
 
-/// The longest sleep in the queue: connections come up and peers make room without waking it.
-const SLEEP_MS: i32 = 10;
-
-/// The longest sleep while operations wait for room.
-const SHORT_SLEEP_MS: i32 = 1;
-
-/// Without a queue to sleep in, a blocking rank looks this often before it naps: a few microseconds.
-const ROUNDS_BEFORE_NAP: u32 = 64;
-
-/// The system adds its own slack, some 50 us. Napping beats yielding: on a busy host a core that was offered to others
-/// comes back milliseconds later, while a sleeper is woken when its time is up.
-const NAP: Duration = Duration::from_micros(20);
-
-/// How long an engine that ends looks after what the provider accepted and may not have sent.
-const LINGER: Duration = Duration::from_millis(20);
-
-impl LibfabricEngine {
+impl<L: TagLibrary> Tagged<L> {
     /// One round for every peer and every group.
     #[inline(always)]
     fn advance(&mut self, idle: Idle) -> Result<()> {
@@ -425,7 +406,7 @@ impl LibfabricEngine {
 
     /// Waits until everything posted on a lane is complete.
     #[inline]
-    fn wait_for(&mut self, slot: Slot, lane: u8) -> Result<()> {
+    fn wait_for(&mut self, slot: RegionId, lane: u8) -> Result<()> {
         while !self.groups.at(slot).is_complete(lane) {
             self.advance(Idle::Wait)?;
         }
@@ -486,9 +467,9 @@ impl LibfabricEngine {
     }
 }
 
-/// Books a completion.
+/// Takes note of a completion.
 #[inline]
-fn note(groups: &mut Groups, wrong: &mut Option<Done>, done: Done) {
+fn note<C: Card>(groups: &mut Groups<C>, wrong: &mut Option<Done>, done: Done) {
     groups.complete(done.ticket);
     if done.ticket.kind == Kind::Recv && done.len != done.ticket.len {
         *wrong = Some(done);
@@ -502,7 +483,7 @@ fn wrong_length(done: Done) -> Error {
     Error::Protocol { operation: "recv", peer: Some(Rank(done.ticket.peer)), detail }
 }
 
-impl Drop for LibfabricEngine {
+impl<L: TagLibrary> Drop for Tagged<L> {
     /// Small messages are the provider's once they are posted, without a word when they have left; a peer may wait for
     /// the last of them.
     fn drop(&mut self) {
