@@ -1,14 +1,14 @@
 //! Which of this host's addresses carries the data, on each rail.
 //!
 //! The user names an interface or an address per rail. Else loopback and every interface that is up are candidates, in the system's
-//! order, for the choice of local ends that all backends have ([`tailback_engine::ends`]). An address that another
+//! order, for the choice of local ends that all backends have ([`tailback_engine::local_ports`]). An address that another
 //! host has too, as bridges of containers do, leads nowhere. The choice and its reason go into the description.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use if_addrs::{IfAddr, IfOperStatus, Interface};
 
-use tailback_engine::ends::{self, Chosen, End, Reach};
+use tailback_engine::local_ports::{self, Chosen, LocalPort, Reach};
 use tailback_transport::{Bootstrap, Error, Result};
 
 use crate::hosts::machine;
@@ -80,7 +80,8 @@ pub fn choose_rails(bootstrap: &mut dyn Bootstrap, wish: &Wish, rails: usize) ->
             .collect::<Result<_>>()?,
     };
     let asked = wish.is_given();
-    let chosen = ends::choose_rails(bootstrap, &candidates, &[], asked, rails, "choose addresses of one family")?;
+    let chosen =
+        local_ports::choose_rails(bootstrap, &candidates, &[], asked, rails, "choose addresses of one family")?;
     let mut choices = Vec::new();
     for Chosen { index, reason, reach, record, .. } in chosen {
         let Candidate { address, interface, .. } = candidates[index].clone();
@@ -129,7 +130,7 @@ fn width(address: IpAddr) -> u32 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-impl End for Candidate {
+impl LocalPort for Candidate {
     fn encode(&self) -> String {
         format!("{}/{} on {} in {}", self.address, self.prefix, self.interface, self.machine)
     }
@@ -286,7 +287,7 @@ mod tests {
     fn loopback_and_interfaces_that_are_up_are_candidates() {
         let mut here = host();
         here[1].oper_status = IfOperStatus::Unknown;
-        let names: Vec<String> = by_default(&here).iter().map(End::name).collect();
+        let names: Vec<String> = by_default(&here).iter().map(LocalPort::name).collect();
         assert_eq!(names, ["lo", "d0"], "as the library has what is down");
         let v6 = |text: &str| {
             let addr = IfAddr::V6(Ifv6Addr {

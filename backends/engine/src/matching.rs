@@ -11,32 +11,28 @@
 //! How much is held has a bound. When more than [`HELD_LIMIT`] bytes of a peer wait for receives and none of this rank's
 //! receives waits for that peer, it is told to pause: it sends no more of the kernel's messages ([`Lane::Data`](crate::Lane::Data))
 //! until it is told to resume, because this rank wants one or has taken most of what it holds. Nothing else pauses, so
-//! puts, gets, collectives and the protocols' own words go on. A sender hands a wire so much at a time only, and listens
+//! puts, gets, collectives and the protocols' own messages go on. A sender hands a wire so much at a time only, and listens
 //! now and then while it posts, so that what is already under way is bounded too. A receive that waits may be for what
 //! comes behind all that is held: then a rank reads on, until it holds [`HELD_MOST`] in all, which is an error that says so.
 //!
 //! A rank may use several of its local ends at once: then it has every other rank as a peer once per *rail*, see [`Rails`].
 //!
-//! `kinds`, `rails`, `member`, `groups`, `ledger`, `arrive` hold state and do no I/O; `wire` is what a backend adds; `core` has the
+//! `types`, `rails`, `member`, `groups`, `ledger` hold state and do no I/O; `wire` is what a backend adds; `core` has the
 //! operations. All of it is generic over the wire and monomorphised; once warm, a message allocates nothing.
 
-mod arrive;
-#[cfg(test)]
-mod bare;
 mod core;
 mod groups;
-mod kinds;
 mod ledger;
 mod marks;
 mod member;
 mod rails;
+mod types;
 mod wire;
 
-pub use self::arrive::Place;
 pub use self::core::Core;
 pub use self::groups::{Group, Groups};
-pub use self::kinds::{Envelope, Found, Kinds, Parcel, Slot, Word};
-pub use self::ledger::{HELD_LIMIT, HELD_MOST, Ledger};
+pub use self::ledger::{HELD_LIMIT, HELD_MOST, Ledger, Place};
 pub use self::member::Member;
 pub use self::rails::{MOST_RAILS, Rails, STRIPED_ABOVE};
+pub use self::types::{Envelope, FlowControl, GroupLookup, GroupMember, MessageRequest, Slot, WireTypes};
 pub use self::wire::Wire;

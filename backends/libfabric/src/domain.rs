@@ -1,7 +1,7 @@
 //! A rank's domain, as other ranks need to know it for the choice of local ends. libfabric orders its offers itself and a
 //! rank takes one of them, so there is one candidate: what is left to do is to see that all ranks' go together.
 
-use tailback_engine::ends::{End, Reach};
+use tailback_engine::local_ports::{LocalPort, Reach};
 
 use crate::offer::Offer;
 
@@ -27,7 +27,7 @@ impl Domain {
     }
 }
 
-impl End for Domain {
+impl LocalPort for Domain {
     fn encode(&self) -> String {
         let host = self.host.as_ref().map(|host| format!(" of host {host} only")).unwrap_or_default();
         format!("provider {} on {} of {}{host}", self.provider, self.domain, self.fabric)

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use tailback_engine::tagged::Blocking;
 use tailback_host::WaitMode;
 use tailback_transport::{Description, Result};
 
 use crate::choose::{self, Choice};
 use crate::config::LibfabricConfig;
-use crate::ffi::{Blocking, Fabric, Query};
+use crate::ffi::{Fabric, Query};
 use crate::load::load;
 use crate::offer::Offer;
 

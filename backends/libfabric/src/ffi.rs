@@ -22,35 +22,12 @@ mod region;
 mod signals;
 mod slots;
 
-pub(crate) use endpoint::{Blocking, Done, Endpoint, Posted, Remote};
+pub use endpoint::Endpoint;
 pub use library::make_room;
 pub(crate) use library::{Fabric, Info, Query};
 pub(crate) use open::OpenConfig;
-pub(crate) use region::Card;
-pub use region::RegionId;
-pub(crate) use slots::{Kind, Ticket};
 
 use std::ffi::{CStr, c_char};
-
-use tailback_transport::{Error, Rank};
-
-/// A call of the library that failed: its name, its code, the library's words.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    pub call: &'static str,
-    /// What the failed operation was for, where one is known.
-    pub ticket: Option<Ticket>,
-    /// Positive, as in libfabric's headers.
-    pub code: i64,
-    pub message: String,
-}
-
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Self {
-        let peer = failure.ticket.map(|ticket| Rank(ticket.peer));
-        Error::Library { call: failure.call, peer, code: failure.code, message: failure.message }
-    }
-}
 
 /// The text behind a pointer of libfabric's, if there is one.
 ///

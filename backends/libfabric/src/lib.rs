@@ -10,21 +10,18 @@
 mod choose;
 mod config;
 mod domain;
-mod engine;
 mod facts;
 mod ffi;
 mod load;
 mod offer;
 mod shared_memory;
-mod tag;
 mod traffic_class;
 mod transport;
 
 pub use choose::{Source, Wishes};
 pub use config::LibfabricConfig;
-pub use engine::Engine as LibfabricTransport;
 pub use facts::{Provider, survey};
 pub use ffi::make_room;
 pub use load::check;
 pub use traffic_class::TrafficClass;
-pub use transport::open;
+pub use transport::{LibfabricTransport, open};

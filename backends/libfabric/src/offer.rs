@@ -8,7 +8,7 @@ use libfabric_sys::{
     FI_REMOTE_WRITE, FI_RMA, FI_TAGGED, FI_WRITE,
 };
 
-use crate::tag;
+use tailback_engine::tagged;
 
 /// How an endpoint talks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,7 +127,7 @@ impl Offer {
         let missing: Vec<&str> = [
             (self.caps & u64::from(FI_TAGGED) == 0, "tagged messages"),
             (!self.ordered, "messages in order (FI_ORDER_SAS)"),
-            (self.tag_bits < tag::LEAST_BITS, "tags of 40 bits or more"),
+            (self.tag_bits < tagged::LEAST_BITS, "tags of 40 bits or more"),
         ]
         .into_iter()
         .filter_map(|(lacks, what)| lacks.then_some(what))

@@ -1,11 +1,11 @@
 //! What travels on an authenticated connection: a header of 32 bytes, little-endian, then `length` bytes of payload
-//! for the kinds that carry one.
+//! for the types that carry one.
 //!
 //! Decoding parses: a [`Header`] that exists is well formed, its length within [`MAX_LENGTH`] and its range free of
 //! overflow. Whether the group, the member and the range exist is for the engine to check, which knows them.
 
 use tailback_engine::Lane;
-use tailback_engine::matching::Word;
+use tailback_engine::matching::FlowControl;
 use tailback_transport::Tag;
 
 /// Bytes of an encoded header.
@@ -32,7 +32,7 @@ pub enum Message {
     /// Answers a `Get` or `Flush` for a group that the receiver has dropped.
     Refused,
     /// About all messages between the two ranks; of no group.
-    Word(Word),
+    FlowControl(FlowControl),
 }
 
 /// A parsed header.
@@ -67,8 +67,8 @@ impl Header {
             Message::Flush { counter } => (5, 0, counter),
             Message::FlushAck { counter } => (6, 0, counter),
             Message::Refused => (7, 0, 0),
-            Message::Word(Word::Pause) => (8, 0, 0),
-            Message::Word(Word::Resume) => (8, 0, 1),
+            Message::FlowControl(FlowControl::Pause) => (8, 0, 0),
+            Message::FlowControl(FlowControl::Resume) => (8, 0, 1),
         };
         let mut bytes = [0; HEADER];
         bytes[0] = kind;
@@ -106,8 +106,8 @@ impl Header {
             5 if length == 0 => Message::Flush { counter: word },
             6 if length == 0 => Message::FlushAck { counter: word },
             7 if length == 0 && word == 0 => Message::Refused,
-            8 if length == 0 && word == 0 => Message::Word(Word::Pause),
-            8 if length == 0 && word == 1 => Message::Word(Word::Resume),
+            8 if length == 0 && word == 0 => Message::FlowControl(FlowControl::Pause),
+            8 if length == 0 && word == 1 => Message::FlowControl(FlowControl::Resume),
             4..=8 => return Err("fields set that this kind of header does not have"),
             _ => return Err("unknown kind of header"),
         };
@@ -136,8 +136,8 @@ mod tests {
             any::<u64>().prop_map(|counter| (Message::Flush { counter }, 0)),
             any::<u64>().prop_map(|counter| (Message::FlushAck { counter }, 0)),
             Just((Message::Refused, 0)),
-            Just((Message::Word(Word::Pause), 0)),
-            Just((Message::Word(Word::Resume), 0)),
+            Just((Message::FlowControl(FlowControl::Pause), 0)),
+            Just((Message::FlowControl(FlowControl::Resume), 0)),
         ]
     }
 

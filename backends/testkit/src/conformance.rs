@@ -22,7 +22,6 @@ mod onesided;
 mod pattern;
 mod plane;
 mod report;
-mod sizes;
 
 use crate::loopback::{Loopback, LoopbackBootstrap};
 use arena::{Arena, Case};

@@ -1,10 +1,10 @@
 //! Which device, port and address to use on each rail: what the user named, or all that work, for the choice of local ends
-//! that all backends have ([`tailback_engine::ends`]); else what is wrong with each.
+//! that all backends have ([`tailback_engine::local_ports`]); else what is wrong with each.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use tailback_engine::ends::{self, Chosen, End};
+use tailback_engine::local_ports::{self, Chosen, LocalPort};
 use tailback_host::near::{DeviceWish, Seat};
 use tailback_transport::{Bootstrap, Error, Result};
 
@@ -60,7 +60,7 @@ impl Choice {
         };
         let ends: Vec<Place> = candidates.iter().map(Choice::place).collect();
         let advice = "choose devices of one kind with --device";
-        let chosen = ends::choose_rails(bootstrap, &ends, &obstacles, asked.is_some(), rails, advice)?;
+        let chosen = local_ports::choose_rails(bootstrap, &ends, &obstacles, asked.is_some(), rails, advice)?;
         let choice = |chosen: Chosen| {
             let Chosen { index, reason, record, unlike, .. } = chosen;
             let reason = match asked {

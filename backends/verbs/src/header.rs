@@ -10,7 +10,7 @@
 //! some that are not, take longer for every byte: a short message has no more of them than it needs.
 
 use tailback_engine::Lane;
-use tailback_engine::matching::Word;
+use tailback_engine::matching::FlowControl;
 use tailback_transport::Tag;
 
 /// Bytes of the header of a message that is whole in its first buffer.
@@ -32,7 +32,7 @@ pub enum Message {
     /// The group that was asked about is gone.
     Refused,
     /// About all messages between the two ranks; of no group.
-    Word(Word),
+    FlowControl(FlowControl),
 }
 
 /// The beginning of every message.
@@ -66,8 +66,8 @@ impl Header {
             Message::KeyRequest => (KEY_REQUEST, 0, 0, None),
             Message::Key { address, key } => (KEY, 0, key, Some(address)),
             Message::Refused => (REFUSED, 0, 0, None),
-            Message::Word(Word::Pause) => (PAUSE, 0, 0, None),
-            Message::Word(Word::Resume) => (RESUME, 0, 0, None),
+            Message::FlowControl(FlowControl::Pause) => (PAUSE, 0, 0, None),
+            Message::FlowControl(FlowControl::Resume) => (RESUME, 0, 0, None),
         };
         let first = kind | lane << 4 | u64::from(self.from) << 8 | u64::from(word) << 32;
         let mut bytes = [0; LONG_HEADER];
@@ -91,8 +91,8 @@ impl Header {
             KEY_REQUEST => (Message::KeyRequest, 0, HEADER),
             KEY => (Message::Key { address: number(16), key: word }, 0, LONG_HEADER),
             REFUSED => (Message::Refused, 0, HEADER),
-            PAUSE => (Message::Word(Word::Pause), 0, HEADER),
-            RESUME => (Message::Word(Word::Resume), 0, HEADER),
+            PAUSE => (Message::FlowControl(FlowControl::Pause), 0, HEADER),
+            RESUME => (Message::FlowControl(FlowControl::Resume), 0, HEADER),
             _ => return None,
         };
         (size <= filled).then_some((Header { message, from, group, length }, size))
@@ -213,8 +213,8 @@ mod tests {
             (Message::KeyRequest, 0, HEADER),
             (Message::Key { address: 0x7fff_1234_5678_9000, key: 0xdead_beef }, 0, LONG_HEADER),
             (Message::Refused, 0, HEADER),
-            (Message::Word(Word::Pause), 0, HEADER),
-            (Message::Word(Word::Resume), 0, HEADER),
+            (Message::FlowControl(FlowControl::Pause), 0, HEADER),
+            (Message::FlowControl(FlowControl::Resume), 0, HEADER),
         ];
         for (message, length, size) in cases {
             for from in [0, 70_000, POSITIONS as u32 - 1] {

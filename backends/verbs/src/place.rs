@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use tailback_engine::ends::{End, Reach};
+use tailback_engine::local_ports::{LocalPort, Reach};
 
 use crate::gid::{gid_text, is_link_local, is_mapped, network};
 
@@ -22,7 +22,7 @@ impl Place {
     }
 }
 
-impl End for Place {
+impl LocalPort for Place {
     fn encode(&self) -> String {
         let layer = if self.ethernet { "RoCE" } else { "InfiniBand" };
         format!("{} port {} {layer} {}", self.device, self.port, gid_text(&self.gid))
@@ -57,7 +57,7 @@ impl End for Place {
 
 #[cfg(test)]
 mod tests {
-    use tailback_engine::ends;
+    use tailback_engine::local_ports;
     use tailback_testkit::loopback;
 
     use super::*;
@@ -98,7 +98,7 @@ mod tests {
                 "mlx5_0 port 2 InfiniBand fe80::2",
             ];
             let own = own.map(|line| Place::decode(line).expect("a port"));
-            ends::choose_rails(&mut bootstrap, &own, &[], false, 2, "")
+            local_ports::choose_rails(&mut bootstrap, &own, &[], false, 2, "")
         });
         for chosen in chosen.expect("rails") {
             let records: Vec<&str> = chosen.iter().map(|of| of.record.as_str()).collect();

@@ -5,17 +5,14 @@ use std::fmt;
 use tailback_host::{Clock, Idle};
 use tailback_transport::{Description, Error, Nanos, Rank, Result, Span, Tag};
 
-use super::arrive::wrong_length;
 use super::groups::{Arrival, Early};
-use super::kinds::{Found, Parcel, Slot};
-use super::ledger::{HELD_EACH, HELD_LIMIT, Ledger};
+use super::ledger::{HELD_EACH, HELD_LIMIT, Ledger, wrong_length};
+use super::marks::{Counts, of_home};
 use super::rails::Rails;
+use super::types::{GroupLookup, GroupMember, MessageRequest, Slot};
 use super::wire::Wire;
 use crate::Lane;
 use crate::engine::{Engine, Membership, position};
-
-mod flush;
-mod striped;
 
 /// A rank that posts this many bytes without looking for what arrives does so then: a peer may want it to pause.
 const LISTEN_EVERY: usize = HELD_LIMIT;
@@ -92,21 +89,21 @@ impl<W: Wire> Core<W> {
 
     /// Posts a message to another rank.
     #[inline]
-    fn send(&mut self, peer: usize, parcel: Parcel) -> Result<()> {
-        if parcel.lane == Lane::Data {
+    fn send(&mut self, peer: usize, request: MessageRequest) -> Result<()> {
+        if request.lane == Lane::Data {
             let listens = self.unheard >= LISTEN_EVERY;
             if listens || self.ledger.is_stopped(peer) || !self.has_room(peer) {
-                return self.send_patiently(peer, parcel);
+                return self.send_patiently(peer, request);
             }
-            self.unheard += parcel.span.len;
+            self.unheard += request.span.len;
         }
-        self.wire.send(&mut self.ledger, peer, parcel)
+        self.wire.send(&mut self.ledger, peer, request)
     }
 
     /// Posts a receive.
     #[inline]
-    fn receive(&mut self, peer: usize, parcel: &Parcel) -> Result<()> {
-        let Parcel { slot, member, lane, tag, span } = *parcel;
+    fn receive(&mut self, peer: usize, request: &MessageRequest) -> Result<()> {
+        let MessageRequest { slot, member, lane, tag, span } = *request;
         let seat = self.ledger.rails.seat(member, peer);
         let group = self.ledger.groups.at_mut(slot);
         if let Some(data) = group.members[seat].take_held(lane, tag) {
@@ -121,52 +118,52 @@ impl<W: Wire> Core<W> {
             return Ok(());
         }
         if self.ledger.is_me(peer) {
-            self.ledger.begin_receive(peer, slot, Rank(member), (lane, tag, span));
+            self.ledger.begin_receive(peer, request);
             return Ok(());
         }
         if let Some(detail) = self.wire.loss(peer) {
             return Err(self.ledger.lost(peer, detail));
         }
-        self.ledger.begin_receive(peer, slot, Rank(member), (lane, tag, span));
-        self.wire.wanted(&mut self.ledger, peer)
+        self.ledger.begin_receive(peer, request);
+        self.wire.on_recv_posted(&mut self.ledger, peer)
     }
 
     /// A message of the kernel's that has to wait, or one before which this rank should listen.
     #[cold]
-    fn send_patiently(&mut self, peer: usize, parcel: Parcel) -> Result<()> {
+    fn send_patiently(&mut self, peer: usize, request: MessageRequest) -> Result<()> {
         if self.unheard >= LISTEN_EVERY {
             self.unheard = 0;
-            self.wire.listen(&mut self.ledger, peer)?;
+            self.wire.poll_peer(&mut self.ledger, peer)?;
         }
         if self.ledger.is_stopped(peer) || !self.has_room(peer) {
             if let Some(detail) = self.wire.loss(peer) {
                 return Err(self.ledger.lost(peer, detail));
             }
-            self.ledger.put_off(peer, parcel);
+            self.ledger.put_off(peer, request);
             return Ok(());
         }
-        self.unheard += parcel.span.len;
-        self.wire.send(&mut self.ledger, peer, parcel)
+        self.unheard += request.span.len;
+        self.wire.send(&mut self.ledger, peer, request)
     }
 
     /// Says what is to be said, and hands on messages that waited; whether anything moved.
     #[cold]
     fn do_chores(&mut self) -> Result<bool> {
-        let words = self.ledger.take_words();
+        let flow_control = self.ledger.take_flow_control();
         let mut moved = false;
-        for (peer, word) in words {
+        for (peer, control) in flow_control {
             // A lost peer sends nothing more, so nothing has to be said to it.
             if self.wire.loss(peer).is_none() {
-                self.wire.say(&mut self.ledger, peer, word)?;
+                self.wire.send_flow_control(&mut self.ledger, peer, control)?;
             }
         }
         for at in 0..self.ledger.waiting() {
             let peer = self.ledger.waiting_at(at);
             while self.has_room(peer) {
-                let Some(parcel) = self.ledger.take_off(peer) else { break };
+                let Some(request) = self.ledger.take_off(peer) else { break };
                 moved = true;
-                let sent = self.wire.send(&mut self.ledger, peer, parcel);
-                self.ledger.unlend(parcel.slot);
+                let sent = self.wire.send(&mut self.ledger, peer, request);
+                self.ledger.unlend(request.slot);
                 sent?;
             }
         }
@@ -182,15 +179,15 @@ impl<W: Wire> Core<W> {
         self.wire.progress(&mut self.ledger, if moved { Idle::Return } else { idle })
     }
 
-    fn glance(&mut self) -> Result<()> {
+    fn poll_sometimes(&mut self) -> Result<()> {
         if self.ledger.chores {
             self.do_chores()?;
         }
-        self.wire.glance(&mut self.ledger)
+        self.wire.poll_sometimes(&mut self.ledger)
     }
 
-    fn send_to_self(&mut self, parcel: &Parcel) -> Result<()> {
-        let Parcel { slot, member, lane, tag, span } = *parcel;
+    fn send_to_self(&mut self, request: &MessageRequest) -> Result<()> {
+        let MessageRequest { slot, member, lane, tag, span } = *request;
         let seat = self.ledger.rails.peer(member as usize, 0);
         let group = self.ledger.groups.at_mut(slot);
         match group.members[seat].take_posted(lane, tag) {
@@ -219,7 +216,7 @@ impl<W: Wire> Core<W> {
             Arrival::Message(envelope) => self.ledger.keep(peer, envelope, data),
             Arrival::Request(request) => {
                 self.ledger.release(peer, HELD_EACH + data.len());
-                self.wire.serve(&mut self.ledger, peer, Found::Here(slot), request, &data)?;
+                self.wire.serve(&mut self.ledger, peer, GroupLookup::Here(slot), request, &data)?;
                 self.ledger.recycle(data);
                 Ok(())
             }
@@ -285,28 +282,29 @@ impl<W: Wire> Engine for Core<W> {
     fn post_send(&mut self, slot: Slot, lane: Lane, to: Rank, tag: Tag, span: Span) -> Result<()> {
         self.ledger.operation = "send";
         let rank = self.check(slot, to, span)?;
-        let parcel = Parcel { slot, member: to.0, lane, tag, span };
+        let request = MessageRequest { slot, member: to.0, lane, tag, span };
         if rank == self.ledger.me.index() {
-            return self.send_to_self(&parcel);
+            return self.send_to_self(&request);
         }
         if self.has_rails() {
-            return self.over_rails(rank, span, |core, peer, span| core.send(peer, Parcel { span, ..parcel }));
+            return self.over_rails(rank, span, |core, peer, span| core.send(peer, MessageRequest { span, ..request }));
         }
-        self.send(rank, parcel)
+        self.send(rank, request)
     }
 
     #[inline]
     fn post_recv(&mut self, slot: Slot, lane: Lane, from: Rank, tag: Tag, span: Span) -> Result<()> {
         self.ledger.operation = "recv";
         let rank = self.check(slot, from, span)?;
-        let parcel = Parcel { slot, member: from.0, lane, tag, span };
+        let request = MessageRequest { slot, member: from.0, lane, tag, span };
         if self.has_rails() {
             if rank == self.ledger.me.index() {
-                return self.receive(self.myself(), &parcel);
+                return self.receive(self.myself(), &request);
             }
-            return self.over_rails(rank, span, |core, peer, span| core.receive(peer, &Parcel { span, ..parcel }));
+            return self
+                .over_rails(rank, span, |core, peer, span| core.receive(peer, &MessageRequest { span, ..request }));
         }
-        self.receive(rank, &parcel)
+        self.receive(rank, &request)
     }
 
     #[inline]
@@ -318,11 +316,17 @@ impl<W: Wire> Engine for Core<W> {
             return Ok(());
         }
         if self.has_rails() {
-            return self.access_over_rails((slot, to), rank, local, |core, peer, part| {
-                core.wire.put(&mut core.ledger, peer, (slot, to), part, remote + (part.offset - local.offset))
+            return self.access_over_rails(GroupMember { slot, member: to }, rank, local, |core, peer, part| {
+                core.wire.put(
+                    &mut core.ledger,
+                    peer,
+                    GroupMember { slot, member: to },
+                    part,
+                    remote + (part.offset - local.offset),
+                )
             });
         }
-        self.wire.put(&mut self.ledger, rank, (slot, to), local, remote)
+        self.wire.put(&mut self.ledger, rank, GroupMember { slot, member: to }, local, remote)
     }
 
     #[inline]
@@ -334,11 +338,17 @@ impl<W: Wire> Engine for Core<W> {
             return Ok(());
         }
         if self.has_rails() {
-            return self.access_over_rails((slot, from), rank, local, |core, peer, part| {
-                core.wire.get(&mut core.ledger, peer, (slot, from), part, remote + (part.offset - local.offset))
+            return self.access_over_rails(GroupMember { slot, member: from }, rank, local, |core, peer, part| {
+                core.wire.get(
+                    &mut core.ledger,
+                    peer,
+                    GroupMember { slot, member: from },
+                    part,
+                    remote + (part.offset - local.offset),
+                )
             });
         }
-        self.wire.get(&mut self.ledger, rank, (slot, from), local, remote)
+        self.wire.get(&mut self.ledger, rank, GroupMember { slot, member: from }, local, remote)
     }
 
     #[inline]
@@ -365,9 +375,9 @@ impl<W: Wire> Engine for Core<W> {
             return Ok(true);
         }
         if self.has_rails() {
-            return self.is_flushed_over_rails((slot, member), rank);
+            return self.is_flushed_over_rails(GroupMember { slot, member }, rank);
         }
-        self.is_over(rank, (slot, member))
+        self.is_completed(rank, GroupMember { slot, member })
     }
 
     fn completions(&self) -> Option<u64> {
@@ -378,7 +388,7 @@ impl<W: Wire> Engine for Core<W> {
         let group = self.ledger.groups.at(slot);
         group.ranks.get(member.index()).map_or(0, |rank| {
             let seat = self.ledger.rails.peer(member.index(), self.home(rank.index()));
-            W::accesses(&group.members[seat].far)
+            W::accesses(&group.members[seat].remote)
         })
     }
 
@@ -389,16 +399,16 @@ impl<W: Wire> Engine for Core<W> {
             return Ok(true);
         }
         if self.has_rails() {
-            return self.are_flushed_over_rails((slot, member), rank, count);
+            return self.are_flushed_over_rails(GroupMember { slot, member }, rank, count);
         }
-        self.are_over(rank, (slot, member), count)
+        self.are_completed(rank, GroupMember { slot, member }, count)
     }
 
     #[inline]
     fn wait(&mut self, slot: Slot, lane: Lane) -> Result<()> {
         self.ledger.operation = "wait";
         if self.has_completed(slot, lane) {
-            return self.glance();
+            return self.poll_sometimes();
         }
         while !self.has_completed(slot, lane) {
             self.make_progress(Idle::Wait)?;
@@ -409,7 +419,7 @@ impl<W: Wire> Engine for Core<W> {
     #[inline]
     fn flush(&mut self, slot: Slot, member: Rank) -> Result<()> {
         if self.is_flushed(slot, member)? {
-            return self.glance();
+            return self.poll_sometimes();
         }
         while !self.is_flushed(slot, member)? {
             self.make_progress(Idle::Wait)?;
@@ -430,5 +440,117 @@ impl<W: Wire> Drop for Core<W> {
 impl<W: Wire> fmt::Debug for Core<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Core").field("ledger", &self.ledger).finish_non_exhaustive()
+    }
+}
+
+impl<W: Wire> Core<W> {
+    #[inline]
+    fn has_rails(&self) -> bool {
+        self.ledger.rails.count() > 1
+    }
+
+    /// The rail of what is short between this rank and another.
+    #[inline]
+    fn home(&self, rank: usize) -> usize {
+        self.ledger.rails.home(self.ledger.me.index(), rank)
+    }
+
+    /// Does something to every part of a span, with the peer it goes to or comes from.
+    fn over_rails(
+        &mut self,
+        rank: usize,
+        span: Span,
+        mut each: impl FnMut(&mut Self, usize, Span) -> Result<()>,
+    ) -> Result<()> {
+        let rails = self.ledger.rails;
+        let mut taken = rails.taken(self.home(rank), span.len);
+        taken.try_for_each(|rail| each(self, rails.peer(rank, rail), rails.part(rail, span)))
+    }
+
+    /// Likewise for a put or a get, which are counted on the home rail.
+    fn access_over_rails(
+        &mut self,
+        GroupMember { slot, member }: GroupMember,
+        rank: usize,
+        local: Span,
+        each: impl FnMut(&mut Self, usize, Span) -> Result<()>,
+    ) -> Result<()> {
+        self.over_rails(rank, local, each)?;
+        let (rails, home) = (self.ledger.rails, self.home(rank));
+        if rails.taken(home, local.len).len() > 1 {
+            let members = &mut self.ledger.groups.at_mut(slot).members;
+            let mut counts = Counts::default();
+            for (rail, count) in counts.iter_mut().enumerate().take(rails.count()) {
+                *count = W::accesses(&members[rails.peer(member.index(), rail)].remote);
+            }
+            members[rails.peer(member.index(), home)].marks.get_or_insert_default().add(counts);
+        }
+        Ok(())
+    }
+}
+
+impl<W: Wire> Core<W> {
+    /// Whether all puts and gets with the member over this peer's connection are over.
+    #[inline]
+    fn is_completed(&mut self, peer: usize, GroupMember { slot, member }: GroupMember) -> Result<bool> {
+        self.wire.ask_flush(&mut self.ledger, peer, GroupMember { slot, member })?;
+        let remote = self.remote(peer, GroupMember { slot, member });
+        Ok(W::completed(remote) == W::accesses(remote))
+    }
+
+    /// Likewise of the first `count` of them: what was put since then is not asked for without need.
+    fn are_completed(&mut self, peer: usize, GroupMember { slot, member }: GroupMember, count: u64) -> Result<bool> {
+        if W::completed(self.remote(peer, GroupMember { slot, member })) >= count {
+            return Ok(true);
+        }
+        self.wire.ask_flush(&mut self.ledger, peer, GroupMember { slot, member })?;
+        Ok(W::completed(self.remote(peer, GroupMember { slot, member })) >= count)
+    }
+
+    #[inline]
+    fn remote(&self, peer: usize, GroupMember { slot, member }: GroupMember) -> &W::RemoteSegment {
+        let seat = self.ledger.rails.seat(member.0, peer);
+        &self.ledger.groups.at(slot).members[seat].remote
+    }
+
+    /// Every rail is asked before one is waited for.
+    fn is_flushed_over_rails(&mut self, GroupMember { slot, member }: GroupMember, rank: usize) -> Result<bool> {
+        let (rails, home) = (self.ledger.rails, self.home(rank));
+        let mut flushed = true;
+        for rail in 0..rails.count() {
+            flushed &= self.is_completed(rails.peer(rank, rail), GroupMember { slot, member })?;
+        }
+        if flushed {
+            self.complete_marks(slot, rails.peer(member.index(), home), u64::MAX);
+        }
+        Ok(flushed)
+    }
+
+    /// Likewise.
+    fn are_flushed_over_rails(
+        &mut self,
+        GroupMember { slot, member }: GroupMember,
+        rank: usize,
+        count: u64,
+    ) -> Result<bool> {
+        let (rails, home) = (self.ledger.rails, self.home(rank));
+        let seat = rails.peer(member.index(), home);
+        let marks = self.ledger.groups.at(slot).members[seat].marks.as_deref();
+        let counts = marks.map_or_else(|| of_home(home, count), |marks| marks.of_first(home, count));
+        let mut flushed = true;
+        for (rail, &count) in counts.iter().enumerate().take(rails.count()).filter(|(_, count)| **count > 0) {
+            flushed &= self.are_completed(rails.peer(rank, rail), GroupMember { slot, member }, count)?;
+        }
+        if flushed {
+            self.complete_marks(slot, seat, count);
+        }
+        Ok(flushed)
+    }
+
+    fn complete_marks(&mut self, slot: Slot, seat: usize, count: u64) {
+        let home = self.ledger.rails.rail(seat);
+        if let Some(marks) = &mut self.ledger.groups.at_mut(slot).members[seat].marks {
+            marks.are_completed(home, count);
+        }
     }
 }

@@ -5,13 +5,13 @@ use std::fmt;
 
 use tailback_transport::Rank;
 
-use super::kinds::{Envelope, Kinds, Slot};
 use super::member::Member;
 use super::rails::Rails;
+use super::types::{Envelope, Slot, WireTypes};
 use crate::{Lane, Segment};
 
 /// One group as its engine sees it.
-pub struct Group<K: Kinds> {
+pub struct Group<K: WireTypes> {
     /// The same number on every member.
     pub id: u64,
     /// This rank's position.
@@ -19,7 +19,7 @@ pub struct Group<K: Kinds> {
     /// The members' ranks in the job, in group order.
     pub ranks: Vec<Rank>,
     /// Entries of every member, one per rail, by [`Rails::seat`].
-    pub members: Vec<Member<K::Far>>,
+    pub members: Vec<Member<K::RemoteSegment>>,
     /// This rank's segment.
     pub segment: Segment<K::Registration>,
     /// Sends and receives posted and not complete, per lane.
@@ -29,7 +29,7 @@ pub struct Group<K: Kinds> {
     dropped: bool,
 }
 
-impl<K: Kinds> Group<K> {
+impl<K: WireTypes> Group<K> {
     /// One more piece of work refers to the segment.
     #[inline]
     pub(super) fn hold(&mut self) {
@@ -58,7 +58,7 @@ pub(super) enum Arrival<Q> {
 }
 
 /// All groups of a rank.
-pub struct Groups<K: Kinds> {
+pub struct Groups<K: WireTypes> {
     rails: Rails,
     slots: Vec<Option<Group<K>>>,
     /// The live ones. Every message is looked up here, and a rank has a handful of them: no table is faster.
@@ -69,7 +69,7 @@ pub struct Groups<K: Kinds> {
     early: HashMap<u64, Vec<Early<K::Request>>>,
 }
 
-impl<K: Kinds> Groups<K> {
+impl<K: WireTypes> Groups<K> {
     /// None yet, of a rank with these rails.
     pub(super) fn over(rails: Rails) -> Self {
         Groups {
@@ -171,7 +171,7 @@ impl<K: Kinds> Groups<K> {
     }
 }
 
-impl<K: Kinds> fmt::Debug for Groups<K> {
+impl<K: WireTypes> fmt::Debug for Groups<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Groups").field("live", &self.live).finish_non_exhaustive()
     }
@@ -190,7 +190,7 @@ fn name(count: u64, ranks: &[Rank]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bare::Bare;
+    use super::super::types::Bare;
     use super::*;
 
     fn make(groups: &mut Groups<Bare>, rank: usize, ranks: &[Rank]) -> Slot {

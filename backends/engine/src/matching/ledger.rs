@@ -7,11 +7,11 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use tailback_transport::{Error, Rank, Result, Span};
+use tailback_transport::{Error, Rank, Result};
 
-use super::groups::Groups;
-use super::kinds::{Kinds, Parcel, Slot, Word};
+use super::groups::{Arrival, Early, Groups};
 use super::rails::Rails;
+use super::types::{Envelope, FlowControl, GroupLookup, MessageRequest, Slot, WireTypes};
 use crate::Lane;
 
 /// A peer is told to pause while this many bytes of it wait for receives and no receive waits for it.
@@ -33,21 +33,21 @@ struct Account {
     /// Operations of this rank that need the peer: receives, sends, puts, gets and what confirms them.
     open: usize,
     /// Receives among them that are the kernel's own.
-    wanted: usize,
+    posted: usize,
     /// Bytes that arrived and that nothing asked for yet.
     held: usize,
     /// This rank told the peer to pause.
-    hushed: bool,
+    pausing: bool,
     /// The peer told this rank to pause.
     paused: bool,
     /// Messages of the kernel's wait for their turn, or would have to.
     stopped: bool,
     /// Those messages.
-    backlog: VecDeque<Parcel>,
+    backlog: VecDeque<MessageRequest>,
 }
 
 /// See the module.
-pub struct Ledger<K: Kinds> {
+pub struct Ledger<K: WireTypes> {
     /// This rank.
     pub me: Rank,
     /// Its rails, by which peers are numbered.
@@ -62,17 +62,17 @@ pub struct Ledger<K: Kinds> {
     /// Buffers for payloads that come before they are wanted.
     spare: Vec<Vec<u8>>,
     /// What is to be said to whom.
-    words: Vec<(usize, Word)>,
+    flow_control: Vec<(usize, FlowControl)>,
     /// Peers with a backlog.
     waiting: Vec<usize>,
-    /// Whether `words` or `waiting` has anything that can be done.
+    /// Whether `flow_control` or `waiting` has anything that can be done.
     pub(super) chores: bool,
     /// Sends, receives and accesses that were ended.
     pub(super) completions: u64,
     closing: bool,
 }
 
-impl<K: Kinds> Ledger<K> {
+impl<K: WireTypes> Ledger<K> {
     /// The ledger of rank `me` in a job of `ranks`, with these rails.
     #[must_use]
     pub fn new(me: Rank, ranks: usize, rails: Rails) -> Self {
@@ -84,7 +84,7 @@ impl<K: Kinds> Ledger<K> {
             accounts: (0..rails.peers(ranks)).map(|_| Account::default()).collect(),
             held: 0,
             spare: Vec::new(),
-            words: Vec::new(),
+            flow_control: Vec::new(),
             waiting: Vec::new(),
             chores: false,
             completions: 0,
@@ -119,11 +119,11 @@ impl<K: Kinds> Ledger<K> {
 
     /// A message that is not over when its post returns.
     #[inline]
-    pub fn begin_send(&mut self, peer: usize, parcel: &Parcel) {
-        let seat = self.rails.seat(parcel.member, peer);
-        let group = self.groups.at_mut(parcel.slot);
-        group.pending[parcel.lane as usize] += 1;
-        group.members[seat].sending[parcel.lane as usize] += 1;
+    pub fn begin_send(&mut self, peer: usize, request: &MessageRequest) {
+        let seat = self.rails.seat(request.member, peer);
+        let group = self.groups.at_mut(request.slot);
+        group.pending[request.lane as usize] += 1;
+        group.members[seat].sending[request.lane as usize] += 1;
         group.hold();
         self.accounts[peer].open += 1;
     }
@@ -142,24 +142,18 @@ impl<K: Kinds> Ledger<K> {
 
     /// A receive waits for `peer`.
     #[inline]
-    pub(super) fn begin_receive(
-        &mut self,
-        peer: usize,
-        slot: Slot,
-        member: Rank,
-        parcel: (Lane, tailback_transport::Tag, Span),
-    ) {
-        let (lane, tag, span) = parcel;
-        let seat = self.rails.seat(member.0, peer);
+    pub(super) fn begin_receive(&mut self, peer: usize, request: &MessageRequest) {
+        let MessageRequest { slot, member, lane, tag, span } = *request;
+        let seat = self.rails.seat(member, peer);
         let group = self.groups.at_mut(slot);
         group.members[seat].post(lane, tag, span);
         group.pending[lane as usize] += 1;
         if !self.is_me(peer) {
             let account = &mut self.accounts[peer];
             account.open += 1;
-            account.wanted += usize::from(lane == Lane::Data);
-            if account.hushed {
-                self.tell(peer, Word::Resume);
+            account.posted += usize::from(lane == Lane::Data);
+            if account.pausing {
+                self.tell(peer, FlowControl::Resume);
             }
         }
     }
@@ -170,7 +164,7 @@ impl<K: Kinds> Ledger<K> {
         self.groups.at_mut(slot).pending[lane as usize] -= 1;
         let account = &mut self.accounts[peer];
         account.open -= 1;
-        account.wanted -= usize::from(lane == Lane::Data);
+        account.posted -= usize::from(lane == Lane::Data);
         self.completions += 1;
     }
 
@@ -190,14 +184,14 @@ impl<K: Kinds> Ledger<K> {
     }
 
     /// Ends what a group gives up of its accesses: `forget` says how many with each member.
-    pub(super) fn forget_accesses(&mut self, slot: Slot, forget: impl Fn(&mut K::Far) -> usize) {
+    pub(super) fn forget_accesses(&mut self, slot: Slot, forget: impl Fn(&mut K::RemoteSegment) -> usize) {
         let group = self.groups.at_mut(slot);
         let rails = self.rails;
         let open: Vec<_> = (group.members.iter_mut().enumerate())
             .map(|(seat, member)| {
-                (rails.peer(group.ranks[rails.rank(seat)].index(), rails.rail(seat)), &mut member.far)
+                (rails.peer(group.ranks[rails.rank(seat)].index(), rails.rail(seat)), &mut member.remote)
             })
-            .map(|(peer, far)| (peer, forget(far)))
+            .map(|(peer, remote)| (peer, forget(remote)))
             .collect();
         for (peer, count) in open {
             (0..count).for_each(|_| self.end_access(peer, slot));
@@ -225,10 +219,10 @@ impl<K: Kinds> Ledger<K> {
             .filter(|&(peer, _)| !self.is_me(peer))
             .map(|(peer, member)| (peer, member.receives(), member.held().map(|len| HELD_EACH + len).sum::<usize>()))
             .collect();
-        for (peer, (receives, wanted), held) in shares {
+        for (peer, (receives, posted), held) in shares {
             let account = &mut self.accounts[peer];
             account.open -= receives;
-            account.wanted -= wanted;
+            account.posted -= posted;
             self.release(peer, held);
         }
         self.groups.drop_group(slot);
@@ -239,8 +233,8 @@ impl<K: Kinds> Ledger<K> {
         self.held += bytes;
         let account = &mut self.accounts[peer];
         account.held += bytes;
-        if account.held > HELD_LIMIT && account.wanted == 0 && !account.hushed {
-            self.tell(peer, Word::Pause);
+        if account.held > HELD_LIMIT && account.posted == 0 && !account.pausing {
+            self.tell(peer, FlowControl::Pause);
         }
         if self.held > HELD_MOST { Err(self.too_much(peer)) } else { Ok(()) }
     }
@@ -250,8 +244,8 @@ impl<K: Kinds> Ledger<K> {
         self.held -= bytes;
         let account = &mut self.accounts[peer];
         account.held -= bytes;
-        if account.hushed && account.held < HELD_LIMIT / 2 {
-            self.tell(peer, Word::Resume);
+        if account.pausing && account.held < HELD_LIMIT / 2 {
+            self.tell(peer, FlowControl::Resume);
         }
     }
 
@@ -274,21 +268,21 @@ impl<K: Kinds> Ledger<K> {
     }
 
     #[cold]
-    fn tell(&mut self, peer: usize, word: Word) {
-        self.accounts[peer].hushed = word == Word::Pause;
-        self.words.push((peer, word));
+    fn tell(&mut self, peer: usize, control: FlowControl) {
+        self.accounts[peer].pausing = control == FlowControl::Pause;
+        self.flow_control.push((peer, control));
         self.chores = true;
     }
 
     /// What is to be said next, in order.
-    pub(super) fn take_words(&mut self) -> Vec<(usize, Word)> {
-        std::mem::take(&mut self.words)
+    pub(super) fn take_flow_control(&mut self) -> Vec<(usize, FlowControl)> {
+        std::mem::take(&mut self.flow_control)
     }
 
     /// `peer` said so about this rank's messages.
-    pub fn heard(&mut self, peer: usize, word: Word) {
+    pub fn on_flow_control(&mut self, peer: usize, control: FlowControl) {
         let account = &mut self.accounts[peer];
-        account.paused = word == Word::Pause;
+        account.paused = control == FlowControl::Pause;
         account.stopped = account.paused || !account.backlog.is_empty();
         self.chores |= !account.backlog.is_empty();
     }
@@ -300,26 +294,26 @@ impl<K: Kinds> Ledger<K> {
     }
 
     /// Lets a message wait for its turn.
-    pub(super) fn put_off(&mut self, peer: usize, parcel: Parcel) {
-        self.begin_send(peer, &parcel);
+    pub(super) fn put_off(&mut self, peer: usize, request: MessageRequest) {
+        self.begin_send(peer, &request);
         let account = &mut self.accounts[peer];
         if account.backlog.is_empty() {
             self.waiting.push(peer);
         }
         account.stopped = true;
-        account.backlog.push_back(parcel);
+        account.backlog.push_back(request);
         self.chores = true;
     }
 
-    /// The first message to `peer` that waits and need not; it is no longer in the books, but for its use of the segment.
-    pub(super) fn take_off(&mut self, peer: usize) -> Option<Parcel> {
+    /// The first message to `peer` that waits and need not; it is no longer in the ledger, but for its use of the segment.
+    pub(super) fn take_off(&mut self, peer: usize) -> Option<MessageRequest> {
         let account = &mut self.accounts[peer];
-        let parcel = if account.paused { None } else { account.backlog.pop_front() };
+        let request = if account.paused { None } else { account.backlog.pop_front() };
         account.stopped = account.paused || !account.backlog.is_empty();
-        let parcel = parcel?;
-        self.groups.at_mut(parcel.slot).hold();
-        self.end_send(peer, parcel.slot, parcel.member, parcel.lane);
-        Some(parcel)
+        let request = request?;
+        self.groups.at_mut(request.slot).hold();
+        self.end_send(peer, request.slot, request.member, request.lane);
+        Some(request)
     }
 
     /// Peers with a backlog.
@@ -381,11 +375,251 @@ impl<K: Kinds> Ledger<K> {
     }
 }
 
-impl<K: Kinds> fmt::Debug for Ledger<K> {
+impl<K: WireTypes> fmt::Debug for Ledger<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ledger").field("me", &self.me).field("held", &self.held).finish_non_exhaustive()
     }
 }
 
+/// Where a payload goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Into a segment, at this offset; then [`Ledger::arrived`].
+    Into {
+        /// The group.
+        slot: Slot,
+        /// In its segment.
+        offset: usize,
+    },
+    /// Into a buffer of its own; then [`Ledger::keep`].
+    Hold,
+    /// Nowhere: its group was dropped.
+    Discard,
+}
+
+impl<K: WireTypes> Ledger<K> {
+    /// Takes a whole message to the oldest receive, if that is the one it is for: the group and the place in its segment.
+    /// The receive is complete then.
+    #[inline]
+    pub fn deliver(&mut self, peer: usize, envelope: &Envelope) -> Option<(Slot, usize)> {
+        let slot = self.groups.find(envelope.group)?;
+        let (rank, seat) = (self.rails.rank(peer), self.rails.seat(envelope.from, peer));
+        let group = self.groups.at_mut(slot);
+        if !group.is_member(envelope.from, rank) {
+            return None;
+        }
+        let member = &mut group.members[seat];
+        let offset = member.take_first(envelope.lane, envelope.tag, envelope.len)?;
+        self.end_receive(peer, slot, envelope.lane);
+        Some((slot, offset))
+    }
+
+    /// Decides where a message's payload goes.
+    ///
+    /// # Errors
+    /// If no correct peer sends such a message, or there is no room for it.
+    pub fn begin(&mut self, peer: usize, envelope: &Envelope) -> Result<Place> {
+        match self.find(peer, envelope.group, envelope.from)? {
+            GroupLookup::Dropped => Ok(Place::Discard),
+            GroupLookup::Early => self.hold(peer, HELD_EACH + envelope.len).map(|()| Place::Hold),
+            GroupLookup::Here(slot) => {
+                let seat = self.rails.seat(envelope.from, peer);
+                let group = self.groups.at_mut(slot);
+                match group.members[seat].take_posted(envelope.lane, envelope.tag) {
+                    Some(span) if span.len == envelope.len => {
+                        group.hold();
+                        Ok(Place::Into { slot, offset: span.offset })
+                    }
+                    Some(span) => Err(self.protocol(peer, wrong_length(envelope.len, span.len))),
+                    None => self.hold(peer, HELD_EACH + envelope.len).map(|()| Place::Hold),
+                }
+            }
+        }
+    }
+
+    /// A payload that went into a segment is there in full.
+    #[inline]
+    pub fn arrived(&mut self, peer: usize, slot: Slot, lane: Lane) {
+        self.end_receive(peer, slot, lane);
+        self.groups.unuse(slot);
+    }
+
+    /// A receive was posted for a message that is being held, of which `data` has arrived: its place, where the rest goes
+    /// too. None if the message is another.
+    ///
+    /// # Errors
+    /// If the receive is for another length.
+    pub fn place_held(&mut self, peer: usize, envelope: &Envelope, data: &[u8]) -> Result<Option<(Slot, usize)>> {
+        let GroupLookup::Here(slot) = self.find(peer, envelope.group, envelope.from)? else { return Ok(None) };
+        let seat = self.rails.seat(envelope.from, peer);
+        let group = self.groups.at_mut(slot);
+        match group.members[seat].take_posted(envelope.lane, envelope.tag) {
+            None => Ok(None),
+            Some(span) if span.len == envelope.len => {
+                group.segment.write(span.offset, data);
+                group.hold();
+                self.release(peer, HELD_EACH + envelope.len);
+                Ok(Some((slot, span.offset)))
+            }
+            Some(span) => Err(self.protocol(peer, wrong_length(envelope.len, span.len))),
+        }
+    }
+
+    /// Stores a whole payload that nothing waited for when it began to arrive.
+    ///
+    /// # Errors
+    /// If no correct peer sends such a message.
+    pub fn keep(&mut self, peer: usize, envelope: Envelope, data: Vec<u8>) -> Result<()> {
+        let slot = match self.find(peer, envelope.group, envelope.from)? {
+            GroupLookup::Here(slot) => slot,
+            GroupLookup::Early => {
+                self.groups.hold_early(envelope.group, Early { peer, what: Arrival::Message(envelope), data });
+                return Ok(());
+            }
+            GroupLookup::Dropped => {
+                self.release(peer, HELD_EACH + envelope.len);
+                self.recycle(data);
+                return Ok(());
+            }
+        };
+        // The receive may have been posted, or the group made, while it arrived.
+        let seat = self.rails.seat(envelope.from, peer);
+        let group = self.groups.at_mut(slot);
+        let member = &mut group.members[seat];
+        match member.take_posted(envelope.lane, envelope.tag) {
+            None => member.keep(envelope.lane, envelope.tag, data),
+            Some(span) if span.len == data.len() => {
+                group.segment.write(span.offset, &data);
+                self.end_receive(peer, slot, envelope.lane);
+                self.release(peer, HELD_EACH + envelope.len);
+                self.recycle(data);
+            }
+            Some(span) => return Err(self.protocol(peer, wrong_length(data.len(), span.len))),
+        }
+        Ok(())
+    }
+
+    /// Holds a request for a group that is not made yet, until it is.
+    ///
+    /// # Errors
+    /// If there is no room for it.
+    pub fn hold_request(&mut self, peer: usize, group: u64, request: K::Request, data: Vec<u8>) -> Result<()> {
+        self.hold(peer, HELD_EACH + data.len())?;
+        self.groups.hold_early(group, Early { peer, what: Arrival::Request(request), data });
+        Ok(())
+    }
+
+    /// Whether this rank has the group with this id.
+    #[must_use]
+    pub fn has(&self, group: u64) -> bool {
+        self.groups.find(group).is_some()
+    }
+
+    /// The group with this id, in which the peer claims to be at position `from`.
+    ///
+    /// # Errors
+    /// If it is not.
+    #[inline]
+    pub fn find(&self, peer: usize, group: u64, from: u32) -> Result<GroupLookup> {
+        match self.groups.find(group) {
+            Some(slot) if self.groups.at(slot).is_member(from, self.rails.rank(peer)) => Ok(GroupLookup::Here(slot)),
+            Some(_) => Err(self.protocol(peer, format!("it is not member {from} of the group it names"))),
+            None if self.groups.was_dropped(group) => Ok(GroupLookup::Dropped),
+            None => Ok(GroupLookup::Early),
+        }
+    }
+}
+
+pub(super) fn wrong_length(arrived: usize, expected: usize) -> String {
+    format!("a message of {arrived} bytes arrived where one of {expected} was expected")
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use tailback_transport::{Span, Tag};
+
+    use super::super::types::Bare;
+    use super::*;
+    use crate::Segment;
+
+    fn ledger() -> (Ledger<Bare>, Slot) {
+        let mut ledger = Ledger::new(Rank(0), 2, Rails::default());
+        let slot = ledger.groups.make(0, &[Rank(0), Rank(1)], Segment::plain(64).expect("memory"));
+        (ledger, slot)
+    }
+
+    fn receive(slot: Slot, lane: Lane) -> MessageRequest {
+        MessageRequest { slot, member: 1, lane, tag: Tag(0), span: Span::new(0, 8) }
+    }
+
+    #[test]
+    fn a_peer_pauses_while_much_of_it_is_held_and_nothing_of_it_is_wanted() {
+        let (mut ledger, slot) = ledger();
+        ledger.hold(1, HELD_LIMIT).expect("room");
+        assert!(ledger.take_flow_control().is_empty());
+        ledger.hold(1, 1).expect("room");
+        ledger.hold(1, 1).expect("room");
+        assert_eq!(ledger.take_flow_control(), [(1, FlowControl::Pause)], "said once");
+        ledger.begin_receive(1, &receive(slot, Lane::Data));
+        assert_eq!(ledger.take_flow_control(), [(1, FlowControl::Resume)], "it is wanted");
+        ledger.hold(1, HELD_LIMIT).expect("room");
+        assert!(ledger.take_flow_control().is_empty(), "it still is");
+        ledger.end_receive(1, slot, Lane::Data);
+        ledger.hold(1, 1).expect("room");
+        assert_eq!(ledger.take_flow_control(), [(1, FlowControl::Pause)]);
+        ledger.release(1, HELD_LIMIT);
+        assert!(ledger.take_flow_control().is_empty());
+        ledger.release(1, HELD_LIMIT / 2 + 4);
+        assert_eq!(ledger.take_flow_control(), [(1, FlowControl::Resume)], "most of it is taken");
+    }
+
+    #[test]
+    fn other_lanes_do_not_count_as_wanting() {
+        let (mut ledger, slot) = ledger();
+        ledger.begin_receive(1, &receive(slot, Lane::Barrier));
+        ledger.hold(1, HELD_LIMIT + 1).expect("room");
+        assert_eq!(ledger.take_flow_control(), [(1, FlowControl::Pause)]);
+        assert!(ledger.needs(1));
+        ledger.drop_group(slot);
+        assert!(!ledger.needs(1));
+    }
+
+    #[test]
+    fn accesses_that_a_group_gives_up_are_over_and_others_are_not() {
+        let (mut ledger, slot) = ledger();
+        (0..3).for_each(|_| ledger.begin_access(1, slot));
+        ledger.groups.at_mut(slot).members[1].remote = 2;
+        ledger.forget_accesses(slot, std::mem::take);
+        ledger.drop_group(slot);
+        assert!(ledger.needs(1), "one is under way");
+        ledger.end_access(1, slot);
+        assert!(!ledger.needs(1));
+    }
+
+    #[test]
+    fn what_is_held_has_an_end_whatever_is_wanted() {
+        let (mut ledger, slot) = ledger();
+        ledger.begin_receive(1, &receive(slot, Lane::Data));
+        ledger.hold(1, HELD_MOST).expect("room");
+        let error = ledger.hold(1, 1).expect_err("too much").to_string();
+        assert!(error.contains("with rank 1") && error.contains("by put or get"), "{error}");
+    }
+
+    #[test]
+    fn messages_to_a_peer_that_wants_a_pause_wait_in_order() {
+        let (mut ledger, slot) = ledger();
+        let request = |tag| MessageRequest { slot, member: 1, lane: Lane::Data, tag: Tag(tag), span: Span::new(0, 8) };
+        ledger.on_flow_control(1, FlowControl::Pause);
+        assert!(ledger.is_stopped(1));
+        ledger.put_off(1, request(1));
+        ledger.put_off(1, request(2));
+        assert!(ledger.needs(1) && ledger.take_off(1).is_none() && !ledger.tidy());
+        ledger.on_flow_control(1, FlowControl::Resume);
+        assert!(ledger.is_stopped(1), "others are before it");
+        for tag in [1, 2] {
+            assert_eq!(ledger.take_off(1), Some(request(tag)));
+            ledger.unlend(slot);
+        }
+        assert!(!ledger.is_stopped(1) && !ledger.needs(1) && !ledger.tidy() && ledger.waiting() == 0);
+    }
+}

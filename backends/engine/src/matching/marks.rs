@@ -41,7 +41,7 @@ impl Marks {
     }
 
     /// The first `count` accesses of rail `home` are over.
-    pub(super) fn are_over(&mut self, home: usize, count: u64) {
+    pub(super) fn are_completed(&mut self, home: usize, count: u64) {
         while self.open.front().is_some_and(|mark| mark[home] <= count) {
             self.open.pop_front();
         }
@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(marks.of_first(1, 2), counts([1, 2, 1]));
         assert_eq!(marks.of_first(1, 3), counts([1, 3, 1]));
         assert_eq!(marks.of_first(1, 4), counts([2, 4, 5]));
-        marks.are_over(1, 3);
+        marks.are_completed(1, 3);
         assert_eq!(marks.of_first(1, 3), counts([0, 3, 0]), "known to be over");
         assert_eq!(marks.of_first(1, 4), counts([2, 4, 5]));
     }

@@ -19,7 +19,7 @@ pub struct Member<F> {
     /// On the home rail: accesses with parts on others.
     pub(super) marks: Option<Box<Marks>>,
     /// The wire's own.
-    pub far: F,
+    pub remote: F,
 }
 
 impl<F> Member<F> {

@@ -13,12 +13,13 @@ use libfabric_sys::{
     fi_msg_rma, fi_rma_iov, fid_av, fid_cq, fid_domain, fid_ep, fid_fabric, iovec,
 };
 
+use tailback_engine::tagged::{Blocking, Done, Failure, Kind, Posted, RegionId, Regions, Remote, TagLibrary, Ticket};
 use tailback_engine::{Lane, Segment};
 use tailback_transport::Span;
 
-use super::region::{Card, RegionId, Regions, Registered, random_key};
-use super::slots::{Kind, Slots, Ticket};
-use super::{Fabric, Failure, text};
+use super::region::{Card, Registered, random_key};
+use super::slots::{Slots, call_of};
+use super::{Fabric, text};
 
 /// FI_ADDR_UNSPEC, which bindgen cannot read.
 const ANYONE: fi_addr_t = fi_addr_t::MAX;
@@ -29,43 +30,8 @@ const KEYS_TRIED: usize = 8;
 /// Completions read at a time.
 const BATCH: usize = 16;
 
-/// Whether a rank can sleep until something completes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Blocking {
-    /// The queue wakes it.
-    Queue,
-    /// The provider has no such thing.
-    None,
-}
-
-/// What became of an operation that was posted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Posted {
-    /// It is over already; no completion follows.
-    Over,
-    /// Its completion follows.
-    InFlight,
-    /// There is no room now; try again after some progress.
-    Busy,
-}
-
-/// A completion.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Done {
-    pub ticket: Ticket,
-    /// Bytes that arrived, for a receive.
-    pub len: usize,
-}
-
-/// Where in a peer's memory.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Remote {
-    pub card: Card,
-    pub offset: usize,
-}
-
 /// See [`super`].
-pub(crate) struct Endpoint {
+pub struct Endpoint {
     pub(super) fabric: Fabric,
     pub(super) info: *mut fi_info,
     pub(super) fabric_object: *mut fid_fabric,
@@ -77,7 +43,7 @@ pub(crate) struct Endpoint {
     /// Every rank's address, in rank order.
     pub(super) addresses: Vec<fi_addr_t>,
     pub(super) slots: Slots,
-    pub(super) regions: Regions,
+    pub(super) regions: Regions<Registered>,
     /// Bytes of a key, where keys are not the provider's.
     pub(super) key_bytes: usize,
     pub(super) provider_keys: bool,
@@ -95,33 +61,10 @@ pub(crate) struct Endpoint {
     pub(super) queue_size: usize,
 }
 
-impl Endpoint {
-    pub(crate) fn blocking(&self) -> Blocking {
-        self.blocking
-    }
+impl TagLibrary for Endpoint {
+    type Card = Card;
 
-    /// Whether a put's completion means that the target has it.
-    pub(crate) fn delivers(&self) -> bool {
-        self.delivery_complete
-    }
-
-    /// How many operations may be in flight: sends and one-sided ones, receives.
-    pub(crate) fn room(&self) -> [usize; 2] {
-        self.room
-    }
-
-    /// The length of the completion queue that was asked for; 0 where that is left to the provider.
-    pub(crate) fn completions(&self) -> usize {
-        self.queue_size
-    }
-
-    /// The longest message or transfer.
-    pub(crate) fn largest(&self) -> usize {
-        self.largest
-    }
-
-    /// `len` zeroed bytes that peers may access, and what they have to know for that.
-    pub(crate) fn region(&mut self, len: usize) -> tailback_transport::Result<(RegionId, Card)> {
+    fn region(&mut self, len: usize) -> tailback_transport::Result<(RegionId, Card)> {
         let mut usable = Ok(());
         let segment = Segment::new(len, |start, pages| {
             let mut registered = self.register(start, pages)?;
@@ -132,6 +75,140 @@ impl Endpoint {
         usable?;
         let card = segment.registration().card;
         Ok((self.regions.add(segment), card))
+    }
+
+    fn give_up(&mut self, region: RegionId) {
+        self.regions.give_up(region);
+    }
+
+    fn read(&self, region: RegionId, offset: usize, into: &mut [u8]) {
+        self.regions.at(region).read(offset, into);
+    }
+
+    fn write(&mut self, region: RegionId, offset: usize, from: &[u8]) {
+        self.regions.at_mut(region).write(offset, from);
+    }
+
+    #[inline(always)]
+    fn send(&mut self, ticket: Ticket, span: Span, tag: u64) -> Result<Posted, Failure> {
+        let (from, registered) = self.regions.place(ticket.region, span);
+        let desc = registered.desc;
+        let to = self.addresses[ticket.peer as usize];
+        if span.len <= self.inject && !before_parting(ticket.lane) {
+            // SAFETY: *Live*, *Inside*; the bytes are copied before the call returns.
+            let code = unsafe { fi_tinject(self.ep, from.cast(), span.len, to, tag) };
+            return match code {
+                0 => Ok(Posted::Over),
+                code if is_busy(code) => Ok(Posted::Busy),
+                code => Err(self.refused("fi_tinject", ticket, code)),
+            };
+        }
+        // SAFETY: *Live*, *Inside*; *Kept* and *Slots* until the completion.
+        self.post(ticket, |ep, context| unsafe { fi_tsend(ep, from.cast(), span.len, desc, to, tag, context) })
+    }
+
+    #[inline(always)]
+    fn receive(&mut self, ticket: Ticket, span: Span, tag: u64) -> Result<Posted, Failure> {
+        let (into, registered) = self.regions.place(ticket.region, span);
+        let desc = registered.desc;
+        let from = if self.directed { self.addresses[ticket.peer as usize] } else { ANYONE };
+        // SAFETY: *Live*, *Inside*; *Kept* and *Slots* until the completion.
+        self.post(ticket, |ep, context| unsafe { fi_trecv(ep, into.cast(), span.len, desc, from, tag, 0, context) })
+    }
+
+    fn put(&mut self, ticket: Ticket, span: Span, remote: Remote<Card>) -> Result<Posted, Failure> {
+        let (from, registered) = self.regions.place(ticket.region, span);
+        let mut desc = registered.desc;
+        let to = self.addresses[ticket.peer as usize];
+        let delivery = if self.delivery_complete { FI_DELIVERY_COMPLETE } else { 0 };
+        let local = iovec { iov_base: from.cast(), iov_len: span.len };
+        let there = fi_rma_iov { addr: remote.card.base + remote.offset as u64, len: span.len, key: remote.card.key };
+        self.post(ticket, |ep, context| {
+            let message = fi_msg_rma {
+                msg_iov: &raw const local,
+                desc: &raw mut desc,
+                iov_count: 1,
+                addr: to,
+                rma_iov: &raw const there,
+                rma_iov_count: 1,
+                context,
+                data: 0,
+            };
+            // SAFETY: *Live*, *Inside*; the message is read during the call only; *Kept* and *Slots* until the
+            // completion. The peer's memory is the peer's to check: its key names it.
+            unsafe { fi_writemsg(ep, &raw const message, (FI_COMPLETION | delivery).into()) }
+        })
+    }
+
+    fn get(&mut self, ticket: Ticket, span: Span, remote: Remote<Card>) -> Result<Posted, Failure> {
+        let (into, registered) = self.regions.place(ticket.region, span);
+        let desc = registered.desc;
+        let from = self.addresses[ticket.peer as usize];
+        let (address, key) = (remote.card.base + remote.offset as u64, remote.card.key);
+        // SAFETY: *Live*, *Inside*; *Kept* and *Slots* until the completion.
+        self.post(ticket, |ep, context| unsafe {
+            fi_read(ep, into.cast(), span.len, desc, from, address, key, context)
+        })
+    }
+
+    #[inline(always)]
+    fn poll(&mut self, done: impl FnMut(Done)) -> Result<usize, Failure> {
+        let mut entries = [const { MaybeUninit::<fi_cq_msg_entry>::uninit() }; BATCH];
+        // SAFETY: *Live*; the queue was opened for entries of this format, and there is room for as many as are asked for.
+        let count = unsafe { fi_cq_read(self.cq, entries.as_mut_ptr().cast(), BATCH) };
+        // Out of the way of a rank that spins.
+        if is_busy(count) {
+            return Ok(0);
+        }
+        self.completed("fi_cq_read", &entries, count, done)
+    }
+
+    fn sleep(&mut self, milliseconds: i32, done: impl FnMut(Done)) -> Result<usize, Failure> {
+        let mut entries = [const { MaybeUninit::<fi_cq_msg_entry>::uninit() }; BATCH];
+        // SAFETY: as in `poll`.
+        let count = unsafe { fi_cq_sread(self.cq, entries.as_mut_ptr().cast(), BATCH, milliseconds) };
+        // Most providers say "try again" when the time is up, some that it is up.
+        let count = if count == -(FI_ETIMEDOUT as isize) { 0 } else { count };
+        self.completed("fi_cq_sread", &entries, count, done)
+    }
+
+    fn blocking(&self) -> Blocking {
+        self.blocking
+    }
+
+    fn delivers(&self) -> bool {
+        self.delivery_complete
+    }
+
+    fn largest(&self) -> usize {
+        self.largest
+    }
+
+    fn means_lost(code: i64) -> bool {
+        const GONE: [i32; 9] = [
+            libc::ECONNRESET,
+            libc::ECONNREFUSED,
+            libc::ECONNABORTED,
+            libc::ENOTCONN,
+            libc::EPIPE,
+            libc::ESHUTDOWN,
+            libc::EHOSTUNREACH,
+            libc::EHOSTDOWN,
+            libc::ETIMEDOUT,
+        ];
+        GONE.iter().any(|&gone| i64::from(gone) == code)
+    }
+}
+
+impl Endpoint {
+    /// How many operations may be in flight: sends and one-sided ones, receives.
+    pub(crate) fn room(&self) -> [usize; 2] {
+        self.room
+    }
+
+    /// The length of the completion queue that was asked for; 0 where that is left to the provider.
+    pub(crate) fn completions(&self) -> usize {
+        self.queue_size
     }
 
     fn register(&self, start: *mut u8, len: usize) -> tailback_transport::Result<Registered> {
@@ -172,83 +249,6 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Nobody will name the region again; its memory goes when no operation refers to it.
-    pub(crate) fn give_up(&mut self, region: RegionId) {
-        self.regions.give_up(region);
-    }
-
-    /// Copies out of a region.
-    pub(crate) fn read(&self, region: RegionId, offset: usize, into: &mut [u8]) {
-        self.regions.at(region).read(offset, into);
-    }
-
-    /// Copies into a region.
-    pub(crate) fn write(&mut self, region: RegionId, offset: usize, from: &[u8]) {
-        self.regions.at_mut(region).write(offset, from);
-    }
-
-    /// Posts a message.
-    #[inline(always)]
-    pub(crate) fn send(&mut self, ticket: Ticket, span: Span, tag: u64) -> Result<Posted, Failure> {
-        let (from, desc) = self.regions.place(ticket.region, span);
-        let to = self.addresses[ticket.peer as usize];
-        if span.len <= self.inject && !before_parting(ticket.lane) {
-            // SAFETY: *Live*, *Inside*; the bytes are copied before the call returns.
-            let code = unsafe { fi_tinject(self.ep, from.cast(), span.len, to, tag) };
-            return match code {
-                0 => Ok(Posted::Over),
-                code if is_busy(code) => Ok(Posted::Busy),
-                code => Err(self.refused("fi_tinject", ticket, code)),
-            };
-        }
-        // SAFETY: *Live*, *Inside*; *Kept* and *Slots* until the completion.
-        self.post(ticket, |ep, context| unsafe { fi_tsend(ep, from.cast(), span.len, desc, to, tag, context) })
-    }
-
-    /// Posts a receive of a message from the ticket's peer, or with its tag where receives are not directed.
-    #[inline(always)]
-    pub(crate) fn receive(&mut self, ticket: Ticket, span: Span, tag: u64) -> Result<Posted, Failure> {
-        let (into, desc) = self.regions.place(ticket.region, span);
-        let from = if self.directed { self.addresses[ticket.peer as usize] } else { ANYONE };
-        // SAFETY: *Live*, *Inside*; *Kept* and *Slots* until the completion.
-        self.post(ticket, |ep, context| unsafe { fi_trecv(ep, into.cast(), span.len, desc, from, tag, 0, context) })
-    }
-
-    /// Posts a one-sided write.
-    pub(crate) fn put(&mut self, ticket: Ticket, span: Span, remote: Remote) -> Result<Posted, Failure> {
-        let (from, mut desc) = self.regions.place(ticket.region, span);
-        let to = self.addresses[ticket.peer as usize];
-        let delivery = if self.delivery_complete { FI_DELIVERY_COMPLETE } else { 0 };
-        let local = iovec { iov_base: from.cast(), iov_len: span.len };
-        let there = fi_rma_iov { addr: remote.card.base + remote.offset as u64, len: span.len, key: remote.card.key };
-        self.post(ticket, |ep, context| {
-            let message = fi_msg_rma {
-                msg_iov: &raw const local,
-                desc: &raw mut desc,
-                iov_count: 1,
-                addr: to,
-                rma_iov: &raw const there,
-                rma_iov_count: 1,
-                context,
-                data: 0,
-            };
-            // SAFETY: *Live*, *Inside*; the message is read during the call only; *Kept* and *Slots* until the
-            // completion. The peer's memory is the peer's to check: its key names it.
-            unsafe { fi_writemsg(ep, &raw const message, (FI_COMPLETION | delivery).into()) }
-        })
-    }
-
-    /// Posts a one-sided read.
-    pub(crate) fn get(&mut self, ticket: Ticket, span: Span, remote: Remote) -> Result<Posted, Failure> {
-        let (into, desc) = self.regions.place(ticket.region, span);
-        let from = self.addresses[ticket.peer as usize];
-        let (address, key) = (remote.card.base + remote.offset as u64, remote.card.key);
-        // SAFETY: *Live*, *Inside*; *Kept* and *Slots* until the completion.
-        self.post(ticket, |ep, context| unsafe {
-            fi_read(ep, into.cast(), span.len, desc, from, address, key, context)
-        })
-    }
-
     #[inline(always)]
     fn post(
         &mut self,
@@ -270,30 +270,7 @@ impl Endpoint {
         unsafe { self.slots.give_back(context) };
         // Some providers say so when they are out of entries, which come back with the operations in flight.
         let no_entry = code == -(FI_ENOMEM as isize) && self.in_flight[side] > 0;
-        if is_busy(code) || no_entry { Ok(Posted::Busy) } else { Err(self.refused(ticket.kind.call(), ticket, code)) }
-    }
-
-    /// Makes progress and hands over what completed: how many.
-    #[inline(always)]
-    pub(crate) fn poll(&mut self, done: impl FnMut(Done)) -> Result<usize, Failure> {
-        let mut entries = [const { MaybeUninit::<fi_cq_msg_entry>::uninit() }; BATCH];
-        // SAFETY: *Live*; the queue was opened for entries of this format, and there is room for as many as are asked for.
-        let count = unsafe { fi_cq_read(self.cq, entries.as_mut_ptr().cast(), BATCH) };
-        // Out of the way of a rank that spins.
-        if is_busy(count) {
-            return Ok(0);
-        }
-        self.completed("fi_cq_read", &entries, count, done)
-    }
-
-    /// As [`Endpoint::poll`], but sleeps until something completes, for this long at most. Needs a queue that blocks.
-    pub(crate) fn sleep(&mut self, milliseconds: i32, done: impl FnMut(Done)) -> Result<usize, Failure> {
-        let mut entries = [const { MaybeUninit::<fi_cq_msg_entry>::uninit() }; BATCH];
-        // SAFETY: as in `poll`.
-        let count = unsafe { fi_cq_sread(self.cq, entries.as_mut_ptr().cast(), BATCH, milliseconds) };
-        // Most providers say "try again" when the time is up, some that it is up.
-        let count = if count == -(FI_ETIMEDOUT as isize) { 0 } else { count };
-        self.completed("fi_cq_sread", &entries, count, done)
+        if is_busy(code) || no_entry { Ok(Posted::Busy) } else { Err(self.refused(call_of(ticket.kind), ticket, code)) }
     }
 
     fn completed(
@@ -361,7 +338,7 @@ impl Endpoint {
             self.regions.release(ticket.region);
             ticket
         });
-        let call = ticket.map_or("fi_cq_readerr", |ticket| ticket.kind.call());
+        let call = ticket.map_or("fi_cq_readerr", |ticket| call_of(ticket.kind));
         Failure { call, ticket, code: entry.err.into(), message }
     }
 

@@ -14,7 +14,9 @@ use libfabric_sys::{
     FI_WRITE, Library, LoadError, fi_info,
 };
 
-use super::{Failure, signals, text};
+use tailback_engine::tagged::Failure;
+
+use super::{signals, text};
 use crate::offer::{EndpointType, Offer};
 
 /// The memory registration modes this backend serves.

@@ -11,10 +11,11 @@ use libfabric_sys::{
     FI_MR_VIRT_ADDR, FI_RECV, FI_TRANSMIT, FI_WAIT_FD, FI_WAIT_NONE, fi_addr_t, fi_av_attr, fi_cq_attr, fi_info, fid,
 };
 
-use super::endpoint::{Blocking, Endpoint};
-use super::region::Regions;
+use tailback_engine::tagged::{Blocking, Failure, Regions};
+
+use super::endpoint::Endpoint;
 use super::slots::Slots;
-use super::{Fabric, Failure, Info, signals};
+use super::{Fabric, Info, signals};
 
 /// The longest name of an endpoint that is asked for; longer ones are asked for again.
 const NAME: usize = 256;

@@ -5,45 +5,16 @@ use std::ffi::c_void;
 
 use libfabric_sys::fi_context2;
 
-use super::RegionId;
+use tailback_engine::tagged::{Kind, Ticket};
 
-/// What an operation is, for its completion and for its errors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Send,
-    Recv,
-    Put,
-    Get,
-}
-
-impl Kind {
-    /// The library's function for it.
-    pub(crate) fn call(self) -> &'static str {
-        match self {
-            Kind::Send => "fi_tsend",
-            Kind::Recv => "fi_trecv",
-            Kind::Put => "fi_writemsg",
-            Kind::Get => "fi_read",
-        }
+/// The library's function for an operation.
+pub(super) fn call_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Send => "fi_tsend",
+        Kind::Recv => "fi_trecv",
+        Kind::Put => "fi_writemsg",
+        Kind::Get => "fi_read",
     }
-}
-
-/// Whose an operation is. Given back when it completes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ticket {
-    pub kind: Kind,
-    /// The lane of a message.
-    pub lane: u8,
-    /// The group's memory.
-    pub region: RegionId,
-    /// The peer's position in the group.
-    pub member: u32,
-    /// The peer's rank in the job.
-    pub peer: u32,
-    /// Bytes.
-    pub len: usize,
-    /// Which of the puts and gets with the member, from 1; 0 for a message.
-    pub access: u64,
 }
 
 #[repr(C)]
@@ -112,6 +83,8 @@ impl Drop for Slots {
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
+
+    use tailback_engine::tagged::RegionId;
 
     use super::*;
 

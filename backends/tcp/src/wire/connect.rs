@@ -15,12 +15,12 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use tailback_bootstrap::data_handshake::{CHALLENGE, HELLO, Hello, LONGEST, PROOF, Role, Verdict, nonce};
+use tailback_bootstrap::strangers::{self, PROOF_LIMIT, Stranger};
 use tailback_transport::{Rank, Result};
 
 use super::peer::{Half, Link, Route, Stage};
-use super::state::{Books, HALF, TcpWire, failed};
-use tailback_bootstrap::data_handshake::{CHALLENGE, HELLO, Hello, LONGEST, PROOF, Role, Verdict, nonce};
-use tailback_bootstrap::strangers::{self, PROOF_LIMIT, Stranger};
+use super::{HALF, TcpLedger, TcpWire, failed};
 
 /// Attempts before a peer that accepts connections but never answers counts as lost.
 const MAX_ATTEMPTS: u32 = 16;
@@ -48,7 +48,7 @@ pub fn set_traffic_class(socket: &Socket, address: SocketAddr, class: u8) -> io:
 
 impl TcpWire {
     /// Starts to connect to a peer that is not reached yet.
-    pub(super) fn connect(&mut self, books: &mut Books, peer: usize) -> Result<()> {
+    pub(super) fn connect(&mut self, ledger: &mut TcpLedger, peer: usize) -> Result<()> {
         let address = self.peers[peer].address;
         let rank = self.rank(peer);
         let report = |e: io::Error| failed("connect", Some(rank), e);
@@ -62,11 +62,11 @@ impl TcpWire {
             Ok(()) => {}
             Err(e)
                 if e.kind() == ErrorKind::WouldBlock || e.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) => {}
-            Err(e) => return self.lose(books, peer, format!("connect to {address}: {e}")),
+            Err(e) => return self.lose(ledger, peer, format!("connect to {address}: {e}")),
         }
         let slot = self.add_half(socket, Some(address), Stage::Connecting { to: peer })?;
         self.peers[peer].route = Route::Connecting(slot);
-        self.drive(books, slot)
+        self.drive(ledger, slot)
     }
 
     /// Keeps what a socket sends to another host on the interface that was asked for: routes go by destination, and of two
@@ -82,7 +82,7 @@ impl TcpWire {
     }
 
     /// Takes new connections from a rail's listener while there is room for strangers.
-    pub(super) fn accept(&mut self, books: &mut Books, rail: usize) -> Result<()> {
+    pub(super) fn accept(&mut self, ledger: &mut TcpLedger, rail: usize) -> Result<()> {
         let full = self.strangers >= strangers::LIMIT;
         let mut going_out = if full { self.going_out() } else { Vec::new() };
         while self.listeners[rail].ready {
@@ -90,7 +90,7 @@ impl TcpWire {
             while self.strangers >= strangers::LIMIT && out.is_none() {
                 let Some(of) = going_out.pop_if(Stranger::is_ripe) else { return Ok(()) };
                 // This rank may have been busy elsewhere since it said what it had to.
-                self.drive(books, of.slot)?;
+                self.drive(ledger, of.slot)?;
                 out = self.halves[of.slot].as_ref().filter(|half| half.since == of.since).map(|_| of.slot);
             }
             match self.listeners[rail].socket.accept() {
@@ -100,7 +100,7 @@ impl TcpWire {
                     }
                     if socket.set_nonblocking(true).is_ok() {
                         let slot = self.add_half(socket, address.as_socket(), Stage::Hello { rail })?;
-                        self.drive(books, slot)?;
+                        self.drive(ledger, slot)?;
                     }
                 }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => self.listeners[rail].ready = false,
@@ -128,23 +128,23 @@ impl TcpWire {
         Ok(())
     }
 
-    /// Moves a half-open connection on as far as it goes.
-    pub(super) fn drive(&mut self, books: &mut Books, slot: usize) -> Result<()> {
+    /// Moves a half-open connection on as remote as it goes.
+    pub(super) fn drive(&mut self, ledger: &mut TcpLedger, slot: usize) -> Result<()> {
         loop {
             let Some(half) = self.halves.get_mut(slot).and_then(Option::as_mut) else { return Ok(()) };
             let next = match fill(half) {
-                Ok(true) => self.step(books, slot)?,
+                Ok(true) => self.step(ledger, slot)?,
                 Ok(false) => Next::Wait,
-                Err(error) => return self.half_failed(books, slot, &error),
+                Err(error) => return self.half_failed(ledger, slot, &error),
             };
             match next {
                 Next::Wait => return Ok(()),
                 Next::Again => {}
                 Next::Drop => {
                     let error = io::Error::new(ErrorKind::InvalidData, "not understood");
-                    return self.half_failed(books, slot, &error);
+                    return self.half_failed(ledger, slot, &error);
                 }
-                Next::Up(peer) => return self.promote(books, slot, peer),
+                Next::Up(peer) => return self.promote(ledger, slot, peer),
                 Next::Redirected(peer) => {
                     self.remove_half(slot);
                     if matches!(self.peers[peer].route, Route::Connecting(_)) {
@@ -157,21 +157,21 @@ impl TcpWire {
     }
 
     /// Acts on a complete message of the handshake.
-    fn step(&mut self, books: &mut Books, slot: usize) -> Result<Next> {
-        let (me, secret) = (books.me, self.secret.clone());
+    fn step(&mut self, ledger: &mut TcpLedger, slot: usize) -> Result<Next> {
+        let (me, secret) = (ledger.me, self.secret.clone());
         let Some(half) = self.halves[slot].as_mut() else { return Ok(Next::Wait) };
         let bytes = half.bytes;
         half.got = 0;
         match &half.stage {
             &Stage::Connecting { to } => {
-                let hello = Hello { from: me, to: books.rank(to), nonce: nonce()? };
+                let hello = Hello { from: me, to: ledger.rank(to), nonce: nonce()? };
                 half.stage = Stage::Challenge { to, hello };
                 Ok(half.say(&hello.encode()))
             }
             &Stage::Challenge { to, hello } => {
                 let (theirs, proof) = bytes[..CHALLENGE].split_first_chunk().expect("a challenge starts with a nonce");
                 if !hello.verify(&secret, Role::Acceptor, theirs, proof) {
-                    return Err(books.protocol(to, "what listens there does not know the job's secret"));
+                    return Err(ledger.protocol(to, "what listens there does not know the job's secret"));
                 }
                 let proof = hello.prove(&secret, Role::Initiator, theirs);
                 half.stage = Stage::Verdict { to };
@@ -184,7 +184,7 @@ impl TcpWire {
             }),
             &Stage::Hello { rail } => {
                 let Some(hello) = Hello::decode(&bytes[..HELLO]) else { return Ok(Next::Drop) };
-                if hello.to != me || hello.from == me || hello.from.index() >= books.ranks() {
+                if hello.to != me || hello.from == me || hello.from.index() >= ledger.ranks() {
                     return Ok(Next::Drop);
                 }
                 let nonce = nonce()?;
@@ -200,7 +200,7 @@ impl TcpWire {
                     return Ok(Next::Drop);
                 }
                 let (from, rail) = (hello.from, *rail);
-                Ok(self.judge(slot, books.me, from, rail))
+                Ok(self.judge(slot, ledger.me, from, rail))
             }
         }
     }
@@ -225,7 +225,7 @@ impl TcpWire {
     }
 
     /// A proven connection starts to carry data.
-    fn promote(&mut self, books: &mut Books, slot: usize, peer: usize) -> Result<()> {
+    fn promote(&mut self, ledger: &mut TcpLedger, slot: usize, peer: usize) -> Result<()> {
         let Some(half) = self.remove_half(slot) else { return Ok(()) };
         let rank = self.rank(peer);
         let report = |e: io::Error| failed("connect", Some(rank), e);
@@ -244,10 +244,10 @@ impl TcpWire {
         for at in 0..self.up.len() {
             self.mark_ready(self.up[at] as usize);
         }
-        self.pump(books, peer)
+        self.pump(ledger, peer)
     }
 
-    fn half_failed(&mut self, books: &mut Books, slot: usize, error: &io::Error) -> Result<()> {
+    fn half_failed(&mut self, ledger: &mut TcpLedger, slot: usize, error: &io::Error) -> Result<()> {
         let Some(half) = self.remove_half(slot) else { return Ok(()) };
         let Some(peer) = half.stage.ours() else { return Ok(()) };
         let address = self.peers[peer].address;
@@ -261,9 +261,9 @@ impl TcpWire {
             _ => *attempts >= MAX_ATTEMPTS,
         };
         if hopeless {
-            return self.lose(books, peer, format!("connect to {address}: {error}"));
+            return self.lose(ledger, peer, format!("connect to {address}: {error}"));
         }
-        self.connect(books, peer)
+        self.connect(ledger, peer)
     }
 
     fn add_half(&mut self, socket: Socket, address: Option<SocketAddr>, stage: Stage) -> Result<usize> {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io::IoSlice;
 
 use tailback_engine::Lane;
-use tailback_engine::matching::{Groups, Kinds, Slot};
+use tailback_engine::matching::{Groups, Slot, WireTypes};
 
 /// How many slices one write gathers.
 pub const SLICES: usize = 8;
@@ -95,7 +95,7 @@ impl Outbox {
     }
 
     /// Fills `into` with what to write next, adjacent staged pieces as one slice. Returns slices used and their bytes.
-    pub fn gather<'a, K: Kinds<Registration = ()>>(
+    pub fn gather<'a, K: WireTypes<Registration = ()>>(
         &'a self,
         groups: &'a Groups<K>,
         into: &mut [IoSlice<'a>; SLICES],
@@ -170,9 +170,9 @@ mod tests {
 
     struct Plain;
 
-    impl Kinds for Plain {
+    impl WireTypes for Plain {
         type Registration = ();
-        type Far = ();
+        type RemoteSegment = ();
         type Request = ();
     }
 
@@ -187,11 +187,11 @@ mod tests {
     #[test]
     fn bytes_leave_in_order_whatever_the_kernel_takes() {
         for step in 1..40 {
-            let mut books = Ledger::<Plain>::new(Rank(0), 1, Rails::default());
+            let mut ledger = Ledger::<Plain>::new(Rank(0), 1, Rails::default());
             let segment = Segment::plain(64).expect("memory");
-            let slot = books.groups.make(0, &[Rank(0)], segment);
-            books.groups.at_mut(slot).segment.write(0, &std::array::from_fn::<u8, 64, _>(|i| i as u8));
-            let groups = &books.groups;
+            let slot = ledger.groups.make(0, &[Rank(0)], segment);
+            ledger.groups.at_mut(slot).segment.write(0, &std::array::from_fn::<u8, 64, _>(|i| i as u8));
+            let groups = &ledger.groups;
             let mut outbox = Outbox::default();
             let mut expected = Vec::new();
             for i in 0..12_u8 {

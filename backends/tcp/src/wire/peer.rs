@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use socket2::Socket;
 
+use tailback_bootstrap::data_handshake::{CHALLENGE, HELLO, Hello, LONGEST, Nonce, PROOF, VERDICT};
 use tailback_engine::Lane;
 use tailback_engine::matching::{Envelope, Slot};
 use tailback_transport::Span;
 
 use super::outbox::Outbox;
 use crate::header::Header;
-use tailback_bootstrap::data_handshake::{CHALLENGE, HELLO, Hello, LONGEST, Nonce, PROOF, VERDICT};
 
 /// Bytes read at once when it is not known what comes next: small messages arrive many to a read.
 pub const STAGE: usize = 8 * 1024;
@@ -45,7 +45,7 @@ pub enum Then {
     /// A receive on this lane.
     Receive(Lane),
     /// A get from the member at this position, with which so many accesses to it are over.
-    Get { member: u32, over: u64 },
+    Get { member: u32, completed: u64 },
     /// A peer's put, which only the peer waits for.
     Put,
 }
@@ -130,11 +130,11 @@ impl Peer {
 
 /// What this rank has open with a member's segment.
 #[derive(Debug, Default)]
-pub struct Far {
+pub struct RemoteSegment {
     /// Puts and gets made.
     pub accesses: u64,
     /// So many of the first of them are over.
-    pub over: u64,
+    pub completed: u64,
     /// What was asked and whose answer has not begun to arrive. Answers come in that order.
     pub asked: VecDeque<Asked>,
     /// Whether a put was made since the last flush request.
@@ -147,9 +147,9 @@ pub struct Far {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// For these bytes.
-    Get { into: Span, over: u64 },
+    Get { into: Span, completed: u64 },
     /// Whether it has all puts.
-    Flush { counter: u64, over: u64 },
+    Flush { counter: u64, completed: u64 },
 }
 
 /// A connection that is not yet trusted.
@@ -165,7 +165,7 @@ pub struct Half {
     pub since: Instant,
 }
 
-/// How far its handshake is.
+/// How remote its handshake is.
 #[derive(Debug)]
 pub enum Stage {
     /// Ours, and the connection is not established.

@@ -13,7 +13,7 @@ use tailback_host::{Idle, Rest, WaitMode};
 use tailback_transport::Result;
 
 use super::peer::Route;
-use super::state::{Books, HALF, LISTENER, TcpWire, failed};
+use super::{HALF, LISTENER, LOOK_EVERY_BUSY, TcpLedger, TcpWire, failed};
 
 /// Up to this many links a spinning rank reads each of them in every round.
 const FEW: usize = 4;
@@ -21,22 +21,19 @@ const FEW: usize = 4;
 /// Rounds between looks at the listener while spinning: some 100 us.
 const LOOK_EVERY: u32 = 256;
 
-/// The same while a connection is being proven.
-pub(super) const LOOK_EVERY_BUSY: u32 = 16;
-
 /// The longest sleep: bounds how late a stranger's time limit is noticed.
 const NAP: Duration = Duration::from_millis(100);
 
 impl TcpWire {
     /// One round: writes what was held back, reads what has arrived, waits if there was nothing and `idle` says so.
-    pub(super) fn advance(&mut self, books: &mut Books, idle: Idle) -> Result<()> {
-        self.kick(books)?;
+    pub(super) fn advance(&mut self, ledger: &mut TcpLedger, idle: Idle) -> Result<()> {
+        self.kick(ledger)?;
         self.rounds = self.rounds.wrapping_add(1);
         let direct = self.wait != WaitMode::Block && !self.up.is_empty() && self.up.len() <= FEW;
         if direct {
-            let worked = self.read_all(books)?;
+            let worked = self.read_all(ledger)?;
             if self.look_due(idle) {
-                self.poll_events(books, Duration::ZERO)?;
+                self.poll_events(ledger, Duration::ZERO)?;
             }
             if !worked && self.wait.rest(idle) == Rest::Yield {
                 std::thread::yield_now();
@@ -45,20 +42,20 @@ impl TcpWire {
         }
         // Even a rank that always finds something to read has to hear of the others.
         if !self.ready.is_empty() && self.rounds.is_multiple_of(LOOK_EVERY_BUSY) {
-            self.poll_events(books, Duration::ZERO)?;
+            self.poll_events(ledger, Duration::ZERO)?;
         }
-        if self.read_ready(books)? {
+        if self.read_ready(ledger)? {
             return Ok(());
         }
         let sleep = self.wait.rest(idle) == Rest::Sleep;
         if sleep && let Some(peer) = self.only_source() {
-            if !self.read_sleeping(books, peer)? || self.rounds.is_multiple_of(LOOK_EVERY) {
-                self.poll_events(books, Duration::ZERO)?;
+            if !self.read_sleeping(ledger, peer)? || self.rounds.is_multiple_of(LOOK_EVERY) {
+                self.poll_events(ledger, Duration::ZERO)?;
             }
             return Ok(());
         }
-        self.poll_events(books, if sleep { NAP } else { Duration::ZERO })?;
-        if !self.read_ready(books)? && self.wait.rest(idle) == Rest::Yield {
+        self.poll_events(ledger, if sleep { NAP } else { Duration::ZERO })?;
+        if !self.read_ready(ledger)? && self.wait.rest(idle) == Rest::Yield {
             std::thread::yield_now();
         }
         Ok(())
@@ -78,7 +75,7 @@ impl TcpWire {
         self.connecting > 0 || self.rounds.is_multiple_of(if busy { LOOK_EVERY_BUSY } else { LOOK_EVERY })
     }
 
-    fn read_all(&mut self, books: &mut Books) -> Result<bool> {
+    fn read_all(&mut self, ledger: &mut TcpLedger) -> Result<bool> {
         let mut any = false;
         let mut at = 0;
         while at < self.up.len() {
@@ -87,20 +84,20 @@ impl TcpWire {
                 if let Route::Up(link) = &mut self.peers[peer].route {
                     link.writable = true;
                 }
-                self.pump(books, peer)?;
+                self.pump(ledger, peer)?;
             }
-            any |= self.read_link(books, peer)?;
+            any |= self.read_link(ledger, peer)?;
             at += 1;
         }
         Ok(any)
     }
 
-    fn read_ready(&mut self, books: &mut Books) -> Result<bool> {
+    fn read_ready(&mut self, ledger: &mut TcpLedger) -> Result<bool> {
         let mut any = false;
         let mut at = 0;
         while at < self.ready.len() {
             let peer = self.ready[at];
-            any |= self.read_link(books, peer as usize)?;
+            any |= self.read_link(ledger, peer as usize)?;
             match &self.peers[peer as usize].route {
                 Route::Up(link) if link.ready => at += 1,
                 // A link that was lost has left the list already.
@@ -114,7 +111,7 @@ impl TcpWire {
     }
 
     /// Asks the kernel what happened, for at most `timeout`, and acts on connections that are not links yet.
-    pub(super) fn poll_events(&mut self, books: &mut Books, timeout: Duration) -> Result<()> {
+    pub(super) fn poll_events(&mut self, ledger: &mut TcpLedger, timeout: Duration) -> Result<()> {
         let limit = Timespec { tv_sec: 0, tv_nsec: timeout.subsec_nanos().into() };
         let mut events = std::mem::take(&mut self.events);
         events.clear();
@@ -122,12 +119,12 @@ impl TcpWire {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(failed("epoll_wait", None, error)),
         }
-        let acted = events.iter().try_for_each(|event| self.act(books, event.data.u64(), event.flags));
+        let acted = events.iter().try_for_each(|event| self.act(ledger, event.data.u64(), event.flags));
         self.events = events;
         acted?;
         for rail in 0..self.listeners.len() {
             if self.listeners[rail].ready {
-                self.accept(books, rail)?;
+                self.accept(ledger, rail)?;
             }
         }
         if self.strangers > 0 {
@@ -136,10 +133,10 @@ impl TcpWire {
         Ok(())
     }
 
-    fn act(&mut self, books: &mut Books, token: u64, flags: EventFlags) -> Result<()> {
+    fn act(&mut self, ledger: &mut TcpLedger, token: u64, flags: EventFlags) -> Result<()> {
         match token {
             LISTENER.. => self.listeners[(token - LISTENER) as usize].ready = true,
-            HALF.. => self.drive(books, (token - HALF) as usize)?,
+            HALF.. => self.drive(ledger, (token - HALF) as usize)?,
             number => {
                 let peer = number as usize;
                 let ended = EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR;
@@ -150,7 +147,7 @@ impl TcpWire {
                         self.mark_ready(peer);
                     }
                 }
-                self.pump(books, peer)?;
+                self.pump(ledger, peer)?;
             }
         }
         Ok(())

@@ -1,18 +1,22 @@
-//! Bytes in: headers and small messages through a staging buffer, large payloads straight into the segment.
+//! Bytes in: headers and small messages through a staging buffer, large payloads straight into the segment. And what a header
+//! means: where its payload goes, what answers it, and what is complete when it has arrived.
 //!
-//! One read fetches the rest of the payload under way and, behind it, the start of what follows.
+//! One read fetches the rest of the payload under way and, behind it, the start of what follows. Messages are the engine's
+//! to place; puts, gets and flushes are served here. Headers come from ranks that proved themselves, and are checked all the
+//! same: a wrong one names its sender.
 
 use std::io::IoSliceMut;
 
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvFlags, recv, recvmsg};
 
+use tailback_engine::matching::{Envelope, GroupLookup, Place, Slot};
 use tailback_transport::Result;
 
-use super::arrive::arrived;
-use super::peer::{Held, Incoming, Link, Route, STAGE};
-use super::state::{Books, TcpWire};
-use crate::header::{HEADER, Header};
+use super::outbox::Ends;
+use super::peer::{Asked, Held, Incoming, Link, Route, STAGE, Then};
+use super::{TcpLedger, TcpWire};
+use crate::header::{HEADER, Header, Message};
 
 /// Reads of one connection before others get their turn.
 const BUDGET: usize = 16;
@@ -34,24 +38,24 @@ enum Got {
 
 impl TcpWire {
     /// Reads from `peer` until it is dry or over budget. Returns whether anything arrived.
-    pub(super) fn read_link(&mut self, books: &mut Books, peer: usize) -> Result<bool> {
-        self.read_with(books, peer, RecvFlags::DONTWAIT)
+    pub(super) fn read_link(&mut self, ledger: &mut TcpLedger, peer: usize) -> Result<bool> {
+        self.read_with(ledger, peer, RecvFlags::DONTWAIT)
     }
 
     /// As [`TcpWire::read_link`], but sleeps until something arrives or the connection ends.
-    pub(super) fn read_sleeping(&mut self, books: &mut Books, peer: usize) -> Result<bool> {
-        self.read_with(books, peer, RecvFlags::empty())
+    pub(super) fn read_sleeping(&mut self, ledger: &mut TcpLedger, peer: usize) -> Result<bool> {
+        self.read_with(ledger, peer, RecvFlags::empty())
     }
 
-    fn read_with(&mut self, books: &mut Books, peer: usize, first: RecvFlags) -> Result<bool> {
+    fn read_with(&mut self, ledger: &mut TcpLedger, peer: usize, first: RecvFlags) -> Result<bool> {
         let mut any = false;
         for turn in 0..BUDGET {
             let flags = if turn == 0 { first } else { RecvFlags::DONTWAIT };
-            let Some(got) = self.read_once(books, peer, flags) else { return Ok(any) };
+            let Some(got) = self.read_once(ledger, peer, flags) else { return Ok(any) };
             match got {
                 Got::Bytes { full } => {
                     any = true;
-                    self.digest(books, peer)?;
+                    self.digest(ledger, peer)?;
                     let Route::Up(link) = &mut self.peers[peer].route else { return Ok(any) };
                     if !full && !link.closing {
                         link.ready = false;
@@ -69,7 +73,7 @@ impl TcpWire {
                     return Ok(any);
                 }
                 Got::Closed(detail) => {
-                    self.lose(books, peer, detail)?;
+                    self.lose(ledger, peer, detail)?;
                     return Ok(true);
                 }
             }
@@ -78,7 +82,7 @@ impl TcpWire {
     }
 
     /// One system call, or `None` when there is no link.
-    fn read_once(&mut self, books: &mut Books, peer: usize, flags: RecvFlags) -> Option<Got> {
+    fn read_once(&mut self, ledger: &mut TcpLedger, peer: usize, flags: RecvFlags) -> Option<Got> {
         let Route::Up(link) = &mut self.peers[peer].route else { return None };
         let Link { socket, incoming, stage, start, end, long, .. } = &mut **link;
         if *start > 0 {
@@ -87,7 +91,7 @@ impl TcpWire {
         }
         let payload: &mut [u8] = match incoming {
             Incoming::Into { slot, offset, left, .. } => {
-                &mut books.groups.at_mut(*slot).segment.bytes_mut()[*offset..*offset + *left]
+                &mut ledger.groups.at_mut(*slot).segment.bytes_mut()[*offset..*offset + *left]
             }
             Incoming::Hold { len, data, filled, .. } => {
                 data.resize((*filled + HOLD_STEP).min(*len), 0);
@@ -124,7 +128,7 @@ impl TcpWire {
     }
 
     /// Works through what was read: finishes payloads, parses headers, copies what was staged.
-    pub(super) fn digest(&mut self, books: &mut Books, peer: usize) -> Result<()> {
+    pub(super) fn digest(&mut self, ledger: &mut TcpLedger, peer: usize) -> Result<()> {
         loop {
             let Route::Up(link) = &mut self.peers[peer].route else { return Ok(()) };
             let staged = link.end - link.start;
@@ -134,14 +138,14 @@ impl TcpWire {
                     let parsed = Header::decode(bytes);
                     link.start += HEADER;
                     link.long = parsed.is_ok_and(|header| header.payload() >= LONG);
-                    let header = parsed.map_err(|what| books.protocol(peer, what))?;
-                    let incoming = self.begin(books, peer, header)?;
+                    let header = parsed.map_err(|what| ledger.protocol(peer, what))?;
+                    let incoming = self.begin(ledger, peer, header)?;
                     self.set_incoming(peer, incoming);
                     continue;
                 }
                 Incoming::Into { slot, offset, left, .. } if *left > 0 => {
                     let n = staged.min(*left);
-                    let segment = &mut books.groups.at_mut(*slot).segment;
+                    let segment = &mut ledger.groups.at_mut(*slot).segment;
                     segment.write(*offset, &link.stage[link.start..link.start + n]);
                     (*offset, *left) = (*offset + n, *left - n);
                     link.start += n;
@@ -160,14 +164,14 @@ impl TcpWire {
                 }
                 _ => {}
             }
-            if !self.finish(books, peer)? {
+            if !self.finish(ledger, peer)? {
                 return Ok(());
             }
         }
     }
 
     /// Ends the payload under way if it is complete; says whether it was.
-    fn finish(&mut self, books: &mut Books, peer: usize) -> Result<bool> {
+    fn finish(&mut self, ledger: &mut TcpLedger, peer: usize) -> Result<bool> {
         let Route::Up(link) = &mut self.peers[peer].route else { return Ok(false) };
         let complete = match &link.incoming {
             Incoming::Header => false,
@@ -178,9 +182,9 @@ impl TcpWire {
             return Ok(false);
         }
         match std::mem::replace(&mut link.incoming, Incoming::Header) {
-            Incoming::Into { slot, then, .. } => arrived(books, peer, slot, then),
-            Incoming::Hold { what: Held::Message(envelope), data, .. } => books.keep(peer, envelope, data)?,
-            Incoming::Hold { what: Held::Put(header), data, .. } => self.put_held(books, peer, header, data)?,
+            Incoming::Into { slot, then, .. } => arrived(ledger, peer, slot, then),
+            Incoming::Hold { what: Held::Message(envelope), data, .. } => ledger.keep(peer, envelope, data)?,
+            Incoming::Hold { what: Held::Put(header), data, .. } => self.put_held(ledger, peer, header, data)?,
             Incoming::Header | Incoming::Discard { .. } => {}
         }
         Ok(true)
@@ -191,4 +195,178 @@ impl TcpWire {
             link.incoming = incoming;
         }
     }
+}
+
+impl TcpWire {
+    /// Decides where a header's payload goes, or answers it.
+    pub(super) fn begin(&mut self, ledger: &mut TcpLedger, peer: usize, header: Header) -> Result<Incoming> {
+        let (group, from, len) = (header.group, header.from, header.payload());
+        match header.message {
+            Message::Send { lane, tag } => {
+                let envelope = Envelope { group, from, lane, tag, len };
+                Ok(match ledger.begin(peer, &envelope)? {
+                    Place::Into { slot, offset } => {
+                        Incoming::Into { slot, offset, left: len, then: Then::Receive(lane) }
+                    }
+                    Place::Hold => hold(ledger, Held::Message(envelope), len),
+                    Place::Discard => Incoming::Discard { left: len },
+                })
+            }
+            Message::FlowControl(control) => {
+                ledger.on_flow_control(peer, control);
+                Ok(Incoming::Header)
+            }
+            Message::Refused if ledger.has(group) => {
+                Err(ledger.protocol(peer, "it dropped the group while this rank still used its segment"))
+            }
+            Message::Refused => Ok(Incoming::Header),
+            _ => match ledger.find(peer, group, from)? {
+                GroupLookup::Here(slot) => self.request(ledger, peer, slot, header),
+                GroupLookup::Early if len > 0 => Ok(hold(ledger, Held::Put(header), len)),
+                GroupLookup::Early => ledger.hold_request(peer, group, header, Vec::new()).map(|()| Incoming::Header),
+                GroupLookup::Dropped => self.late(ledger, peer, header),
+            },
+        }
+    }
+
+    /// What a member asks of this rank's segment, or answers.
+    fn request(&mut self, ledger: &mut TcpLedger, peer: usize, slot: Slot, header: Header) -> Result<Incoming> {
+        let left = header.payload();
+        let seat = ledger.rails.seat(header.from, peer);
+        let group = ledger.groups.at_mut(slot);
+        let answer = |message, length| Header { message, from: group.rank, group: group.id, length };
+        let there = &mut group.members[seat].remote;
+        match header.message {
+            Message::Put { offset } => {
+                let offset = in_segment(ledger, peer, slot, offset, header.length)?;
+                ledger.lend(slot);
+                return Ok(Incoming::Into { slot, offset, left, then: Then::Put });
+            }
+            Message::GetReply => {
+                return match there.asked.pop_front() {
+                    Some(Asked::Get { into, completed }) if into.len == left => {
+                        let then = Then::Get { member: header.from, completed };
+                        Ok(Incoming::Into { slot, offset: into.offset, left, then })
+                    }
+                    Some(Asked::Get { into, .. }) => {
+                        Err(ledger.protocol(peer, format!("{left} bytes answer a get of {}", into.len)))
+                    }
+                    Some(Asked::Flush { .. }) | None => {
+                        Err(ledger.protocol(peer, "an answer to a get that was not made"))
+                    }
+                };
+            }
+            Message::Get { offset } => {
+                let reply = answer(Message::GetReply, header.length);
+                let offset = in_segment(ledger, peer, slot, offset, header.length)?;
+                let out = &mut self.peers[peer].out;
+                out.stage(&reply.encode());
+                if header.length > 0 {
+                    out.refer(slot, offset, header.length as usize);
+                    out.end_with_last(Ends::Loan { slot });
+                    ledger.lend(slot);
+                }
+                self.pump(ledger, peer)?;
+            }
+            Message::Flush { counter } => {
+                let ack = answer(Message::FlushAck { counter }, 0);
+                self.answer(ledger, peer, ack)?;
+            }
+            Message::FlushAck { counter } => {
+                match there.asked.pop_front() {
+                    Some(Asked::Flush { counter: own, completed }) if own == counter => there.completed = completed,
+                    _ => return Err(ledger.protocol(peer, "an answer to a flush that was not asked for")),
+                }
+                ledger.end_access(peer, slot);
+            }
+            Message::Send { .. } | Message::Refused | Message::FlowControl(_) => {
+                return Err(ledger.protocol(peer, "a header that is no request"));
+            }
+        }
+        Ok(Incoming::Header)
+    }
+
+    /// What reaches a group that this rank dropped: payloads vanish, requests are refused.
+    fn late(&mut self, ledger: &mut TcpLedger, peer: usize, header: Header) -> Result<Incoming> {
+        if matches!(header.message, Message::Get { .. } | Message::Flush { .. }) {
+            self.answer(ledger, peer, Header { message: Message::Refused, from: 0, group: header.group, length: 0 })?;
+        }
+        Ok(Incoming::Discard { left: header.payload() })
+    }
+
+    /// A put is here in full whose group did not exist when it began to arrive.
+    pub(super) fn put_held(
+        &mut self,
+        ledger: &mut TcpLedger,
+        peer: usize,
+        header: Header,
+        data: Vec<u8>,
+    ) -> Result<()> {
+        match ledger.find(peer, header.group, header.from)? {
+            GroupLookup::Early => return ledger.hold_request(peer, header.group, header, data),
+            found => self.serve_early(ledger, peer, found, header, &data)?,
+        }
+        ledger.recycle(data);
+        Ok(())
+    }
+
+    /// Serves a request with its payload.
+    pub(super) fn serve_early(
+        &mut self,
+        ledger: &mut TcpLedger,
+        peer: usize,
+        found: GroupLookup,
+        header: Header,
+        data: &[u8],
+    ) -> Result<()> {
+        let GroupLookup::Here(slot) = found else { return self.late(ledger, peer, header).map(drop) };
+        if header.payload() > 0 && !matches!(header.message, Message::Put { .. }) {
+            return Err(ledger.protocol(peer, "an answer to a get that was not made"));
+        }
+        if let Incoming::Into { slot, offset, then, .. } = self.request(ledger, peer, slot, header)? {
+            ledger.groups.at_mut(slot).segment.write(offset, data);
+            arrived(ledger, peer, slot, then);
+        }
+        Ok(())
+    }
+
+    /// Decides again where a message under way goes, now that a receive was posted.
+    pub(super) fn reconsider(&mut self, ledger: &mut TcpLedger, peer: usize) -> Result<()> {
+        let Route::Up(link) = &mut self.peers[peer].route else { return Ok(()) };
+        let Incoming::Hold { what: Held::Message(envelope), len, data, filled } = &mut link.incoming else {
+            return Ok(());
+        };
+        let (left, filled, lane) = (*len - *filled, *filled, envelope.lane);
+        let Some((slot, offset)) = ledger.place_held(peer, envelope, &data[..filled])? else { return Ok(()) };
+        let data = std::mem::take(data);
+        link.incoming = Incoming::Into { slot, offset: offset + filled, left, then: Then::Receive(lane) };
+        ledger.recycle(data);
+        self.digest(ledger, peer)
+    }
+}
+
+fn hold(ledger: &mut TcpLedger, what: Held, len: usize) -> Incoming {
+    Incoming::Hold { what, len, data: ledger.spare(), filled: 0 }
+}
+
+/// A payload is in its segment.
+fn arrived(ledger: &mut TcpLedger, peer: usize, slot: Slot, then: Then) {
+    match then {
+        Then::Receive(lane) => ledger.arrived(peer, slot, lane),
+        Then::Get { member, completed } => {
+            let seat = ledger.rails.seat(member, peer);
+            ledger.groups.at_mut(slot).members[seat].remote.completed = completed;
+            ledger.end_access(peer, slot);
+        }
+        Then::Put => ledger.unlend(slot),
+    }
+}
+
+fn in_segment(ledger: &TcpLedger, peer: usize, slot: Slot, offset: u64, length: u64) -> Result<usize> {
+    let size = ledger.groups.at(slot).segment.len() as u64;
+    if offset + length > size {
+        let detail = format!("asks for bytes {offset}..{} of a segment of {size}", offset + length);
+        return Err(ledger.protocol(peer, detail));
+    }
+    Ok(offset as usize)
 }

@@ -1,4 +1,4 @@
-//! Bytes out: the outbox to the socket, as far as the kernel takes them.
+//! Bytes out: the outbox to the socket, as remote as the kernel takes them.
 
 use std::io::IoSlice;
 
@@ -9,18 +9,15 @@ use tailback_transport::Result;
 
 use super::outbox::{Ends, SLICES};
 use super::peer::Route;
-use super::state::{Books, TcpWire};
+use super::{TcpLedger, TcpWire};
 use crate::header::Header;
-
-/// Payloads up to this size are copied next to their header; puts up to this size may wait for company.
-pub(super) const SMALL: usize = 8 * 1024;
 
 /// Small puts leave at once when this many bytes wait.
 const CORK_LIMIT: usize = 64 * 1024;
 
 impl TcpWire {
     /// Writes what waits for `peer` until its outbox is empty or the kernel is full.
-    pub(super) fn pump(&mut self, books: &mut Books, peer: usize) -> Result<()> {
+    pub(super) fn pump(&mut self, ledger: &mut TcpLedger, peer: usize) -> Result<()> {
         loop {
             let state = &mut self.peers[peer];
             let Route::Up(link) = &mut state.route else { return Ok(()) };
@@ -28,7 +25,7 @@ impl TcpWire {
                 return Ok(());
             }
             let mut slices = [IoSlice::new(&[]); SLICES];
-            let (used, total) = state.out.gather(&books.groups, &mut slices);
+            let (used, total) = state.out.gather(&ledger.groups, &mut slices);
             let result = match &slices[..used] {
                 [one] => send(&link.socket, one, SendFlags::NOSIGNAL | SendFlags::DONTWAIT),
                 many => {
@@ -40,34 +37,34 @@ impl TcpWire {
                 Ok(written) => {
                     // A short write means that the kernel is full and will raise an event when it no longer is.
                     link.writable = written == total;
-                    self.written(books, peer, written);
+                    self.written(ledger, peer, written);
                 }
                 Err(Errno::AGAIN) => link.writable = false,
                 Err(Errno::INTR) => {}
-                Err(error) => return self.write_failed(books, peer, error),
+                Err(error) => return self.write_failed(ledger, peer, error),
             }
         }
     }
 
     /// Writes the small puts that were held back.
-    pub(super) fn kick(&mut self, books: &mut Books) -> Result<()> {
+    pub(super) fn kick(&mut self, ledger: &mut TcpLedger) -> Result<()> {
         while let Some(peer) = self.corked.pop() {
             self.peers[peer as usize].corked = false;
-            self.pump(books, peer as usize)?;
+            self.pump(ledger, peer as usize)?;
         }
         Ok(())
     }
 
     /// Queues a header that answers a peer's request, and writes.
-    pub(super) fn answer(&mut self, books: &mut Books, peer: usize, header: Header) -> Result<()> {
+    pub(super) fn answer(&mut self, ledger: &mut TcpLedger, peer: usize, header: Header) -> Result<()> {
         self.peers[peer].out.stage(&header.encode());
-        self.pump(books, peer)
+        self.pump(ledger, peer)
     }
 
     /// Lets small output wait for company until the next call that makes progress.
-    pub(super) fn cork(&mut self, books: &mut Books, peer: usize) -> Result<()> {
+    pub(super) fn cork(&mut self, ledger: &mut TcpLedger, peer: usize) -> Result<()> {
         if self.peers[peer].out.staged() >= CORK_LIMIT {
-            return self.pump(books, peer);
+            return self.pump(ledger, peer);
         }
         if !self.peers[peer].corked {
             self.peers[peer].corked = true;
@@ -76,11 +73,11 @@ impl TcpWire {
         Ok(())
     }
 
-    fn written(&mut self, books: &mut Books, peer: usize, mut written: usize) {
+    fn written(&mut self, ledger: &mut TcpLedger, peer: usize, mut written: usize) {
         while let Some(ends) = self.peers[peer].out.take(&mut written) {
             match ends {
-                Some(Ends::Send { slot, member, lane }) => books.end_send(peer, slot, member, lane),
-                Some(Ends::Loan { slot }) => books.unlend(slot),
+                Some(Ends::Send { slot, member, lane }) => ledger.end_send(peer, slot, member, lane),
+                Some(Ends::Loan { slot }) => ledger.unlend(slot),
                 None => {}
             }
         }
@@ -88,11 +85,11 @@ impl TcpWire {
 
     /// The peer takes nothing more. What it sent before it went may still be in the kernel, so the link stays for
     /// reading unless a send needs it.
-    fn write_failed(&mut self, books: &mut Books, peer: usize, error: Errno) -> Result<()> {
+    fn write_failed(&mut self, ledger: &mut TcpLedger, peer: usize, error: Errno) -> Result<()> {
         if self.peers[peer].out.has_sends() {
-            return self.lose(books, peer, format!("connection closed: {error}"));
+            return self.lose(ledger, peer, format!("connection closed: {error}"));
         }
-        self.forget_output(books, peer);
+        self.forget_output(ledger, peer);
         Ok(())
     }
 }

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use tailback_transport::{Bootstrap, Group, Operation, Rank, Result, Span, Transport};
 
-use super::arena::{Arena, Case, fill};
-use super::sizes::LARGEST;
+use super::arena::{Arena, Case, LARGEST, fill};
 
 pub(super) fn cases<B: Bootstrap, T: Transport>() -> Vec<Case<B, T>> {
     use Operation::{Allreduce, Put};

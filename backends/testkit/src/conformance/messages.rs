@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use tailback_transport::{Bootstrap, Group, Operation, Rank, Result, Span, Tag, Transport};
 
-use super::arena::{Arena, Case, fill, neighbours};
-use super::sizes::{LARGEST, SIZES};
+use super::arena::{Arena, Case, LARGEST, SIZES, fill, neighbours};
 
 pub(super) fn cases<B: Bootstrap, T: Transport>() -> Vec<Case<B, T>> {
     let case = |name, body| Case { name, needs: &[Operation::TwoSided], body };

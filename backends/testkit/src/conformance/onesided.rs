@@ -3,8 +3,7 @@
 
 use tailback_transport::{Bootstrap, Group, Nanos, Operation, Rank, Result, Span, Tag, Transport};
 
-use super::arena::{Arena, Case, fill, neighbours};
-use super::sizes::{LARGEST, SIZES};
+use super::arena::{Arena, Case, LARGEST, SIZES, fill, neighbours};
 
 pub(super) fn cases<B: Bootstrap, T: Transport>() -> Vec<Case<B, T>> {
     use Operation::{Get, Put, TwoSided};

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use tailback_transport::{Rank, Result};
 
 use super::link::{Link, Route};
-use super::state::{Books, VerbsWire};
 use super::window::GROWN_LIMIT;
+use super::{VerbsLedger, VerbsWire};
 use crate::ffi::{Completion, Peer};
 use crate::header::Hello;
 
@@ -24,13 +24,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 impl VerbsWire {
     /// Makes sure that work for `peer` will be posted some time.
-    pub(super) fn reach(&mut self, books: &Books, peer: usize) -> Result<()> {
+    pub(super) fn reach(&mut self, ledger: &VerbsLedger, peer: usize) -> Result<()> {
         match self.peers[peer].route {
             Route::Linked(_) => Ok(()),
-            Route::Lost(_) => Err(self.lost(books, peer)),
+            Route::Lost(_) => Err(self.lost(ledger, peer)),
             Route::Idle => {
                 self.link(peer)?;
-                self.greet(books.me, peer)
+                self.greet(ledger.me, peer)
             }
         }
     }
@@ -47,7 +47,7 @@ impl VerbsWire {
         Ok(())
     }
 
-    /// A peer has spent its last credit: it gets more buffers, as far as there may be more. Without them it goes on as before,
+    /// A peer has spent its last credit: it gets more buffers, as remote as there may be more. Without them it goes on as before,
     /// so what is in the way is kept for the result file and is no error.
     #[cold]
     pub(super) fn widen(&mut self, peer: usize) -> Result<()> {
@@ -96,17 +96,17 @@ impl VerbsWire {
     /// A greeting has arrived on a rail, from a rank or from a stranger.
     pub(super) fn take_hello(
         &mut self,
-        books: &mut Books,
+        ledger: &mut VerbsLedger,
         (rail, buffer): (usize, u32),
         completion: &Completion,
     ) -> Result<()> {
         let Some(greeting) = self.endpoints[rail].take_greeting(buffer, completion)? else { return Ok(()) };
         let hello = greeting.hello;
-        if hello.to != books.me.0 || hello.from == books.me.0 || hello.from as usize >= books.ranks() {
+        if hello.to != ledger.me.0 || hello.from == ledger.me.0 || hello.from as usize >= ledger.ranks() {
             return Ok(());
         }
         let peer = self.rails.peer(hello.from as usize, rail);
-        let own = &self.peers[self.rails.peer(books.me.index(), rail)].address;
+        let own = &self.peers[self.rails.peer(ledger.me.index(), rail)].address;
         if !greeting.is_from(&self.key, &self.peers[peer].address, own) {
             return Ok(());
         }
@@ -117,9 +117,9 @@ impl VerbsWire {
         }
         self.connect(peer, &hello)?;
         if hello.connected {
-            self.hear(books, peer)?;
+            self.hear(ledger, peer)?;
         }
-        if hello.heard { Ok(()) } else { self.greet(books.me, peer) }
+        if hello.heard { Ok(()) } else { self.greet(ledger.me, peer) }
     }
 
     /// Connects this end to the one that a greeting names.
@@ -145,18 +145,18 @@ impl VerbsWire {
     }
 
     /// The peer's end is connected: what waits for it can go.
-    pub(super) fn hear(&mut self, books: &mut Books, peer: usize) -> Result<()> {
+    pub(super) fn hear(&mut self, ledger: &mut VerbsLedger, peer: usize) -> Result<()> {
         let Route::Linked(link) = &mut self.peers[peer].route else { return Ok(()) };
         if link.heard || !link.connected {
             return Ok(());
         }
         link.heard = true;
         self.connecting.retain(|&other| other != peer);
-        self.pump(books, peer)
+        self.pump(ledger, peer)
     }
 
     /// Says again what may have been lost; gives up on who never answers.
-    pub(super) fn remind(&mut self, books: &mut Books) -> Result<()> {
+    pub(super) fn remind(&mut self, ledger: &mut VerbsLedger) -> Result<()> {
         let now = Instant::now();
         for at in (0..self.connecting.len()).rev() {
             let Some(&peer) = self.connecting.get(at) else { continue };
@@ -164,9 +164,9 @@ impl VerbsWire {
             let pause = (AGAIN_FIRST * 2u32.pow(link.greetings.min(5))).min(AGAIN_LAST);
             if now - link.since > PATIENCE {
                 let seen = format!("no answer to {} greetings in {} s", link.greetings, PATIENCE.as_secs());
-                self.lose(books, peer, &seen)?;
+                self.lose(ledger, peer, &seen)?;
             } else if link.greeted.is_none_or(|last| now - last >= pause) {
-                self.greet(books.me, peer)?;
+                self.greet(ledger.me, peer)?;
             }
         }
         Ok(())

@@ -73,7 +73,7 @@ impl Endpoint {
         let domain = Domain::new(&choice.context)?;
         let mut room = COMPLETIONS + FIRST_LINKS.min(peers) * pair;
         let mut completions = Completions::new(&choice.context, room)?;
-        // Found out now, and not when a phase is under way.
+        // GroupLookup out now, and not when a phase is under way.
         let grows = completions.grow(room + pair).is_ok();
         if !grows {
             // For all ranks and whatever windows may grow to.

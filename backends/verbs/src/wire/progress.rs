@@ -11,8 +11,8 @@ use tailback_transport::{Error, Result};
 
 use super::ids::{self, DATAGRAM, RECEIVE};
 use super::link::Route;
-use super::state::{Books, VerbsWire};
 use super::work::Done;
+use super::{VerbsLedger, VerbsWire};
 use crate::ffi::{self, Completion, Context, Event};
 
 /// A rank looks at clocks and at the devices' events about once in so many fruitless rounds: of some ten nanoseconds if it
@@ -26,55 +26,55 @@ const PORT_PATIENCE: Duration = Duration::from_secs(5);
 impl VerbsWire {
     /// One round: takes completions of every rail, acts on them, waits if there were none and `idle` says so.
     #[inline]
-    pub(super) fn advance(&mut self, books: &mut Books, idle: Idle) -> Result<()> {
+    pub(super) fn advance(&mut self, ledger: &mut VerbsLedger, idle: Idle) -> Result<()> {
         self.rounds = self.rounds.wrapping_add(1);
         let mut worked = false;
         for rail in 0..self.endpoints.len() {
-            worked |= self.poll(books, rail)?;
+            worked |= self.poll(ledger, rail)?;
         }
         // Most rounds of a rank that spins. No pause instruction: it takes as long as a look at the queue, and adds to
         // the latency.
         let over = worked || self.wait == WaitMode::Spin && !self.rounds.is_multiple_of(LOOK_SPINNING);
-        if over && self.connecting.is_empty() { Ok(()) } else { self.remind_or_wait(books, worked, idle) }
+        if over && self.connecting.is_empty() { Ok(()) } else { self.remind_or_wait(ledger, worked, idle) }
     }
 
     /// Takes completions of a rail and acts on them: whether there were any.
     #[inline]
-    pub(super) fn poll(&mut self, books: &mut Books, rail: usize) -> Result<bool> {
+    pub(super) fn poll(&mut self, ledger: &mut VerbsLedger, rail: usize) -> Result<bool> {
         match self.endpoints[rail].completions.poll(&mut self.batch) {
             0 => Ok(false),
-            found => self.act_on_all(books, found).map(|()| true),
+            found => self.act_on_all(ledger, found).map(|()| true),
         }
     }
 
     /// The rest of a round that worked or did not.
     #[inline(never)]
-    fn remind_or_wait(&mut self, books: &mut Books, worked: bool, idle: Idle) -> Result<()> {
+    fn remind_or_wait(&mut self, ledger: &mut VerbsLedger, worked: bool, idle: Idle) -> Result<()> {
         if !self.connecting.is_empty() {
-            self.remind(books)?;
+            self.remind(ledger)?;
         }
         if worked {
             return Ok(());
         }
         match self.wait.rest(idle) {
-            Rest::Sleep => self.sleep(books),
-            Rest::None => self.look_every(books, LOOK_SPINNING),
+            Rest::Sleep => self.sleep(ledger),
+            Rest::None => self.look_every(ledger, LOOK_SPINNING),
             Rest::Yield => {
                 std::thread::yield_now();
-                self.look_every(books, LOOK_YIELDING)
+                self.look_every(ledger, LOOK_YIELDING)
             }
         }
     }
 
-    fn look_every(&mut self, books: &Books, rounds: u32) -> Result<()> {
-        if self.rounds.is_multiple_of(rounds) { self.look_at_devices(books) } else { Ok(()) }
+    fn look_every(&mut self, ledger: &VerbsLedger, rounds: u32) -> Result<()> {
+        if self.rounds.is_multiple_of(rounds) { self.look_at_devices(ledger) } else { Ok(()) }
     }
 
     /// Acts on what a poll put into the batch.
     #[inline(never)]
-    fn act_on_all(&mut self, books: &mut Books, found: i32) -> Result<()> {
+    fn act_on_all(&mut self, ledger: &mut VerbsLedger, found: i32) -> Result<()> {
         if found == 1 {
-            return self.act(books, 0);
+            return self.act(ledger, 0);
         }
         let count = usize::try_from(found).map_err(|_| ffi::poll_failed(found))?;
         let batch = &mut self.batch[..count];
@@ -82,33 +82,33 @@ impl VerbsWire {
         if batch.iter().any(|completion| !completion.is_success()) {
             batch.sort_by_key(Completion::is_consequence);
         }
-        (0..count).try_for_each(|at| self.act(books, at))
+        (0..count).try_for_each(|at| self.act(ledger, at))
     }
 
     /// Acts on one completion of the batch.
     #[inline]
-    fn act(&mut self, books: &mut Books, at: usize) -> Result<()> {
+    fn act(&mut self, ledger: &mut VerbsLedger, at: usize) -> Result<()> {
         let completion = &self.batch[at];
         let id = completion.id();
         let (peer, number) = ids::parts(id);
         if id & (RECEIVE | DATAGRAM) == RECEIVE && completion.is_success() {
             let (len, credits) = (completion.len(), completion.immediate());
-            return self.arrive(books, peer, number, len, credits);
+            return self.arrive(ledger, peer, number, len, credits);
         }
         let completion = *completion;
         if id & DATAGRAM != 0 {
-            return self.act_on_datagram(books, &completion, ids::parts(id));
+            return self.act_on_datagram(ledger, &completion, ids::parts(id));
         }
         if !completion.is_success() {
-            return self.fail(books, peer, &completion);
+            return self.fail(ledger, peer, &completion);
         }
-        self.complete(books, peer, number);
-        if self.peers[peer].wants_pump() { self.pump(books, peer) } else { Ok(()) }
+        self.complete(ledger, peer, number);
+        if self.peers[peer].wants_pump() { self.pump(ledger, peer) } else { Ok(()) }
     }
 
     fn act_on_datagram(
         &mut self,
-        books: &mut Books,
+        ledger: &mut VerbsLedger,
         completion: &Completion,
         (rail, number): (usize, u32),
     ) -> Result<()> {
@@ -119,44 +119,44 @@ impl VerbsWire {
             return Err(Error::Library { call: "ibv_poll_cq", peer: None, code: status.into(), message });
         }
         if receives {
-            return self.take_hello(books, (rail, number), completion);
+            return self.take_hello(ledger, (rail, number), completion);
         }
         self.endpoints[rail].greeted();
         Ok(())
     }
 
     /// Everything up to this request is complete.
-    fn complete(&mut self, books: &mut Books, peer: usize, number: u32) {
+    fn complete(&mut self, ledger: &mut VerbsLedger, peer: usize, number: u32) {
         let Route::Linked(link) = &mut self.peers[peer].route else { return };
         while let Some(done) = link.complete_up_to(number) {
             match done {
                 Done::Nothing => {}
-                Done::Send { slot, member, lane } => books.end_send(peer, slot, member, lane),
+                Done::Send { slot, member, lane } => ledger.end_send(peer, slot, member, lane),
                 Done::Access { slot, member, reads } => {
-                    let seat = books.rails.seat(member, peer);
-                    books.groups.at_mut(slot).members[seat].far.end(reads);
-                    books.end_access(peer, slot);
+                    let seat = ledger.rails.seat(member, peer);
+                    ledger.groups.at_mut(slot).members[seat].remote.end(reads);
+                    ledger.end_access(peer, slot);
                 }
             }
         }
     }
 
     /// A request failed, and with it the pair: whatever the status, the peer is out of reach from now on.
-    fn fail(&mut self, books: &Books, peer: usize, completion: &Completion) -> Result<()> {
+    fn fail(&mut self, ledger: &VerbsLedger, peer: usize, completion: &Completion) -> Result<()> {
         if !matches!(self.peers[peer].route, Route::Linked(_)) {
             return Ok(());
         }
         let (status, vendor) = (completion.status(), completion.vendor_error());
         let seen = format!("{}, status {status}, vendor code {vendor:#x}", ffi::status_text(status));
-        self.lose(books, peer, &seen)
+        self.lose(ledger, peer, &seen)
     }
 
     /// Sleeps until something completes, or something is wrong, or it is time to look.
-    fn sleep(&mut self, books: &mut Books) -> Result<()> {
+    fn sleep(&mut self, ledger: &mut VerbsLedger) -> Result<()> {
         let mut worked = false;
         for rail in 0..self.endpoints.len() {
             // What completed before the queue was armed makes no event.
-            worked |= self.endpoints[rail].arm()? && self.poll(books, rail)?;
+            worked |= self.endpoints[rail].arm()? && self.poll(ledger, rail)?;
         }
         if worked {
             return Ok(());
@@ -167,7 +167,7 @@ impl VerbsWire {
                 endpoint.take_event();
             }
         }
-        if happened || completed == 0 { self.look_at_devices(books) } else { Ok(()) }
+        if happened || completed == 0 { self.look_at_devices(ledger) } else { Ok(()) }
     }
 
     /// Waits for the devices of all rails, so long at most: the rails on which something completed, a bit for each, and
@@ -195,7 +195,7 @@ impl VerbsWire {
 
     /// Hears what the devices say by themselves: a port that stays down is an error for a rank that waits for someone on its
     /// rail.
-    fn look_at_devices(&mut self, books: &Books) -> Result<()> {
+    fn look_at_devices(&mut self, ledger: &VerbsLedger) -> Result<()> {
         for rail in 0..self.endpoints.len() {
             while let Some(event) = self.endpoints[rail].choice.context.next_event() {
                 self.hear_device(rail, event)?;
@@ -203,9 +203,9 @@ impl VerbsWire {
         }
         for (rail, endpoint) in self.endpoints.iter().enumerate() {
             let Some(since) = endpoint.down_since.filter(|since| since.elapsed() >= PORT_PATIENCE) else { continue };
-            let Some(peer) = books.first_needed(rail) else { continue };
+            let Some(peer) = ledger.first_needed(rail) else { continue };
             let seen = format!("no link for {:.1} s", since.elapsed().as_secs_f64());
-            return Err(books.lost(peer, self.evidence(rail, &seen)));
+            return Err(ledger.lost(peer, self.evidence(rail, &seen)));
         }
         Ok(())
     }

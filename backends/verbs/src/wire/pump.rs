@@ -1,16 +1,16 @@
-//! Posts what waits for a peer, in order, as far as there are places in the send queue and buffers at the peer.
+//! Posts what waits for a peer, in order, as remote as there are places in the send queue and buffers at the peer.
 //!
-//! Short messages and puts travel inside their request: complete, as far as their memory goes, when they are posted.
+//! Short messages and puts travel inside their request: complete, as remote as their memory goes, when they are posted.
 //! Longer ones are taken from the segment by the device, without a copy. The last request of a long message tells of its
 //! completion, and so do gets and fences; of the others every so many, to free the places of the send queue.
 
-use tailback_engine::matching::{Group, Parcel, Slot};
-use tailback_transport::{Rank, Result, Span};
+use tailback_engine::matching::{Group, GroupMember, MessageRequest, Slot};
+use tailback_transport::{Result, Span};
 
 use super::ids;
 use super::link::{Link, Route};
-use super::state::{Books, VerbsWire};
 use super::work::{AccessKind, Done, Key, Work};
+use super::{VerbsLedger, VerbsWire};
 use crate::ffi::{self, Piece};
 use crate::header::{HEADER, Header, Message};
 
@@ -27,14 +27,14 @@ enum Step {
 impl VerbsWire {
     /// Sends a message that travels inside its request, if nothing is before it and it goes: whether it did.
     #[inline]
-    pub(super) fn send_at_once(&mut self, books: &Books, peer: usize, parcel: &Parcel) -> Result<bool> {
+    pub(super) fn send_at_once(&mut self, ledger: &VerbsLedger, peer: usize, request: &MessageRequest) -> Result<bool> {
         let state = &mut self.peers[peer];
         let Route::Linked(link) = &mut state.route else { return Ok(false) };
         let goes = state.out.is_empty() && link.window.has_credit() && link.has_room();
-        if !goes || HEADER + parcel.span.len > link.pair.inline() {
+        if !goes || HEADER + request.span.len > link.pair.inline() {
             return Ok(false);
         }
-        send_short(link, peer, books.groups.at(parcel.slot), parcel)?;
+        send_short(link, peer, ledger.groups.at(request.slot), request)?;
         Ok(true)
     }
 
@@ -42,26 +42,26 @@ impl VerbsWire {
     #[inline]
     pub(super) fn access_at_once(
         &mut self,
-        books: &mut Books,
+        ledger: &mut VerbsLedger,
         peer: usize,
-        (slot, member): (Slot, Rank),
+        GroupMember { slot, member }: GroupMember,
         kind: AccessKind,
         local: Span,
         remote: usize,
     ) -> Result<bool> {
         let state = &mut self.peers[peer];
         let Route::Linked(link) = &mut state.route else { return Ok(false) };
-        let seat = books.rails.seat(member.0, peer);
-        let group = books.groups.at_mut(slot);
-        let far = &mut group.members[seat].far;
-        let Key::Known { address, key } = far.key else { return Ok(false) };
+        let seat = ledger.rails.seat(member.0, peer);
+        let group = ledger.groups.at_mut(slot);
+        let there = &mut group.members[seat].remote;
+        let Key::Known { address, key } = there.key else { return Ok(false) };
         if !state.out.is_empty() || !link.has_room() || local.len > link.longest {
             return Ok(false);
         }
-        far.begin();
+        there.begin();
         let from = ffi::shared_piece(&group.segment, link.rail, local.offset, local.len);
         let to = address + remote as u64;
-        books.begin_access(peer, slot);
+        ledger.begin_access(peer, slot);
         let done = Done::Access { slot, member: member.0, reads: kind == AccessKind::Get };
         access(link, peer, kind, done, from, (to, key))?;
         Ok(true)
@@ -69,27 +69,27 @@ impl VerbsWire {
 
     /// Posts work at once if nothing is before it and it goes, else lets it wait for its turn.
     #[inline]
-    pub(super) fn submit(&mut self, books: &mut Books, peer: usize, mut work: Work) -> Result<()> {
+    pub(super) fn submit(&mut self, ledger: &mut VerbsLedger, peer: usize, mut work: Work) -> Result<()> {
         let state = &mut self.peers[peer];
         if let Route::Linked(link) = &mut state.route
             && state.out.is_empty()
             && link.has_room()
         {
-            let mut poster = Poster { peer, link, books };
+            let mut poster = Poster { peer, link, ledger };
             if let Step::Posted = poster.post(&mut work)? {
                 return poster.settle();
             }
         }
         state.queued += work.message_len();
         state.out.push_back(work);
-        self.pump(books, peer)
+        self.pump(ledger, peer)
     }
 
     /// Posts as much as goes.
-    pub(super) fn pump(&mut self, books: &mut Books, peer: usize) -> Result<()> {
+    pub(super) fn pump(&mut self, ledger: &mut VerbsLedger, peer: usize) -> Result<()> {
         let state = &mut self.peers[peer];
         let Route::Linked(link) = &mut state.route else { return Ok(()) };
-        let mut poster = Poster { peer, link, books };
+        let mut poster = Poster { peer, link, ledger };
         while let Some(work) = state.out.front_mut() {
             if !poster.link.has_room() {
                 break;
@@ -107,10 +107,10 @@ impl VerbsWire {
     }
 
     /// Makes sure that the completion of everything posted to `peer` will be told.
-    pub(super) fn say_farewell(&mut self, books: &mut Books, peer: usize) -> Result<()> {
+    pub(super) fn say_farewell(&mut self, ledger: &mut VerbsLedger, peer: usize) -> Result<()> {
         let state = &mut self.peers[peer];
         let Route::Linked(link) = &mut state.route else { return Ok(()) };
-        let mut poster = Poster { peer, link, books };
+        let mut poster = Poster { peer, link, ledger };
         if !poster.link.is_idle() && poster.link.has_room() {
             poster.credit(true)?;
         }
@@ -125,8 +125,8 @@ impl VerbsWire {
 
 /// Sends a message inside its request. There are a credit and a place for it.
 #[inline]
-fn send_short(link: &mut Link, peer: usize, group: &Group<VerbsWire>, parcel: &Parcel) -> Result<()> {
-    let (header, size) = header(group, parcel).encode(link.piece_len);
+fn send_short(link: &mut Link, peer: usize, group: &Group<VerbsWire>, request: &MessageRequest) -> Result<()> {
+    let (header, size) = header(group, request).encode(link.piece_len);
     let told = link.window.spend();
     let (number, signalled) = link.begin(Done::Nothing, false);
     link.pair.send_inline(
@@ -134,7 +134,7 @@ fn send_short(link: &mut Link, peer: usize, group: &Group<VerbsWire>, parcel: &P
         signalled,
         told,
         &header[..size],
-        body(group, link.rail, parcel, parcel.span.len),
+        body(group, link.rail, request, request.span.len),
     )
 }
 
@@ -158,22 +158,22 @@ fn access(
 }
 
 #[inline]
-fn header(group: &Group<VerbsWire>, parcel: &Parcel) -> Header {
-    let message = Message::Send { lane: parcel.lane, tag: parcel.tag };
-    Header { message, from: group.rank, group: group.id, length: parcel.span.len as u64 }
+fn header(group: &Group<VerbsWire>, request: &MessageRequest) -> Header {
+    let message = Message::Send { lane: request.lane, tag: request.tag };
+    Header { message, from: group.rank, group: group.id, length: request.span.len as u64 }
 }
 
 /// The first `len` bytes of a message's payload, for a request on a rail.
 #[inline]
-fn body(group: &Group<VerbsWire>, rail: usize, parcel: &Parcel, len: usize) -> Option<Piece> {
-    (len > 0).then(|| ffi::shared_piece(&group.segment, rail, parcel.span.offset, len))
+fn body(group: &Group<VerbsWire>, rail: usize, request: &MessageRequest, len: usize) -> Option<Piece> {
+    (len > 0).then(|| ffi::shared_piece(&group.segment, rail, request.span.offset, len))
 }
 
 /// A link and what its work refers to.
 struct Poster<'a> {
     peer: usize,
     link: &'a mut Link,
-    books: &'a mut Books,
+    ledger: &'a mut VerbsLedger,
 }
 
 impl Poster<'_> {
@@ -197,22 +197,22 @@ impl Poster<'_> {
     /// The first buffer of a message, with its header.
     #[inline]
     fn send_first(&mut self, work: &mut Work) -> Result<Step> {
-        let Work::Send { parcel, at, begun } = work else { return Ok(Step::Posted) };
-        let Parcel { slot, member, lane, span, .. } = *parcel;
-        let group = self.books.groups.at(slot);
+        let Work::Send { request, at, begun } = work else { return Ok(Step::Posted) };
+        let MessageRequest { slot, member, lane, span, .. } = *request;
+        let group = self.ledger.groups.at(slot);
         if HEADER + span.len <= self.link.pair.inline() {
-            send_short(self.link, self.peer, group, parcel)?;
-            self.books.end_send(self.peer, slot, member, lane);
+            send_short(self.link, self.peer, group, request)?;
+            self.ledger.end_send(self.peer, slot, member, lane);
             return Ok(Step::Posted);
         }
-        let (header, size) = header(group, parcel).encode(self.link.piece_len);
+        let (header, size) = header(group, request).encode(self.link.piece_len);
         let told = self.link.window.spend();
         let len = span.len.min(self.link.piece_len - size);
         let last = len == span.len;
         let done = if last { Done::Send { slot, member, lane } } else { Done::Nothing };
         let (number, signalled) = self.link.begin(done, last);
         let head = self.link.stage(number, &header[..size]);
-        let body = body(group, self.link.rail, parcel, len);
+        let body = body(group, self.link.rail, request, len);
         self.link.pair.send(ids::send(self.peer, number), signalled, told, Some(head), body)?;
         (*at, *begun) = (len, true);
         Ok(if last { Step::Posted } else { Step::Part })
@@ -220,8 +220,8 @@ impl Poster<'_> {
 
     /// The next buffer of a message: payload alone.
     fn send_more(&mut self, work: &mut Work) -> Result<Step> {
-        let Work::Send { parcel, at, .. } = work else { return Ok(Step::Posted) };
-        let Parcel { slot, member, lane, span, .. } = *parcel;
+        let Work::Send { request, at, .. } = work else { return Ok(Step::Posted) };
+        let MessageRequest { slot, member, lane, span, .. } = *request;
         let len = (span.len - *at).min(self.link.piece_len);
         let last = *at + len == span.len;
         let piece = self.piece(slot, Span::new(span.offset + *at, len));
@@ -273,12 +273,12 @@ impl Poster<'_> {
     }
 
     fn piece(&self, slot: Slot, span: Span) -> Piece {
-        ffi::shared_piece(&self.books.groups.at(slot).segment, self.link.rail, span.offset, span.len)
+        ffi::shared_piece(&self.ledger.groups.at(slot).segment, self.link.rail, span.offset, span.len)
     }
 
     /// Where the member's segment is: work that needs it waits elsewhere until it is known.
     fn key(&self, slot: Slot, member: u32) -> (u64, u32) {
-        match self.books.groups.at(slot).members[self.books.rails.seat(member, self.peer)].far.key {
+        match self.ledger.groups.at(slot).members[self.ledger.rails.seat(member, self.peer)].remote.key {
             Key::Known { address, key } => (address, key),
             _ => unreachable!("work is queued once the key is known"),
         }

@@ -181,7 +181,7 @@ mod tests {
     }
 
     /// One end of a link whose device and program are two.
-    struct End {
+    struct LocalPort {
         window: Window,
         /// Buffers that the device has.
         posted: u32,
@@ -193,11 +193,11 @@ mod tests {
         taken: u64,
     }
 
-    impl End {
-        fn new(sizes: &Sizes) -> End {
+    impl LocalPort {
+        fn new(sizes: &Sizes) -> LocalPort {
             let window = Window::new(sizes, sizes.most);
             let posted = sizes.first + sizes.spare;
-            End { window, posted, freed: 0, wire: VecDeque::new(), arrived: VecDeque::new(), taken: 0 }
+            LocalPort { window, posted, freed: 0, wire: VecDeque::new(), arrived: VecDeque::new(), taken: 0 }
         }
 
         /// The device places what comes next.
@@ -231,7 +231,7 @@ mod tests {
     }
 
     /// Sends what may be sent: a message, and a word about freed buffers.
-    fn send(from: &mut End, to: &mut End, message: bool) -> u64 {
+    fn send(from: &mut LocalPort, to: &mut LocalPort, message: bool) -> u64 {
         let goes = message && from.window.has_credit();
         if goes {
             to.wire.push_back((from.window.spend(), true));
@@ -253,7 +253,7 @@ mod tests {
             let sizes = Sizes::new(&Buffers { bytes: 256, credits }, 1 << 16);
             let mut widest = 0;
             for round in 0..30 {
-                let mut ends = [End::new(&sizes), End::new(&sizes)];
+                let mut ends = [LocalPort::new(&sizes), LocalPort::new(&sizes)];
                 let mut sent = [0; 2];
                 // How eager each end is to send, to place and to look differs from round to round.
                 let weights: Vec<u64> = (0..6).map(|_| 1 + random(8)).collect();

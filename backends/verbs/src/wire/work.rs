@@ -1,7 +1,7 @@
 //! What is to be posted, what requests complete, and what is known about a member's segment.
 
 use tailback_engine::Lane;
-use tailback_engine::matching::{Parcel, Slot};
+use tailback_engine::matching::{MessageRequest, Slot};
 use tailback_transport::Span;
 
 use crate::header::Header;
@@ -17,7 +17,7 @@ pub(super) enum AccessKind {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Work {
     /// A message; `at` bytes of it are posted.
-    Send { parcel: Parcel, at: usize, begun: bool },
+    Send { request: MessageRequest, at: usize, begun: bool },
     /// A header alone.
     Say(Header),
     /// An RDMA write to `remote` (an offset) of the member's segment, or a read from there; `at` bytes are posted.
@@ -31,7 +31,7 @@ impl Work {
     /// Bytes of a message of the user's.
     pub(super) fn message_len(&self) -> usize {
         match self {
-            Work::Send { parcel, .. } => parcel.span.len,
+            Work::Send { request, .. } => request.span.len,
             _ => 0,
         }
     }
@@ -64,19 +64,19 @@ pub(super) enum Key {
 
 /// What is known about a member's segment, and what is open there.
 #[derive(Debug, Default)]
-pub struct Far {
+pub struct RemoteSegment {
     pub(super) key: Key,
     /// Puts, gets and fences, and how many of the first of them are over: gets when they are complete, puts when something
     /// behind them has read.
     pub(super) accesses: u64,
-    pub(super) over: u64,
+    pub(super) completed: u64,
     /// Those that are not known to be complete.
     pub(super) open: u32,
     /// Whether a put was made since the last fence.
     pub(super) unfenced: bool,
 }
 
-impl Far {
+impl RemoteSegment {
     /// A put, a get or a fence will be posted.
     pub(super) fn begin(&mut self) {
         self.accesses += 1;
@@ -87,7 +87,7 @@ impl Far {
     pub(super) fn end(&mut self, reads: bool) {
         self.open -= 1;
         if reads {
-            self.over = self.accesses - u64::from(self.open);
+            self.completed = self.accesses - u64::from(self.open);
         }
     }
 }
@@ -98,17 +98,17 @@ mod tests {
 
     #[test]
     fn puts_are_over_with_a_read_behind_them() {
-        let mut far = Far::default();
-        (0..4).for_each(|_| far.begin()); // put, put, fence, put
-        far.end(false);
-        assert_eq!((far.over, far.open), (0, 3));
-        far.end(false);
-        far.end(true);
-        assert_eq!((far.over, far.open), (3, 1), "the last put keeps the others from nothing");
-        far.end(false);
-        assert_eq!((far.over, far.open), (3, 0), "complete, and not known to be in memory");
-        far.begin();
-        far.end(true);
-        assert_eq!((far.over, far.open), (5, 0));
+        let mut there = RemoteSegment::default();
+        (0..4).for_each(|_| there.begin()); // put, put, fence, put
+        there.end(false);
+        assert_eq!((there.completed, there.open), (0, 3));
+        there.end(false);
+        there.end(true);
+        assert_eq!((there.completed, there.open), (3, 1), "the last put keeps the others from nothing");
+        there.end(false);
+        assert_eq!((there.completed, there.open), (3, 0), "complete, and not known to be in memory");
+        there.begin();
+        there.end(true);
+        assert_eq!((there.completed, there.open), (5, 0));
     }
 }

@@ -1,6 +1,6 @@
 //! What passes between the engine and a wire.
 
-use tailback_transport::{Span, Tag};
+use tailback_transport::{Rank, Span, Tag};
 
 use crate::{Lane, Registration};
 
@@ -8,11 +8,11 @@ use crate::{Lane, Registration};
 pub type Slot = usize;
 
 /// The types that a wire brings along.
-pub trait Kinds {
+pub trait WireTypes {
     /// What it does to a group's memory before its network can use it.
     type Registration: Registration;
     /// What it knows about a member's segment, and has open there.
-    type Far: Default;
+    type RemoteSegment: Default;
     /// What a peer may ask of this rank's segment, besides sending messages.
     type Request;
 }
@@ -34,7 +34,7 @@ pub struct Envelope {
 
 /// A message to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parcel {
+pub struct MessageRequest {
     /// The group.
     pub slot: Slot,
     /// The receiver's position in the group.
@@ -47,9 +47,18 @@ pub struct Parcel {
     pub span: Span,
 }
 
+/// A member of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupMember {
+    /// The group.
+    pub slot: Slot,
+    /// Its position there.
+    pub member: Rank,
+}
+
 /// What engines say to each other about all messages of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum FlowControl {
     /// I hold enough of your messages that I did not ask for.
     Pause,
     /// Go on.
@@ -58,11 +67,23 @@ pub enum Word {
 
 /// Where the group is that a peer names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum GroupLookup {
     /// Here, and the peer is a member.
     Here(Slot),
     /// Not made yet.
     Early,
     /// Made and dropped.
     Dropped,
+}
+
+/// For tests: a wire's types without a wire.
+#[cfg(test)]
+pub(super) struct Bare;
+
+#[cfg(test)]
+impl WireTypes for Bare {
+    type Registration = ();
+    /// Accesses that are open.
+    type RemoteSegment = usize;
+    type Request = ();
 }

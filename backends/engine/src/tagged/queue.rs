@@ -4,30 +4,29 @@ use std::collections::VecDeque;
 
 use tailback_transport::Span;
 
-use super::groups::Slot;
-use crate::ffi::{Kind, Remote, Ticket};
+use super::library::{Kind, RegionId, Remote, Ticket};
 
 /// What an operation needs beyond its ticket and its span.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum What {
+pub(super) enum What<C> {
     /// With this tag.
     Send(u64),
     /// With this tag.
     Recv(u64),
-    Put(Remote),
-    Get(Remote),
+    Put(Remote<C>),
+    Get(Remote<C>),
 }
 
 /// An operation to be posted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Work {
+pub(super) struct Work<C> {
     pub ticket: Ticket,
     pub span: Span,
-    pub what: What,
+    pub what: What<C>,
 }
 
 /// Receives do not wait for what goes out, nor the other way round, and puts and gets not for messages.
-fn line(work: &Work) -> usize {
+fn line<C>(work: &Work<C>) -> usize {
     let kind = match work.ticket.kind {
         Kind::Send => 0,
         Kind::Recv => 1,
@@ -40,20 +39,20 @@ fn line(work: &Work) -> usize {
 const LINES: usize = 3;
 
 #[derive(Debug)]
-pub(super) struct Queues {
-    lines: Vec<VecDeque<Work>>,
+pub(super) struct Queues<C> {
+    lines: Vec<VecDeque<Work<C>>>,
     /// Lines that are not empty.
     busy: Vec<usize>,
 }
 
-impl Queues {
-    pub(super) fn new(ranks: usize) -> Queues {
+impl<C: Copy> Queues<C> {
+    pub(super) fn new(ranks: usize) -> Queues<C> {
         Queues { lines: (0..ranks * LINES).map(|_| VecDeque::new()).collect(), busy: Vec::new() }
     }
 
     /// Whether nothing is before `work`.
     #[inline]
-    pub(super) fn is_empty(&self, work: &Work) -> bool {
+    pub(super) fn is_empty(&self, work: &Work<C>) -> bool {
         self.busy.is_empty() || self.lines[line(work)].is_empty()
     }
 
@@ -63,7 +62,7 @@ impl Queues {
         self.busy.is_empty()
     }
 
-    pub(super) fn push(&mut self, work: Work) {
+    pub(super) fn push(&mut self, work: Work<C>) {
         let at = line(&work);
         if self.lines[at].is_empty() {
             self.busy.push(at);
@@ -77,7 +76,7 @@ impl Queues {
     }
 
     /// The first of the line at position `at` among the busy ones.
-    pub(super) fn first(&self, at: usize) -> Option<Work> {
+    pub(super) fn first(&self, at: usize) -> Option<Work<C>> {
         self.lines[self.busy[at]].front().copied()
     }
 
@@ -93,7 +92,7 @@ impl Queues {
     }
 
     /// A group is gone, and what it had not posted.
-    pub(super) fn forget(&mut self, slot: Slot) {
+    pub(super) fn forget(&mut self, slot: RegionId) {
         for &line in &self.busy {
             self.lines[line].retain(|work| work.ticket.region != slot);
         }
@@ -104,9 +103,8 @@ impl Queues {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ffi::RegionId;
 
-    fn work(peer: u32, kind: Kind, region: u32, len: usize) -> Work {
+    fn work(peer: u32, kind: Kind, region: u32, len: usize) -> Work<()> {
         let ticket = Ticket { kind, lane: 0, region: RegionId(region), member: 0, peer, len, access: 0 };
         Work { ticket, span: Span::new(0, len), what: What::Send(0) }
     }

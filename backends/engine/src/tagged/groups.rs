@@ -2,33 +2,30 @@
 
 use tailback_transport::{Rank, Span};
 
-use crate::ffi::{Card, Kind, RegionId, Ticket};
-use crate::tag::LANES;
-
-/// A group, as its handle knows it: by its memory.
-pub type Slot = RegionId;
+use super::library::{Card, Kind, RegionId, Ticket};
+use super::tag::LANES;
 
 /// Another member of a group, or this rank itself.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct Member<C> {
     /// Its rank in the job.
     pub rank: Rank,
     /// The group's part of the tags of messages to it, and of those from it.
     pub outgoing: u64,
     pub incoming: u64,
     /// How its segment is accessed.
-    pub card: Card,
+    pub card: C,
     /// Messages to it that are not complete, per lane.
     pub sending: [u32; LANES],
     /// Puts and gets made with it, how many of the first of them are complete, and how many of all are not.
     pub accesses: u64,
-    pub over: u64,
+    pub completed: u64,
     pub open: u32,
     /// Whether a put completed without the target's word.
     pub unconfirmed: bool,
 }
 
-impl Member {
+impl<C> Member<C> {
     /// A put or a get is under way, or waits for room: its number.
     pub(super) fn begin_access(&mut self) -> u64 {
         self.accesses += 1;
@@ -39,11 +36,11 @@ impl Member {
 
 /// One group as its engine sees it.
 #[derive(Debug)]
-pub(super) struct GroupState {
+pub(super) struct GroupState<C> {
     /// This rank's position.
     pub rank: Rank,
     /// Everyone, in group order.
-    pub members: Vec<Member>,
+    pub members: Vec<Member<C>>,
     /// Length of the segment; what is behind it is the engine's.
     pub segment: usize,
     /// Where a byte is that any member may read from any other, to see that its puts arrived.
@@ -54,7 +51,7 @@ pub(super) struct GroupState {
     pub ahead: Vec<(u32, u64)>,
 }
 
-impl GroupState {
+impl<C: Card> GroupState<C> {
     /// A message is under way, or waits for room.
     #[inline]
     pub(super) fn begin(&mut self, ticket: &Ticket) {
@@ -67,13 +64,13 @@ impl GroupState {
     fn end_access(&mut self, ticket: &Ticket) {
         let member = &mut self.members[ticket.member as usize];
         member.open -= 1;
-        if ticket.access != member.over + 1 {
+        if ticket.access != member.completed + 1 {
             return self.ahead.push((ticket.member, ticket.access));
         }
-        member.over += 1;
-        while let Some(at) = self.ahead.iter().position(|&done| done == (ticket.member, member.over + 1)) {
+        member.completed += 1;
+        while let Some(at) = self.ahead.iter().position(|&done| done == (ticket.member, member.completed + 1)) {
             self.ahead.swap_remove(at);
-            member.over += 1;
+            member.completed += 1;
         }
     }
 
@@ -97,22 +94,22 @@ impl GroupState {
     /// Behind the segment: the byte to confirm puts with, then a card of every member.
     pub(super) fn layout(segment: usize, members: usize) -> (usize, Span) {
         let confirm = segment.next_multiple_of(64);
-        (confirm, Span::new(confirm + 64, members * Card::LEN))
+        (confirm, Span::new(confirm + 64, members * C::LEN))
     }
 }
 
 /// All groups of a rank, by the number of their memory.
 #[derive(Debug)]
-pub(super) struct Groups {
-    slots: Vec<Option<GroupState>>,
-    /// How many groups this rank has made with every other: see [`crate::tag`].
+pub(super) struct Groups<C> {
+    slots: Vec<Option<GroupState<C>>>,
+    /// How many groups this rank has made with every other: see [`super::tag`].
     made_with: Vec<u32>,
     /// Operations that are over.
     pub completions: u64,
 }
 
-impl Groups {
-    pub(super) fn new(ranks: usize) -> Groups {
+impl<C: Card> Groups<C> {
+    pub(super) fn new(ranks: usize) -> Groups<C> {
         Groups { slots: Vec::new(), made_with: vec![0; ranks], completions: 0 }
     }
 
@@ -128,7 +125,7 @@ impl Groups {
         count.wrapping_sub(1)
     }
 
-    pub(super) fn add(&mut self, slot: Slot, group: GroupState) {
+    pub(super) fn add(&mut self, slot: RegionId, group: GroupState<C>) {
         let at = slot.0 as usize;
         if self.slots.len() <= at {
             self.slots.resize_with(at + 1, || None);
@@ -136,20 +133,20 @@ impl Groups {
         self.slots[at] = Some(group);
     }
 
-    pub(super) fn remove(&mut self, slot: Slot) {
+    pub(super) fn remove(&mut self, slot: RegionId) {
         self.slots[slot.0 as usize] = None;
     }
 
     /// # Panics
     /// If there is no such group: slots are held by live handles only.
     #[inline]
-    pub(super) fn at(&self, slot: Slot) -> &GroupState {
+    pub(super) fn at(&self, slot: RegionId) -> &GroupState<C> {
         self.slots[slot.0 as usize].as_ref().expect("a group in use")
     }
 
     /// See [`Groups::at`].
     #[inline]
-    pub(super) fn at_mut(&mut self, slot: Slot) -> &mut GroupState {
+    pub(super) fn at_mut(&mut self, slot: RegionId) -> &mut GroupState<C> {
         self.slots[slot.0 as usize].as_mut().expect("a group in use")
     }
 
@@ -173,16 +170,29 @@ impl Groups {
 mod tests {
     use super::*;
 
+    #[derive(Clone, Copy, Debug)]
+    struct NoCard;
+
+    impl Card for NoCard {
+        const LEN: usize = 0;
+
+        fn encode(&self, _: &mut [u8]) {}
+
+        fn decode(_: &[u8]) -> Self {
+            NoCard
+        }
+    }
+
     #[test]
     fn the_first_accesses_are_over_whatever_the_order_of_completions() {
         let member = |rank| Member {
             rank: Rank(rank),
             outgoing: 0,
             incoming: 0,
-            card: Card::default(),
+            card: NoCard,
             sending: [0; LANES],
             accesses: 0,
-            over: 0,
+            completed: 0,
             open: 0,
             unconfirmed: false,
         };
@@ -207,7 +217,7 @@ mod tests {
                 len: 8,
                 access,
             });
-            [0, 1].map(|member: usize| (group.members[member].over, group.members[member].open))
+            [0, 1].map(|member: usize| (group.members[member].completed, group.members[member].open))
         };
         assert_eq!(end(1, 3), [(0, 1), (0, 3)]);
         assert_eq!(end(1, 1), [(0, 1), (1, 2)]);

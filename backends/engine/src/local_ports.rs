@@ -13,14 +13,7 @@
 use std::collections::HashMap;
 
 use tailback_transport::cpu_list::number_list;
-use tailback_transport::{Bootstrap, Error, Result};
-
-mod offer;
-mod rails;
-
-pub use self::offer::{End, Reach};
-
-use self::offer::{OBSTACLE, Offer, RAILS, parse, unclear, worst};
+use tailback_transport::{Bootstrap, Error, Rank, Result};
 
 /// What was chosen, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +36,7 @@ pub struct Chosen {
 ///
 /// # Errors
 /// If a rank cannot reach another, or is lost.
-pub fn choose<E: End>(
+pub fn choose<E: LocalPort>(
     bootstrap: &mut dyn Bootstrap,
     candidates: &[E],
     obstacles: &[String],
@@ -58,7 +51,7 @@ pub fn choose<E: End>(
 ///
 /// # Errors
 /// As [`choose`]; or if ranks have unlike numbers of rails, or fewer ends than rails.
-pub fn choose_rails<E: End>(
+pub fn choose_rails<E: LocalPort>(
     bootstrap: &mut dyn Bootstrap,
     candidates: &[E],
     obstacles: &[String],
@@ -78,7 +71,7 @@ pub fn choose_rails<E: End>(
     }
     let picked = match rails {
         1 => vec![pick(candidates, asked, bootstrap.host(), &offers)],
-        _ => rails::pick(candidates, asked, bootstrap.host(), rails, &offers)?,
+        _ => pick_rails(candidates, asked, bootstrap.host(), rails, &offers)?,
     };
     let mine: Vec<u8> = picked.iter().flat_map(|(index, ..)| (*index as u32).to_le_bytes()).collect();
     let told = bootstrap.allgather(&mine)?;
@@ -107,7 +100,7 @@ pub fn choose_rails<E: End>(
 }
 
 /// See [`Chosen::unlike`].
-fn unlike<E: End>(offers: &[Offer<E>], ends: &[&E]) -> Option<String> {
+fn unlike<E: LocalPort>(offers: &[Offer<E>], ends: &[&E]) -> Option<String> {
     let first = &offers.first()?.host;
     let on_first: Vec<usize> = (0..offers.len()).filter(|&rank| offers[rank].host == *first).collect();
     let mut places: HashMap<&str, usize> = HashMap::new();
@@ -133,7 +126,7 @@ fn unlike<E: End>(offers: &[Offer<E>], ends: &[&E]) -> Option<String> {
 }
 
 /// Which candidate to take, how well it reaches the others, and why.
-fn pick<E: End>(candidates: &[E], asked: bool, host: &str, offers: &[Offer<E>]) -> (usize, Reach, String) {
+fn pick<E: LocalPort>(candidates: &[E], asked: bool, host: &str, offers: &[Offer<E>]) -> (usize, Reach, String) {
     let worst = |end: &E| worst(end, host, offers);
     let first = |level| candidates.iter().position(|end| worst(end) >= level);
     let (at, reason) = match () {
@@ -148,7 +141,7 @@ fn pick<E: End>(candidates: &[E], asked: bool, host: &str, offers: &[Offer<E>]) 
 }
 
 /// The ends' names, each with its ranks.
-fn record<E: End>(ends: &[&E]) -> String {
+fn record<E: LocalPort>(ends: &[&E]) -> String {
     let mut names: Vec<(String, Vec<usize>)> = Vec::new();
     for (rank, name) in ends.iter().map(|end| end.name()).enumerate() {
         match names.iter_mut().find(|(known, _)| *known == name) {
@@ -160,17 +153,181 @@ fn record<E: End>(ends: &[&E]) -> String {
     names.iter().map(text).collect::<Vec<_>>().join("; ")
 }
 
+/// How one end gets to another, worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// Not at all: they are of different kinds.
+    Never,
+    /// If both are on the same machine.
+    Local,
+    /// Through routers, if there are any.
+    Routed,
+    /// They share a network.
+    Near,
+}
+
+/// One end, as other ranks need to know it.
+pub trait LocalPort: Sized {
+    /// In one line.
+    fn encode(&self) -> String;
+
+    /// From such a line.
+    fn decode(line: &str) -> Option<Self>;
+
+    /// How this one gets to `other`, which is another rank's.
+    fn reach(&self, other: &Self) -> Reach;
+
+    /// Whether both are of one network, as far as they tell: where they may be of several that reach each other, a rail
+    /// keeps to one.
+    fn shares_network(&self, other: &Self) -> bool {
+        self.reach(other) == Reach::Near
+    }
+
+    /// What people call it, without what differs from host to host.
+    fn name(&self) -> String;
+
+    /// What errors call it.
+    fn describe(&self) -> String {
+        self.encode()
+    }
+}
+
+/// Begins a line that says why something cannot be used.
+const OBSTACLE: char = '!';
+/// Begins the line that says how many rails there are, where it is not one.
+const RAILS: char = '#';
+
+/// What a rank could take.
+struct Offer<E> {
+    host: String,
+    ends: Vec<E>,
+    obstacles: Vec<String>,
+    rails: usize,
+}
+
+/// The offer of a rank, as it told it.
+fn parse<E: LocalPort>(rank: usize, bytes: &[u8]) -> Result<Offer<E>> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut lines = text.lines();
+    let host = lines.next().unwrap_or_default().to_owned();
+    let (mut ends, mut obstacles, mut rails) = (Vec::new(), Vec::new(), 1);
+    for line in lines {
+        let unknown = || unclear(rank, &format!("offers \"{line}\""));
+        if let Some(text) = line.strip_prefix(OBSTACLE) {
+            obstacles.push(text.to_owned());
+        } else if let Some(count) = line.strip_prefix(RAILS) {
+            rails = count.parse().map_err(|_| unknown())?;
+        } else {
+            ends.push(E::decode(line).ok_or_else(unknown)?);
+        }
+    }
+    Ok(Offer { host, ends, obstacles, rails })
+}
+
+/// The error for what no correct rank says.
+fn unclear(rank: usize, what: &str) -> Error {
+    Error::Protocol { operation: "choice of local ends", peer: Some(Rank::from(rank)), detail: what.to_owned() }
+}
+
+/// How well an end of a rank on `host` reaches the other host that it reaches worst.
+fn worst<E: LocalPort>(end: &E, host: &str, offers: &[Offer<E>]) -> Reach {
+    let others = offers.iter().filter(|offer| offer.host != host);
+    others.map(|offer| best_of(end, &offer.ends)).min().unwrap_or(Reach::Near)
+}
+
+fn best_of<E: LocalPort>(end: &E, others: &[E]) -> Reach {
+    others.iter().map(|other| end.reach(other)).max().unwrap_or(Reach::Never)
+}
+
+/// A candidate's index, how well it reaches the host that it reaches worst, and why it is taken.
+type Picked = (usize, Reach, String);
+
+/// What a rank takes for each of so many rails, in their order.
+fn pick_rails<E: LocalPort>(
+    candidates: &[E],
+    asked: bool,
+    host: &str,
+    rails: usize,
+    offers: &[Offer<E>],
+) -> Result<Vec<Picked>> {
+    for (rank, offer) in offers.iter().enumerate() {
+        let ends = usable(&offer.ends, asked, &offer.host, offers);
+        if ends.len() < rails {
+            return Err(Error::Setup(too_few(rank, offer, &ends, rails)));
+        }
+    }
+    let mut mine = usable(candidates, asked, host, offers);
+    if let Some(leader) = offers.first().filter(|_| !asked) {
+        let lead = usable(&leader.ends, asked, &leader.host, offers);
+        let lead: Vec<&E> = lead.iter().take(rails).map(|(at, ..)| &leader.ends[*at]).collect();
+        let network = |end: &E, lead: &E| (end.reach(lead), end.shares_network(lead));
+        align(&mut mine, candidates, &lead, network);
+        // Names only order what was taken: who took by name would take what the leader has, and equals be dealt out in vain.
+        mine.truncate(rails);
+        align(&mut mine, candidates, &lead, |end, lead| (network(end, lead), end.name() == lead.name()));
+    }
+    mine.truncate(rails);
+    Ok(mine)
+}
+
+/// The ends of a rank on `host` that can be rails, best first: one of each name that may reach every other host; if they were
+/// asked for, all.
+fn usable<E: LocalPort>(ends: &[E], asked: bool, host: &str, offers: &[Offer<E>]) -> Vec<Picked> {
+    if asked {
+        let reach = |end: &E| worst(end, host, offers);
+        return ends.iter().enumerate().map(|(at, end)| (at, reach(end), "as asked for".to_owned())).collect();
+    }
+    let mut usable: Vec<Picked> = Vec::new();
+    for (level, reason) in [
+        (Reach::Near, "of those that share a network with every other host"),
+        (Reach::Routed, "of those that may reach every host"),
+    ] {
+        for (at, end) in ends.iter().enumerate() {
+            let known = usable.iter().any(|(of, ..)| ends[*of].name() == end.name());
+            if !known && worst(end, host, offers) >= level {
+                usable.push((at, level, reason.to_owned()));
+            }
+        }
+    }
+    usable
+}
+
+/// Orders ends so that in the place of each of the leader's is the first that fits it best.
+fn align<E: LocalPort, F: Ord>(mine: &mut [Picked], candidates: &[E], lead: &[&E], fit: impl Fn(&E, &E) -> F) {
+    for (rail, lead) in lead.iter().enumerate() {
+        let fit = |(at, ..): &Picked| fit(&candidates[*at], lead);
+        let best = mine[rail..].iter().map(fit).max();
+        if let Some(at) = mine[rail..].iter().position(|of| Some(fit(of)) == best) {
+            mine[rail..=rail + at].rotate_right(1);
+        }
+    }
+}
+
+fn too_few<E: LocalPort>(rank: usize, offer: &Offer<E>, usable: &[Picked], rails: usize) -> String {
+    let list = |texts: Vec<String>| if texts.is_empty() { "none".to_owned() } else { texts.join(", ") };
+    let ends = list(usable.iter().map(|(at, ..)| offer.ends[*at].describe()).collect());
+    let is_other = |end: &&E| usable.iter().all(|(at, ..)| offer.ends[*at].name() != end.name());
+    let others: Vec<String> = offer.ends.iter().filter(is_other).map(LocalPort::describe).collect();
+    let others = match &others[..] {
+        [] => String::new(),
+        others => format!("; not to every other host: {}", others.join(", ")),
+    };
+    let obstacles = offer.obstacles.iter().fold(String::new(), |text, obstacle| text + "; " + obstacle);
+    format!("--rails {rails}: rank {rank} on {} has too few ends for that: {ends}{others}{obstacles}", offer.host)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use tailback_testkit::loopback;
     use tailback_transport::Rank;
+
+    use super::*;
 
     /// A network by its number; 0 is the machine's own, odd ones have no router.
     #[derive(Clone, Debug, PartialEq, Eq)]
     struct Net(u32);
 
-    impl End for Net {
+    impl LocalPort for Net {
         fn encode(&self) -> String {
             self.0.to_string()
         }

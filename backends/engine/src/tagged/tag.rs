@@ -1,4 +1,4 @@
-//! What a 64-bit tag of libfabric carries: the group, the lane and the message's own tag.
+//! What a tag of up to 64 bits carries: the group, the lane and the message's own tag.
 //!
 //! The sender is in it only where a provider's receives cannot name their sender. Groups are numbered per pair of ranks: every rank makes the groups
 //! it shares with another in the same order, so the number of groups two ranks made together names the newest to both,
@@ -12,37 +12,37 @@ const LANE_BITS: u32 = 3;
 const LEAST_GROUP_BITS: u32 = 5;
 
 /// The lane of messages that set a group up; the trait's own lanes are below.
-pub(crate) const SETUP: u8 = 7;
+pub(super) const SETUP: u8 = 7;
 
 /// How many lanes there are with that.
-pub(crate) const LANES: usize = 8;
+pub(super) const LANES: usize = 8;
 
 /// A provider with narrower tags cannot serve.
-pub(crate) const LEAST_BITS: u32 = MESSAGE_BITS + LANE_BITS + LEAST_GROUP_BITS;
+pub const LEAST_BITS: u32 = MESSAGE_BITS + LANE_BITS + LEAST_GROUP_BITS;
 
 /// How tags are made for a provider.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tags {
+pub struct Tags {
     /// Bits for the sender's rank: none where receives are directed.
     sender_bits: u32,
     groups: u64,
 }
 
 impl Tags {
-    /// For a provider whose tags have `bits` bits, with the sender in them if there are `senders` to be told apart.
-    pub(crate) fn new(bits: u32, senders: Option<usize>) -> Result<Tags> {
+    /// For a library, by what errors call it, whose tags have `bits` bits, with the sender in them if there are `senders` to be told apart.
+    pub fn new(library: &str, bits: u32, senders: Option<usize>) -> Result<Tags> {
         let sender_bits = senders.map_or(0, |ranks| usize::BITS - ranks.saturating_sub(1).leading_zeros());
         let group_bits = bits.saturating_sub(MESSAGE_BITS + LANE_BITS + sender_bits);
         if group_bits < LEAST_GROUP_BITS {
             return Err(Error::Setup(format!(
-                "this libfabric provider's tags of {bits} bits are too few for a job of so many ranks"
+                "this {library}'s tags of {bits} bits are too few for a job of so many ranks"
             )));
         }
         Ok(Tags { sender_bits, groups: (1 << group_bits) - 1 })
     }
 
     /// The part of the tag that is the same for all messages of `sender` to one rank of a group.
-    pub(crate) fn of_group(self, number: u32, sender: Rank) -> u64 {
+    pub(super) fn of_group(self, number: u32, sender: Rank) -> u64 {
         let sender = if self.sender_bits == 0 { 0 } else { u64::from(sender.0) };
         ((u64::from(number) & self.groups) << self.sender_bits | sender) << (MESSAGE_BITS + LANE_BITS)
     }
@@ -50,7 +50,7 @@ impl Tags {
 
 /// The whole tag.
 #[inline]
-pub(crate) fn of_message(group: u64, lane: u8, tag: Tag) -> u64 {
+pub(super) fn of_message(group: u64, lane: u8, tag: Tag) -> u64 {
     debug_assert!(usize::from(lane) < LANES);
     group | u64::from(lane) << MESSAGE_BITS | u64::from(tag.0)
 }
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn tags_differ_in_group_lane_and_message() {
         for bits in [LEAST_BITS, 48, 64] {
-            let tags = Tags::new(bits, None).expect("enough bits");
+            let tags = Tags::new("library", bits, None).expect("enough bits");
             let mut seen = BTreeSet::new();
             for number in 0..32 {
                 for lane in 0..LANES as u8 {
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn numbers_wrap_around_where_bits_are_few() {
-        let tags = Tags::new(48, None).expect("enough bits");
+        let tags = Tags::new("library", 48, None).expect("enough bits");
         let of = |number| tags.of_group(number, Rank(0));
         assert_eq!(of(1 << 13), of(0));
         assert_ne!(of((1 << 13) - 1), of(0));
@@ -88,12 +88,12 @@ mod tests {
 
     #[test]
     fn senders_are_told_apart_where_receives_are_not_directed() {
-        let tags = Tags::new(64, Some(1000)).expect("enough bits");
+        let tags = Tags::new("library", 64, Some(1000)).expect("enough bits");
         let mut seen = BTreeSet::new();
         for number in 0..100 {
             assert!((0..1000).all(|sender| seen.insert(tags.of_group(number, Rank(sender)))));
         }
-        assert!(Tags::new(48, Some(1 << 20)).is_err());
-        assert_eq!(Tags::new(64, Some(1)).expect("enough bits").sender_bits, 0);
+        assert!(Tags::new("library", 48, Some(1 << 20)).is_err());
+        assert_eq!(Tags::new("library", 64, Some(1)).expect("enough bits").sender_bits, 0);
     }
 }
