@@ -18,8 +18,6 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use tailback_bootstrap::launch::{self, LaunchOptions, RankSetup};
-use tailback_bootstrap::launch::{self, LaunchOptions, RankSetup};
-use tailback_bootstrap::{JoinConfig, TcpBootstrap};
 use tailback_bootstrap::{JoinConfig, TcpBootstrap};
 use tailback_engine::{Collective, Rendezvous};
 use tailback_host::WaitMode;
