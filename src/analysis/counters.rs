@@ -9,7 +9,7 @@ use crate::assemble::entry;
 use crate::counters::is_telling;
 use crate::engine::{Phase, PhaseId};
 use crate::lab::PortCounters;
-use crate::result::{CountedPhase, CountersRecord, DeviceCounters, OTHERS, PhaseCounters, ResultFile, Run};
+use crate::result::{CountedPhase, CountersRecord, DeviceCounters, OTHERS, PhaseCounters, ResultFile, Run, distinct};
 
 /// The source that ports of an emulated or simulated network are, when they are looked at beside devices.
 pub const PORT: &str = "port";
@@ -101,13 +101,7 @@ impl CountersRecord {
     pub fn telling(&self) -> Vec<(String, String)> {
         let mut rows: Vec<CounterRow> = self.rows().into_iter().filter(CounterRow::is_telling).collect();
         rows.sort_by(|a, b| b.rise().total_cmp(&a.rise()));
-        let mut names: Vec<(String, String)> = Vec::new();
-        for CounterRow { source, counter, .. } in rows {
-            if !names.iter().any(|known| *known.0 == source && *known.1 == counter) {
-                names.push((source, counter));
-            }
-        }
-        names
+        distinct(rows.into_iter().map(|CounterRow { source, counter, .. }| (source, counter)))
     }
 
     /// One counter in every phase, over the devices that have it in any of them.
@@ -265,8 +259,7 @@ fn device(port: &PortCounters, seconds: f64) -> DeviceCounters {
 mod tests {
     use super::*;
     use crate::assemble::{MOST_DEVICES, synthetic};
-    use crate::lab::{LabSpec, QueueCounters};
-    use crate::result::LabRecord;
+    use crate::lab::QueueCounters;
 
     #[test]
     fn phases_that_were_cut_short_are_left_out() {
@@ -282,14 +275,7 @@ mod tests {
     }
 
     fn device(node: &str, seconds: f64, counters: &[(&str, f64)]) -> DeviceCounters {
-        let counters = counters.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-        DeviceCounters {
-            node: node.into(),
-            source: "infiniband".into(),
-            device: "mlx5_0 port 1".into(),
-            seconds,
-            counters,
-        }
+        synthetic::device(node, synthetic::MLX5, seconds, counters)
     }
 
     #[test]
@@ -329,8 +315,7 @@ mod tests {
     }
 
     fn counted(node: &str, counter: &str, value: f64) -> DeviceCounters {
-        let (source, device) = ("net".to_owned(), "eth0".to_owned());
-        DeviceCounters { node: node.into(), source, device, seconds: 2.0, counters: [(counter.into(), value)].into() }
+        synthetic::device(node, synthetic::ETH0, 2.0, &[(counter, value)])
     }
 
     #[test]
@@ -363,9 +348,8 @@ mod tests {
             placements: Vec::new(),
         };
         let phases = vec![phase("loaded lat", Some(2.0)), phase("loaded allreduce", None)];
-        let (spec, mode) = (LabSpec::default(), "root".to_owned());
         let mut file = synthetic::file("tcp", None, 2.0);
-        file.lab = Some(LabRecord { spec, mode, hosts: Vec::new(), phases, control: None });
+        file.lab = Some(synthetic::lab(phases));
         let record = file.all_counted();
         assert_eq!(record.phases.len(), 1, "a phase of unknown length has no rates");
         let row = record.rows().into_iter().find(|row| row.counter == "drops").expect("drops");

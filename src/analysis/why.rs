@@ -225,8 +225,8 @@ mod tests {
     use super::*;
     use crate::assemble::synthetic;
     use crate::engine::PhaseId;
-    use crate::lab::{LabSpec, QueueCounters};
-    use crate::result::{CountersRecord, DeviceCounters, KnownBy, NodePorts};
+    use crate::lab::QueueCounters;
+    use crate::result::{CountersRecord, KnownBy, NodePorts};
 
     fn port(to: &str, bytes: u64, drops: u64) -> PortCounters {
         let queue = Some(QueueCounters { drops, ..QueueCounters::default() });
@@ -243,8 +243,8 @@ mod tests {
             PhaseCounters { phase, ports: vec![port], ..PhaseCounters::default() }
         };
         let phases = vec![marking(Phase::Isolated, 0), marking(Phase::Loaded, 50)];
-        let (spec, mode) = (LabSpec { ecn: true, ..LabSpec::default() }, "root".to_owned());
-        file.lab = Some(LabRecord { spec, mode, hosts: Vec::new(), phases, control: None });
+        file.lab = Some(synthetic::lab(phases));
+        file.lab.as_mut().expect("just set").spec.ecn = true;
         let seen = file.why().expect("an explanation").seen;
         let told = "1 of 1 ports ran full or marked packets under load, most of all that from leaf0 to h0.";
         assert!(seen.iter().any(|line| line == told), "{seen:?}");
@@ -261,8 +261,7 @@ mod tests {
         };
         let mut file = synthetic::file("tcp", None, impact);
         let phases = vec![phase(Phase::Isolated, ports(sent, [0; 2])), phase(Phase::Loaded, ports([9; 2], dropped))];
-        let (spec, mode) = (LabSpec::default(), "root".to_owned());
-        file.lab = Some(LabRecord { spec, mode, hosts: Vec::new(), phases, control: None });
+        file.lab = Some(synthetic::lab(phases));
         file.why().expect("an explanation")
     }
 
@@ -320,9 +319,7 @@ mod tests {
         let mut counters = CountersRecord::default();
         for (phase, marks) in [("isolated lat", 2.0), ("loaded lat", 900.0)] {
             let counted = [("np_ecn_marked", marks), ("out_of_sequence", 5.0), ("port_xmit_data", 1e6 * marks)];
-            let counters_of = counted.map(|(name, value)| (name.to_owned(), value)).into();
-            let (node, source, device) = ("n0".to_owned(), "infiniband".to_owned(), "mlx5_0 port 1".to_owned());
-            counters.add(phase, DeviceCounters { node, source, device, seconds: 1.0, counters: counters_of });
+            counters.add(phase, synthetic::device("n0", synthetic::MLX5, 1.0, &counted));
         }
         file.counters = Some(counters);
         let why = file.why().expect("an explanation");

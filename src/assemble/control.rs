@@ -6,7 +6,7 @@ use crate::plan::SECONDS;
 use crate::result::{
     Cause, ControlKind, ControlRecord, PhaseCounters, PlacementRecord, Run, TestImpact, Verdict, WORTH_EXPLAINING,
 };
-use crate::stats::{Direction, FEWEST_PLACEMENTS, Interval, t95};
+use crate::stats::{Direction, FEWEST_PLACEMENTS, Interval, mean, t95, variance};
 
 impl ControlRecord {
     /// Holds runs against the same ones without queues for canaries; nothing when there are none of those.
@@ -80,11 +80,9 @@ fn share(pairs: &[(f64, f64)]) -> Option<(f64, Option<Interval>)> {
     if pairs.is_empty() || pairs.iter().any(|(whole, part)| *whole <= 0.0 || !part.is_finite()) {
         return None;
     }
-    let (shares, count): (Vec<f64>, f64) =
-        (pairs.iter().map(|(whole, part)| part / whole).collect(), pairs.len() as f64);
-    let mean = shares.iter().sum::<f64>() / count;
-    let variance = shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    let interval = (pairs.len() >= FEWEST_PLACEMENTS).then(|| {
+    let shares: Vec<f64> = pairs.iter().map(|(whole, part)| part / whole).collect();
+    let (mean, count) = (mean(&shares), pairs.len() as f64);
+    let interval = variance(&shares).filter(|_| pairs.len() >= FEWEST_PLACEMENTS).map(|variance| {
         let half = t95(count - 1.0) * (variance / count).sqrt();
         Interval { low: mean - half, high: mean + half }
     });

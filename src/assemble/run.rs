@@ -7,7 +7,7 @@ use crate::layout::{Layout, Nodes, Role};
 use crate::plan::Plan;
 use crate::result::{
     BatchRecord, BlockRecord, CongestorLoad, EncodedHistogram, Headline, KindSpread, Node, NodeRole, PlacementRecord,
-    PlacementTest, Run, Schedule, Test, TestImpact, TimeCongested, TransportFacts,
+    PlacementTest, Run, Schedule, Test, TestImpact, TimeCongested, TransportFacts, distinct,
 };
 use crate::stats::{
     Batch, Direction, Factor, Impact, Interval, Samples, Spread, Summary, TimeView, moved, one_placement, pooled,
@@ -334,12 +334,7 @@ impl Headline {
         let logs = ends.iter().map(|(first, last)| moved(*first, *last).ln()).filter(|log| log.is_finite());
         let baseline = (!ends.is_empty()).then(|| (logs.sum::<f64>() / ends.len() as f64).exp());
         let not_reportable = baseline.and_then(|moved| reportable(1.0, moved, spread.factor).err());
-        let mut names: Vec<&str> = Vec::new();
-        for placement in placements {
-            if !names.contains(&placement.kind.as_str()) {
-                names.push(&placement.kind);
-            }
-        }
+        let names = distinct(placements.iter().map(|placement| placement.kind.as_str()));
         let kind = |name: &&str| {
             let spread = Spread::of(&factors(&|placement| placement.kind == **name))?;
             Some(KindSpread { kind: (*name).to_owned(), spread })

@@ -1,6 +1,7 @@
 //! Results with known answers, for the tests of every view.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use tailback_transport::{Description, Nanos};
@@ -8,18 +9,20 @@ use tailback_transport::{Description, Nanos};
 use super::RunBuilder;
 use crate::engine::{EncodedTally, Load, Measured, Phase, Slices, Tally};
 use crate::kernel::Canary;
+use crate::lab::LabSpec;
 use crate::plan::{Plan, Preset};
 use crate::result::{
-    Build, Command, HostFacts, Node, NodeRole, PlacementRecord, ResultFile, SCHEMA_VERSION, System, TransportFacts,
+    Build, Command, DeviceCounters, HostFacts, LabRecord, Node, NodeRole, PhaseCounters, PlacementRecord, ResultFile,
+    SCHEMA_VERSION, System, TransportFacts,
 };
-use crate::stats::{Direction, Samples};
+use crate::stats::{Direction, MAX_BATCHES, Samples};
 
 /// How many placements every file has.
 const PLACEMENTS: u32 = 5;
 
 /// Samples of 15 passes around `base_ns`: a fixed, skewed pattern, passes a little uneven.
 pub fn samples(base_ns: f64, direction: Direction) -> Samples {
-    let mut samples = Samples::new();
+    let mut samples = Samples::growing(MAX_BATCHES);
     for pass in 0..15u32 {
         let scale = base_ns * (1.0 + 0.02 * (f64::from(pass * 7 % 5) - 2.0));
         let values: Vec<f64> = (0..200).map(|i| scale * (1.0 + (f64::from(i) / 150.0).powi(4))).collect();
@@ -81,6 +84,27 @@ pub fn file_of(backend: &str, protocol: Option<&str>, impact: impl Fn(Canary) ->
         imported: None,
     }
 }
+
+/// Results as files: `r0.json` and so on.
+pub fn named(files: impl IntoIterator<Item = ResultFile>) -> Vec<(PathBuf, ResultFile)> {
+    files.into_iter().enumerate().map(|(at, file)| (PathBuf::from(format!("dir/r{at}.json")), file)).collect()
+}
+
+/// A lab whose ports did this.
+pub fn lab(phases: Vec<PhaseCounters>) -> LabRecord {
+    LabRecord { spec: LabSpec::default(), mode: "root".into(), hosts: Vec::new(), phases, control: None }
+}
+
+/// What a device of a node counted; its kind and its name.
+pub fn device(node: &str, (source, device): (&str, &str), seconds: f64, counters: &[(&str, f64)]) -> DeviceCounters {
+    let counters = counters.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+    DeviceCounters { node: node.into(), source: source.into(), device: device.into(), seconds, counters }
+}
+
+/// An interface.
+pub const ETH0: (&str, &str) = ("net", "eth0");
+/// An adapter.
+pub const MLX5: (&str, &str) = ("infiniband", "mlx5_0 port 1");
 
 /// A block of a canary that is `times` slower than it could be, beside so many congestors.
 fn tally(kernel: Canary, times: f64, congestors: usize) -> EncodedTally {

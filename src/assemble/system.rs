@@ -7,7 +7,7 @@ use tailback_transport::{Description, WatchPost};
 
 use crate::result::{
     Build, CountersRecord, HostFacts, KnownBy, MemoryRecord, NetworkEnd, NodePorts, RailEnd, RankEnds, WatchRecord,
-    WatcherEnd,
+    WatcherEnd, distinct,
 };
 
 impl Build {
@@ -74,13 +74,7 @@ fn rfc3339(seconds: u64) -> String {
 impl RankEnds {
     /// The ends of a rank on networks that describe themselves so; networks of one backend are one.
     pub fn of(rank: u32, cores: String, descriptions: &[Description]) -> Self {
-        let mut networks: Vec<NetworkEnd> = Vec::new();
-        for end in descriptions.iter().map(NetworkEnd::of) {
-            if !networks.contains(&end) {
-                networks.push(end);
-            }
-        }
-        RankEnds { rank, cores, networks, watcher: None }
+        RankEnds { rank, cores, networks: distinct(descriptions.iter().map(NetworkEnd::of)), watcher: None }
     }
 }
 
@@ -215,7 +209,7 @@ impl WatchRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::DeviceCounters;
+    use crate::assemble::synthetic;
 
     #[test]
     fn dates_are_right() {
@@ -281,9 +275,7 @@ mod tests {
     fn adapters(names: &[&str]) -> CountersRecord {
         let mut record = CountersRecord::default();
         for (source, device) in names.iter().map(|name| ("cxi", name)).chain([("net", &"eth0")]) {
-            let (node, source, device) = ("n0".to_owned(), source.to_owned(), (*device).to_owned());
-            let counters = [("drops".to_owned(), 1.0)].into();
-            record.add("loaded lat", DeviceCounters { node, source, device, seconds: 1.0, counters });
+            record.add("loaded lat", synthetic::device("n0", (source, device), 1.0, &[("drops", 1.0)]));
         }
         record
     }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::load_test::Runs;
 use crate::assemble;
 use crate::backend::{Networks, give_up};
-use crate::calibration::{Found, Mix, Observed, Range, Search, Sight, Space};
+use crate::calibration::{Distances, Found, Mix, Observed, Range, Search, Space};
 use crate::job::{self, CalibrationSelection, Request, Session, handed_over, show, tell};
 use crate::output;
 use crate::plan::Plan;
@@ -219,7 +219,7 @@ impl<'r> Desk<'r> {
         CalibrationRecord {
             like: self.like.clone(),
             nodes: space.nodes,
-            compared: compared(&self.search.sight(), found.run),
+            compared: compared(&self.search.distances(), found.run),
             runs,
             found: found.run,
             shares: shares.collect(),
@@ -256,20 +256,21 @@ impl<'r> Desk<'r> {
 }
 
 /// How far the first run and the found one are in each canary and counter alone.
-fn compared(sight: &Sight, found: usize) -> Vec<Comparison> {
+fn compared(distances: &Distances, found: usize) -> Vec<Comparison> {
     let mut rows: Vec<(Comparison, f64)> = Vec::new();
-    for at in 0..sight.names.len() {
-        let square =
-            |run: usize| sight.weight[at] * (sight.runs[run][at] - sight.target[at]).powi(2) / sight.variance[at];
-        match rows.last_mut().filter(|(row, _)| row.name == sight.names[at]) {
+    for at in 0..distances.names.len() {
+        let square = |run: usize| {
+            distances.weight[at] * (distances.runs[run][at] - distances.target[at]).powi(2) / distances.variance[at]
+        };
+        match rows.last_mut().filter(|(row, _)| row.name == distances.names[at]) {
             Some((row, weight)) => {
                 row.before += square(0);
                 row.after += square(found);
-                *weight += sight.weight[at];
+                *weight += distances.weight[at];
             }
             None => {
-                let row = Comparison { name: sight.names[at].clone(), before: square(0), after: square(found) };
-                rows.push((row, sight.weight[at]));
+                let row = Comparison { name: distances.names[at].clone(), before: square(0), after: square(found) };
+                rows.push((row, distances.weight[at]));
             }
         }
     }

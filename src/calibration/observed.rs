@@ -11,7 +11,7 @@ use hdrhistogram::Histogram;
 use crate::assemble::{DROPS, by_kind};
 use crate::engine::Phase;
 use crate::result::{CountersRecord, PhaseCounters, PlacementRates, ResultFile, Run, Test};
-use crate::stats::{TimeView, Weight};
+use crate::stats::{TimeView, Weight, variance};
 
 /// The quantiles of a canary that are compared: the middle and both ends of what it usually meets.
 const LEVELS: [f64; 5] = [0.1, 0.25, 0.5, 0.75, 0.9];
@@ -100,12 +100,7 @@ fn quantiles(test: &Test, weight: Weight) -> Option<Vec<(f64, f64)>> {
 
 /// Of a mean; nothing is known of a single value.
 fn standard_error(values: &[f64]) -> f64 {
-    let count = values.len() as f64;
-    if values.len() < 2 {
-        return 0.0;
-    }
-    let mean = values.iter().sum::<f64>() / count;
-    (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0) / count).sqrt()
+    variance(values).map_or(0.0, |variance| (variance / values.len() as f64).sqrt())
 }
 
 /// The phases of a state, emulated or simulated.
@@ -156,8 +151,7 @@ fn counters(file: &ResultFile, run: &Run, state: Phase, by: By) -> BTreeMap<Stri
 mod tests {
     use super::*;
     use crate::assemble::synthetic;
-    use crate::lab::{LabSpec, PortCounters};
-    use crate::result::LabRecord;
+    use crate::lab::PortCounters;
 
     #[test]
     fn a_run_shows_its_load_where_it_has_one() {
@@ -200,8 +194,7 @@ mod tests {
         };
         let phases =
             vec![phase("isolated lat", &[(1, [7, 7])]), phase("loaded lat", &[(1, [5, 1]), (2, [0, 4]), (2, [6, 2])])];
-        let (spec, mode) = (LabSpec::default(), "root".to_owned());
-        file.lab = Some(LabRecord { spec, mode, hosts: Vec::new(), phases, control: None });
+        file.lab = Some(synthetic::lab(phases));
         let seen = Observed::of(&file, By::Network).unwrap();
         let bytes = Ports { per_s: vec![1.0, 5.0], burst: 0.0 };
         assert_eq!(seen.ports["ports of nodes, bytes"], [bytes.clone(), bytes]);

@@ -7,9 +7,9 @@
 
 use std::collections::BTreeSet;
 
+use super::distance::Distances;
 use super::mix::{Mix, Space};
 use super::observed::Observed;
-use super::sight::Sight;
 use super::surrogate::{Prediction, Surrogate};
 
 /// A search has no more runs.
@@ -96,23 +96,23 @@ impl Search {
         if let Some(mix) = self.design().into_iter().nth(done) {
             return Some(mix);
         }
-        let sight = self.sight();
-        let nearest = sight.runs.iter().map(|run| sight.distance(run)).fold(f64::INFINITY, f64::min);
+        let distances = self.distances();
+        let nearest = distances.runs.iter().map(|run| distances.distance(run)).fold(f64::INFINITY, f64::min);
         if done >= self.most {
             return None;
         }
-        let model = self.model(&sight);
+        let model = self.model(&distances);
         let (near, hopeful) = (nearest < NEAR_ENOUGH, done.is_multiple_of(2));
         let score = |mix: &Mix| {
             let prediction = model.at(&self.space.place(mix));
             match (near, hopeful) {
-                (true, _) => (-unknown(&sight, &prediction), 0.0),
-                (_, true) => (at_best(&sight, &prediction), expected(&sight, &prediction)),
-                _ => (expected(&sight, &prediction), 0.0),
+                (true, _) => (-unknown(&distances, &prediction), 0.0),
+                (_, true) => (at_best(&distances, &prediction), expected(&distances, &prediction)),
+                _ => (expected(&distances, &prediction), 0.0),
             }
         };
         let run: BTreeSet<&Mix> = self.runs().collect();
-        let candidates = if near { self.possible(&sight, &model) } else { self.candidates(&sight) };
+        let candidates = if near { self.possible(&distances, &model) } else { self.candidates(&distances) };
         if near && self.ranges(&candidates).iter().all(|range| range.high - range.low <= NARROW) {
             return None;
         }
@@ -128,43 +128,43 @@ impl Search {
 
     /// What was found so far; nothing before the first run.
     pub fn found(&self) -> Option<Found> {
-        let sight = self.sight();
-        let distances: Vec<f64> = sight.runs.iter().map(|run| sight.distance(run)).collect();
-        let model = (!self.runs.is_empty()).then(|| self.model(&sight))?;
-        let run = self.nearest(&sight, &model);
-        let left = self.possible(&sight, &model);
+        let distances = self.distances();
+        let to_runs = distances.runs.iter().map(|run| distances.distance(run)).collect();
+        let model = (!self.runs.is_empty()).then(|| self.model(&distances))?;
+        let run = self.nearest(&distances, &model);
+        let left = self.possible(&distances, &model);
         let mut ranges = self.ranges(&left);
         let resting = ranges.pop()?;
         let mut sizes: Vec<usize> = left.iter().map(|mix| mix.size).collect();
         sizes.sort_unstable();
         sizes.dedup();
-        let alike: Vec<Vec<usize>> = self.alike(&sight).into_iter().filter(|kinds| kinds.len() > 1).collect();
+        let alike: Vec<Vec<usize>> = self.alike(&distances).into_iter().filter(|kinds| kinds.len() > 1).collect();
         for kinds in &alike {
             // What is known of them is their sum.
             let high = ranges[kinds[0]].high;
             kinds.iter().for_each(|&kind| ranges[kind] = Range { low: 0.0, high });
         }
-        Some(Found { run, distances, ranges, resting, sizes, alike })
+        Some(Found { run, distances: to_runs, ranges, resting, sizes, alike })
     }
 
     /// All runs, against the recorded one.
-    pub fn sight(&self) -> Sight {
-        Sight::of(&self.target, &self.runs.iter().map(|(_, shown)| shown).collect::<Vec<_>>())
+    pub fn distances(&self) -> Distances {
+        Distances::of(&self.target, &self.runs.iter().map(|(_, shown)| shown).collect::<Vec<_>>())
     }
 
     /// The nearest run, by what it showed and by what the model of all of them makes of its mix: either may err.
-    fn nearest(&self, sight: &Sight, model: &Surrogate) -> usize {
-        let smooth = |run: usize| sight.distance(&model.at(&self.space.place(&self.runs[run].0)).mean);
-        let by_both = |run: usize| sight.distance(&sight.runs[run]).powi(2) + smooth(run).powi(2);
+    fn nearest(&self, distances: &Distances, model: &Surrogate) -> usize {
+        let smooth = |run: usize| distances.distance(&model.at(&self.space.place(&self.runs[run].0)).mean);
+        let by_both = |run: usize| distances.distance(&distances.runs[run]).powi(2) + smooth(run).powi(2);
         (0..self.runs.len()).min_by(|&a, &b| by_both(a).total_cmp(&by_both(b))).unwrap_or(0)
     }
 
     /// Mixes that are not ruled out, with the one that was found.
-    fn possible(&self, sight: &Sight, model: &Surrogate) -> Vec<Mix> {
-        let found = &self.runs[self.nearest(sight, model)].0;
-        let unlikely = |mix: &Mix| likelihood(sight, &model.at(&self.space.place(mix)));
-        let limit = unlikely(found) + RULED_OUT / sight.observables.max(1) as f64;
-        let mut left: Vec<Mix> = self.candidates(sight).into_iter().filter(|mix| unlikely(mix) <= limit).collect();
+    fn possible(&self, distances: &Distances, model: &Surrogate) -> Vec<Mix> {
+        let found = &self.runs[self.nearest(distances, model)].0;
+        let unlikely = |mix: &Mix| likelihood(distances, &model.at(&self.space.place(mix)));
+        let limit = unlikely(found) + RULED_OUT / distances.observables.max(1) as f64;
+        let mut left: Vec<Mix> = self.candidates(distances).into_iter().filter(|mix| unlikely(mix) <= limit).collect();
         if !left.contains(found) {
             left.push(found.clone());
         }
@@ -199,31 +199,33 @@ impl Search {
         mixes
     }
 
-    fn model(&self, sight: &Sight) -> Surrogate {
+    fn model(&self, distances: &Distances) -> Surrogate {
         let places: Vec<Vec<f64>> = self.runs().map(|mix| self.space.place(mix)).collect();
-        Surrogate::fit(&places, &sight.runs)
+        Surrogate::fit(&places, &distances.runs)
     }
 
-    fn candidates(&self, sight: &Sight) -> Vec<Mix> {
-        let alike = self.alike(sight);
+    fn candidates(&self, distances: &Distances) -> Vec<Mix> {
+        let alike = self.alike(distances);
         let wanted: Vec<bool> = (0..self.space.kinds.len()).map(|kind| alike.iter().any(|of| of[0] == kind)).collect();
         let mut order: Vec<usize> = (0..self.runs.len()).collect();
-        order.sort_by(|&a, &b| sight.distance(&sight.runs[a]).total_cmp(&sight.distance(&sight.runs[b])));
+        order.sort_by(|&a, &b| {
+            distances.distance(&distances.runs[a]).total_cmp(&distances.distance(&distances.runs[b]))
+        });
         let near: Vec<Mix> = order.iter().take(3).map(|&run| self.runs[run].0.clone()).collect();
         self.space.mixes(&wanted, &near, self.seed)
     }
 
     /// Kinds in groups that show the same where they are alone on all nodes.
-    fn alike(&self, sight: &Sight) -> Vec<Vec<usize>> {
+    fn alike(&self, distances: &Distances) -> Vec<Vec<usize>> {
         let all = self.space.nodes;
         let alone = |kind: usize| {
             let run = self.runs().position(|mix| mix.nodes[kind] == all && mix.size == self.start.size);
-            run.map(|run| &sight.runs[run])
+            run.map(|run| &distances.runs[run])
         };
         let mut groups: Vec<Vec<usize>> = Vec::new();
         for kind in 0..self.space.kinds.len() {
             let same = |group: &&mut Vec<usize>| match (alone(group[0]), alone(kind)) {
-                (Some(one), Some(other)) => sight.between(one, other) <= ALIKE,
+                (Some(one), Some(other)) => distances.between(one, other) <= ALIKE,
                 _ => false,
             };
             match groups.iter_mut().find(same) {
@@ -236,30 +238,32 @@ impl Search {
 }
 
 /// How little is known of a mix.
-fn unknown(sight: &Sight, prediction: &Prediction) -> f64 {
-    terms(sight, prediction).map(|(_, unknown, variance, weight)| weight * unknown / variance).sum()
+fn unknown(distances: &Distances, prediction: &Prediction) -> f64 {
+    terms(distances, prediction).map(|(_, unknown, variance, weight)| weight * unknown / variance).sum()
 }
 
 /// How far a mix is expected to be, squared.
-fn expected(sight: &Sight, prediction: &Prediction) -> f64 {
-    terms(sight, prediction).map(|(off, unknown, variance, weight)| weight * (off * off + unknown) / variance).sum()
+fn expected(distances: &Distances, prediction: &Prediction) -> f64 {
+    terms(distances, prediction).map(|(off, unknown, variance, weight)| weight * (off * off + unknown) / variance).sum()
 }
 
 /// How far it would be if the model errs by a standard error in its favour, squared.
-fn at_best(sight: &Sight, prediction: &Prediction) -> f64 {
+fn at_best(distances: &Distances, prediction: &Prediction) -> f64 {
     let off = |off: f64, unknown: f64| (off.abs() - unknown.sqrt()).max(0.0);
-    terms(sight, prediction).map(|(by, unknown, variance, weight)| weight * off(by, unknown).powi(2) / variance).sum()
+    terms(distances, prediction)
+        .map(|(by, unknown, variance, weight)| weight * off(by, unknown).powi(2) / variance)
+        .sum()
 }
 
 /// How unlikely it is that this mix showed what was recorded: what the model does not know speaks against nothing.
-fn likelihood(sight: &Sight, prediction: &Prediction) -> f64 {
-    terms(sight, prediction).map(|(off, unknown, variance, weight)| weight * off * off / (variance + unknown)).sum()
+fn likelihood(distances: &Distances, prediction: &Prediction) -> f64 {
+    terms(distances, prediction).map(|(off, unknown, variance, weight)| weight * off * off / (variance + unknown)).sum()
 }
 
-fn terms<'a>(sight: &'a Sight, prediction: &'a Prediction) -> impl Iterator<Item = (f64, f64, f64, f64)> + 'a {
-    (0..sight.target.len()).map(|at| {
-        let off = prediction.mean[at] - sight.target[at];
-        (off, prediction.variance[at], sight.variance[at], sight.weight[at])
+fn terms<'a>(distances: &'a Distances, prediction: &'a Prediction) -> impl Iterator<Item = (f64, f64, f64, f64)> + 'a {
+    (0..distances.target.len()).map(|at| {
+        let off = prediction.mean[at] - distances.target[at];
+        (off, prediction.variance[at], distances.variance[at], distances.weight[at])
     })
 }
 

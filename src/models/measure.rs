@@ -162,3 +162,27 @@ pub(super) fn geometric_mean(values: impl Iterator<Item = f64>) -> f64 {
     let (sum, count) = values.fold((0.0, 0u32), |(sum, count), value| (sum + value.ln(), count + 1));
     (sum / f64::from(count.max(1))).exp()
 }
+
+/// For the tests of studies: a job on the loopback transport.
+#[cfg(test)]
+pub(super) mod testing {
+    use tailback_engine::Collective;
+    use tailback_testkit::loopback::{Job, Loopback};
+
+    use super::*;
+
+    /// Runs a study on every rank of `job`; `interrupted` is told to end before it begins.
+    pub(in crate::models) fn study<V: Send>(
+        job: Job,
+        nodes: &Nodes,
+        interrupted: Option<Rank>,
+        study: impl Fn(StudyJob<'_>, &mut Collective<Loopback>) -> Result<V> + Sync,
+    ) -> Result<Vec<V>> {
+        job.run(|mut bootstrap, raw| {
+            let interrupt = AtomicBool::new(interrupted == Some(bootstrap.rank()));
+            let control = Control { monitor: &Monitor::new(), interrupt: &interrupt, rule: Rule::default() };
+            let job = StudyJob { bootstrap: &mut bootstrap, nodes, seed: 7, control };
+            study(job, &mut Collective::new(raw))
+        })
+    }
+}

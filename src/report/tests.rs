@@ -2,19 +2,19 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::assemble::synthetic;
-use crate::lab::{LabSpec, PortCounters, QueueCounters};
+use crate::lab::{PortCounters, QueueCounters};
 use crate::models::beff::{Beff, Settings, Spread};
 use crate::models::contention;
 use crate::models::hpcc::{Check, Hpcc};
 use crate::models::maxrate::{self, Observation, Values};
 use crate::result::{
-    Command, ContentionResult, CountersRecord, DeviceCounters, EdgeResult, GraphResult, KnownBy, LabRecord,
-    MaxRateResult, ModelResults, NodePorts, PhaseCounters, RegimeResult, ResultFile,
+    Command, ContentionResult, CountersRecord, EdgeResult, GraphResult, KnownBy, LabRecord, MaxRateResult,
+    ModelResults, NodePorts, PhaseCounters, RegimeResult, ResultFile,
 };
 use crate::stats::Interval;
 
 fn files(count: usize) -> Vec<(PathBuf, ResultFile)> {
-    (0..count).map(|at| (format!("r{at}.json").into(), synthetic::file("tcp", None, 1.5 + at as f64))).collect()
+    synthetic::named((0..count).map(|at| synthetic::file("tcp", None, 1.5 + at as f64)))
 }
 
 /// Every opened element is closed, in order: enough of an HTML check to catch a lost tag.
@@ -76,7 +76,7 @@ fn plots_stand_alone_under_names_of_their_own() {
 #[test]
 fn twenty_files_stay_small() {
     let one = files(1).remove(0).1;
-    let files: Vec<(PathBuf, ResultFile)> = (0..20).map(|at| (format!("r{at}.json").into(), one.clone())).collect();
+    let files = synthetic::named(vec![one; 20]);
     let html = Report::new(&files, true).html();
     assert!(html.len() < 5_000_000, "{} bytes", html.len());
 }
@@ -106,10 +106,8 @@ fn lab() -> LabRecord {
             bytes: at,
             packets: at,
             drops: at * (times - 1),
-            marks: 0,
             overlimits: at,
-            backlog_bytes: 0,
-            backlog_packets: 0,
+            ..QueueCounters::default()
         }),
         simulated: None,
     };
@@ -119,7 +117,7 @@ fn lab() -> LabRecord {
         ..PhaseCounters::default()
     };
     let phases = vec![phase("isolated lat", 1), phase("loaded lat", 50)];
-    LabRecord { spec: LabSpec::default(), mode: "root".into(), hosts: Vec::new(), phases, control: None }
+    synthetic::lab(phases)
 }
 
 #[test]
@@ -148,9 +146,7 @@ fn counters_of_nodes_are_violins_with_mean_p95_and_extremes() {
         for (phase, times) in [("isolated lat", 1.0), ("loaded lat", 10.0 * (at as f64 + 1.0))] {
             for node in 0..21 {
                 let counted = [("rx_dropped", times * f64::from(node)), ("rx_bytes", 1e6 * times)];
-                let counters = counted.map(|(name, value)| (name.to_owned(), value)).into();
-                let (node, source, device) = (format!("n{node:02}"), "net".to_owned(), "eth0".to_owned());
-                record.add(phase, DeviceCounters { node, source, device, seconds: 1.0, counters });
+                record.add(phase, synthetic::device(&format!("n{node:02}"), synthetic::ETH0, 1.0, &counted));
             }
         }
         file.counters = Some(record);
@@ -233,8 +229,6 @@ fn study() -> ResultFile {
         looked_up: None,
     };
     let spread = Spread { min: 1.0, avg: 2.0, max: 3.0 };
-    let (latency_bytes, bandwidth_bytes, rings, pairs, latency_iterations, bandwidth_iterations) =
-        (8, 2000, 1, 1, 1, 1);
     let mut file = synthetic::file("tcp", None, 2.0);
     file.command = Command::Maxrate;
     file.runs[0].tests.clear();
@@ -248,15 +242,7 @@ fn study() -> ResultFile {
             graphs: vec![graph(vec![edge("a"), edge("b")]), graph(vec![edge("a<"), edge("b"), edge("b")])],
         }),
         beff: Some(Beff {
-            settings: Settings {
-                latency_bytes,
-                bandwidth_bytes,
-                rings,
-                pairs,
-                repetitions: 3,
-                latency_iterations,
-                bandwidth_iterations,
-            },
+            settings: Settings { bandwidth_bytes: 2000, ..Settings::brief() },
             pairs: 1,
             complete_repetitions: Some(3),
             random_rings: Some(1),

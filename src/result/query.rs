@@ -8,16 +8,21 @@ use crate::engine::Phase;
 use crate::kernel::Canary;
 use crate::stats::{Factor, Statistic};
 
+/// Each of them once, in the order of their first.
+pub(crate) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut once = Vec::new();
+    for one in all {
+        if !once.contains(&one) {
+            once.push(one);
+        }
+    }
+    once
+}
+
 impl ResultFile {
     /// Canaries of the file's runs, in the order of their first test.
     pub fn kernels(&self) -> Vec<Canary> {
-        let mut kernels = Vec::new();
-        for test in self.runs.iter().flat_map(|run| &run.tests) {
-            if !kernels.contains(&test.kernel) {
-                kernels.push(test.kernel);
-            }
-        }
-        kernels
+        distinct(self.runs.iter().flat_map(|run| &run.tests).map(|test| test.kernel))
     }
 
     /// What a study found over each of its networks; nothing in files of other commands.

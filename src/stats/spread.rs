@@ -170,6 +170,17 @@ pub fn left_out(whole: f64, without: &[f64]) -> Option<Interval> {
     Some(around(whole.ln(), t95(count - 1.0) * error))
 }
 
+/// The mean; 0 of nothing.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// The variance around the mean; nothing is known of a single value.
+pub fn variance(values: &[f64]) -> Option<f64> {
+    let (count, middle) = (values.len() as f64, mean(values));
+    (values.len() > 1).then(|| values.iter().map(|value| (value - middle).powi(2)).sum::<f64>() / (count - 1.0))
+}
+
 /// The middle of the values, of an even number the mean of the middle two; none when there are none.
 pub fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_by(f64::total_cmp);

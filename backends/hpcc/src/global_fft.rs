@@ -210,22 +210,18 @@ impl Factors {
 
 #[cfg(test)]
 mod tests {
-    use tailback_engine::Collective;
-    use tailback_testkit::loopback::{Fault, Job, Transfer};
-    use tailback_transport::{Error, Transport};
+    use tailback_testkit::loopback::Job;
 
     use super::*;
     use crate::RESIDUAL_LIMIT;
+    use crate::testing::{BadCard, on_ranks};
 
     fn run(job: Job, ranks: usize, shape: (usize, usize)) -> Result<Vec<(Vec<Complex64>, f64)>> {
-        job.run(|_, raw| {
-            let members: Vec<Rank> = (0..ranks).map(Rank::from).collect();
-            let mut transport = Collective::new(raw);
-            let mut group = transport.group(&members, GlobalFft::segment(shape, ranks))?;
+        on_ranks(job, ranks, GlobalFft::segment(shape, ranks), |group| {
             let mut fft = GlobalFft::new(shape, ranks, group.rank());
-            assert!(fft.run(&mut group, &Monitor::new())? >= 0.0);
+            assert!(fft.run(group, &Monitor::new())? >= 0.0);
             let found = fft.data.clone();
-            Ok::<_, Error>((found, fft.residual(&mut group, &Monitor::new())?))
+            Ok((found, fft.residual(group, &Monitor::new())?))
         })
     }
 
@@ -246,19 +242,10 @@ mod tests {
         }
     }
 
-    struct BadCard;
-
-    impl Fault for BadCard {
-        fn corrupt(&self, transfer: Transfer, payload: &mut [u8]) {
-            if transfer.from == Rank(1) && payload.len() > 256 {
-                payload[13] ^= 0x04;
-            }
-        }
-    }
-
     #[test]
     fn a_spoilt_point_fails_the_check_everywhere() {
-        for (_, residual) in run(Job::new(2).fault(BadCard), 2, (64, 32)).unwrap() {
+        let card = BadCard { longer: 256, at: 13, bits: 0x04 };
+        for (_, residual) in run(Job::new(2).fault(card), 2, (64, 32)).unwrap() {
             assert!(residual > RESIDUAL_LIMIT, "{residual}");
         }
     }

@@ -26,6 +26,8 @@ mod random_access;
 mod share;
 mod sizes;
 mod stream;
+#[cfg(test)]
+mod testing;
 mod updates;
 
 pub use blocks::{Cyclic, Grid};

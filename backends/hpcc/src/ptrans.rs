@@ -185,25 +185,21 @@ fn fill(seed: u64, rows: Cyclic, columns: Cyclic, (p, q): (usize, usize)) -> Vec
 
 #[cfg(test)]
 mod tests {
-    use tailback_engine::Collective;
-    use tailback_testkit::loopback::{Fault, Job, Transfer};
-    use tailback_transport::{Error, Transport};
+    use tailback_testkit::loopback::Job;
 
     use super::*;
     use crate::RESIDUAL_LIMIT;
+    use crate::testing::{BadCard, on_ranks};
 
     fn residuals(job: Job, order: usize, grid: Grid) -> Result<Vec<[f64; 3]>> {
-        job.run(|_, raw| {
-            let members: Vec<Rank> = (0..grid.ranks()).map(Rank::from).collect();
-            let mut transport = Collective::new(raw);
-            let mut group = transport.group(&members, Ptrans::segment(order, 8, grid))?;
+        on_ranks(job, grid.ranks(), Ptrans::segment(order, 8, grid), |group| {
             let mut ptrans = Ptrans::new(order, 8, grid, group.rank());
-            let before = ptrans.residual(&mut group)?;
-            assert!(ptrans.run(&mut group, &Monitor::new())? >= 0.0);
-            let after = ptrans.residual(&mut group)?;
+            let before = ptrans.residual(group)?;
+            assert!(ptrans.run(group, &Monitor::new())? >= 0.0);
+            let after = ptrans.residual(group)?;
             ptrans.reset();
-            ptrans.run(&mut group, &Monitor::new())?;
-            Ok::<_, Error>([before, after, ptrans.residual(&mut group)?])
+            ptrans.run(group, &Monitor::new())?;
+            Ok([before, after, ptrans.residual(group)?])
         })
     }
 
@@ -219,19 +215,10 @@ mod tests {
         }
     }
 
-    struct BadCard;
-
-    impl Fault for BadCard {
-        fn corrupt(&self, transfer: Transfer, payload: &mut [u8]) {
-            if transfer.from == Rank(1) && payload.len() > 512 {
-                payload[100] ^= 0x40;
-            }
-        }
-    }
-
     #[test]
     fn one_spoilt_number_fails_the_check_everywhere() {
-        for [_, after, _] in residuals(Job::new(4).fault(BadCard), 67, Grid::of(4)).unwrap() {
+        let card = BadCard { longer: 512, at: 100, bits: 0x40 };
+        for [_, after, _] in residuals(Job::new(4).fault(card), 67, Grid::of(4)).unwrap() {
             assert!(after > RESIDUAL_LIMIT, "{after}");
         }
     }

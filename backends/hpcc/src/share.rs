@@ -109,35 +109,33 @@ pub(crate) fn others(me: Rank, size: usize) -> impl Iterator<Item = Rank> {
 
 #[cfg(test)]
 mod tests {
-    use tailback_engine::Collective;
     use tailback_testkit::loopback::Job;
-    use tailback_transport::{Error, Transport};
 
     use super::*;
+    use crate::testing::on_ranks;
 
     #[test]
     fn everyone_gets_the_roots_bytes() {
         for size in [1usize, 2, 3, 4, 5, 6, 7, 8] {
-            let all = Job::new(size).run(|_, raw| {
-                let members: Vec<Rank> = (0..size).map(Rank::from).collect();
-                let mut group = Collective::new(raw).group(&members, 16)?;
+            let members: Vec<Rank> = (0..size).map(Rank::from).collect();
+            let all = on_ranks(Job::new(size), size, 16, |group| {
                 let me = group.rank().index();
                 let mut seen = Vec::new();
                 for root in 0..size {
                     group.write(0, &[(10 * root + me) as u8; 16]);
                     let (tree, span) = (Tree { line: &members, root, me }, Span::new(0, 16));
-                    tree.receive(&mut group, Tag(1), span)?;
+                    tree.receive(group, Tag(1), span)?;
                     group.wait_all()?;
-                    tree.send(&mut group, Tag(1), span)?;
+                    tree.send(group, Tag(1), span)?;
                     group.wait_all()?;
                     let mut bytes = [0; 16];
                     group.read(0, &mut bytes);
                     seen.push(bytes[3]);
                 }
-                let most = largest(&mut group, me as f64 / 2.0)?;
+                let most = largest(group, me as f64 / 2.0)?;
                 let mut numbers = [me as f64, 1.0];
-                sum(&mut group, 0, &mut numbers)?;
-                Ok::<_, Error>((seen, most, numbers))
+                sum(group, 0, &mut numbers)?;
+                Ok((seen, most, numbers))
             });
             let expected: Vec<u8> = (0..size).map(|root| (11 * root) as u8).collect();
             let (half, total) = ((size - 1) as f64 / 2.0, (size * (size - 1) / 2) as f64);

@@ -242,22 +242,19 @@ impl Owners {
 
 #[cfg(test)]
 mod tests {
-    use tailback_engine::Collective;
     use tailback_testkit::loopback::{Fault, Job, Transfer};
-    use tailback_transport::{Error, Transport};
 
     use super::*;
     use crate::ERROR_LIMIT;
+    use crate::testing::{BadCard, on_ranks};
 
     const LONG: Duration = Duration::from_secs(3600);
 
     fn run(job: Job, ranks: usize, total: usize, within: Duration) -> Result<Vec<(Outcome, f64)>> {
-        job.run(|_, raw| {
-            let members: Vec<Rank> = (0..ranks).map(Rank::from).collect();
-            let mut group = Collective::new(raw).group(&members, Updates::segment(ranks))?;
+        on_ranks(job, ranks, Updates::segment(ranks), |group| {
             let mut updates = Updates::new(total, ranks, group.rank());
-            let outcome = updates.run(&mut group, within, &Monitor::new())?;
-            Ok::<_, Error>((outcome, updates.errors(&mut group, &Monitor::new())?))
+            let outcome = updates.run(group, within, &Monitor::new())?;
+            Ok((outcome, updates.errors(group, &Monitor::new())?))
         })
     }
 
@@ -287,12 +284,10 @@ mod tests {
     fn the_table_is_the_one_a_single_rank_makes() {
         let total = 1 << 10;
         let tables = |ranks: usize| -> Vec<u64> {
-            let parts = Job::new(ranks).run(|_, raw| {
-                let members: Vec<Rank> = (0..ranks).map(Rank::from).collect();
-                let mut group = Collective::new(raw).group(&members, Updates::segment(ranks))?;
+            let parts = on_ranks(Job::new(ranks), ranks, Updates::segment(ranks), |group| {
                 let mut updates = Updates::new(total, ranks, group.rank());
-                updates.run(&mut group, LONG, &Monitor::new())?;
-                Ok::<_, Error>(updates.words)
+                updates.run(group, LONG, &Monitor::new())?;
+                Ok(updates.words)
             });
             parts.unwrap().concat()
         };
@@ -310,21 +305,11 @@ mod tests {
         assert_eq!(errors, 0.0);
     }
 
-    /// Flips a bit of the tenth update of every message that rank 1 sends.
-    struct BadCard;
-
-    impl Fault for BadCard {
-        fn corrupt(&self, transfer: Transfer, payload: &mut [u8]) {
-            if transfer.from == Rank(1) && payload.len() > 1000 {
-                payload[10 * WORD + 3] ^= 1;
-            }
-        }
-    }
-
     #[test]
     fn updates_that_were_spoilt_are_counted() {
         // One in some 500 is: so few are left over that the limit does not catch it, and the figure does.
-        let all = run(Job::new(2).fault(BadCard), 2, 1 << 14, LONG).unwrap();
+        let card = BadCard { longer: 1000, at: 10 * WORD + 3, bits: 1 };
+        let all = run(Job::new(2).fault(card), 2, 1 << 14, LONG).unwrap();
         assert!(all.iter().all(|(_, errors)| *errors > 0.001), "{all:?}");
         struct Worse;
         impl Fault for Worse {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::sides::Side;
 use crate::engine::Phase;
 use crate::kernel::Canary;
-use crate::stats::Statistic;
+use crate::stats::{Statistic, mean, variance};
 use crate::text::{Table, factor, figure};
 
 /// One canary in one condition, over the jobs that measured it.
@@ -106,11 +106,7 @@ fn quartile(values: &[f64], at: f64) -> Option<f64> {
 
 /// Standard deviation over mean.
 fn variation(values: &[f64]) -> Option<f64> {
-    let count = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    let of = (squares / (count - 1.0)).sqrt() / mean;
-    of.is_finite().then_some(of)
+    variance(values).map(|variance| variance.sqrt() / mean(values)).filter(|of| of.is_finite())
 }
 
 /// What their table says.
@@ -133,8 +129,6 @@ pub fn conditions_table(rows: &[ConditionRow]) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use super::super::sides::sides;
     use super::*;
     use crate::assemble::synthetic;
@@ -152,15 +146,16 @@ mod tests {
         file
     }
 
-    fn files(all: Vec<ResultFile>) -> Vec<(PathBuf, ResultFile)> {
-        all.into_iter().enumerate().map(|(at, file)| (PathBuf::from(format!("{at}.json")), file)).collect()
-    }
-
     #[test]
     fn wild_jobs_stand_between_quiet_and_loaded() {
         let calm = synthetic::file("tcp", None, 8.0);
-        let files =
-            files(vec![calm, wild(2.0, None), wild(3.0, None), wild(4.0, None), wild(1.0, Some("maintenance"))]);
+        let files = synthetic::named(vec![
+            calm,
+            wild(2.0, None),
+            wild(3.0, None),
+            wild(4.0, None),
+            wild(1.0, Some("maintenance")),
+        ]);
         let rows = conditions(&sides(&files));
         let of = |condition: &str| {
             let wanted = |row: &&ConditionRow| row.kernel == Canary::Lat && row.condition == condition;
@@ -184,9 +179,9 @@ mod tests {
 
     #[test]
     fn without_a_wild_job_there_is_nothing_to_say() {
-        let tame = files(vec![synthetic::file("tcp", None, 8.0), synthetic::file("tcp", None, 2.0)]);
+        let tame = synthetic::named(vec![synthetic::file("tcp", None, 8.0), synthetic::file("tcp", None, 2.0)]);
         assert_eq!(conditions(&sides(&tame)), []);
-        let all_wild = files(vec![wild(2.0, None), wild(3.0, None)]);
+        let all_wild = synthetic::named(vec![wild(2.0, None), wild(3.0, None)]);
         assert_eq!(conditions(&sides(&all_wild)), []);
         assert!(conditions_table(&[]).is_empty());
     }

@@ -131,12 +131,10 @@ pub(super) fn render(sides: &[String], rows: &[CounterComparison]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use super::super::sides::sides;
     use super::*;
     use crate::assemble::synthetic;
-    use crate::result::{CountersRecord, DeviceCounters, ResultFile};
+    use crate::result::{CountersRecord, ResultFile};
 
     /// A result whose interfaces counted so much a second, isolated and loaded.
     fn counting(counters: &[(&str, f64, f64)]) -> ResultFile {
@@ -144,9 +142,7 @@ mod tests {
         let mut record = CountersRecord::default();
         for &(counter, calm, busy) in counters {
             for (phase, rate) in [("isolated all canaries", calm), ("loaded all canaries", busy)] {
-                let (node, source, device) = ("n0".to_owned(), "net".to_owned(), "eth0".to_owned());
-                let counters = [(counter.to_owned(), 2.0 * rate)].into();
-                record.add(phase, DeviceCounters { node, source, device, seconds: 2.0, counters });
+                record.add(phase, synthetic::device("n0", synthetic::ETH0, 2.0, &[(counter, 2.0 * rate)]));
             }
         }
         file.counters = Some(record);
@@ -154,8 +150,7 @@ mod tests {
     }
 
     fn compared(files: Vec<ResultFile>) -> (Vec<String>, Vec<CounterComparison>) {
-        let files: Vec<(PathBuf, ResultFile)> =
-            files.into_iter().enumerate().map(|(at, file)| (PathBuf::from(format!("r{at}.json")), file)).collect();
+        let files = synthetic::named(files);
         let sides = sides(&files);
         (sides.iter().map(|side| side.label.clone()).collect(), counters(&sides))
     }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::verdict::{Measured, same_placements};
 use super::{Side, State};
 use crate::kernel::Canary;
+use crate::result::distinct;
 use crate::stats::AllPairs;
 use crate::text::factor;
 
@@ -37,14 +38,8 @@ pub fn findings(sides: &[Side<'_>]) -> Vec<ProtocolFinding> {
         format!("{}{under}", side.run.transport.backend)
     };
     let chosen = || sides.iter().filter(|side| side.run.transport.protocol.is_some());
-    let mut backends: Vec<String> = Vec::new();
-    for name in chosen().map(over) {
-        if !backends.contains(&name) {
-            backends.push(name);
-        }
-    }
     let mut findings = Vec::new();
-    for backend in backends {
+    for backend in distinct(chosen().map(over)) {
         let runs: Vec<&Side<'_>> = chosen().filter(|side| over(side) == backend).collect();
         let kernels = runs.first().map(|side| side.kernels()).unwrap_or_default();
         let mut found: Vec<(ProtocolFinding, Vec<Vec<f64>>)> =

@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 
 use crate::engine::Phase;
 use crate::kernel::Canary;
-use crate::result::{ResultFile, Run, System, Test};
+use crate::result::{ResultFile, Run, System, Test, distinct};
 
 /// What tells the runs of one file apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -68,13 +68,7 @@ impl<'a> Side<'a> {
 
     /// The kernels it measured, in order.
     pub fn kernels(&self) -> Vec<Canary> {
-        let mut kernels: Vec<Canary> = Vec::new();
-        for test in &self.run.tests {
-            if !kernels.contains(&test.kernel) {
-                kernels.push(test.kernel);
-            }
-        }
-        kernels
+        distinct(self.run.tests.iter().map(|test| test.kernel))
     }
 }
 
@@ -87,7 +81,7 @@ pub fn file_names(files: &[(PathBuf, ResultFile)]) -> Vec<String> {
         Some(folder) if is_shared(name) => format!("{}/{name}", folder.to_string_lossy()),
         _ => name.clone(),
     };
-    distinct(files.iter().zip(&short).map(named).collect())
+    numbered(files.iter().zip(&short).map(named).collect())
 }
 
 /// A name that says of a simulated network that it is one.
@@ -96,12 +90,12 @@ fn file_name(path: &Path, file: &ResultFile) -> String {
     if file.machine.is_some() && !name.contains("simulated") { format!("{name} (simulated)") } else { name }
 }
 
-fn distinct(mut names: Vec<String>) -> Vec<String> {
+fn numbered(mut names: Vec<String>) -> Vec<String> {
     for at in 0..names.len() {
         let twins = (0..at).filter(|&before| names[before] == names[at]).count();
         // A later name may not end like the one made here: try on until it is new.
-        let numbered = (twins + 1..).map(|n| format!("{} #{n}", names[at])).find(|made| !names.contains(made));
-        if let Some(made) = numbered.filter(|_| twins > 0) {
+        let free = (twins + 1..).map(|n| format!("{} #{n}", names[at])).find(|made| !names.contains(made));
+        if let Some(made) = free.filter(|_| twins > 0) {
             names[at] = made;
         }
     }
@@ -121,14 +115,14 @@ pub fn sides(files: &[(PathBuf, ResultFile)]) -> Vec<Side<'_>> {
             sides.push(Side { label, file, run });
         }
     }
-    let names = distinct(sides.iter().map(|side| side.label.clone()).collect());
+    let names = numbered(sides.iter().map(|side| side.label.clone()).collect());
     sides.iter_mut().zip(names).for_each(|(side, name)| side.label = name);
     sides
 }
 
 /// The runs of one file.
 pub fn of_file(file: &ResultFile) -> Vec<Side<'_>> {
-    let names = distinct(file.runs.iter().map(Run::label).collect());
+    let names = numbered(file.runs.iter().map(Run::label).collect());
     file.runs.iter().zip(names).map(|(run, label)| Side { label, file, run }).collect()
 }
 
@@ -155,7 +149,7 @@ pub fn chosen(files: &[(PathBuf, ResultFile)], by: Option<By>) -> Result<Vec<Sid
         sides.sort_by_key(|side| order.iter().position(|name| *name == side.run.transport.backend));
     }
     if by == Some(By::Congestor) {
-        let names = distinct(sides.iter().map(|side| By::Congestor.key(side)).collect());
+        let names = numbered(sides.iter().map(|side| By::Congestor.key(side)).collect());
         sides.iter_mut().zip(names).for_each(|(side, name)| side.label = name);
     }
     if by == Some(By::Ranks) {

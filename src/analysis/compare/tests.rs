@@ -1,16 +1,8 @@
-use std::path::PathBuf;
-
 use super::sides::chosen;
 use super::*;
-use crate::assemble::synthetic;
+use crate::assemble::synthetic::{self, named};
 use crate::kernel::Canary;
-use crate::result::ResultFile;
 use crate::stats::Statistic;
-
-fn named(files: Vec<ResultFile>) -> Vec<(PathBuf, ResultFile)> {
-    let name = |at: usize| PathBuf::from(format!("dir/{}.json", ["a", "b", "c"][at]));
-    files.into_iter().enumerate().map(|(at, file)| (name(at), file)).collect()
-}
 
 fn cell(comparison: &Comparison, state: State, kernel: Canary) -> Cell {
     let found = |row: &&Row| row.state == state && row.kernel == kernel && row.statistic == Statistic::P99;
@@ -21,7 +13,7 @@ fn cell(comparison: &Comparison, state: State, kernel: Canary) -> Cell {
 fn a_known_ratio_is_found_marked_and_covered() {
     let files = named(vec![synthetic::file("tcp", None, 2.0), synthetic::file("tcp", None, 6.0)]);
     let comparison = compare(&sides(&files), &Statistic::ALL);
-    assert_eq!(comparison.sides, ["a", "b"]);
+    assert_eq!(comparison.sides, ["r0", "r1"]);
     for kernel in [Canary::Lat, Canary::BwSync, Canary::Allreduce] {
         for state in [State::Loaded, State::Impact] {
             let Cell { ratio, verdict, .. } = cell(&comparison, state, kernel);
@@ -112,7 +104,7 @@ fn files_of_different_ranks_are_compared_when_that_is_the_question() {
     other.plan.canaries[0].counts.bytes = 64;
     let files = named(vec![synthetic::file("tcp", None, 2.0), other]);
     let sides = chosen(&files, Some(By::Ranks)).unwrap();
-    assert!(sides[0].label.starts_with("a, 10 ranks on ") && sides[1].label == "b, 20 ranks on 2 nodes", "{sides:?}");
+    assert!(sides[0].label.starts_with("r0, 10 ranks on ") && sides[1].label == "r1, 20 ranks on 2 nodes", "{sides:?}");
     let found = differences(&sides[0], &sides[1]);
     let asked: Vec<&str> = found.iter().filter(|of| of.is_asked_for(By::Ranks)).map(|of| of.what.as_str()).collect();
     assert!(asked.len() == 2 && asked[0].starts_with("ranks: 10") && asked[1].starts_with("nodes: "), "{asked:?}");

@@ -109,15 +109,7 @@ mod tests {
     }
 
     fn settings() -> Settings {
-        Settings {
-            latency_bytes: 8,
-            bandwidth_bytes: 6000,
-            rings: 3,
-            pairs: 2,
-            repetitions: 3,
-            latency_iterations: 1,
-            bandwidth_iterations: 1,
-        }
+        Settings { bandwidth_bytes: 6000, rings: 3, pairs: 2, ..Settings::brief() }
     }
 
     #[test]

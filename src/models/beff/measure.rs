@@ -164,25 +164,23 @@ fn exchange<G: Group>(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
-    use tailback_engine::{Collective, Lane};
+    use tailback_engine::Lane;
     use tailback_testkit::loopback::{Fault, Job, Transfer};
-    use tailback_transport::{Bootstrap, Monitor, Operation};
+    use tailback_transport::Operation;
 
     use super::*;
     use crate::layout::Nodes;
+    use crate::models::measure::testing::study;
 
     fn settings() -> Settings {
         let (latency_iterations, bandwidth_iterations) = (3, 2);
         Settings {
-            latency_bytes: 8,
             bandwidth_bytes: 20_000,
             rings: 4,
             pairs: 4,
-            repetitions: 3,
             latency_iterations,
             bandwidth_iterations,
+            ..Settings::brief()
         }
     }
 
@@ -192,13 +190,7 @@ mod tests {
     }
 
     fn interrupted(job: Job, by: Option<Rank>) -> Result<Vec<Repeated<Option<Beff>>>> {
-        job.run(|mut bootstrap, raw| {
-            let interrupt = AtomicBool::new(by == Some(bootstrap.rank()));
-            let control = Control { monitor: &Monitor::new(), interrupt: &interrupt, rule: Rule::default() };
-            let nodes = Nodes::virtual_nodes(bootstrap.size(), 1);
-            let job = StudyJob { bootstrap: &mut bootstrap, nodes: &nodes, seed: 7, control };
-            measure(job, &mut Collective::new(raw), &settings())
-        })
+        study(job, &Nodes::virtual_nodes(1, 1), by, |job, transport| measure(job, transport, &settings()))
     }
 
     #[test]

@@ -275,14 +275,12 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
-    use tailback_engine::{Collective, Lane};
+    use tailback_engine::Lane;
     use tailback_testkit::loopback::{Fault, Job, Transfer};
-    use tailback_transport::Monitor;
 
     use super::super::Shape;
     use super::*;
+    use crate::models::measure::testing::study;
 
     fn measure(job: Job, ranks: usize, per_node: usize, shape: &str) -> Result<Vec<Measured>> {
         let found = interrupted(job, (ranks, per_node), shape, None)?;
@@ -297,14 +295,8 @@ mod tests {
     ) -> Result<Vec<Option<Measured>>> {
         let graph = shape.parse::<Shape>().map_or_else(|_| shape.parse().unwrap(), |shape| shape.graph());
         let nodes = Nodes::virtual_nodes(ranks, per_node);
-        job.run(|mut bootstrap, raw| {
-            let interrupt = AtomicBool::new(by == Some(bootstrap.rank()));
-            let control = Control { monitor: &Monitor::new(), interrupt: &interrupt, rule: Rule::default() };
-            let mut transport = Collective::new(raw);
-            let counts = Counts { bytes: 10_000, longest: 20_000, repetitions: 3, model: Model::Text };
-            let job = StudyJob { bootstrap: &mut bootstrap, nodes: &nodes, seed: 5, control };
-            Bench::new(job, &mut transport, counts)?.graph(&graph, 0)
-        })
+        let counts = Counts { bytes: 10_000, longest: 20_000, repetitions: 3, model: Model::Text };
+        study(job, &nodes, by, |job, transport| Bench::new(job, transport, counts)?.graph(&graph, 0))
     }
 
     #[test]

@@ -62,28 +62,16 @@ impl Repetitions {
 
     /// Everything that follows from the times; where a smaller graph was not measured, `model` says what it would have been.
     pub(super) fn measured(&self, graph: &Graph, model: Model, took: Took) -> Measured {
-        let references: Vec<f64> = self.alone.iter().map(|edges| geometric_mean(edges.iter().copied())).collect();
-        let interval = |values: &[f64]| Spread::of(values).and_then(|spread| spread.interval);
         let solved = self.penalties(graph, model, None);
         let without: Vec<Vec<Option<f64>>> =
-            (0..references.len()).map(|skipped| self.penalties(graph, model, Some(skipped))).collect();
-        let together = &self.stages[0].1;
-        let edge = |(at, seconds): (usize, f64)| {
-            let multiples: Vec<f64> = together.iter().zip(&references).map(|(edges, one)| edges[at] / one).collect();
+            (0..self.alone.len()).map(|skipped| self.penalties(graph, model, Some(skipped))).collect();
+        let mut measured = self.measured_messages(&vec![1.0; solved.len()], took);
+        for (at, edge) in measured.edges.iter_mut().enumerate() {
             let others: Option<Vec<f64>> = without.iter().map(|penalties| penalties[at]).collect();
-            MeasuredEdge {
-                seconds,
-                multiple_interval: interval(&multiples),
-                penalty: solved[at],
-                penalty_interval: solved[at].zip(others).and_then(|(whole, others)| left_out(whole, &others)),
-            }
-        };
-        Measured {
-            reference: geometric_mean(references.iter().copied()),
-            reference_interval: interval(&references),
-            edges: means(together, None).into_iter().enumerate().map(edge).collect(),
-            took,
+            edge.penalty = solved[at];
+            edge.penalty_interval = solved[at].zip(others).and_then(|(whole, others)| left_out(whole, &others));
         }
+        measured
     }
 
     /// The times of messages with sizes (in multiples of the reference's) and starts of their own. No penalties: what they

@@ -268,27 +268,19 @@ const RESIDUAL: &str = "scaled residual";
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
-    use tailback_engine::Collective;
     use tailback_testkit::loopback::Job;
-    use tailback_transport::{Bootstrap, Monitor};
 
     use super::*;
-    use crate::stats::Rule;
+    use crate::layout::Nodes;
+    use crate::models::measure::testing::study;
 
     fn settings(tests: Vec<Test>) -> Settings {
         Settings { tests, memory: None, order: Some(96), block: 16, grid: None, update_time_s: 60.0, hpl_gflops: None }
     }
 
     fn run(ranks: usize, settings: &Settings, cut: bool) -> Result<Vec<Repeated<Hpcc>>> {
-        Job::new(ranks).run(|mut bootstrap, raw| {
-            let interrupt = AtomicBool::new(cut && bootstrap.rank() == Rank(0));
-            let control = Control { monitor: &Monitor::new(), interrupt: &interrupt, rule: Rule::default() };
-            let nodes = crate::layout::Nodes::virtual_nodes(ranks, 2);
-            let job = StudyJob { bootstrap: &mut bootstrap, nodes: &nodes, seed: 7, control };
-            measure(job, &mut Collective::new(raw), settings)
-        })
+        let (nodes, cut) = (Nodes::virtual_nodes(ranks, 2), cut.then_some(Rank(0)));
+        study(Job::new(ranks), &nodes, cut, |job, transport| measure(job, transport, settings))
     }
 
     #[test]

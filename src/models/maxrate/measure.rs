@@ -150,25 +150,19 @@ fn observed(cell: Cell, nanos: f64) -> Observation {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
-    use tailback_engine::{Collective, Lane};
+    use tailback_engine::Lane;
     use tailback_testkit::loopback::{Fault, Job, Transfer};
-    use tailback_transport::{Bootstrap, Monitor, Rank};
 
     use super::*;
-    use crate::models::Control;
+    use crate::models::measure::testing::study;
 
     fn settings() -> Settings {
         Settings { largest: 64, repetitions: 2, iterations: 2, ..Settings::default() }
     }
 
     fn measured(job: Job, nodes: &Nodes, settings: &Settings) -> Result<Vec<Vec<Between>>> {
-        job.run(|mut bootstrap, raw| {
-            let control =
-                Control { monitor: &Monitor::new(), interrupt: &AtomicBool::new(false), rule: Rule::default() };
-            let job = StudyJob { bootstrap: &mut bootstrap, nodes, seed: 9, control };
-            let found = measure(job, &mut Collective::new(raw), settings)?;
+        study(job, nodes, None, |job, transport| {
+            let found = measure(job, transport, settings)?;
             assert_eq!(found.complete, 2);
             let (all, took) = found.found;
             let count: usize = all.iter().map(|between| between.observations.len()).sum();
@@ -239,12 +233,7 @@ mod tests {
     #[test]
     fn an_interrupt_of_one_rank_ends_all_of_them_with_whole_repetitions() {
         let nodes = Nodes::virtual_nodes(4, 2);
-        let found = Job::new(4).run(|mut bootstrap, raw| {
-            let interrupt = AtomicBool::new(bootstrap.rank() == Rank(2));
-            let control = Control { monitor: &Monitor::new(), interrupt: &interrupt, rule: Rule::default() };
-            let job = StudyJob { bootstrap: &mut bootstrap, nodes: &nodes, seed: 9, control };
-            measure(job, &mut Collective::new(raw), &settings())
-        });
+        let found = study(Job::new(4), &nodes, Some(Rank(2)), |job, transport| measure(job, transport, &settings()));
         for Repeated { found: (all, took), complete } in found.unwrap() {
             assert!(all[0].observations.is_empty() && took == Took::default() && complete == 0);
         }

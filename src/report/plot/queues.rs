@@ -4,7 +4,7 @@
 
 use super::{Area, Plot, WIDTH, bar, class_of, dot, fit, label, polyline, text};
 use crate::engine::{Phase, PhaseId};
-use crate::result::{CrowdedPort, MachineRecord, QueueRecord};
+use crate::result::{CrowdedPort, MachineRecord, QueueRecord, distinct};
 use crate::text::figure;
 
 const AREA: Area = Area { left: 52.0, right: WIDTH - 20.0, top: 12.0, bottom: 150.0 };
@@ -14,12 +14,7 @@ const DOTS: usize = 12;
 
 /// One plot per test: its isolated and its loaded phase.
 pub fn queues(name: &str, machine: &MachineRecord) -> Vec<Plot> {
-    let mut tests: Vec<PhaseId> = Vec::new();
-    for test in machine.queues.iter().map(|of| of.phase.in_any_state()) {
-        if !tests.contains(&test) {
-            tests.push(test);
-        }
-    }
+    let tests = distinct(machine.queues.iter().map(|of| of.phase.in_any_state()));
     tests.iter().filter_map(|test| over_time(name, test, &machine.queues)).collect()
 }
 

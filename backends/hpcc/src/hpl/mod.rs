@@ -200,25 +200,21 @@ impl Along {
 
 #[cfg(test)]
 mod tests {
-    use tailback_engine::Collective;
-    use tailback_testkit::loopback::{Fault, Job, Transfer};
-    use tailback_transport::{Error, Transport};
+    use tailback_testkit::loopback::Job;
 
     use super::*;
     use crate::RESIDUAL_LIMIT;
     use crate::blocks::Grid;
+    use crate::testing::{BadCard, on_ranks};
 
     fn solved(job: Job, problem: Problem) -> Result<Vec<(Vec<f64>, f64, f64)>> {
-        job.run(|_, raw| {
-            let members: Vec<Rank> = (0..problem.grid.ranks()).map(Rank::from).collect();
-            let mut transport = Collective::new(raw);
-            let mut group = transport.group(&members, Hpl::segment(problem))?;
+        on_ranks(job, problem.grid.ranks(), Hpl::segment(problem), |group| {
             let mut hpl = Hpl::new(problem, group.rank());
-            assert!(hpl.run(&mut group, &Monitor::new())? >= 0.0);
-            let residual = hpl.residual(&mut group)?;
+            assert!(hpl.run(group, &Monitor::new())? >= 0.0);
+            let residual = hpl.residual(group)?;
             let x = hpl.x.clone();
             hpl.x[problem.order / 2] += 1e-6;
-            Ok::<_, Error>((x, residual, hpl.residual(&mut group)?))
+            Ok((x, residual, hpl.residual(group)?))
         })
     }
 
@@ -240,23 +236,13 @@ mod tests {
         }
     }
 
-    /// Changes a number of every long message of rank 1.
-    struct BadCard;
-
-    impl Fault for BadCard {
-        fn corrupt(&self, transfer: Transfer, payload: &mut [u8]) {
-            if transfer.from == Rank(1) && payload.len() > 2000 {
-                payload[806] ^= 0x10;
-            }
-        }
-    }
-
     #[test]
     fn a_spoilt_message_fails_the_check_or_ends_it() {
         for grid in ["1x2", "2x2"] {
             let grid: Grid = grid.parse().unwrap();
             let problem = Problem { order: 130, block: 16, grid, seed: 11 };
-            if let Ok(all) = solved(Job::new(grid.ranks()).fault(BadCard), problem) {
+            let card = BadCard { longer: 2000, at: 806, bits: 0x10 };
+            if let Ok(all) = solved(Job::new(grid.ranks()).fault(card), problem) {
                 assert!(all.iter().all(|(_, residual, _)| residual.is_nan() || *residual > RESIDUAL_LIMIT), "{grid}");
             }
         }

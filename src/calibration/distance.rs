@@ -10,6 +10,7 @@
 //! a count of bursts is: one port that dropped five packets and another that dropped none are the same.
 
 use super::observed::{Observed, Ports};
+use crate::stats::{mean, variance};
 
 /// Canaries of a steady network differ by so much from run to run, on a logarithmic scale.
 const LEAST_CANARY: f64 = 0.1;
@@ -23,7 +24,7 @@ const FEWEST_RUNS: usize = 3;
 
 /// Runs as points of equal length.
 #[derive(Clone, Debug, Default)]
-pub struct Sight {
+pub struct Distances {
     /// What of each canary and counter stands where.
     pub names: Vec<String>,
     /// The recorded run.
@@ -38,26 +39,26 @@ pub struct Sight {
     pub observables: usize,
 }
 
-impl Sight {
+impl Distances {
     /// Canaries that all have, and counters that any has: what was not counted did not happen. Where nothing tells mixes apart,
     /// all that there is.
     pub fn of(target: &Observed, runs: &[&Observed]) -> Self {
-        let telling = Sight::with(target, runs, true);
-        if telling.names.is_empty() { Sight::with(target, runs, false) } else { telling }
+        let telling = Distances::with(target, runs, true);
+        if telling.names.is_empty() { Distances::with(target, runs, false) } else { telling }
     }
 
     fn with(target: &Observed, runs: &[&Observed], only_telling: bool) -> Self {
-        let mut sight = Sight { runs: vec![Vec::new(); runs.len()], ..Sight::default() };
+        let mut distances = Distances { runs: vec![Vec::new(); runs.len()], ..Distances::default() };
         for (name, wanted) in &target.canaries {
             let Some(found) = runs.iter().map(|run| run.canaries.get(name)).collect::<Option<Vec<_>>>() else {
                 continue;
             };
-            sight.observables += 1;
+            distances.observables += 1;
             for (level, &(log, error)) in wanted.iter().enumerate() {
                 let values = found.iter().map(|of| of[level].0);
                 // Both runs have the error.
                 let variance = LEAST_CANARY.powi(2) + 2.0 * error.powi(2);
-                sight.add(name, log, values, variance, 1.0 / wanted.len() as f64);
+                distances.add(name, log, values, variance, 1.0 / wanted.len() as f64);
             }
         }
         let everyone = || std::iter::once(target).chain(runs.iter().copied());
@@ -67,21 +68,21 @@ impl Sight {
         for name in counters {
             // By placement, where all are recent enough to have that.
             if let Some(ports) = everyone().map(|of| of.ports.get(name)).collect::<Option<Vec<_>>>() {
-                sight.add_ports(name, &ports, target.is_dealt, only_telling);
+                distances.add_ports(name, &ports, target.is_dealt, only_telling);
                 continue;
             }
             let rate = |of: &Observed| of.counters.get(name).copied().unwrap_or(0.0);
             let most = runs.iter().map(|run| rate(run)).fold(rate(target), f64::max);
             if most > 0.0 {
-                sight.observables += 1;
+                distances.observables += 1;
                 let wanted = rate(target) / most;
                 let values = runs.iter().map(|run| rate(run) / most);
-                sight.add(name, wanted, values, LEAST_COUNTER.powi(2), 1.0);
+                distances.add(name, wanted, values, LEAST_COUNTER.powi(2), 1.0);
             }
         }
-        let total: f64 = sight.weight.iter().sum();
-        sight.weight.iter_mut().for_each(|weight| *weight /= total.max(f64::MIN_POSITIVE));
-        sight
+        let total: f64 = distances.weight.iter().sum();
+        distances.weight.iter_mut().for_each(|weight| *weight /= total.max(f64::MIN_POSITIVE));
+        distances
     }
 
     /// A counter of ports; of the recorded run first.
@@ -180,17 +181,6 @@ fn levels(ports: &Ports, busiest: f64) -> Vec<Value> {
     ports.per_s.iter().map(value).collect()
 }
 
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
-}
-
-/// Of some values around their mean; nothing is known of a single one.
-fn variance(values: &[f64]) -> Option<f64> {
-    let count = values.len() as f64;
-    let middle = mean(values);
-    (values.len() > 1).then(|| values.iter().map(|value| (value - middle).powi(2)).sum::<f64>() / (count - 1.0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,9 +196,9 @@ mod tests {
         let target = observed(2.0, 0.0, 500.0);
         let near = observed(2.0 + LEAST_CANARY, 0.0, 500.0 + LEAST_COUNTER * 1000.0);
         let far = observed(4.0, 0.0, 1000.0);
-        let sight = Sight::of(&target, &[&near, &far, &target]);
-        assert_eq!((sight.observables, sight.names.len()), (2, 3), "{sight:?}");
-        let [close, wide, same] = [0, 1, 2].map(|run| sight.distance(&sight.runs[run]));
+        let distances = Distances::of(&target, &[&near, &far, &target]);
+        assert_eq!((distances.observables, distances.names.len()), (2, 3), "{distances:?}");
+        let [close, wide, same] = [0, 1, 2].map(|run| distances.distance(&distances.runs[run]));
         assert!((close - 1.0).abs() < 1e-9 && same == 0.0, "{close} {same}");
         // Twenty errors of the canary and half of the most of the counter, evenly.
         assert!((wide - ((400.0 + (0.5 / LEAST_COUNTER).powi(2)) / 2.0f64).sqrt()).abs() < 1e-9, "{wide}");
@@ -233,64 +223,67 @@ mod tests {
     #[test]
     fn few_full_ports_are_not_many_that_carry_as_much_together() {
         let [few, many] = [on_ports(&[(2, 600.0); 3]), on_ports(&[(12, 100.0); 3])];
-        let sight = Sight::of(&few, &[&many, &few]);
-        assert_eq!((&sight.names[0][..], &sight.names[1][..], sight.names.len()), ("bytes", "bytes: by port", 17));
-        let gap = |at: usize| (sight.runs[0][at] - sight.target[at]).abs();
-        assert!(gap(0) < 1e-9 && gap(8) > 0.5, "{sight:?}");
-        assert_eq!(sight.observables, 2);
+        let distances = Distances::of(&few, &[&many, &few]);
+        assert_eq!(
+            (&distances.names[0][..], &distances.names[1][..], distances.names.len()),
+            ("bytes", "bytes: by port", 17)
+        );
+        let gap = |at: usize| (distances.runs[0][at] - distances.target[at]).abs();
+        assert!(gap(0) < 1e-9 && gap(8) > 0.5, "{distances:?}");
+        assert_eq!(distances.observables, 2);
         // On a machine whose processors were slow it is the same load.
         let slow = on_ports(&[(2, 300.0); 3]);
-        let sight = Sight::of(&few, &[&slow]);
-        assert!((1..17).all(|at| (sight.runs[0][at] - sight.target[at]).abs() < 1e-9), "{sight:?}");
+        let distances = Distances::of(&few, &[&slow]);
+        assert!((1..17).all(|at| (distances.runs[0][at] - distances.target[at]).abs() < 1e-9), "{distances:?}");
         // An older file has only sums, and by these they are the same.
         let older = Observed { ports: Default::default(), ..few };
-        let sight = Sight::of(&older, &[&many]);
-        assert_eq!((&sight.names[..], sight.distance(&sight.runs[0])), (&["bytes".to_owned()][..], 0.0));
+        let distances = Distances::of(&older, &[&many]);
+        assert_eq!((&distances.names[..], distances.distance(&distances.runs[0])), (&["bytes".to_owned()][..], 0.0));
     }
 
     #[test]
     fn fewer_than_come_at_once_tell_nothing() {
         // Five packets dropped by one port on each placement, or none: once it was further off than any other load.
         let [few, none, many] = [(1, 5.0), (1, 0.0), (12, 2000.0)].map(|placement| in_bursts(&[placement; 2], 30.0));
-        let distances = |runs: &[&Observed]| {
-            let sight = Sight::of(&none, runs);
-            sight.runs.iter().map(|run| sight.distance(run)).collect::<Vec<_>>()
+        let to_runs = |runs: &[&Observed]| {
+            let distances = Distances::of(&none, runs);
+            distances.runs.iter().map(|run| distances.distance(run)).collect::<Vec<_>>()
         };
-        assert!(distances(&[&few, &none])[0] < 1.0, "{:?}", distances(&[&few, &none]));
-        let beside = distances(&[&few, &many, &none]);
+        assert!(to_runs(&[&few, &none])[0] < 1.0, "{:?}", to_runs(&[&few, &none]));
+        let beside = to_runs(&[&few, &many, &none]);
         assert!(beside[0] < 1.0 && beside[1] > 5.0, "{beside:?}");
         // Of what flows, five a second are five a second.
         let [few, none] = [(1, 5.0), (1, 0.0)].map(|placement| on_ports(&[placement; 2]));
-        let sight = Sight::of(&none, &[&few]);
-        assert!(sight.distance(&sight.runs[0]) > 5.0);
+        let distances = Distances::of(&none, &[&few]);
+        assert!(distances.distance(&distances.runs[0]) > 5.0);
     }
 
     #[test]
     fn a_counter_counts_by_its_noise_and_not_at_all_below_it() {
         let near = |low: f64, high: f64| on_ports(&[(8, low), (8, high)]);
         let [steady, other] = [near(100.0, 100.0), near(150.0, 150.0)];
-        let sure = Sight::of(&steady, &[&other, &steady]);
+        let sure = Distances::of(&steady, &[&other, &steady]);
         let [unsure, less] = [near(80.0, 120.0), near(120.0, 180.0)];
-        let doubtful = Sight::of(&unsure, &[&less, &unsure]);
-        let [sure, doubtful] = [sure, doubtful].map(|sight| sight.distance(&sight.runs[0]));
+        let doubtful = Distances::of(&unsure, &[&less, &unsure]);
+        let [sure, doubtful] = [sure, doubtful].map(|distances| distances.distance(&distances.runs[0]));
         assert!(sure > 2.0 * doubtful && doubtful > 0.5, "{sure} and {doubtful}");
         // Placements differ by more than any two of these mixes.
         let wild = [near(10.0, 190.0), near(20.0, 170.0), near(5.0, 200.0), near(15.0, 180.0)];
-        let sight = Sight::of(&wild[0], &[&wild[1], &wild[2], &wild[3]]);
-        assert_eq!(sight.observables, 2, "where nothing tells, all that there is");
+        let distances = Distances::of(&wild[0], &[&wild[1], &wild[2], &wild[3]]);
+        assert_eq!(distances.observables, 2, "where nothing tells, all that there is");
         let beside = |of: &Observed| Observed { canaries: observed(2.0, 0.1, 0.0).canaries, ..of.clone() };
-        let sight = Sight::of(&beside(&wild[0]), &[&beside(&wild[1]), &beside(&wild[2]), &beside(&wild[3])]);
-        assert_eq!(sight.names, ["lat", "lat"]);
+        let distances = Distances::of(&beside(&wild[0]), &[&beside(&wild[1]), &beside(&wild[2]), &beside(&wild[3])]);
+        assert_eq!(distances.names, ["lat", "lat"]);
         // A load that lies where it lies is one draw.
         let fixed = Observed { is_dealt: false, ..unsure.clone() };
-        let variance = |target: &Observed| Sight::of(target, &[&less, &unsure]).variance[0];
+        let variance = |target: &Observed| Distances::of(target, &[&less, &unsure]).variance[0];
         assert!(variance(&fixed) > 1.2 * variance(&unsure));
     }
 
     #[test]
     fn what_differs_between_placements_counts_less() {
-        let noisy = Sight::of(&observed(2.0, 1.0, 0.0), &[&observed(3.0, 0.0, 0.0)]);
-        let sure = Sight::of(&observed(2.0, 0.0, 0.0), &[&observed(3.0, 0.0, 0.0)]);
+        let noisy = Distances::of(&observed(2.0, 1.0, 0.0), &[&observed(3.0, 0.0, 0.0)]);
+        let sure = Distances::of(&observed(2.0, 0.0, 0.0), &[&observed(3.0, 0.0, 0.0)]);
         assert!(noisy.distance(&noisy.runs[0]) < 1.0 && sure.distance(&sure.runs[0]) > 9.0);
     }
 }
