@@ -2,7 +2,7 @@
 
 use tailback_bootstrap::Secret;
 use tailback_transport::{Bootstrap, Result as TransportResult, traffic_class};
-use tailback_verbs::{Buffers, JobKey, Tries, VerbsConfig, VerbsTransport};
+use tailback_verbs::{Buffers, Tries, VerbsConfig, VerbsTransport};
 
 use super::{Network, Settings};
 use crate::engine::OpenNetwork;
@@ -56,6 +56,6 @@ fn config(settings: &Settings, secret: &Secret) -> Result<VerbsConfig, String> {
             credits: settings.verbs.credits.unwrap_or(Buffers::default().credits),
         },
         wait: settings.wait,
-        key: JobKey(secret.derive("verbs")),
+        secret: secret.clone(),
     })
 }

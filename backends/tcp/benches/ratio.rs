@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tailback_bootstrap::Secret;
-use tailback_bootstrap::address::Wish;
+use tailback_bootstrap::address::Selection;
 use tailback_tcp::{TcpConfig, TcpGroup, TcpTransport};
 use tailback_transport::loopback;
 use tailback_transport::{Bootstrap, Lane, Rank, RawGroup, RawTransport, Result, Span, Tag, WaitMode};
@@ -169,7 +169,7 @@ fn measure(plan: &Plan) -> Vec<(f64, f64)> {
     let body = |mut bootstrap: loopback::LoopbackBootstrap, _| -> Result<()> {
         let leads = bootstrap.rank() == Rank(0);
         let config = TcpConfig {
-            wish: Wish::default(),
+            addresses: Selection::default(),
             rails: 1,
             wait: Some(plan.wait),
             traffic_class: 0,

@@ -20,7 +20,7 @@ use tailback_transport::{
     Bootstrap, Collective, Error, Group, Idle, Lane, Monitor, Nanos, Rank, RawGroup, RawTransport, Result, Span, Tag,
     Transport, WaitMode,
 };
-use tailback_verbs::{JobKey, VerbsConfig, VerbsGroup, VerbsTransport};
+use tailback_verbs::{VerbsConfig, VerbsGroup, VerbsTransport};
 
 const LONG: usize = 65_536;
 const OUT: Span = Span { offset: 0, len: 8 };
@@ -69,9 +69,9 @@ fn start() -> Result<i32> {
 
 fn as_rank(mut config: JoinConfig, run: Loop, iterations: usize) -> Result<()> {
     config.stall_limit = None; // an emulated machine takes its time, and nobody ticks
-    let key = JobKey(config.secret.derive("verbs"));
+    let secret = config.secret.clone();
     let mut bootstrap = TcpBootstrap::join(config, Arc::new(Monitor::new()))?;
-    let config = VerbsConfig { wait: Some(WaitMode::Spin), ..VerbsConfig::new(key) };
+    let config = VerbsConfig { wait: Some(WaitMode::Spin), ..VerbsConfig::new(secret) };
     let mut transport = VerbsTransport::open(&mut bootstrap, &config)?;
     let members = [Rank(0), Rank(1)];
     let mut group = transport.group(&members, 2 * LONG)?;

@@ -46,7 +46,7 @@ impl VerbsTransport {
         let (wait, reason) = WaitMode::choose(config.wait, bootstrap)?;
         let mut description = facts::describe(&endpoints, config, wait, reason);
         rails.tell(&mut description);
-        let engine = Core::new(rank, size, rails, VerbsWire::new(endpoints, &addresses, config.key, wait));
+        let engine = Core::new(rank, size, rails, VerbsWire::new(endpoints, &addresses, config.secret.clone(), wait));
         Ok(VerbsTransport { engine: Rc::new(RefCell::new(engine)), clock: Clock::start(), description })
     }
 }

@@ -25,7 +25,7 @@ use tailback_transport::rendezvous::DEFAULT_THRESHOLD;
 use tailback_transport::{
     Bootstrap, Collective, Lane, Monitor, Protocol, Rank, RawGroup, RawTransport, Rendezvous, Span, Tag, conformance,
 };
-use tailback_verbs::{Buffers, JobKey, Tries, VerbsConfig, VerbsTransport};
+use tailback_verbs::{Buffers, Tries, VerbsConfig, VerbsTransport};
 
 /// For an emulated machine with more ranks than cores.
 const PATIENCE: Duration = Duration::from_secs(400);
@@ -77,7 +77,7 @@ fn as_rank(mut config: JoinConfig, rails: usize, arguments: &[String]) -> Outcom
     config.stall_limit = Some(PATIENCE);
     let monitor = Arc::new(Monitor::new());
     let text = |error: tailback_transport::Error| error.to_string();
-    let key = JobKey(config.secret.derive("verbs"));
+    let secret = config.secret.clone();
     let mut bootstrap = TcpBootstrap::join(config, Arc::clone(&monitor)).map_err(text)?;
     monitor.enter("conformance");
     let wait = arguments.get(2).map(|mode| mode.parse()).transpose().map_err(text)?;
@@ -85,7 +85,7 @@ fn as_rank(mut config: JoinConfig, rails: usize, arguments: &[String]) -> Outcom
     let timeout = if arguments[0] == "silence" { Duration::from_millis(250) } else { Tries::default().timeout };
     let tries = Tries { timeout, ..Tries::default() };
     let rails = if arguments[0] == "unlike" { rails + bootstrap.rank().index() } else { rails };
-    let config = VerbsConfig { rails, wait, tries, buffers: buffers(arguments)?, ..VerbsConfig::new(key) };
+    let config = VerbsConfig { rails, wait, tries, buffers: buffers(arguments)?, ..VerbsConfig::new(secret) };
     let transport = match VerbsTransport::open(&mut bootstrap, &config) {
         Ok(transport) => transport,
         Err(error) => bootstrap.abort(&error.to_string()),

@@ -90,7 +90,7 @@ impl VerbsWire {
         };
         link.greeted = Some(Instant::now());
         link.greetings += 1;
-        self.endpoints[link.rail].greet(&hello, &self.key, (&own, &state.address), &link.handle)
+        self.endpoints[link.rail].greet(&hello, &self.secret, (&own, &state.address), &link.handle)
     }
 
     /// A greeting has arrived on a rail, from a rank or from a stranger.
@@ -107,7 +107,7 @@ impl VerbsWire {
         }
         let peer = self.rails.peer(hello.from as usize, rail);
         let own = &self.peers[self.rails.peer(books.me.index(), rail)].address;
-        if !greeting.is_from(&self.key, &self.peers[peer].address, own) {
+        if !greeting.is_from(&self.secret, &self.peers[peer].address, own) {
             return Ok(());
         }
         match self.peers[peer].route {

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
+use tailback_bootstrap::Secret;
 use tailback_transport::matching::{Kinds, Ledger, Rails};
 use tailback_transport::{Error, Rank, Result, WaitMode};
 
 use super::endpoint::Endpoint;
 use super::link::{Peer, Route};
 use super::work::Far;
-use crate::config::JobKey;
 use crate::ffi::{Completion, Regions};
 use crate::header::{Address, Header};
 
@@ -20,7 +20,7 @@ pub struct VerbsWire {
     pub(super) rails: Rails,
     /// One per rail.
     pub(super) endpoints: Vec<Endpoint>,
-    pub(super) key: JobKey,
+    pub(super) secret: Secret,
     pub(super) wait: WaitMode,
     pub(super) peers: Vec<Peer>,
     /// Peers with a pair that is not known to be connected at both ends.
@@ -44,7 +44,12 @@ pub(super) type Books = Ledger<VerbsWire>;
 
 impl VerbsWire {
     /// The wire of a rank with these ends, one per rail; `addresses` has every rank's, in rank order.
-    pub(crate) fn new(endpoints: Vec<Endpoint>, addresses: &[Vec<Address>], key: JobKey, wait: WaitMode) -> VerbsWire {
+    pub(crate) fn new(
+        endpoints: Vec<Endpoint>,
+        addresses: &[Vec<Address>],
+        secret: Secret,
+        wait: WaitMode,
+    ) -> VerbsWire {
         let rails = Rails::new(endpoints.len());
         // A number that is nobody's has an address that nobody asks for.
         let address = |peer: usize| addresses[rails.rank(peer)][rails.rail(peer).min(rails.count() - 1)];
@@ -54,7 +59,7 @@ impl VerbsWire {
             widest: endpoints.iter().map(|of| of.sizes.first).max().unwrap_or_default(),
             narrow: None,
             endpoints,
-            key,
+            secret,
             wait,
             peers: (0..rails.peers(addresses.len())).map(|peer| Peer::new(address(peer))).collect(),
             connecting: Vec::new(),
