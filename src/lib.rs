@@ -4,17 +4,20 @@
 
 #![forbid(unsafe_code)]
 
+pub mod analysis;
+pub mod assemble;
 pub mod backend;
+pub mod body;
 pub mod calibration;
 pub mod cli;
-pub mod commands;
-pub mod compare;
 pub mod counters;
 pub mod engine;
 pub mod import;
 pub mod input;
+pub mod job;
 pub mod kernel;
 pub mod lab;
+pub mod launch;
 pub mod layout;
 pub mod models;
 pub mod output;
@@ -22,7 +25,6 @@ pub mod plan;
 pub mod report;
 pub mod result;
 pub mod text;
-pub mod threshold;
-pub mod units;
 
 pub use tailback_stats as stats;
+pub use tailback_transport::units;

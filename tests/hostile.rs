@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::common::{self, Job, Outcome, run, succeed};
 use serde_json::{Value, json};
-use tailback::compare::{compare, render, sides};
+use tailback::analysis::compare::{compare, render, sides};
 use tailback::output::Format;
 use tailback::report::Report;
 use tailback::result::{self, ResultFile};

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use tailback_bootstrap::launch::heed_signals;
 use tailback_bootstrap::variables;
 use tailback_bootstrap::{Interrupt, JoinConfig, TcpBootstrap};
-use tailback_transport::{Error, Monitor, pages};
+use tailback_host::pages;
+use tailback_transport::{Error, Monitor};
 
 use super::agree::run_agreed;
 use super::network::Ranks;
 use super::sim::{Everyone, SimulatedJobs};
-use super::{Backend, Networks, Settings, Shape, Variant, Work, libfabric, mpi, sim, tcp, variants, verbs};
+use super::{Backend, JobSize, Networks, Settings, Variant, Work, libfabric, mpi, sim, tcp, variants, verbs};
 
 enum Job {
     /// Tailback's own variables, or Slurm's.
@@ -91,13 +92,13 @@ fn over_own_bootstrap(work: &Work<'_>, mut config: JoinConfig, variants: Vec<Var
 }
 
 /// Does the work as all ranks of a simulated job. Everything that is random in the network comes of `seed`.
-pub fn simulate(work: &Work<'_>, shape: Shape, seed: u64) -> Result<u8, String> {
+pub fn simulate(work: &Work<'_>, size: JobSize, seed: u64) -> Result<u8, String> {
     let settings = work.settings;
     sim::check(settings)?;
     let machine = settings.machine.clone().ok_or("no machine to simulate")?;
-    let mut bootstrap = Everyone { size: shape.ranks, machine: machine.name.clone() };
+    let mut bootstrap = Everyone { size: size.ranks, machine: machine.name.clone() };
     let variants = variants(settings, Backend::Sim)?;
-    let ranks = Ranks::Simulated(SimulatedJobs::new(machine, shape, seed));
+    let ranks = Ranks::Simulated(SimulatedJobs::new(machine, size, seed));
     let mut networks = Networks { bootstrap: &mut bootstrap, settings, variants, ranks };
     Ok((work.body)(&mut networks, &Arc::new(Monitor::new())))
 }
@@ -207,7 +208,7 @@ pub fn available(libfabric: Option<&Path>) -> Vec<(&'static str, String)> {
         ("tcp", "ready: plain sockets, nothing to install".into()),
         ("mpi", mpi::state()),
         ("libfabric", libfabric::state(libfabric)),
-        ("verbs", verbs::state()),
+        ("verbs", verbs::state(None)),
         ("sim", sim::state()),
     ]
 }

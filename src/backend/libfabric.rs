@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use tailback_bootstrap::address;
-use tailback_libfabric::{LibfabricConfig, LibfabricTransport, Source, Wishes, survey};
+use tailback_bootstrap::{Secret, address};
+use tailback_libfabric::{LibfabricConfig, Source, Wishes, survey};
 use tailback_transport::{Bootstrap, Error, Result as TransportResult};
 
 use super::{Network, Settings};
@@ -45,6 +45,7 @@ pub(super) fn open(
     network: Network,
     settings: &Settings,
     bootstrap: &mut dyn Bootstrap,
+    _secret: &Secret,
 ) -> TransportResult<Box<dyn OpenNetwork>> {
     // Providers that use the Internet's addresses take the same way as plain sockets.
     let addresses = settings.addresses();
@@ -55,7 +56,7 @@ pub(super) fn open(
         wishes: wishes(settings, Some(source))?,
         wait: settings.wait,
     };
-    Ok(network.over(LibfabricTransport::open(bootstrap, &config)?))
+    Ok(network.over(tailback_libfabric::open(bootstrap, &config)?))
 }
 
 fn wishes(settings: &Settings, source: Option<Source>) -> TransportResult<Wishes> {

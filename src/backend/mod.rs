@@ -8,31 +8,30 @@ mod network;
 mod settings;
 mod sim;
 mod tcp;
-mod threads;
 mod variant;
 
 // The one place of src that asks for features: an absent backend is a module that says so.
+mod absent;
 #[cfg(feature = "libfabric")]
-mod libfabric;
-#[cfg(not(feature = "libfabric"))]
-#[path = "libfabric_absent.rs"]
 mod libfabric;
 #[cfg(feature = "mpi")]
 mod mpi;
-#[cfg(not(feature = "mpi"))]
-#[path = "mpi_absent.rs"]
-mod mpi;
 #[cfg(feature = "verbs")]
 mod verbs;
+
+#[cfg(not(feature = "libfabric"))]
+use absent::libfabric;
+#[cfg(not(feature = "mpi"))]
+use absent::mpi;
 #[cfg(not(feature = "verbs"))]
-#[path = "verbs_absent.rs"]
-mod verbs;
+use absent::verbs;
 
 pub use job::{available, in_job, is_reporting_rank, job_seen, prepare, simulate};
 pub use kind::Backend;
-pub use network::{Networks, Place, Work, give_up};
-pub use settings::{CongestorNetworks, FabricSettings, LibfabricPath, RoleSettings, Roles, Settings, VerbsSettings};
-pub use sim::{Shape, Simulated};
+pub use network::{Networks, RankHost, Work, give_up};
+pub use settings::{
+    CongestorNetworks, FabricOptions, LibfabricPath, RoleSettings, Roles, Settings, ThreadLevel, VerbsOptions,
+};
+pub use sim::{JobSize, Simulated};
 pub use tailback_sim::begin_phase;
-pub use threads::ThreadLevel;
 pub use variant::{Network, Variant, variants};

@@ -55,15 +55,15 @@ impl Networks<'_> {
     }
 
     /// Where every rank is. Collective over the job.
-    pub fn places(&mut self) -> Result<Vec<Place>> {
+    pub fn places(&mut self) -> Result<Vec<RankHost>> {
         if let Ranks::Simulated(jobs) = &self.ranks {
-            return Ok(jobs.places().map(|(host, group)| Place { host, group }).collect());
+            return Ok(jobs.places().map(|(host, group)| RankHost { host, group }).collect());
         }
         let group = std::env::var("TAILBACK_GROUP").unwrap_or_default();
         let hosts = self.bootstrap.allgather(self.bootstrap.host().to_owned().as_bytes())?;
         let groups = self.bootstrap.allgather(group.as_bytes())?;
         let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
-        Ok(hosts.iter().zip(&groups).map(|(host, group)| Place { host: text(host), group: text(group) }).collect())
+        Ok(hosts.iter().zip(&groups).map(|(host, group)| RankHost { host: text(host), group: text(group) }).collect())
     }
 
     /// What was simulated since this was asked last; nothing where the network is real.
@@ -113,7 +113,7 @@ fn open_raw(
 ) -> Result<Box<dyn OpenNetwork>> {
     match network.backend {
         Backend::Tcp => tcp::open(network, settings, bootstrap, secret),
-        Backend::Libfabric => libfabric::open(network, settings, bootstrap),
+        Backend::Libfabric => libfabric::open(network, settings, bootstrap, secret),
         Backend::Verbs => verbs::open(network, settings, bootstrap, secret),
         Backend::Mpi | Backend::Sim => Err(Error::Setup(format!("{} is no raw network", network.backend))),
     }
@@ -121,7 +121,7 @@ fn open_raw(
 
 /// Where a rank is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct RankHost {
     /// Ranks with equal hosts share a node.
     pub host: String,
     /// The switch, rack or other group of the topology, as far as that is known.

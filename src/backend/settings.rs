@@ -6,16 +6,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::TypedValueParser;
+use clap::{Args, ValueEnum};
 use tailback_bootstrap::address::Selection;
+use tailback_engine::Protocol;
+use tailback_engine::matching::MOST_RAILS;
+use tailback_host::WaitMode;
+use tailback_host::near::DeviceWish;
+use tailback_host::pages::HugePages;
 use tailback_sim::machine::Machine;
-use tailback_transport::matching::MOST_RAILS;
-use tailback_transport::near::DeviceWish;
-use tailback_transport::pages::HugePages;
-use tailback_transport::{Protocol, WaitMode};
 
-use super::{Backend, ThreadLevel};
+use super::Backend;
 use crate::units;
 
 /// The networks under test and how they are reached.
@@ -27,7 +28,7 @@ use crate::units;
 pub struct Settings {
     /// The network under test; several go into one result, a run in turns on every placement, a study one after the other
     /// [default: mpi under an MPI launcher, else tcp]
-    #[arg(long = "transport", id = "transport", value_parser = backends(), value_name = "LIST", value_delimiter = ',')]
+    #[arg(long = "transport", id = "transport", value_enum, value_name = "LIST", value_delimiter = ',')]
     pub transports: Vec<Backend>,
 
     /// How messages above the eager threshold travel over raw transports: eager (at once), put (RTS, CTS, put, FIN) or
@@ -63,7 +64,7 @@ pub struct Settings {
     pub huge_pages: HugePages,
 
     /// With MPI: the thread level it is asked for; at every level one thread calls it [default: single]
-    #[arg(long, value_parser = thread_levels(), value_name = "LEVEL")]
+    #[arg(long, value_enum, value_name = "LEVEL")]
     pub mpi_thread: Option<ThreadLevel>,
 
     /// With tcp and verbs: how many of its interfaces or ports a rank uses at once, with a connection to a peer over each. A
@@ -87,7 +88,7 @@ pub struct Settings {
     pub data_address: Vec<IpAddr>,
 
     #[command(flatten)]
-    pub fabric: FabricSettings,
+    pub fabric: FabricOptions,
 
     /// Class of all packets. With tcp and verbs: dscp:N, or the whole byte; with libfabric: best-effort, low-latency,
     /// dedicated-access, bulk-data, scavenger, network-control or dscp:N; with sim: a class of the machine's, of which 0 is
@@ -99,7 +100,7 @@ pub struct Settings {
     pub library: LibfabricPath,
 
     #[command(flatten)]
-    pub verbs: VerbsSettings,
+    pub verbs: VerbsOptions,
 
     /// With sim: the machine to simulate, a shipped one (see `tailback machine list`) or a TOML file
     #[arg(long, value_name = "NAME_OR_FILE", value_parser = machine)]
@@ -120,6 +121,21 @@ pub struct Settings {
     /// What a role's ranks have of their own, before what all have.
     #[arg(skip)]
     pub roles: Roles,
+}
+
+/// What MPI is told of threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ThreadLevel {
+    /// One thread, as in most MPI programs
+    // Our watcher thread is there all the same, and never calls MPI.
+    #[default]
+    Single,
+    /// Several threads, of which the first calls MPI
+    Funneled,
+    /// Several threads, of which one at a time calls MPI
+    Serialized,
+    /// Any thread calls MPI at any time
+    Multiple,
 }
 
 /// Which network the congestors use.
@@ -195,7 +211,7 @@ impl Settings {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Transport")]
 #[allow(missing_docs)]
-pub struct FabricSettings {
+pub struct FabricOptions {
     /// With libfabric: the provider, as `tailback info` names it [default: the first that can serve]
     #[arg(long, value_name = "NAME")]
     pub provider: Option<String>,
@@ -206,7 +222,7 @@ pub struct FabricSettings {
     pub domain: Option<DeviceWish>,
 }
 
-impl FabricSettings {
+impl FabricOptions {
     /// Whether something was chosen that only libfabric has.
     pub(super) fn is_given(&self) -> bool {
         self.provider.is_some() || self.domain.is_some()
@@ -227,7 +243,7 @@ pub struct LibfabricPath {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Transport")]
 #[allow(missing_docs)]
-pub struct VerbsSettings {
+pub struct VerbsOptions {
     /// With verbs: which devices ranks take: auto (near a rank's cores, equals dealt out over the ranks of a host),
     /// round-robin (all, dealt out), or names as `tailback info` shows them, with commas; as many as --rails are one for each,
     /// in their order [default: auto]
@@ -274,7 +290,7 @@ pub struct VerbsSettings {
     pub buffer_bytes: Option<usize>,
 }
 
-impl VerbsSettings {
+impl VerbsOptions {
     /// An option that was given and that only verbs have; the device may come from an environment that is everyone's.
     pub(super) fn given(&self) -> Option<&'static str> {
         let all = [
@@ -317,16 +333,4 @@ fn buffer_bytes(text: &str) -> Result<usize, String> {
 /// A shipped machine, or a file's.
 fn machine(name_or_file: &str) -> Result<Arc<Machine>, String> {
     Machine::load(name_or_file).map(Arc::new).map_err(|error| error.to_string())
-}
-
-/// Backends by name, with a line on each in the long help.
-fn backends() -> impl TypedValueParser<Value = Backend> {
-    let value = |(backend, what): (Backend, &'static str)| PossibleValue::new(backend.word()).help(what);
-    PossibleValuesParser::new(Backend::ALL.map(value)).map(|word| word.parse().expect("one of the possible values"))
-}
-
-/// MPI's thread levels by name, likewise.
-fn thread_levels() -> impl TypedValueParser<Value = ThreadLevel> {
-    let value = |(level, what): (ThreadLevel, &'static str)| PossibleValue::new(level.word()).help(what);
-    PossibleValuesParser::new(ThreadLevel::ALL.map(value)).map(|word| word.parse().expect("one of the possible values"))
 }

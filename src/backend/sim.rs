@@ -15,28 +15,28 @@ use crate::engine::{Body, OpenPair};
 
 /// How many ranks, and how many on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct JobSize {
     /// Ranks of the job, on the first nodes of the machine.
     pub ranks: usize,
     /// On each of these nodes; the last may have fewer.
     pub per_node: usize,
 }
 
-impl Shape {
+impl JobSize {
     /// All of a machine, or what was asked for.
     pub fn of(machine: &Machine, ranks: Option<usize>, per_node: Option<usize>) -> Result<Self, String> {
         let per_node = per_node.unwrap_or(machine.nodes.ranks_per_node).max(1);
         let room = room(machine, per_node).map_err(|error| format!("{error} (--ranks-per-node)"))?;
-        let shape = Shape { ranks: ranks.unwrap_or(room), per_node };
-        if shape.ranks == 0 || shape.ranks > room {
-            let (Machine { name, nodes, .. }, ranks) = (machine, shape.ranks);
+        let size = JobSize { ranks: ranks.unwrap_or(room), per_node };
+        if size.ranks == 0 || size.ranks > room {
+            let (Machine { name, nodes, .. }, ranks) = (machine, size.ranks);
             return Err(format!(
                 "{ranks} ranks: the machine {name} has room for 1 to {room} with {per_node} on each of its {} nodes \
                  (-n and --ranks-per-node choose)",
                 nodes.count
             ));
         }
-        Ok(shape)
+        Ok(size)
     }
 
     /// Nodes that have ranks.
@@ -94,15 +94,15 @@ impl Simulated {
 
 /// The jobs that this process has simulated, one for each opening of a network.
 pub(super) struct SimulatedJobs {
-    shape: Shape,
+    size: JobSize,
     seed: u64,
     opened: u64,
     so_far: Simulated,
 }
 
 impl SimulatedJobs {
-    pub(super) fn new(machine: Arc<Machine>, shape: Shape, seed: u64) -> Self {
-        SimulatedJobs { shape, seed, opened: 0, so_far: Simulated::nothing(machine) }
+    pub(super) fn new(machine: Arc<Machine>, size: JobSize, seed: u64) -> Self {
+        SimulatedJobs { size, seed, opened: 0, so_far: Simulated::nothing(machine) }
     }
 
     /// Runs `body` as every rank of a job of its own. An error of a rank ends the others.
@@ -114,12 +114,12 @@ impl SimulatedJobs {
         body: Body<'_, O>,
     ) -> TransportResult<O> {
         let class_of = |rank| class(&settings.of_role(&role(Rank::from(rank))));
-        let classes: Result<Vec<usize>, String> = (0..self.shape.ranks).map(class_of).collect();
+        let classes: Result<Vec<usize>, String> = (0..self.size.ranks).map(class_of).collect();
         let classes = classes.map_err(Error::Setup)?;
         self.opened += 1;
         let job = Simulation::new(Machine::clone(&self.so_far.machine))
-            .ranks_per_node(self.shape.per_node)
-            .ranks(self.shape.ranks)
+            .ranks_per_node(self.size.per_node)
+            .ranks(self.size.ranks)
             .seed(self.seed.wrapping_mul(1000).wrapping_add(self.opened));
         let finished = job.run(|mut bootstrap, mut raw| {
             raw.set_class(classes[bootstrap.rank().index()]).expect("the machine was asked for the class");
@@ -143,7 +143,7 @@ impl SimulatedJobs {
 
     /// Every rank's host and group.
     pub(super) fn places(&self) -> impl Iterator<Item = (String, String)> {
-        let nodes = (0..self.shape.ranks).map(|rank| rank / self.shape.per_node);
+        let nodes = (0..self.size.ranks).map(|rank| rank / self.size.per_node);
         nodes.map(|node| (host_name(node), self.so_far.machine.group_of(node)))
     }
 
@@ -207,7 +207,7 @@ mod tests {
     fn ranks_come_from_the_machine_unless_asked_for() {
         let machine = Machine::load("small").unwrap();
         let shape =
-            |ranks, per_node| Shape::of(&machine, ranks, per_node).map(|of| (of.ranks, of.per_node, of.nodes()));
+            |ranks, per_node| JobSize::of(&machine, ranks, per_node).map(|of| (of.ranks, of.per_node, of.nodes()));
         assert_eq!(shape(None, None), Ok((64, 1, 64)));
         assert_eq!(shape(None, Some(4)), Ok((256, 4, 64)));
         assert_eq!(shape(Some(10), Some(4)), Ok((10, 4, 3)));

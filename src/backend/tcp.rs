@@ -1,7 +1,7 @@
 //! Plain sockets, under any bootstrap.
 
 use tailback_bootstrap::Secret;
-use tailback_tcp::{TcpConfig, TcpTransport};
+use tailback_tcp::TcpConfig;
 use tailback_transport::{Bootstrap, Error, Result, traffic_class};
 
 use super::{Network, Settings};
@@ -33,5 +33,5 @@ pub(super) fn open(
         congestion_control: settings.congestion_control.clone(),
         secret: secret.clone(),
     };
-    Ok(network.over(TcpTransport::open(bootstrap, &config)?))
+    Ok(network.over(tailback_tcp::open(bootstrap, &config)?))
 }

@@ -1,9 +1,10 @@
 //! What the runs of a job go over: every transport the user names, with every protocol where the protocol is ours, and
 //! with every network that the congestors are to use.
 
-use tailback_transport::pages::HugePages;
-use tailback_transport::rendezvous::DEFAULT_THRESHOLD;
-use tailback_transport::{Bytes, Collective, Protocol, RawTransport, Rendezvous};
+use tailback_engine::rendezvous::DEFAULT_THRESHOLD;
+use tailback_engine::{Collective, Engine, Protocol, Rendezvous};
+use tailback_host::pages::HugePages;
+use tailback_transport::Bytes;
 
 use super::{Backend, CongestorNetworks, Settings};
 use crate::engine::{OpenNetwork, Opened};
@@ -25,12 +26,12 @@ pub struct Network {
     /// Which one.
     pub backend: Backend,
     /// How its messages travel; none where the backend decides that itself, as MPI does.
-    pub messages: Option<Messages>,
+    pub messages: Option<MessagePath>,
 }
 
 /// How messages travel over a raw backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Messages {
+pub struct MessagePath {
     /// What longer messages do.
     pub protocol: Protocol,
     /// Up to this length every message is eager.
@@ -64,8 +65,8 @@ impl Network {
     /// Backend and, where there is a choice, protocol.
     pub fn label(self) -> String {
         match self.messages {
-            Some(messages) => format!("{}, {}", self.backend, messages.protocol),
-            None => self.backend.to_string(),
+            Some(messages) => format!("{}, {}", self.backend.network(), messages.protocol),
+            None => self.backend.network(),
         }
     }
 
@@ -75,10 +76,10 @@ impl Network {
     }
 
     /// Puts protocols and collectives over a raw backend.
-    pub(super) fn over<'a, T: RawTransport + 'a>(self, raw: T) -> Box<dyn OpenNetwork + 'a> {
+    pub(super) fn over<'a, E: Engine + 'a>(self, engine: E) -> Box<dyn OpenNetwork + 'a> {
         let messages = match self.messages {
-            Some(Messages { protocol, threshold }) => Rendezvous::new(raw, protocol, threshold),
-            None => Rendezvous::eager(raw),
+            Some(MessagePath { protocol, threshold }) => Rendezvous::new(engine, protocol, threshold),
+            None => Rendezvous::eager(engine),
         };
         Box::new(Opened::new(Collective::new(messages)))
     }
@@ -115,7 +116,7 @@ pub fn variants(settings: &Settings, default: Backend) -> Result<Vec<Variant>, S
         if !backend.is_raw() {
             return vec![Network { backend, messages: None }];
         }
-        let messages = protocols.iter().map(|&protocol| Some(Messages { protocol, threshold }));
+        let messages = protocols.iter().map(|&protocol| Some(MessagePath { protocol, threshold }));
         messages.map(|messages| Network { backend, messages }).collect()
     };
     let networks: Vec<Network> = backends.into_iter().flat_map(with).collect();
@@ -153,7 +154,12 @@ fn twice<N: PartialEq + std::fmt::Display>(option: &str, names: &[N]) -> Result<
 
 #[cfg(test)]
 mod tests {
+    use clap::ValueEnum as _;
+    use tailback_transport::Description;
+
     use super::*;
+    use crate::engine::PhaseId;
+    use crate::result::TransportFacts;
 
     fn named(transports: &[Backend], protocols: &[Protocol], threshold: Option<usize>) -> Result<String, String> {
         let (transports, protocols) = (transports.to_vec(), protocols.to_vec());
@@ -240,9 +246,22 @@ mod tests {
     }
 
     #[test]
+    fn phases_and_runs_have_one_label_of_a_network() {
+        for &backend in Backend::value_variants() {
+            let messages = backend.is_raw().then_some(MessagePath { protocol: Protocol::Put, threshold: Bytes(1) });
+            let label = Network { backend, messages }.label();
+            let protocol = messages.map(|of| ("protocol".to_owned(), of.protocol.to_string()));
+            let (backend, details) = (backend.to_string(), protocol.into_iter().collect());
+            let facts = TransportFacts::of(Description { backend, library: String::new(), details }, None);
+            assert_eq!(facts.label(), label);
+            assert_eq!(PhaseId::from(format!("loaded lat over {label}")).over, Some(label));
+        }
+    }
+
+    #[test]
     fn thresholds_belong_to_put_and_get() {
         let of = |protocol| {
-            let messages = Some(Messages { protocol, threshold: Bytes(100) });
+            let messages = Some(MessagePath { protocol, threshold: Bytes(100) });
             Network { backend: Backend::Tcp, messages }.eager_threshold()
         };
         assert_eq!(Protocol::ALL.map(of), [None, Some(Bytes(100)), Some(Bytes(100))]);

@@ -1,14 +1,16 @@
 //! Queue pairs of InfiniBand or RoCE, under any bootstrap.
 
+use std::path::Path;
+
 use tailback_bootstrap::Secret;
 use tailback_transport::{Bootstrap, Result as TransportResult, traffic_class};
-use tailback_verbs::{Buffers, Tries, VerbsConfig, VerbsTransport};
+use tailback_verbs::{Buffers, Tries, VerbsConfig};
 
 use super::{Network, Settings};
 use crate::engine::OpenNetwork;
 
 /// The devices and their ports, or what is missing.
-pub(super) fn state() -> String {
+pub(super) fn state(_library: Option<&Path>) -> String {
     match tailback_verbs::devices() {
         Ok(lines) => format!("ready: libibverbs, with these ports:\n  {}", lines.join("\n  ")),
         Err(missing) => format!("not usable: {missing}"),
@@ -30,7 +32,7 @@ pub(super) fn open(
     secret: &Secret,
 ) -> TransportResult<Box<dyn OpenNetwork>> {
     let config = config(settings, secret).map_err(tailback_transport::Error::Setup)?;
-    Ok(network.over(VerbsTransport::open(bootstrap, &config)?))
+    Ok(network.over(tailback_verbs::open(bootstrap, &config)?))
 }
 
 fn class(settings: &Settings) -> Result<u8, String> {

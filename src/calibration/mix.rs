@@ -1,8 +1,8 @@
 //! Mixes: how many of the nodes that do not measure load the network, with which congestor, in messages of which size.
 
+use chacha20::ChaCha8Rng;
+use chacha20::rand_core::SeedableRng as _;
 use rand::RngExt as _;
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::SeedableRng as _;
 
 use crate::kernel::Congestor;
 use crate::plan::Plan;

@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 
+use crate::assemble::{DROPS, by_kind};
 use crate::engine::Phase;
-use crate::result::{CountersRecord, DROPS, PhaseCounters, PlacementRates, ResultFile, Run, Test, by_kind};
+use crate::result::{CountersRecord, PhaseCounters, PlacementRates, ResultFile, Run, Test};
 use crate::stats::{TimeView, Weight};
 
 /// The quantiles of a canary that are compared: the middle and both ends of what it usually meets.
@@ -154,8 +155,9 @@ fn counters(file: &ResultFile, run: &Run, state: Phase, by: By) -> BTreeMap<Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::assemble::synthetic;
     use crate::lab::{LabSpec, PortCounters};
-    use crate::result::{LabRecord, synthetic};
+    use crate::result::LabRecord;
 
     #[test]
     fn a_run_shows_its_load_where_it_has_one() {

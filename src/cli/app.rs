@@ -7,7 +7,8 @@ use std::time::Duration;
 use clap::Args;
 
 use super::options::RunOptions;
-use crate::commands::{self, Request, check_pattern};
+use crate::body::{check_pattern, guard};
+use crate::job::Request;
 use crate::plan::{Application, Better, Launcher, SECONDS};
 use crate::result::Command;
 use crate::units;
@@ -148,7 +149,7 @@ pub struct GuardOptions {
 impl GuardOptions {
     /// Runs the program under guard.
     pub fn execute(&self) -> u8 {
-        commands::guard(&self.output, &self.command)
+        guard(&self.output, &self.command)
     }
 }
 

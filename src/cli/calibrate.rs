@@ -6,7 +6,7 @@ use clap::{Arg, Args};
 
 use super::options::RunOptions;
 use crate::calibration::{By, MOST_RUNS};
-use crate::commands::{CalibrationSelection, Request};
+use crate::job::{CalibrationSelection, Request};
 use crate::result::Command;
 use crate::units;
 

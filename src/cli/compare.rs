@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::checks::CheckOptions;
-use crate::compare::{self, By, Comparison, sides};
+use crate::analysis::compare::{self, By, Comparison, sides};
+use crate::job::Checks;
 use crate::output;
 use crate::result::{self, ResultFile};
 use crate::stats::Statistic;
@@ -35,7 +35,7 @@ pub struct CompareOptions {
     json: bool,
 
     #[command(flatten)]
-    checks: CheckOptions,
+    checks: Checks,
 }
 
 impl CompareOptions {
@@ -44,7 +44,7 @@ impl CompareOptions {
         if let ([(path, file)], Some(By::Congestor)) = (&files[..], self.by) {
             return self.congestors(path, file);
         }
-        let thresholds = self.checks.clone().checks();
+        let thresholds = &self.checks;
         let sides = sides::chosen(&files, self.by)?;
         let statistics: &[Statistic] = if self.verbose { &Statistic::ALL } else { &compare::SHOWN };
         let mut comparison = compare::compare(&sides, statistics);
@@ -83,7 +83,7 @@ impl CompareOptions {
 
     /// The congestors of one file.
     fn congestors(&self, path: &Path, file: &ResultFile) -> Result<u8, String> {
-        let thresholds = self.checks.clone().checks();
+        let thresholds = &self.checks;
         if thresholds.has_ratios() {
             return Err("ratios are of files: congestors of one file have none to be checked".into());
         }

@@ -4,11 +4,10 @@
 
 mod app;
 mod calibrate;
-mod checks;
 mod compare;
-mod congestors;
 mod import;
 mod info;
+mod lab;
 mod launch;
 mod machine;
 mod models;
@@ -16,13 +15,13 @@ mod options;
 mod report;
 mod show;
 mod simulate;
-mod transport;
 
 use clap::{Parser, Subcommand};
 
 use crate::backend::{self, LibfabricPath};
-use crate::commands::{self, Request};
-use crate::lab::{self, LabCommand, LabSpec};
+use crate::job::Request;
+use crate::lab::LabSpec;
+use crate::launch::{start as begin, start_in_lab};
 use crate::output::print;
 use crate::result;
 
@@ -98,7 +97,7 @@ enum Lab {
     /// Bring a lab up, run the load test with a rank on each host, bring it down
     Run(Box<LabRunOptions>),
     #[command(flatten)]
-    Other(LabCommand),
+    Other(lab::LabCommand),
 }
 
 #[derive(Debug, clap::Args)]
@@ -145,9 +144,9 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Launch(arguments) => arguments.execute(),
         Command::Lab(Lab::Run(options)) => {
             let spec = options.lab.clone();
-            start_with(options.request(), |request| commands::start_in_lab(request, &spec))
+            start_with(options.request(), |request| start_in_lab(request, &spec))
         }
-        Command::Lab(Lab::Other(command)) => lab::execute(command).map_err(|error| error.to_string()),
+        Command::Lab(Lab::Other(command)) => lab::execute(command),
         Command::Simulate(options) => options.execute(),
         Command::Machine(command) => command.execute(),
         Command::Info(library) => print(&info::text(library.libfabric_path.as_deref())),
@@ -160,7 +159,7 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
 }
 
 fn start(request: Result<Request, String>) -> Result<u8, String> {
-    start_with(request, commands::start)
+    start_with(request, begin)
 }
 
 fn start_with(

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use super::transport::TransportOptions;
-use crate::commands::{self, ContentionStudy, Output, Request, Study, StudySelection};
+use crate::backend::Settings;
 use crate::input::Limit;
+use crate::job::{ContentionStudy, LocalRanks, Output, Request, Study, StudySelection};
+use crate::launch;
 use crate::models::contention::{Graph, Learned, MOST_EDGES, Model, PAPER_BYTES, PAPER_T_REF, Shape};
 use crate::models::{beff, hpcc, maxrate};
 use crate::output;
@@ -33,16 +34,18 @@ pub struct StudyOptions {
     quiet: bool,
 
     #[command(flatten)]
-    transport: TransportOptions,
+    local: LocalRanks,
+    #[command(flatten)]
+    settings: Settings,
 }
 
 impl StudyOptions {
     fn start(self, study: Study, draw: Option<PathBuf>) -> Result<u8, String> {
-        let StudyOptions { ranks_per_node, seed, out, quiet, transport } = self;
+        let StudyOptions { ranks_per_node, seed, out, quiet, local, settings } = self;
         let output = Output { out, quiet, ..Output::default() };
-        let request = Request::new(study.command(), transport.settings(), output);
+        let request = Request::new(study.command(), local, settings, output);
         let study = Some(StudySelection { study, ranks_per_node, draw });
-        commands::start(&Request { study, seed: Some(seed), ..request })
+        launch::start(&Request { study, seed: Some(seed), ..request })
     }
 }
 

@@ -1,17 +1,15 @@
 //! Options shared by the commands that run something.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::builder::UnknownArgumentValueParser;
 use clap::{Arg, Args};
 
-use super::checks::CheckOptions;
-use super::congestors::CongestorOptions;
-use super::transport::{CongestorTransport, TransportOptions, congestor_networks};
-use crate::backend::{RoleSettings, Roles};
-use crate::commands::{ControlSelection, CountersSelection, Output, Request, RunsOn};
-use crate::kernel::Canary;
+use crate::backend::{Backend, CongestorNetworks, RoleSettings, Roles, Settings};
+use crate::job::{Checks, ControlSelection, CountersSelection, LocalRanks, Output, Request};
+use crate::kernel::{Canary, Congestor};
 use crate::layout::{Policy, Split};
 use crate::output::Format;
 use crate::plan::{Patch, Preset, Set};
@@ -40,7 +38,7 @@ pub struct RunOptions {
     #[command(flatten)]
     pub common: CommonOptions,
     #[command(flatten)]
-    pub checks: CheckOptions,
+    pub checks: Checks,
 }
 
 /// Options of `tailback network`.
@@ -54,7 +52,7 @@ pub struct NetworkOptions {
     #[command(flatten)]
     pub common: CommonOptions,
     #[command(flatten)]
-    pub checks: CheckOptions,
+    pub checks: Checks,
 }
 
 /// Options of `tailback congest`. There is no test whose time could be budgeted, so that option is not one of its own.
@@ -120,15 +118,17 @@ pub struct PlanOptions {
 #[command(next_help_heading = "Plan")]
 #[allow(missing_docs)]
 pub struct CanaryOptions {
-    /// What is measured, in the order given: lat, get-lat, bw, put-bw, bw-sync, nat-bw, allreduce, a2a, ptrans,
-    /// gups, fft, panel
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help = measured())]
     pub canaries: Option<Vec<Canary>>,
 
     /// Latency canaries begin an iteration every TIME, however long the one before takes, and count from when it was
     /// due; choose more than a loaded iteration takes, e.g. 20ms in the lab [default: one after the other]
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub pace: Option<Duration>,
+}
+
+fn measured() -> String {
+    format!("What is measured, in the order given: {}", Canary::keys())
 }
 
 /// Who measures and who loads.
@@ -229,7 +229,9 @@ pub struct LocalOptions {
 #[allow(missing_docs)]
 pub struct CommonOptions {
     #[command(flatten)]
-    pub transport: TransportOptions,
+    pub local: LocalRanks,
+    #[command(flatten)]
+    pub settings: Settings,
 
     /// How many network ports a node has, for what is told of a port: its load, and the ranks that share it [default: the
     /// devices that a node's ranks use, where the transport tells, else the adapters that are up]
@@ -237,58 +239,9 @@ pub struct CommonOptions {
     pub ports_per_node: Option<u32>,
 
     #[command(flatten)]
-    pub counters: CountersOptions,
+    pub counters: CountersSelection,
     #[command(flatten)]
-    pub output: OutputOptions,
-}
-
-/// What is read beside what is measured.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Counters")]
-#[allow(missing_docs)]
-pub struct CountersOptions {
-    /// Do not read the counters of the nodes' adapters, interfaces and TCP at the bounds of every phase
-    #[arg(long, conflicts_with = "counters_cmd")]
-    pub no_counters: bool,
-
-    /// Read counters from this shell command too, at the same moments: it prints a JSON object of numbers, or lines of a
-    /// name and a value, within 10 s
-    #[arg(long, value_name = "CMD")]
-    pub counters_cmd: Option<String>,
-
-    /// Where it runs
-    #[arg(long, value_enum, value_name = "WHERE", default_value_t, requires = "counters_cmd")]
-    pub counters_cmd_on: RunsOn,
-}
-
-/// What is shown and kept.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Output")]
-#[allow(missing_docs)]
-pub struct OutputOptions {
-    /// How results are printed
-    #[arg(long, value_enum, default_value_t)]
-    pub format: Format,
-
-    /// More columns; with --format gpcnet also GPCNeT's 140-column tables and congestors alone
-    #[arg(short, long)]
-    pub verbose: bool,
-
-    /// Write the result file (JSON, see `tailback schema`) here, whole or not at all; `-` is stdout, instead of tables
-    #[arg(short, long, value_name = "FILE")]
-    pub out: Option<PathBuf>,
-
-    /// Write the results as CSV here, whole or not at all
-    #[arg(long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
-
-    /// What the result file calls the conditions of this job, e.g. wild
-    #[arg(long, value_name = "TEXT")]
-    pub label: Option<String>,
-
-    /// No progress and no notes on stderr
-    #[arg(short, long)]
-    pub quiet: bool,
+    pub output: Output,
 }
 
 impl PlanOptions {
@@ -334,9 +287,8 @@ impl RunOptions {
             canary: of_role(self.roles.canary_class, self.roles.canary_congestion_control),
             congestor: of_role(self.roles.congestor_class, self.roles.congestor_congestion_control),
         };
-        let checks = self.checks.checks();
         let control = if self.local.no_control { ControlSelection::No } else { self.local.control.unwrap_or_default() };
-        Ok(Request { control, groups: self.roles.groups, checks, ..request })
+        Ok(Request { control, groups: self.roles.groups, checks: self.checks, ..request })
     }
 }
 
@@ -346,7 +298,7 @@ impl NetworkOptions {
         let pace_s = self.canaries.pace.map(|pace| pace.as_secs_f64());
         let patch = Patch { canaries: self.canaries.canaries, pace_s, ..Patch::default() };
         let request = request(Command::Network, &self.plan, patch, self.common)?;
-        Ok(Request { checks: self.checks.checks(), ..request })
+        Ok(Request { checks: self.checks, ..request })
     }
 }
 
@@ -367,9 +319,6 @@ impl CongestOptions {
 
 fn request(command: Command, plan: &PlanOptions, patch: Patch, common: CommonOptions) -> Result<Request, String> {
     let patches = plan.patches(patch)?;
-    let CountersOptions { no_counters, counters_cmd, counters_cmd_on } = common.counters;
-    let OutputOptions { format, verbose, out, csv, label, quiet } = common.output;
-    let output = Output { format, verbose, out, csv, quiet, silent: false, label };
     Ok(Request {
         preset: plan.preset,
         seed: plan.seed,
@@ -377,7 +326,122 @@ fn request(command: Command, plan: &PlanOptions, patch: Patch, common: CommonOpt
         patches,
         dry_run: plan.dry_run,
         ports_per_node: common.ports_per_node,
-        counters: CountersSelection { none: no_counters, command: counters_cmd, on: counters_cmd_on },
-        ..Request::new(command, common.transport.settings(), output)
+        counters: common.counters,
+        ..Request::new(command, common.local, common.settings, common.output)
     })
+}
+
+/// What loads the network.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Plan")]
+#[allow(missing_docs)]
+pub struct CongestorOptions {
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help = loading())]
+    pub congestors: Option<Vec<Share>>,
+}
+
+fn loading() -> String {
+    format!(
+        "What loads the network: {}; with weights if the shares are not to be equal, e.g. incast=40,a2a=60; with `each` \
+         among them, also every one by itself; or none, to measure beside whoever else uses the network [default: \
+         a2a,incast,put-incast,get-bcast]",
+        Congestor::keys()
+    )
+}
+
+/// A congestor and its share of the congestor nodes, or a word for all of them.
+#[derive(Clone, Copy, Debug)]
+pub enum Share {
+    Of {
+        kernel: Congestor,
+        weight: f64,
+        /// Written with a percent sign, so that all of them are to make 100 at most.
+        percent: bool,
+    },
+    /// No congestors at all.
+    None,
+    /// Every congestor also by itself.
+    Each,
+}
+
+impl CongestorOptions {
+    /// The kinds with their weights.
+    pub fn mix(&self) -> Result<Option<Vec<(Congestor, f64)>>, String> {
+        let Some(shares) = &self.congestors else { return Ok(None) };
+        if let [Share::Each] = shares[..] {
+            return Ok(None);
+        }
+        if shares.len() > 1 && shares.iter().any(|share| matches!(share, Share::None)) {
+            return Err("--congestors none stands alone".into());
+        }
+        let (mut mix, mut percents) = (Vec::new(), false);
+        for share in shares {
+            if let Share::Of { kernel, weight, percent } = *share {
+                mix.push((kernel, weight));
+                percents |= percent;
+            }
+        }
+        let sum: f64 = mix.iter().map(|(_, weight)| weight).sum();
+        if percents && sum > 100.0 + 1e-6 {
+            return Err(format!("the congestors' shares make {sum}%: more than all congestor nodes"));
+        }
+        Ok(Some(mix))
+    }
+
+    /// Whether every congestor is also to be run by itself.
+    pub fn each(&self) -> Option<bool> {
+        let each = |shares: &Vec<Share>| shares.iter().any(|share| matches!(share, Share::Each));
+        self.congestors.as_ref().is_some_and(each).then_some(true)
+    }
+}
+
+impl FromStr for Share {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "none" => return Ok(Share::None),
+            "each" => return Ok(Share::Each),
+            _ => {}
+        }
+        let (name, weight) = text.split_once('=').unwrap_or((text, "1"));
+        let (weight, percent) = weight.strip_suffix('%').map_or((weight, false), |weight| (weight, true));
+        let number = weight.trim().parse().map_err(|_| format!("'{text}': '{weight}' is no weight"))?;
+        Ok(Share::Of { kernel: name.trim().parse()?, weight: number, percent })
+    }
+}
+
+/// A word of `--congestor-transport`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CongestorTransport {
+    /// The canaries'.
+    Same,
+    /// A transport of its own.
+    Over(Backend),
+}
+
+impl FromStr for CongestorTransport {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word {
+            "same" => Ok(CongestorTransport::Same),
+            word => word.parse().map(CongestorTransport::Over),
+        }
+    }
+}
+
+/// The congestors' networks, as plain values. Without a word, two networks make a 2x2 design.
+fn congestor_networks(words: &[CongestorTransport]) -> Result<CongestorNetworks, String> {
+    match words {
+        [] => Ok(CongestorNetworks::Crossed),
+        [CongestorTransport::Same] => Ok(CongestorNetworks::Same),
+        words => {
+            let backend = |word: &CongestorTransport| match word {
+                CongestorTransport::Over(backend) => Ok(*backend),
+                CongestorTransport::Same => Err("--congestor-transport same stands alone".to_owned()),
+            };
+            words.iter().map(backend).collect::<Result<_, _>>().map(CongestorNetworks::Over)
+        }
+    }
 }

@@ -9,7 +9,7 @@ use tailback_sim::machine::Machine;
 
 use super::options::RunOptions;
 use crate::backend::Backend;
-use crate::commands;
+use crate::launch;
 
 /// Options of `tailback simulate`.
 #[derive(Clone, Debug, Args)]
@@ -65,7 +65,7 @@ impl SimulateOptions {
             );
         }
         let machines = alternatives(&machine, &self.what_if)?;
-        commands::what_if(&request, &machines, self.keep)
+        launch::what_if(&request, &machines, self.keep)
     }
 }
 

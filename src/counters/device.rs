@@ -1,15 +1,30 @@
-//! Devices that count: which ones a rank uses, which ones a host has, and where each shows its counters.
+//! Devices that count: which ones a rank uses, which ones a host has, and the files in which the kernel shows their counters: a
+//! number a file, and the tables of `/proc/net`.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use tailback_transport::Description;
 
-use super::files::{names, numbers, word};
-use super::roots::Roots;
+/// Where the kernel shows what it counts; tests have recorded trees instead, and containers the host's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Roots {
+    /// Usually `/sys`.
+    pub sys: PathBuf,
+    /// Usually `/proc`.
+    pub proc: PathBuf,
+}
+
+impl Default for Roots {
+    fn default() -> Self {
+        Roots { sys: "/sys".into(), proc: "/proc".into() }
+    }
+}
 
 /// A device of this host.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Device {
     /// A port of an RDMA adapter: InfiniBand or RoCE.
     Infiniband {
@@ -44,26 +59,6 @@ impl Device {
                 }
                 name => Device::Net(name),
             }),
-            _ => None,
-        }
-    }
-
-    /// In one line that [`Device::decode`] reads.
-    pub fn encode(&self) -> String {
-        match self {
-            Device::Infiniband { name, port } => format!("infiniband {name} {port}"),
-            Device::Net(name) => format!("net {name}"),
-            Device::Cxi(name) => format!("cxi {name}"),
-        }
-    }
-
-    /// From such a line.
-    pub fn decode(line: &str) -> Option<Self> {
-        let words: Vec<&str> = line.split(' ').collect();
-        match words[..] {
-            ["infiniband", name, port] => Some(Device::Infiniband { name: name.into(), port: port.parse().ok()? }),
-            ["net", name] => Some(Device::Net(name.into())),
-            ["cxi", name] => Some(Device::Cxi(name.into())),
             _ => None,
         }
     }
@@ -142,6 +137,51 @@ pub(super) fn all(roots: &Roots) -> Vec<Device> {
     devices
 }
 
+/// Every file of a folder that holds a number; of `number@time`, the number. What cannot be read or is none is left out: some
+/// drivers answer "N/A", and files that reset counters give nothing.
+fn numbers(folder: &Path) -> BTreeMap<String, f64> {
+    let of = |name: String| {
+        let text = word(&folder.join(&name))?;
+        let number = text.split_once('@').map_or(text.as_str(), |(number, _)| number);
+        Some((name, number.parse::<u64>().ok()? as f64))
+    };
+    names(folder).into_iter().filter_map(of).collect()
+}
+
+/// The names in a folder, in order; none where there is no such folder.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names
+}
+
+/// What a small file holds, without the line's end.
+fn word(path: &Path) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+/// What TCP counts in this network namespace.
+pub(super) fn tcp(proc: &Path) -> BTreeMap<String, f64> {
+    /// Settings and the state of the moment, which stand among the counters.
+    const NO_COUNTERS: [&str; 5] = ["RtoAlgorithm", "RtoMin", "RtoMax", "MaxConn", "CurrEstab"];
+    let mut counters = BTreeMap::new();
+    for (file, prefix) in [("net/snmp", "Tcp:"), ("net/netstat", "TcpExt:")] {
+        let text = fs::read_to_string(proc.join(file)).unwrap_or_default();
+        counters.extend(table(&text, prefix));
+    }
+    counters.retain(|name, _| !NO_COUNTERS.contains(&name.as_str()));
+    counters
+}
+
+/// Two lines with the same first word: names, and their values.
+fn table(text: &str, prefix: &str) -> BTreeMap<String, f64> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(prefix));
+    let (names, values) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    let pairs = names.split_whitespace().zip(values.split_whitespace());
+    pairs.filter_map(|(name, value)| Some((name.to_owned(), value.parse::<u64>().ok()? as f64))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,15 +210,5 @@ mod tests {
         assert_eq!(described("mpi", &[]), None);
         let rails = [("rails", "2"), ("interface", "d0"), ("rail_1_interface", "d1")];
         assert_eq!(all("tcp", &rails), Some(vec![Device::Net("d0".into()), Device::Net("d1".into())]));
-    }
-
-    #[test]
-    fn devices_travel_as_lines() {
-        let port = Device::Infiniband { name: "mlx5_3".into(), port: 2 };
-        for device in [port, Device::Net("eth0".into()), Device::Cxi("cxi0".into())] {
-            assert_eq!(Device::decode(&device.encode()), Some(device));
-        }
-        assert_eq!(Device::decode("net"), None);
-        assert_eq!(Device::decode("infiniband mlx5_0 first"), None);
     }
 }

@@ -6,13 +6,10 @@
 
 mod command;
 mod device;
-mod files;
 mod reader;
 mod reading;
-mod roots;
 
 pub use command::{CountersCommand, MOST_TIME};
-pub use device::Device;
+pub use device::{Device, Roots};
 pub use reader::Reader;
 pub use reading::{Counted, Difference, Reading, is_telling};
-pub use roots::Roots;

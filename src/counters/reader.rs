@@ -1,10 +1,8 @@
 //! One host's counters, all at once.
 
 use super::command::CountersCommand;
-use super::device::{Device, all};
-use super::files::tcp;
+use super::device::{Device, Roots, all, tcp};
 use super::reading::Reading;
-use super::roots::Roots;
 
 /// Reads one host's counters.
 #[derive(Clone, Debug)]

@@ -3,39 +3,15 @@
 //! It is run by the first canary. The other ranks that do not congest sleep meanwhile, for a rank that spins would take a
 //! core from the program that is measured.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use tailback_transport::{Group, Nanos, Proposal, Result};
+use tailback_transport::{Group, Proposal, Result};
+
+use super::control::{Control, Ended};
+use super::{Phase, Tally};
 
 /// How often a sleeping rank looks whether the others are there.
 const NAP: Duration = Duration::from_millis(5);
-
-/// What became of one repetition.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Ended {
-    /// It ended well.
-    Well {
-        /// What it is measured by.
-        figure: f64,
-        /// How long it took.
-        wall: Nanos,
-    },
-    /// The user wanted the job to end.
-    Interrupted,
-    /// It gave no figure: the reason in a line, then what it wrote last.
-    Badly(String),
-}
-
-/// Starts an application once and waits for its end. `goes_on` is to be called now and then; once it says no, the
-/// application is ended.
-pub trait Starter: Send + Sync {
-    /// One repetition.
-    fn once(&self, goes_on: &mut dyn FnMut() -> bool) -> Ended;
-}
-
-/// A starter, shared.
-pub type SharedStarter = Arc<dyn Starter>;
 
 /// Waits for an agreement without taking a core.
 pub(super) fn asleep(world: &mut dyn Group) -> Result<Proposal> {
@@ -47,11 +23,39 @@ pub(super) fn asleep(world: &mut dyn Group) -> Result<Proposal> {
     }
 }
 
+/// One repetition on the rank that starts it, into `tally`. What keeps it from a figure comes back; an interruption is
+/// known by the control.
+pub(super) fn repetition(control: &Control, phase: Phase, tally: &mut Tally) -> std::result::Result<(), String> {
+    let starter = control.starter.as_ref().ok_or("no application was given")?;
+    let mut goes_on = || {
+        control.monitor.tick();
+        !control.interrupted()
+    };
+    match starter.once(&mut goes_on) {
+        Ended::Well { figure, wall } => {
+            (tally.figure, tally.wall_ns) = (Some(figure), wall.0);
+            Ok(())
+        }
+        Ended::Interrupted => Err(String::new()),
+        Ended::Badly(why) => {
+            let (line, rest) = why.split_once('\n').map_or((why.as_str(), None), |(line, rest)| (line, Some(rest)));
+            let rest = rest.map(|rest| format!("\n{rest}")).unwrap_or_default();
+            Err(format!("{line} ({}){rest}", control.phase(Some(phase), "")))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use tailback_transport::{Collective, Error, Rank, Transport, loopback};
+    use std::sync::atomic::AtomicBool;
+    use std::sync::{Arc, Mutex};
+
+    use tailback_engine::Collective;
+    use tailback_testkit::loopback;
+    use tailback_transport::{Error, Monitor, Nanos, Rank, Transport};
 
     use super::*;
+    use crate::engine::{PhaseId, PhaseObserver, REAL_GRAIN, Starter};
 
     #[test]
     fn sleeping_members_agree_with_waking_ones() {
@@ -64,5 +68,49 @@ mod tests {
             Ok::<_, Error>(agreed[1])
         });
         assert_eq!(agreed.unwrap(), [1, 1, 1]);
+    }
+
+    struct Nobody;
+
+    impl PhaseObserver for Nobody {
+        fn begins(&self, _: &PhaseId, _: Nanos) {}
+        fn ends(&self) {}
+    }
+
+    struct Answers(Mutex<Vec<Ended>>);
+
+    impl Starter for Answers {
+        fn once(&self, goes_on: &mut dyn FnMut() -> bool) -> Ended {
+            if goes_on() { self.0.lock().unwrap().remove(0) } else { Ended::Interrupted }
+        }
+    }
+
+    fn control(answers: Vec<Ended>) -> Control {
+        Control {
+            monitor: Arc::new(Monitor::new()),
+            interrupt: Arc::new(AtomicBool::new(false)),
+            observer: Arc::new(Nobody),
+            over: None,
+            placement: Some((2, 5)),
+            grain: REAL_GRAIN,
+            starter: Some(Arc::new(Answers(Mutex::new(answers)))),
+        }
+    }
+
+    #[test]
+    fn a_repetition_leaves_its_figure_or_its_reason() {
+        let control = control(vec![
+            Ended::Well { figure: 4.5, wall: Nanos(7) },
+            Ended::Badly("the application ended with exit code 3\n  | no such file".into()),
+        ]);
+        let mut tally = Tally::default();
+        repetition(&control, Phase::Loaded, &mut tally).unwrap();
+        assert_eq!((tally.figure, tally.wall_ns), (Some(4.5), 7));
+        let mut tally = Tally::default();
+        let why = repetition(&control, Phase::Loaded, &mut tally).unwrap_err();
+        assert_eq!(why, "the application ended with exit code 3 (loaded, placement 2 of 5)\n  | no such file");
+        assert_eq!(tally.figure, None);
+        control.interrupt.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(repetition(&control, Phase::Loaded, &mut tally), Err(String::new()));
     }
 }

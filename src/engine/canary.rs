@@ -75,8 +75,8 @@ impl<G: Group> KernelVisitor for CanaryRun<'_, G> {
 
     fn visit<K: Kernel>(self) -> Result<Finished> {
         let group = &mut *self.team;
-        let kernel = K::new(self.phase.test.counts.shape(), group.size(), group.rank());
-        kernel.fill(group)?;
+        let kernel = K::new(self.phase.test.counts.sizes(), group.size(), group.rank());
+        kernel.fill(group, self.phase.test.counts.sizes());
         let recorder = Recorder::new::<K>(
             &kernel,
             self.phase.test.kernel.info().direction,
@@ -178,8 +178,8 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
             if spent >= limit.0 {
                 break;
             }
-            let watched = (&*control.monitor, || control.interrupted());
-            let rested = until_steady(&mut **canaries, rule, watched, |canaries, iterations| {
+            let interrupted = || control.interrupted();
+            let rested = until_steady(&mut **canaries, rule, &control.monitor, interrupted, |canaries, iterations| {
                 let start = canaries.now();
                 (0..iterations).try_for_each(|_| kernel.iterate(*team, ring))?;
                 Ok(canaries.now().since(start))

@@ -1,16 +1,15 @@
 //! The congestor's loop: load that starts before the canary measures, ends after it, and never pauses in between.
 
-use tailback_transport::{Group, Nanos, Proposal, Result};
+use tailback_transport::{Group, Nanos, Proposal, Rank, Result, Span, Tag};
 
 use super::Slices;
-use super::attentive::{Attentive, Background};
 use super::canary::Recorder;
 use super::collect::{EncodedTally, Load, Tally};
 use super::control::{Control, REAL_GRAIN};
 use super::lockstep::{Ballot, Lockstep, Next, Timing};
 use crate::kernel::{Kernel, KernelVisitor};
 use crate::layout::natural_ring;
-use crate::plan::CongestorTest;
+use crate::plan::{CongestorTest, Counts};
 use crate::stats::Samples;
 
 /// Load is kept in slices of at most this.
@@ -63,20 +62,20 @@ impl<G: Group> KernelVisitor for CongestorRun<'_, G> {
 
     fn visit<K: Kernel>(self) -> Self::Output {
         let CongestorRun { phase: CongestorPhase { test, kind, budget, control, .. }, team: group, until } = self;
-        let kernel = K::new(test.counts.shape(), group.size(), group.rank());
+        let kernel = K::new(test.counts.sizes(), group.size(), group.rank());
         let ring = natural_ring(group.size(), group.rank());
-        warm_up(&kernel, group, test.counts.warmup)?;
+        warm_up(&kernel, group, &test.counts)?;
 
         let mut recorder = Recorder::new::<K>(&kernel, test.kernel.info().direction, control.samples(1));
         let longest = test.kernel.info().scaled(test.counts.iterations, group.size());
         let chunk = chunk(budget, control.grain);
         let mut lockstep = Lockstep::new(Timing::Overlapped, chunk, longest.into(), group.now());
-        let mut watch = Watch::new(until, kind, group.now(), kernel.payload(), (budget, slice(budget, control.grain)));
+        let mut watch = Watch::new(until, kind, group.now(), kernel.payload(), budget, control.grain);
         let mut looked = group.now();
         loop {
             let start = group.now();
-            let (background, last) = (&mut watch, &mut looked);
-            kernel.iterate(&mut Attentive { group, background, every: chunk, last }, ring)?;
+            let (every, last) = (chunk, &mut looked);
+            kernel.iterate(&mut Attentive { group, watch: &mut watch, every, last }, ring)?;
             recorder.record(group.now().since(start));
             watch.iterations += 1;
             match lockstep.step() {
@@ -92,7 +91,7 @@ impl<G: Group> KernelVisitor for CongestorRun<'_, G> {
             recorder.close_pass();
             watch.look(group.now(), &mut recorder)?;
             let interrupted = control.interrupted() || watch.interrupted;
-            let stop = watch.state == State::Over || (interrupted && watch.may_stop_itself());
+            let stop = watch.stage == Stage::Over || (interrupted && watch.may_stop_itself());
             let agreed = lockstep.agree(group, Ballot { stop, interrupted, next: false })?;
             if agreed.stop {
                 // A team mate may still be in its last iteration and need this rank to serve it. What follows is the
@@ -106,11 +105,11 @@ impl<G: Group> KernelVisitor for CongestorRun<'_, G> {
 }
 
 /// Warm-up and a look at the data before anything counts.
-fn warm_up<K: Kernel, G: Group>(kernel: &K, group: &mut G, iterations: u32) -> Result<()> {
+fn warm_up<K: Kernel, G: Group>(kernel: &K, group: &mut G, counts: &Counts) -> Result<()> {
     let ring = natural_ring(group.size(), group.rank());
-    kernel.fill(group)?;
+    kernel.fill(group, counts.sizes());
     group.barrier()?;
-    for _ in 0..iterations.max(1) {
+    for _ in 0..counts.warmup.max(1) {
         kernel.iterate(group, ring)?;
     }
     group.barrier()?;
@@ -118,17 +117,11 @@ fn warm_up<K: Kernel, G: Group>(kernel: &K, group: &mut G, iterations: u32) -> R
     group.barrier()
 }
 
-impl Background for Watch<'_> {
-    fn advance(&mut self) -> Result<()> {
-        self.glance()
-    }
-}
-
 /// Looks for the end of each part, and keeps what was moved in it.
 struct Watch<'a> {
     until: Until<'a>,
     budget: Nanos,
-    state: State,
+    stage: Stage,
     interrupted: bool,
     /// What a glance already brought of the world's agreement under way.
     seen: Option<Proposal>,
@@ -147,7 +140,7 @@ struct Watch<'a> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum Stage {
     Starting,
     Releasing,
     Loading,
@@ -155,24 +148,18 @@ enum State {
 }
 
 impl<'a> Watch<'a> {
-    fn new(
-        until: Until<'a>,
-        kind: (usize, usize),
-        now: Nanos,
-        payload: usize,
-        (budget, slice): (Nanos, Nanos),
-    ) -> Self {
+    fn new(until: Until<'a>, kind: (usize, usize), now: Nanos, payload: usize, budget: Nanos, grain: Nanos) -> Self {
         Watch {
             until,
             budget,
-            state: State::Starting,
+            stage: Stage::Starting,
             interrupted: false,
             seen: None,
             iterations: 0,
             recorded: 0,
             payload,
             since: (0, now),
-            slices: Slices::new(slice),
+            slices: Slices::new(slice(budget, grain)),
             steady: true,
             loads: Vec::new(),
             kind,
@@ -191,7 +178,7 @@ impl<'a> Watch<'a> {
         recorder.restart();
         self.since = (self.iterations, now);
         self.slices = Slices::new(self.slices.width());
-        self.state = State::Loading;
+        self.stage = Stage::Loading;
     }
 
     /// A part is over.
@@ -211,7 +198,7 @@ impl<'a> Watch<'a> {
 
     /// Lets the world's agreement advance, without waiting for it.
     fn glance(&mut self) -> Result<()> {
-        if let (Until::Canaries { world, .. }, State::Releasing | State::Loading) = (&mut self.until, self.state)
+        if let (Until::Canaries { world, .. }, Stage::Releasing | Stage::Loading) = (&mut self.until, self.stage)
             && self.seen.is_none()
         {
             self.seen = world.poll_agreement()?;
@@ -222,32 +209,32 @@ impl<'a> Watch<'a> {
     /// At a chunk's boundary.
     fn look(&mut self, now: Nanos, recorder: &mut Recorder) -> Result<()> {
         self.glance()?;
-        if self.state != State::Over {
+        if self.stage != Stage::Over {
             self.keep(now);
         }
-        match (&mut self.until, self.state) {
-            (Until::Elapsed, State::Starting | State::Releasing) => self.begin(now, recorder),
-            (Until::Elapsed, State::Loading) => {
+        match (&mut self.until, self.stage) {
+            (Until::Elapsed, Stage::Starting | Stage::Releasing) => self.begin(now, recorder),
+            (Until::Elapsed, Stage::Loading) => {
                 if now.since(self.since.1) >= self.budget {
                     self.end(now, recorder);
-                    self.state = State::Over;
+                    self.stage = Stage::Over;
                 }
             }
-            (Until::Canaries { world, .. }, State::Starting) => {
+            (Until::Canaries { world, .. }, Stage::Starting) => {
                 // Once this rank's load has come up, the canaries may start.
                 self.steady = self.slices.steady();
                 if self.steady || now.since(self.since.1).0 >= PATIENCE * self.slices.width().0 {
                     world.start_agreement([0; 4])?;
-                    self.state = State::Releasing;
+                    self.stage = Stage::Releasing;
                 }
                 recorder.restart();
             }
-            (Until::Canaries { .. }, State::Releasing | State::Loading) => {
+            (Until::Canaries { .. }, Stage::Releasing | Stage::Loading) => {
                 if let Some(agreed) = self.seen.take() {
                     self.pass(agreed, now, recorder)?;
                 }
             }
-            (_, State::Over) => {}
+            (_, Stage::Over) => {}
         }
         Ok(())
     }
@@ -255,7 +242,7 @@ impl<'a> Watch<'a> {
     /// The world has agreed: on the release, or on the end of a part, after which the next begins.
     fn pass(&mut self, agreed: Proposal, now: Nanos, recorder: &mut Recorder) -> Result<()> {
         self.interrupted |= agreed[1] != 0;
-        if self.state == State::Loading && !self.interrupted {
+        if self.stage == Stage::Loading && !self.interrupted {
             self.end(now, recorder);
         }
         match &mut self.until {
@@ -263,7 +250,7 @@ impl<'a> Watch<'a> {
                 world.start_agreement([0; 4])?;
                 self.begin(now, recorder);
             }
-            _ => self.state = State::Over,
+            _ => self.stage = Stage::Over,
         }
         Ok(())
     }
@@ -276,17 +263,123 @@ impl<'a> Watch<'a> {
     /// The team stops. A team mate may have seen the last agreement of the world first: that one is under way here too.
     /// Congestion that was interrupted has delivered what it has.
     fn finish(&mut self, now: Nanos, recorder: &mut Recorder) -> Result<()> {
-        let agreed = match (&mut self.until, self.state) {
-            (Until::Elapsed, State::Starting | State::Releasing | State::Loading) => {
+        let agreed = match (&mut self.until, self.stage) {
+            (Until::Elapsed, Stage::Starting | Stage::Releasing | Stage::Loading) => {
                 self.end(now, recorder);
                 return Ok(());
             }
-            (Until::Canaries { world, .. }, State::Releasing | State::Loading) => match self.seen.take() {
+            (Until::Canaries { world, .. }, Stage::Releasing | Stage::Loading) => match self.seen.take() {
                 Some(agreed) => agreed,
                 None => world.wait_agreement()?,
             },
             _ => return Ok(()),
         };
         self.pass(agreed, now, recorder)
+    }
+}
+
+/// A congestor's group while it iterates: between two waits of an iteration, the agreement of all ranks may advance. Everything
+/// else is the group's own.
+///
+/// An agreement takes a round for each doubling of the ranks, and a rank takes part in a round only when it looks. Iterations
+/// of an all-to-all beside full queues take milliseconds to seconds: if ranks looked once in each, the end of a part would be
+/// known a dozen iterations late.
+struct Attentive<'a, 'w, G> {
+    group: &'a mut G,
+    watch: &'a mut Watch<'w>,
+    /// Looks are at least this far apart.
+    every: Nanos,
+    /// The last one.
+    last: &'a mut Nanos,
+}
+
+impl<G: Group> Attentive<'_, '_, G> {
+    fn look(&mut self) -> Result<()> {
+        let now = self.group.now();
+        if now.since(*self.last) < self.every {
+            return Ok(());
+        }
+        *self.last = now;
+        self.watch.glance()
+    }
+}
+
+impl<G: Group> Group for Attentive<'_, '_, G> {
+    fn rank(&self) -> Rank {
+        self.group.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.group.size()
+    }
+
+    fn now(&self) -> Nanos {
+        self.group.now()
+    }
+
+    fn wait_until(&mut self, at: Nanos) -> Result<()> {
+        self.group.wait_until(at)
+    }
+
+    fn read(&self, offset: usize, into: &mut [u8]) {
+        self.group.read(offset, into);
+    }
+
+    fn write(&mut self, offset: usize, from: &[u8]) {
+        self.group.write(offset, from);
+    }
+
+    fn post_send(&mut self, to: Rank, tag: Tag, span: Span) -> Result<()> {
+        self.group.post_send(to, tag, span)
+    }
+
+    fn post_recv(&mut self, from: Rank, tag: Tag, span: Span) -> Result<()> {
+        self.group.post_recv(from, tag, span)
+    }
+
+    fn wait_all(&mut self) -> Result<()> {
+        self.group.wait_all()?;
+        self.look()
+    }
+
+    fn put(&mut self, to: Rank, local: Span, remote: usize) -> Result<()> {
+        self.group.put(to, local, remote)
+    }
+
+    fn get(&mut self, from: Rank, local: Span, remote: usize) -> Result<()> {
+        self.group.get(from, local, remote)
+    }
+
+    fn flush(&mut self, peer: Rank) -> Result<()> {
+        self.group.flush(peer)?;
+        self.look()
+    }
+
+    fn barrier(&mut self) -> Result<()> {
+        self.group.barrier()
+    }
+
+    fn allreduce(&mut self, values: Span) -> Result<()> {
+        self.group.allreduce(values)
+    }
+
+    fn start_barrier(&mut self) -> Result<()> {
+        self.group.start_barrier()
+    }
+
+    fn poll_barrier(&mut self) -> Result<bool> {
+        self.group.poll_barrier()
+    }
+
+    fn start_agreement(&mut self, mine: Proposal) -> Result<()> {
+        self.group.start_agreement(mine)
+    }
+
+    fn poll_agreement(&mut self) -> Result<Option<Proposal>> {
+        self.group.poll_agreement()
+    }
+
+    fn wait_agreement(&mut self) -> Result<Proposal> {
+        self.group.wait_agreement()
     }
 }

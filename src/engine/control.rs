@@ -5,15 +5,40 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tailback_transport::{Monitor, Nanos};
 
-use super::application::SharedStarter;
 use super::{Phase, PhaseId};
 use crate::stats::Samples;
 
-/// Hears of a phase and its budget when it begins.
-pub type OnPhase = Arc<dyn Fn(&PhaseId, Nanos) + Send + Sync>;
+/// Hears of phases, on every rank.
+pub trait PhaseObserver: Send + Sync {
+    /// A phase with this budget begins; nothing is measured yet.
+    fn begins(&self, phase: &PhaseId, budget: Nanos);
 
-/// Hears that a phase is over, when nobody measures any more.
-pub type OnEnd = Arc<dyn Fn() + Send + Sync>;
+    /// It is over, and nobody measures any more; what it measured is not yet collected.
+    fn ends(&self);
+}
+
+/// What became of one repetition.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ended {
+    /// It ended well.
+    Well {
+        /// What it is measured by.
+        figure: f64,
+        /// How long it took.
+        wall: Nanos,
+    },
+    /// The user wanted the job to end.
+    Interrupted,
+    /// It gave no figure: the reason in a line, then what it wrote last.
+    Badly(String),
+}
+
+/// Starts an application once and waits for its end. `goes_on` is to be called now and then; once it says no, the
+/// application is ended.
+pub trait Starter: Send + Sync {
+    /// One repetition.
+    fn once(&self, goes_on: &mut dyn FnMut() -> bool) -> Ended;
+}
 
 /// How the outside follows and stops a run.
 #[derive(Clone)]
@@ -22,10 +47,8 @@ pub struct Control {
     pub monitor: Arc<Monitor>,
     /// Set by a signal handler when the user wants the job to end.
     pub interrupt: Arc<AtomicBool>,
-    /// Called on every rank when a phase begins, with its budget.
-    pub on_phase: OnPhase,
-    /// Called on every rank when it is over, before what it measured is collected.
-    pub on_end: OnEnd,
+    /// Hears of every phase.
+    pub observer: Arc<dyn PhaseObserver>,
     /// What this run goes over, where the job has several: its phases say so.
     pub over: Option<String>,
     /// Which placement it is, from 1, and of how many, where there are several.
@@ -33,7 +56,7 @@ pub struct Control {
     /// The shortest time for which load is looked at by itself.
     pub grain: Nanos,
     /// Starts the plan's application, where it has one.
-    pub starter: Option<SharedStarter>,
+    pub starter: Option<Arc<dyn Starter>>,
 }
 
 /// [`Control::grain`] in real time: whatever is shorter tells more of the scheduler than of the load.
@@ -54,7 +77,7 @@ impl Control {
     /// A phase that is measured begins.
     pub(super) fn enter(&self, phase: &PhaseId, budget: Nanos) {
         self.step(phase);
-        (self.on_phase)(phase, budget);
+        self.observer.begins(phase, budget);
     }
 
     /// A step of a phase begins, or one before or after all of them.

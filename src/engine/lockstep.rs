@@ -135,9 +135,10 @@ impl Lockstep {
 
 #[cfg(test)]
 mod tests {
+    use tailback_engine::Collective;
     use tailback_sim::Simulation;
     use tailback_sim::machine::Machine;
-    use tailback_transport::{Collective, Error, Rank, Transport};
+    use tailback_transport::{Error, Rank, Transport};
 
     use super::*;
 

@@ -5,7 +5,6 @@
 //! the timed loops, is generic over the backend.
 
 mod application;
-mod attentive;
 mod canary;
 mod collect;
 mod congestor;
@@ -16,15 +15,13 @@ mod order;
 mod pace;
 mod phase;
 mod rank;
-mod repetition;
 mod sequence;
 mod slices;
 
-pub use application::{Ended, SharedStarter, Starter};
 pub use canary::{CanaryPhase, Finished, Passes};
 pub use collect::{EncodedTally, Load, Measured, Tally};
 pub use congestor::CongestorPhase;
-pub use control::{Control, OnEnd, OnPhase, REAL_GRAIN, VIRTUAL_GRAIN};
+pub use control::{Control, Ended, PhaseObserver, REAL_GRAIN, Starter, VIRTUAL_GRAIN};
 pub use network::{Body, MeasureGraph, Membership, OpenNetwork, OpenPair, Opened};
 pub use pace::Kept;
 pub use phase::{Phase, PhaseId};

@@ -53,8 +53,8 @@ pub struct PhaseId {
 impl PhaseId {
     /// What the phase is called in which canary follows canary.
     pub const ALL_CANARIES: &str = "all canaries";
-    /// What a network's name begins with.
-    pub const NETWORKS: [&str; 5] = ["mpi", "libfabric", "verbs", "tcp", "sim"];
+    /// What a network's name begins with; files before 0.3 have "sim" of a simulated one.
+    const NETWORKS: [&str; 6] = ["mpi", "libfabric", "verbs", "tcp", "simulated", "sim"];
     const OVER: &str = " over ";
     const PLACEMENT: &str = ", placement ";
 

@@ -6,7 +6,7 @@ use super::application::asleep;
 use super::collect::Measured;
 use super::control::Control;
 use super::network::{Membership, OpenNetwork, OpenPair};
-use crate::kernel::{Kernel, KernelVisitor, Ring, Shape};
+use crate::kernel::{Kernel, KernelVisitor, Ring, Sizes};
 use crate::layout::{Layout, Neighbours, Role, natural_ring, random_rings};
 use crate::plan::{CanaryTest, Plan};
 
@@ -155,7 +155,7 @@ impl<'a> Job<'a> {
 
 /// Enough memory for every kernel that a rank of this role runs.
 fn segment(plan: &Plan, role: Role, size: usize) -> usize {
-    struct Segment(Shape, usize);
+    struct Segment(Sizes, usize);
     impl KernelVisitor for Segment {
         type Output = usize;
         fn visit<K: Kernel>(self) -> usize {
@@ -166,10 +166,10 @@ fn segment(plan: &Plan, role: Role, size: usize) -> usize {
         Role::Idle => 0,
         Role::Congestor(kind) => {
             let test = &plan.congestors[kind];
-            test.kernel.visit(Segment(test.counts.shape(), size))
+            test.kernel.visit(Segment(test.counts.sizes(), size))
         }
         Role::Canary => {
-            let of = |test: &CanaryTest| test.kernel.visit(Segment(test.counts.shape(), size));
+            let of = |test: &CanaryTest| test.kernel.visit(Segment(test.counts.sizes(), size));
             plan.canaries.iter().map(of).max().unwrap_or(0)
         }
     }

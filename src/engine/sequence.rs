@@ -7,10 +7,10 @@
 
 use tailback_transport::{Nanos, Result};
 
+use super::application::repetition;
 use super::canary::{CanaryPhase, Passes};
 use super::congestor::CongestorPhase;
 use super::order::{Part, Stretch, stretches};
-use super::repetition::repetition;
 use super::{EncodedTally, Job, Measured, Phase, PhaseId, Tally};
 use crate::layout::Role;
 use crate::stats::Direction;
@@ -162,7 +162,7 @@ impl<'j, 'a> Sequence<'j, 'a> {
             (Phase::Isolated, _) => self.parts(parts, false)?,
         };
         self.interrupted |= self.job.meet(self.interrupted)?;
-        (self.job.control.on_end)();
+        self.job.control.observer.ends();
         self.collect(stretch, tallies)?;
         if *phase != Phase::Isolated {
             self.after_load.fill(true);

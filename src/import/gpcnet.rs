@@ -5,7 +5,7 @@
 //! and logs add them. Congestor figures and GPCNeT's own impact factors are not taken: the first say nothing about bytes
 //! delivered, the second come from rounded values and are computed anew.
 
-use super::unknown;
+use super::{unknown_file, unknown_run, unknown_system};
 use crate::engine::Phase;
 use crate::kernel::Canary;
 use crate::plan::{CanaryTest, Counts, Plan, Preset};
@@ -53,9 +53,9 @@ pub fn gpcnet(text: &str) -> Result<ResultFile, ImportError> {
         notes.push("the log ends before the tests under load: there are no impacts".to_owned());
     }
     let version = header.rsplit(" v").next().unwrap_or_default().trim();
-    let run = Run { tests, ..unknown::run() };
+    let run = Run { tests, ..unknown_run() };
     let command = if load_test { Command::Run } else { Command::Network };
-    let file = unknown::file(command, format!("GPCNeT {version}"), unknown::system(ranks, nodes), plan(&run), run);
+    let file = unknown_file(command, format!("GPCNeT {version}"), unknown_system(ranks, nodes), plan(&run), run);
     Ok(ResultFile { notes, interrupted: cut, ..file })
 }
 
@@ -178,8 +178,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::assemble::synthetic;
     use crate::output::Format;
-    use crate::result::synthetic;
     use crate::stats::Statistic;
 
     #[test]

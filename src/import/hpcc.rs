@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::unknown;
+use super::{unknown_file, unknown_run, unknown_system};
 use crate::models::hpcc::Hpcc;
 use crate::plan::Plan;
 use crate::result::{Command, ModelResults, ResultFile, is_possible};
@@ -89,8 +89,8 @@ fn file(found: Hpcc, ranks: usize, from: String, success: Option<bool>) -> Resul
     };
     let unknown = "HPC Challenge prints no nodes, network or seed: none of them is known";
     // Compared by ranks: how they were spread over nodes is not known.
-    let system = unknown::system(ranks, 0);
-    let file = unknown::file(Command::Hpcc, from, system, Plan::of_a_study(), unknown::run());
+    let system = unknown_system(ranks, 0);
+    let file = unknown_file(Command::Hpcc, from, system, Plan::of_a_study(), unknown_run());
     ResultFile {
         models: Some(ModelResults { hpcc: Some(found), ..ModelResults::default() }),
         notes: vec![verdict.into(), unknown.into()],

@@ -2,7 +2,7 @@
 
 use tailback_transport::{Error, Group, Rank, Result, Span};
 
-use super::{Kernel, Shape};
+use super::traits::{Kernel, Sizes};
 use crate::layout::Neighbours;
 
 /// The sum of `bytes / 8` doubles. Its first double is set to 1 before each iteration, so that the sum is the team's
@@ -13,20 +13,19 @@ pub struct Allreduce {
 }
 
 impl Kernel for Allreduce {
-    fn new(shape: Shape, size: usize, _rank: Rank) -> Self {
-        Allreduce { span: Span::new(0, shape.bytes), size }
+    fn new(sizes: Sizes, size: usize, _rank: Rank) -> Self {
+        Allreduce { span: Span::new(0, sizes.bytes), size }
     }
 
-    fn segment(shape: Shape, _size: usize) -> usize {
-        shape.bytes
+    fn segment(sizes: Sizes, _size: usize) -> usize {
+        sizes.bytes
     }
 
-    fn fill<G: Group>(&self, group: &mut G) -> Result<()> {
+    fn fill<G: Group>(&self, group: &mut G, _: Sizes) {
         const ZEROS: [u8; 4096] = [0; 4096];
         for start in (0..self.span.len).step_by(ZEROS.len()) {
             group.write(start, &ZEROS[..ZEROS.len().min(self.span.len - start)]);
         }
-        Ok(())
     }
 
     #[inline]

@@ -2,7 +2,7 @@
 
 use tailback_transport::{Group, Rank, Result, Span, Tag};
 
-use super::{Kernel, Shape, check_pattern, fill_pattern};
+use super::traits::{Kernel, Sizes, check_pattern};
 use crate::layout::Neighbours;
 
 /// n - 1 exchanges; partners are rank XOR i when n is a power of two, else +i to send and -i to receive.
@@ -25,17 +25,12 @@ impl AllToAll {
 
 /// Segment: [sent | from member 0 | from member 1 | ...].
 impl Kernel for AllToAll {
-    fn new(shape: Shape, size: usize, rank: Rank) -> Self {
-        AllToAll { bytes: shape.bytes, size, rank: rank.index() }
+    fn new(sizes: Sizes, size: usize, rank: Rank) -> Self {
+        AllToAll { bytes: sizes.bytes, size, rank: rank.index() }
     }
 
-    fn segment(shape: Shape, size: usize) -> usize {
-        shape.bytes * (1 + size)
-    }
-
-    fn fill<G: Group>(&self, group: &mut G) -> Result<()> {
-        fill_pattern(group, 0, self.bytes);
-        Ok(())
+    fn segment(sizes: Sizes, size: usize) -> usize {
+        sizes.bytes * (1 + size)
     }
 
     #[inline]

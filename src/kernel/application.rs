@@ -2,24 +2,22 @@
 
 use tailback_transport::{Group, Rank, Result};
 
-use super::{Kernel, Shape};
+use super::traits::{Kernel, Sizes};
 use crate::layout::Neighbours;
 
 /// No messages and no memory of Tailback's own.
 pub struct Application;
 
 impl Kernel for Application {
-    fn new(_: Shape, _: usize, _: Rank) -> Self {
+    fn new(_: Sizes, _: usize, _: Rank) -> Self {
         Application
     }
 
-    fn segment(_: Shape, _: usize) -> usize {
+    fn segment(_: Sizes, _: usize) -> usize {
         0
     }
 
-    fn fill<G: Group>(&self, _: &mut G) -> Result<()> {
-        Ok(())
-    }
+    fn fill<G: Group>(&self, _: &mut G, _: Sizes) {}
 
     fn iterate<G: Group>(&self, _: &mut G, _: Neighbours) -> Result<()> {
         Ok(())

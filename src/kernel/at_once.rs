@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use tailback_hpcc::Grid;
 use tailback_transport::{Group, Rank, Result, Span, Tag};
 
-use super::{Kernel, Shape, check_pattern, fill_pattern};
+use super::traits::{Kernel, Sizes, check_pattern, fill_pattern};
 use crate::layout::Neighbours;
 
 /// Who exchanges with whom, and how much.
@@ -70,18 +70,17 @@ pub struct AtOnce<P> {
 
 /// Segment: [sent | from the first peer | from the second | ...].
 impl<P: Pattern> Kernel for AtOnce<P> {
-    fn new(shape: Shape, size: usize, rank: Rank) -> Self {
+    fn new(sizes: Sizes, size: usize, rank: Rank) -> Self {
         let peers = P::peers(size, rank.index());
-        AtOnce { bytes: P::message(shape.bytes, size), peers, pattern: PhantomData }
+        AtOnce { bytes: P::message(sizes.bytes, size), peers, pattern: PhantomData }
     }
 
-    fn segment(shape: Shape, size: usize) -> usize {
-        P::message(shape.bytes, size) * size.max(1)
+    fn segment(sizes: Sizes, size: usize) -> usize {
+        P::message(sizes.bytes, size) * size.max(1)
     }
 
-    fn fill<G: Group>(&self, group: &mut G) -> Result<()> {
+    fn fill<G: Group>(&self, group: &mut G, _: Sizes) {
         fill_pattern(group, 0, self.bytes);
-        Ok(())
     }
 
     #[inline]
@@ -107,9 +106,9 @@ impl<P: Pattern> Kernel for AtOnce<P> {
 
 #[cfg(test)]
 mod tests {
-    use tailback_transport::loopback::{Fault, Job, Transfer};
-    use tailback_transport::{Collective, Transport};
+    use tailback_testkit::loopback::Job;
 
+    use super::super::traits::{BadCard, run_on_loopback as run};
     use super::*;
 
     fn peers(size: usize, rank: usize) -> Vec<u32> {
@@ -137,38 +136,12 @@ mod tests {
         assert_eq!([1, 2, 3, 9, 2000].map(|size| Updates::message(8192, size)), [8192, 8192, 4096, 1024, 8]);
     }
 
-    fn run<K: Kernel>(job: Job, size: usize) -> Result<Vec<usize>> {
-        job.run(|_, raw| {
-            let members: Vec<Rank> = (0..size).map(Rank::from).collect();
-            let shape = Shape { bytes: 1000, window: 1 };
-            let mut transport = Collective::new(raw);
-            let mut group = transport.group(&members, K::segment(shape, size))?;
-            let kernel = K::new(shape, size, group.rank());
-            kernel.fill(&mut group)?;
-            let ring = Neighbours { left: Rank(0), right: Rank(0) };
-            (0..3).try_for_each(|_| kernel.iterate(&mut group, ring))?;
-            group.barrier()?;
-            kernel.check(&mut group, ring)?;
-            Ok(kernel.payload())
-        })
-    }
-
     #[test]
     fn data_arrives_on_any_number_of_members() {
         for size in [1, 2, 3, 4, 6, 8] {
             run::<AtOnce<Transposed>>(Job::new(size), size).unwrap();
             assert_eq!(run::<AtOnce<Everyone>>(Job::new(size), size).unwrap(), vec![1000 * (size - 1); size]);
             run::<AtOnce<Updates>>(Job::new(size), size).unwrap();
-        }
-    }
-
-    struct BadCard;
-
-    impl Fault for BadCard {
-        fn corrupt(&self, transfer: Transfer, payload: &mut [u8]) {
-            if transfer.from == Rank(1) && payload.len() >= 300 {
-                payload[77] ^= 2;
-            }
         }
     }
 

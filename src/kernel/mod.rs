@@ -1,94 +1,383 @@
 //! The communication kernels: what one iteration of a canary or a congestor does.
 //!
-//! A kernel is a struct with an [`Kernel::iterate`] that is generic over the group, so that the timed loop is
-//! monomorphised per backend. To add one: a file here, a line in [`registry`]. Sizes, counts and names are GPCNeT's
-//! unless a plan says otherwise; receives never overlap in memory, and received data is checked between passes.
+//! A kernel is a struct with a [`Kernel::iterate`] that is generic over the group, so that the timed loop is monomorphised
+//! per backend. To add one: a file, and its line in the table below, of which the command line, plans, tables and result
+//! files know it. Sizes, counts and names are GPCNeT's unless a plan says otherwise; receives never overlap in memory, and
+//! received data is checked between passes.
 
 mod allreduce;
 mod alltoall;
 mod application;
 mod at_once;
-mod broadcast;
 mod clock;
-mod incast;
 mod panel;
-pub mod registry;
+mod payload;
 mod repeat;
-mod ring_bandwidth;
-mod ring_latency;
+mod ring;
+mod rooted;
+mod traits;
 
-use tailback_transport::{Error, Group, Rank, Result, payload};
+use std::fmt;
+use std::str::FromStr;
 
-use crate::layout::Neighbours;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tailback_transport::Operation;
+
+use crate::stats::{Direction, Statistic};
+
+use at_once::{AtOnce, Everyone, Transposed, Updates};
+use ring::{One, RingExchange, Synchronised};
+use rooted::{Broadcast, Incast};
+use traits::{Gets, Messages, Puts};
 
 pub(crate) use clock::{CLOCK_SEGMENT, SharedClock};
-pub use registry::{Canary, Congestor, Info, KernelVisitor, Ring};
 pub(crate) use repeat::until_steady;
+pub use traits::{Kernel, Sizes};
+pub(crate) use traits::{check_pattern, fill_pattern};
 
-/// The knobs of a kernel that a plan sets.
+/// Who a kernel's neighbours are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// Message size.
+pub enum Ring {
+    /// A new random ring each pass.
+    Random,
+    /// The order of the nodes.
+    Natural,
+    /// It has none.
+    None,
+}
+
+/// What is known of a kernel before it runs. Counts are GPCNeT's.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Info {
+    /// As the user types it.
+    pub key: &'static str,
+    /// As GPCNeT's tables print it, without the size.
+    pub title: &'static str,
+    /// What one iteration does, for help texts.
+    pub what: &'static str,
+    pub ring: Ring,
+    pub direction: Direction,
+    pub needs: &'static [Operation],
     pub bytes: usize,
-    /// Messages outstanding per neighbour, for bandwidth kernels.
     pub window: usize,
+    pub iterations: u32,
+    pub warmup: u32,
+    pub rings: u32,
+    pub measurements: u32,
+    /// Teams larger than this do proportionally fewer iterations, at least one.
+    pub full_up_to: Option<usize>,
 }
 
-/// One iteration of a communication pattern, for one member of a group.
-pub trait Kernel {
-    /// The kernel for a member of a group of `size`.
-    fn new(shape: Shape, size: usize, rank: Rank) -> Self;
-
-    /// How many bytes of segment a member needs.
-    fn segment(shape: Shape, size: usize) -> usize;
-
-    /// Fills what this member sends, so that receivers can check it. Called before the first iteration.
-    fn fill<G: Group>(&self, group: &mut G) -> Result<()>;
-
-    /// One iteration. `ring` is this member's place in the current ring; kernels without rings ignore it.
-    fn iterate<G: Group>(&self, group: &mut G, ring: Neighbours) -> Result<()>;
-
-    /// Checks what the last iteration brought. Called outside timed regions, when no peer is writing.
-    fn check<G: Group>(&self, group: &mut G, ring: Neighbours) -> Result<()>;
-
-    /// Payload bytes that this member moves in an iteration: those it sends or puts, or those it gets. Zero for a root
-    /// that only serves others; such a member takes no samples.
-    fn payload(&self) -> usize;
-
-    /// A latency sample is the iteration's time divided by this.
-    const PARTS: u64 = 1;
-}
-
-const STEP: usize = 4096;
-
-/// Writes the pattern of this member over `len` bytes at `offset`.
-pub(crate) fn fill_pattern<G: Group>(group: &mut G, offset: usize, len: usize) {
-    let me = group.rank();
-    let mut block = [0u8; STEP];
-    for start in (0..len).step_by(STEP) {
-        let block = &mut block[..STEP.min(len - start)];
-        payload::fill(me, start, block);
-        group.write(offset + start, block);
+impl Info {
+    /// The row title of GPCNeT's tables.
+    pub fn row(&self, bytes: usize) -> String {
+        // What needs nothing of the network sends no messages of ours, and has no size.
+        if self.needs.is_empty() { self.title.to_owned() } else { format!("{} ({bytes} B)", self.title) }
     }
-}
 
-/// Compares `len` bytes at `offset` with what `sender` sends.
-pub(crate) fn check_pattern<G: Group>(group: &G, sender: Rank, offset: usize, len: usize) -> Result<()> {
-    let mut block = [0u8; STEP];
-    for start in (0..len).step_by(STEP) {
-        let block = &mut block[..STEP.min(len - start)];
-        group.read(offset + start, block);
-        if let Some((at, sent)) = payload::difference(sender, start, block) {
-            return Err(Error::Protocol {
-                operation: "checking received data",
-                peer: None,
-                detail: format!(
-                    "byte {} of {len} from member {sender} of the team is {:#04x}, not {sent:#04x}: the network or a library corrupted it",
-                    start + at,
-                    block[at]
-                ),
-            });
+    /// Iterations for a team of `size`, by GPCNeT's scaling rule.
+    pub fn scaled(&self, iterations: u32, size: usize) -> u32 {
+        match self.full_up_to {
+            Some(limit) if size > limit => ((u64::from(iterations) * limit as u64 / size as u64) as u32).max(1),
+            _ => iterations,
         }
     }
-    Ok(())
+}
+
+/// What is done with a kernel once its type is known.
+pub trait KernelVisitor {
+    /// What the visit gives.
+    type Output;
+    /// The visit.
+    fn visit<K: Kernel>(self) -> Self::Output;
+}
+
+macro_rules! kernels {
+    ($(#[$doc:meta])* $kind:ident, $word:literal { $($name:ident $type:ty = $info:expr,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[allow(missing_docs)]
+        pub enum $kind { $($name),+ }
+
+        impl $kind {
+            /// All of them, in the order of the tables.
+            pub const ALL: &[$kind] = &[$($kind::$name),+];
+
+            /// As the user types them, with commas; of canaries, those that are Tailback's own.
+            pub fn keys() -> String {
+                let own = Self::ALL.iter().map(|kernel| kernel.info()).filter(|info| !info.needs.is_empty());
+                own.map(|info| info.key).collect::<Vec<_>>().join(", ")
+            }
+
+            /// What is known of it.
+            pub fn info(self) -> Info {
+                match self { $($kind::$name => $info),+ }
+            }
+
+            /// Runs `visitor` with the kernel's type, so that its loop is compiled for it alone.
+            pub fn visit<V: KernelVisitor>(self, visitor: V) -> V::Output {
+                match self { $($kind::$name => visitor.visit::<$type>()),+ }
+            }
+        }
+
+        impl fmt::Display for $kind {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.info().key)
+            }
+        }
+
+        impl FromStr for $kind {
+            type Err = String;
+            fn from_str(text: &str) -> Result<Self, String> {
+                Self::ALL.iter().copied().find(|kernel| kernel.info().key == text).ok_or_else(|| {
+                    let known: Vec<&str> = Self::ALL.iter().map(|kernel| kernel.info().key).collect();
+                    format!(concat!("unknown ", $word, " '{}': choose from {}"), text, known.join(", "))
+                })
+            }
+        }
+
+        impl Serialize for $kind {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.info().key)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $kind {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+            }
+        }
+
+        impl JsonSchema for $kind {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($kind).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                let keys: Vec<&str> = Self::ALL.iter().map(|kernel| kernel.info().key).collect();
+                schemars::json_schema!({ "type": "string", "enum": keys })
+            }
+        }
+    };
+}
+
+const TWO_SIDED: &[Operation] = &[Operation::TwoSided];
+const PUT: &[Operation] = &[Operation::Put];
+const GET: &[Operation] = &[Operation::Get];
+const ALLREDUCE: &[Operation] = &[Operation::Allreduce];
+
+const LATENCY: Info = Info {
+    key: "lat",
+    title: "RR Two-sided Lat",
+    what: "exchange a small message with both neighbours of a random ring",
+    ring: Ring::Random,
+    direction: Direction::Latency,
+    needs: TWO_SIDED,
+    bytes: 8,
+    window: 1,
+    iterations: 200,
+    warmup: 200,
+    rings: 30,
+    measurements: 10_000,
+    full_up_to: None,
+};
+
+const BANDWIDTH: Info = Info {
+    key: "bw",
+    title: "RR Two-sided BW",
+    what: "stream a window of large messages to both neighbours of a random ring",
+    direction: Direction::Bandwidth,
+    bytes: 131_072,
+    window: 8,
+    iterations: 8,
+    warmup: 1,
+    ..LATENCY
+};
+
+/// A program needs nothing of the network under test: what it uses is its own affair.
+const APPLICATION: Info = Info {
+    key: "app",
+    title: "Application",
+    what: "run a program and take its wall time, or a figure from its output of which less is better",
+    ring: Ring::None,
+    needs: &[],
+    bytes: 1,
+    iterations: 1,
+    warmup: 1,
+    rings: 1,
+    measurements: 1,
+    ..LATENCY
+};
+
+const CONGESTOR: Info = Info {
+    key: "a2a",
+    title: "Alltoall",
+    what: "everyone exchanges with everyone, pair by pair",
+    ring: Ring::None,
+    direction: Direction::Bandwidth,
+    needs: TWO_SIDED,
+    bytes: 4096,
+    window: 1,
+    iterations: 512,
+    warmup: 1,
+    rings: 1,
+    measurements: 256,
+    full_up_to: Some(32),
+};
+
+kernels! {
+    /// A kernel that is measured.
+    Canary, "canary" {
+        Lat RingExchange<One<Messages>> = LATENCY,
+        GetLat RingExchange<One<Gets>> = Info {
+            key: "get-lat", title: "RR Get Lat", needs: GET,
+            what: "get a small message from both neighbours of a random ring", ..LATENCY
+        },
+        Bw RingExchange<Messages> = BANDWIDTH,
+        PutBw RingExchange<Puts> = Info {
+            key: "put-bw", title: "RR Put BW", needs: PUT,
+            what: "put a window of large messages to both neighbours of a random ring", ..BANDWIDTH
+        },
+        BwSync RingExchange<Synchronised> = Info {
+            key: "bw-sync", title: "RR Two-sided BW+Sync",
+            what: "bw with a barrier in the timed region", ..BANDWIDTH
+        },
+        NatBw RingExchange<Messages> = Info {
+            key: "nat-bw", title: "Nat Two-sided BW", ring: Ring::Natural,
+            what: "bw on the ring of the nodes' own order", ..BANDWIDTH
+        },
+        Allreduce allreduce::Allreduce = Info {
+            key: "allreduce", title: "Multiple Allreduce", ring: Ring::None, needs: ALLREDUCE,
+            what: "sum one double over the slice, all slices at once",
+            warmup: 1, rings: 1, measurements: 100_000, ..LATENCY
+        },
+        AllToAll alltoall::AllToAll = Info {
+            key: "a2a", title: "Multiple Alltoall", ring: Ring::None,
+            what: "all-to-all of the slice, pair by pair, all slices at once",
+            bytes: 4096, window: 1, iterations: 64, rings: 1, full_up_to: Some(64), ..BANDWIDTH
+        },
+        Ptrans AtOnce<Transposed> = Info {
+            key: "ptrans", title: "PTRANS Exchange", ring: Ring::None,
+            what: "exchange a large message with those a transpose pairs one with, as PTRANS does",
+            window: 1, rings: 1, ..BANDWIDTH
+        },
+        Gups AtOnce<Updates> = Info {
+            key: "gups", title: "RandomAccess Round", ring: Ring::None,
+            what: "send everyone of the slice its part of 1024 updates at once, as RandomAccess does",
+            bytes: 8192, iterations: 64, warmup: 1, rings: 1, full_up_to: Some(64), ..LATENCY
+        },
+        Fft AtOnce<Everyone> = Info {
+            key: "fft", title: "FFT Transpose", ring: Ring::None,
+            what: "send everyone of the slice its part of a matrix at once, as a transform over all ranks does",
+            bytes: 16_384, window: 1, rings: 1, full_up_to: Some(64), ..BANDWIDTH
+        },
+        Panel panel::PanelBroadcast = Info {
+            key: "panel", title: "HPL Panel Bcast", ring: Ring::None,
+            what: "hand a large message of each of the slice in turn along a tree to all others, as HPL does its panels",
+            window: 1, rings: 1, full_up_to: Some(64), ..BANDWIDTH
+        },
+        App application::Application = APPLICATION,
+        AppRate application::Application = Info {
+            key: "app-rate", direction: Direction::Bandwidth,
+            what: "run a program and take a figure from its output of which more is better", ..APPLICATION
+        },
+    }
+}
+
+impl Canary {
+    /// Whether it is a program of the user's rather than a kernel.
+    pub fn is_application(self) -> bool {
+        matches!(self, Canary::App | Canary::AppRate)
+    }
+
+    /// Those that are Tailback's own, in the order of the tables.
+    pub fn kernels() -> impl Iterator<Item = Canary> {
+        Self::ALL.iter().copied().filter(|canary| !canary.is_application())
+    }
+
+    /// Those that GPCNeT has: what the network test runs where nothing else is named.
+    pub const GPCNETS: &[Canary] = &[
+        Canary::Lat,
+        Canary::GetLat,
+        Canary::Bw,
+        Canary::PutBw,
+        Canary::BwSync,
+        Canary::NatBw,
+        Canary::Allreduce,
+        Canary::AllToAll,
+    ];
+
+    /// The figure that is claimed first of it. A program has one figure a repetition, and few repetitions.
+    pub fn headline(self) -> Statistic {
+        if self.is_application() { Statistic::Avg } else { Statistic::HEADLINE }
+    }
+}
+
+kernels! {
+    /// A kernel that loads the network.
+    Congestor, "congestor" {
+        AllToAll alltoall::AllToAll = CONGESTOR,
+        Incast Incast<Messages> = Info {
+            key: "incast", title: "Two-sided Incast", what: "everyone sends to one root", ..CONGESTOR
+        },
+        PutIncast Incast<Puts> = Info {
+            key: "put-incast", title: "Put Incast", what: "everyone puts to one root", needs: PUT, ..CONGESTOR
+        },
+        GetIncast Incast<Gets> = Info {
+            key: "get-incast", title: "Get Incast", what: "one root gets from everyone", needs: GET, ..CONGESTOR
+        },
+        GetBcast Broadcast<Gets> = Info {
+            key: "get-bcast", title: "Get Bcast", what: "everyone gets the same bytes from one root", needs: GET,
+            ..CONGESTOR
+        },
+        Bcast Broadcast<Messages> = Info {
+            key: "bcast", title: "Two-sided Bcast", what: "one root sends the same bytes to everyone", ..CONGESTOR
+        },
+        PutBcast Broadcast<Puts> = Info {
+            key: "put-bcast", title: "Put Bcast", what: "one root puts the same bytes to everyone", needs: PUT,
+            ..CONGESTOR
+        },
+        Allreduce allreduce::Allreduce = Info {
+            key: "allreduce", title: "Allreduce", what: "sum megabytes of doubles over the team", needs: ALLREDUCE,
+            bytes: 6_553_600, ..CONGESTOR
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_are_gpcnets() {
+        let rows: Vec<String> = Canary::GPCNETS.iter().map(|c| c.info().row(c.info().bytes)).collect();
+        assert_eq!(
+            rows,
+            [
+                "RR Two-sided Lat (8 B)",
+                "RR Get Lat (8 B)",
+                "RR Two-sided BW (131072 B)",
+                "RR Put BW (131072 B)",
+                "RR Two-sided BW+Sync (131072 B)",
+                "Nat Two-sided BW (131072 B)",
+                "Multiple Allreduce (8 B)",
+                "Multiple Alltoall (4096 B)"
+            ]
+        );
+    }
+
+    #[test]
+    fn large_teams_do_fewer_iterations() {
+        let (canary, congestor) = (Canary::AllToAll.info(), Congestor::Incast.info());
+        assert_eq!([1, 64, 128, 100_000].map(|n| canary.scaled(64, n)), [64, 64, 32, 1]);
+        assert_eq!([32, 64, 1_000_000].map(|n| congestor.scaled(512, n)), [512, 256, 1]);
+        assert_eq!(Canary::Lat.info().scaled(200, 1_000_000), 200);
+    }
+
+    #[test]
+    fn unknown_names_list_the_known_ones() {
+        let error = "latency".parse::<Canary>().unwrap_err();
+        assert!(error.starts_with("unknown canary 'latency': choose from lat, get-lat, "), "{error}");
+    }
 }

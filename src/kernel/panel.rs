@@ -3,7 +3,7 @@
 use tailback_hpcc::Tree;
 use tailback_transport::{Group, Rank, Result, Span, Tag};
 
-use super::{Kernel, Shape, check_pattern, fill_pattern};
+use super::traits::{Kernel, Sizes, check_pattern};
 use crate::layout::Neighbours;
 
 /// One broadcast from each member, one after the other.
@@ -22,17 +22,12 @@ impl PanelBroadcast {
 
 /// Segment: [sent | received].
 impl Kernel for PanelBroadcast {
-    fn new(shape: Shape, size: usize, rank: Rank) -> Self {
-        PanelBroadcast { bytes: shape.bytes, line: (0..size).map(Rank::from).collect(), me: rank.index() }
+    fn new(sizes: Sizes, size: usize, rank: Rank) -> Self {
+        PanelBroadcast { bytes: sizes.bytes, line: (0..size).map(Rank::from).collect(), me: rank.index() }
     }
 
-    fn segment(shape: Shape, _size: usize) -> usize {
-        2 * shape.bytes
-    }
-
-    fn fill<G: Group>(&self, group: &mut G) -> Result<()> {
-        fill_pattern(group, 0, self.bytes);
-        Ok(())
+    fn segment(sizes: Sizes, _size: usize) -> usize {
+        2 * sizes.bytes
     }
 
     #[inline]
@@ -60,46 +55,22 @@ impl Kernel for PanelBroadcast {
 
 #[cfg(test)]
 mod tests {
-    use tailback_transport::loopback::{Fault, Job, Transfer};
-    use tailback_transport::{Collective, Transport};
+    use tailback_testkit::loopback::Job;
 
+    use super::super::traits::{BadCard, run_on_loopback};
     use super::*;
-
-    fn run(job: Job, size: usize) -> Result<Vec<usize>> {
-        let shape = Shape { bytes: 1000, window: 1 };
-        job.run(|_, raw| {
-            let mut transport = Collective::new(raw);
-            let members: Vec<Rank> = (0..size).map(Rank::from).collect();
-            let mut group = transport.group(&members, PanelBroadcast::segment(shape, size))?;
-            let kernel = PanelBroadcast::new(shape, size, group.rank());
-            let ring = Neighbours { left: group.rank(), right: group.rank() };
-            kernel.fill(&mut group)?;
-            (0..3).try_for_each(|_| kernel.iterate(&mut group, ring))?;
-            kernel.check(&mut group, ring)?;
-            Ok(kernel.payload())
-        })
-    }
 
     #[test]
     fn everyone_has_the_last_members_bytes() {
         for size in [1, 2, 3, 5, 8] {
-            assert_eq!(run(Job::new(size), size).unwrap(), vec![1000 * (size - 1); size]);
-        }
-    }
-
-    /// Spoils what rank 3 sends, of its own or of others.
-    struct BadCard;
-
-    impl Fault for BadCard {
-        fn corrupt(&self, transfer: Transfer, payload: &mut [u8]) {
-            if transfer.from == Rank(3) && payload.len() == 1000 {
-                payload[500] ^= 4;
-            }
+            assert_eq!(run_on_loopback::<PanelBroadcast>(Job::new(size), size).unwrap(), vec![1000 * (size - 1); size]);
         }
     }
 
     #[test]
-    fn a_spoilt_panel_is_found() {
-        assert!(run(Job::new(4).fault(BadCard), 4).unwrap_err().to_string().contains("byte 500"));
+    fn a_corrupted_panel_is_found() {
+        // Of two, rank 1's panel is the last that rank 0 receives.
+        let found = run_on_loopback::<PanelBroadcast>(Job::new(2).fault(BadCard), 2);
+        assert!(found.unwrap_err().to_string().contains("byte 77"));
     }
 }

@@ -10,7 +10,8 @@ use crate::stats::{Rested, Rule, Steady};
 pub(crate) fn until_steady<G: Group>(
     group: &mut G,
     rule: Rule,
-    (monitor, interrupted): (&Monitor, impl Fn() -> bool),
+    monitor: &Monitor,
+    interrupted: impl Fn() -> bool,
     mut batch: impl FnMut(&mut G, u64) -> Result<Nanos>,
 ) -> Result<Option<Rested>> {
     let mut steady = Steady::new(rule);
@@ -31,8 +32,9 @@ pub(crate) fn until_steady<G: Group>(
 
 #[cfg(test)]
 mod tests {
-    use tailback_transport::loopback::Job;
-    use tailback_transport::{Bootstrap, Collective, Rank, Transport};
+    use tailback_engine::Collective;
+    use tailback_testkit::loopback::Job;
+    use tailback_transport::{Bootstrap, Rank, Transport};
 
     use super::*;
 
@@ -44,10 +46,16 @@ mod tests {
             let mut group = transport.group(&members, 8)?;
             let (me, monitor) = (group.rank(), Monitor::new());
             let mut sizes = Vec::new();
-            let rested = until_steady(&mut group, Rule::default(), (&monitor, || cut == Some(me)), |_, iterations| {
-                sizes.push(iterations);
-                Ok(Nanos(iterations * each_ns(me, sizes.len() as u64)))
-            })?;
+            let rested = until_steady(
+                &mut group,
+                Rule::default(),
+                &monitor,
+                || cut == Some(me),
+                |_, iterations| {
+                    sizes.push(iterations);
+                    Ok(Nanos(iterations * each_ns(me, sizes.len() as u64)))
+                },
+            )?;
             Ok((rested, sizes))
         });
         all.unwrap()

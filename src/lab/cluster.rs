@@ -16,7 +16,7 @@ use super::process::{ID_VARIABLE, ProcessId, end_all};
 use super::spec::{LabSpec, default_name, validate_name};
 use super::state::{Registry, State};
 use super::system::{Mode, System, check_congestion_control};
-use super::topology::{Host, Place, Shaping, Topology};
+use super::topology::{Host, Namespace, Shaping, Topology};
 
 /// Goes to the directory of the caller and says which lab and host this is, then becomes the command. `nsenter` itself
 /// would leave it in the root directory.
@@ -181,7 +181,7 @@ impl Lab {
     #[must_use]
     pub fn command_on(&self, host: &Host) -> Vec<OsString> {
         let index = self.hosts().iter().position(|other| other == host).expect("a host of this lab");
-        let mut words = self.system.enter(self.holder(Place::Host(index)));
+        let mut words = self.system.enter(self.holder(Namespace::Host(index)));
         let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
         let name = &self.state.spec.name;
         words.extend(["sh", "-c", ENTER, "tailback-lab"].map(OsString::from));
@@ -210,20 +210,20 @@ impl Lab {
     }
 
     fn shape(&self, tc: &[&str], from: Shaping, to: Shaping) -> Result<()> {
-        let batch = |place| (self.holder(place), tc, self.topology.shaping_batch(place, from, to));
-        let jobs: Vec<_> = self.places().into_iter().map(batch).collect();
+        let batch = |namespace| (self.holder(namespace), tc, self.topology.shaping_batch(namespace, from, to));
+        let jobs: Vec<_> = self.namespaces().into_iter().map(batch).collect();
         self.system.run_in(&jobs).map(|_| ())
     }
 
     /// The namespaces of the lab: the switches', then each host's.
-    pub(super) fn places(&self) -> Vec<Place> {
-        std::iter::once(Place::Switch).chain((0..self.hosts().len()).map(Place::Host)).collect()
+    pub(super) fn namespaces(&self) -> Vec<Namespace> {
+        std::iter::once(Namespace::Switch).chain((0..self.hosts().len()).map(Namespace::Host)).collect()
     }
 
-    pub(super) fn holder(&self, place: Place) -> ProcessId {
-        self.state.holders[match place {
-            Place::Switch => 0,
-            Place::Host(index) => index + 1,
+    pub(super) fn holder(&self, namespace: Namespace) -> ProcessId {
+        self.state.holders[match namespace {
+            Namespace::Switch => 0,
+            Namespace::Host(index) => index + 1,
         }]
     }
 
@@ -242,7 +242,7 @@ impl Lab {
         let first = self.attached[0].process;
         for (index, host) in self.hosts().to_vec().iter().enumerate() {
             let ip_batch = self.topology.host_batch(index);
-            let tc_batch = self.shaping(Place::Host(index));
+            let tc_batch = self.shaping(Namespace::Host(index));
             let setup =
                 Setup { name: &host.name, hosts_file: Some(hosts_file), ip_batch: &ip_batch, tc_batch: &tc_batch };
             self.hold(Some(first), &setup)?;
@@ -255,7 +255,7 @@ impl Lab {
         let holders: Vec<u32> = self.attached[1..].iter().map(|holder| holder.process.pid).collect();
         let batch = self.topology.switch_batch(&holders);
         self.system.run_in(&[(first, &["ip", "-batch", "-"], batch)])?;
-        self.system.run_in(&[(first, &["tc", "-batch", "-"], self.shaping(Place::Switch))])?;
+        self.system.run_in(&[(first, &["tc", "-batch", "-"], self.shaping(Namespace::Switch))])?;
         self.attached.iter_mut().try_for_each(|holder| holder.tell("go"))?;
         self.attached.iter_mut().try_for_each(|holder| holder.wait_for("ready"))?;
         self.check_wanted()?;
@@ -275,8 +275,8 @@ impl Lab {
         Ok(())
     }
 
-    fn shaping(&self, place: Place) -> String {
-        self.topology.shaping_batch(place, Shaping::Off, self.state.shaping)
+    fn shaping(&self, namespace: Namespace) -> String {
+        self.topology.shaping_batch(namespace, Shaping::Off, self.state.shaping)
     }
 
     /// A program that launchers take for `ssh`: hydra wants one path, without arguments.
@@ -339,9 +339,25 @@ pub fn down(name: &str) -> Result<bool> {
     Ok(true)
 }
 
+/// The labs that are up, or that a crash left.
+///
+/// # Errors
+/// If what is known of labs cannot be read.
+pub fn names() -> Result<Vec<String>> {
+    Registry::open()?.names()
+}
+
+/// Removes what labs left whose processes are gone; gives their names.
+///
+/// # Errors
+/// If what is known of labs cannot be read.
+pub fn remove_dead() -> Result<Vec<String>> {
+    Ok(sweep(&Registry::open()?))
+}
+
 /// Removes what labs left whose processes are gone, except perhaps commands that were run on their hosts; gives their
 /// names. A lab whose file cannot be read is left to [`down`].
-pub(super) fn sweep(registry: &Registry) -> Vec<String> {
+fn sweep(registry: &Registry) -> Vec<String> {
     let dead = |state: &State| !state.is_alive() && !state.parent.is_alive();
     let of = |name: &String| registry.load(name).ok().flatten();
     let left: Vec<String> = registry.names().unwrap_or_default();

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cluster::Lab;
 use super::error::{Error, Result};
-use super::topology::{Place, Port};
+use super::topology::{Namespace, Port};
 
 /// One port's counters since the lab came up. Take the difference of two readings with [`PortCounters::since`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -116,19 +116,20 @@ impl Lab {
     /// If `tc` or `ip` fails or says something unexpected.
     pub fn counters(&self) -> Result<Vec<PortCounters>> {
         const READ: [&str; 3] = ["sh", "-c", "tc -s -j qdisc show && echo && ip -s -j link show"];
-        let places = self.places();
-        let jobs: Vec<_> = places.iter().map(|&place| (self.holder(place), &READ[..], String::new())).collect();
+        let namespaces = self.namespaces();
+        let jobs: Vec<_> =
+            namespaces.iter().map(|&namespace| (self.holder(namespace), &READ[..], String::new())).collect();
         let outputs = self.system.run_in(&jobs)?;
         let mut readings = Vec::new();
-        for (place, output) in places.iter().zip(&outputs) {
-            readings.push((*place, Reading::parse(output)?));
+        for (namespace, output) in namespaces.iter().zip(&outputs) {
+            readings.push((*namespace, Reading::parse(output)?));
         }
         self.topology.ports().iter().map(|port| find(&readings, port)).collect()
     }
 }
 
-fn find(readings: &[(Place, Reading)], port: &Port) -> Result<PortCounters> {
-    let reading = readings.iter().find(|(place, _)| *place == port.place).map(|(_, reading)| reading);
+fn find(readings: &[(Namespace, Reading)], port: &Port) -> Result<PortCounters> {
+    let reading = readings.iter().find(|(namespace, _)| *namespace == port.namespace).map(|(_, reading)| reading);
     let sent = reading.and_then(|reading| reading.sent.get(&port.device)).ok_or_else(|| Error::Command {
         what: "reading counters".to_owned(),
         detail: format!("no device {} on the way from {} to {}", port.device, port.from, port.to),

@@ -93,7 +93,7 @@ impl Error {
     }
 
     /// Names the program an [`io::Error`] is about.
-    pub(super) fn command(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
+    pub(crate) fn command(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
         move |error| Error::Command { what: what.into(), detail: error.to_string() }
     }
 }

@@ -9,7 +9,6 @@
 //! [`Lab::up`]. What is measured on the lab, and with which roles, is not this module's business.
 
 mod cluster;
-mod command;
 mod counters;
 mod error;
 mod ground;
@@ -18,17 +17,17 @@ mod mpi;
 mod process;
 mod shim;
 mod spec;
-mod ssh;
 mod state;
 mod system;
 mod topology;
 
-pub use cluster::{Lab, down};
-pub use command::{LabCommand, execute};
+pub use cluster::{Lab, down, names, remove_dead};
 pub use counters::{PortCounters, QueueCounters, SimulatedCounters};
 pub use error::{Error, Reason, Result};
 pub use ground::Ground;
+pub use mpi::HOST_LISTS;
 pub use shim::SHIM_VARIABLE;
+pub(crate) use spec::default_name;
 pub use spec::{EXPRESS, LabSpec, MAX_HOSTS};
 pub use system::{Mode, available};
 pub use topology::{Host, Shaping};

@@ -48,7 +48,8 @@ const FIXED: [(&str, &str); 28] = [
 /// Variables that take the path of the lab's stand-in for ssh.
 const SSH: [&str; 3] = ["OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent", "HYDRA_LAUNCHER_EXEC"];
 /// Variables that take the path of the list of hosts.
-const HOSTS: [&str; 3] = ["OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile", "HYDRA_HOST_FILE"];
+pub const HOST_LISTS: [&str; 3] =
+    ["OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile", "HYDRA_HOST_FILE"];
 
 impl Lab {
     /// The variables under which `mpirun`, started on one of the hosts, uses all of them.
@@ -57,7 +58,7 @@ impl Lab {
         let path = |suffix: &str| OsString::from(self.registry.file(&self.spec().name, suffix));
         let fixed = FIXED.iter().map(|(name, value)| (*name, OsString::from(value)));
         let ssh = SSH.iter().map(|name| (*name, path(".ssh")));
-        let hosts = HOSTS.iter().map(|name| (*name, path(".names")));
+        let hosts = HOST_LISTS.iter().map(|name| (*name, path(".names")));
         fixed.chain(ssh).chain(hosts).filter(|(name, _)| std::env::var_os(name).is_none()).collect()
     }
 }

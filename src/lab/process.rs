@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Signal, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
-use tailback_transport::ProcessStat;
+use tailback_host::ProcessStat;
 
 use super::error::{Error, Result};
 

@@ -44,10 +44,12 @@ pub struct LabSpec {
     /// Rate of each host's link, in each direction
     #[arg(long, value_name = "RATE", default_value = "200mbit")]
     #[serde(rename = "link_rate_bits_per_second")]
+    #[schemars(with = "u64")]
     pub link_rate: Rate,
     /// Rate of each link between leaf switches [default: half the link rate, so that the spine congests first]
     #[arg(long, value_name = "RATE")]
     #[serde(rename = "spine_rate_bits_per_second")]
+    #[schemars(with = "Option<u64>")]
     pub spine_rate: Option<Rate>,
     /// Length of the queue at each port
     #[arg(long = "queue", value_name = "SIZE", default_value = "128KiB", value_parser = units::size)]
@@ -193,7 +195,7 @@ impl LabSpec {
 }
 
 /// The lab that a command without `--name` means: the one it runs in, or `default`.
-pub(super) fn default_name() -> String {
+pub(crate) fn default_name() -> String {
     std::env::var("TAILBACK_LAB")
         .ok()
         .filter(|name| validate_name(name).is_ok())

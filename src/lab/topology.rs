@@ -41,7 +41,7 @@ pub struct Host {
 
 /// Where a port's device is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Namespace {
     /// In the namespace of the switches.
     Switch,
     /// In the namespace of the host with this index.
@@ -51,7 +51,7 @@ pub(super) enum Place {
 /// A device that sends onto a data link, and so has a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Port {
-    pub place: Place,
+    pub namespace: Namespace,
     pub device: String,
     /// Who sends through it: a host or a switch.
     pub from: String,
@@ -126,13 +126,13 @@ impl Topology {
         for (index, host) in self.hosts.iter().enumerate() {
             let (leaf, rate) = (format!("leaf{}", host.leaf), self.spec.link_rate);
             let (name, device) = (host.name.clone(), format!("d-{}", host.name));
-            ports.push(Port { place: Place::Switch, device, from: leaf.clone(), to: name.clone(), rate });
-            ports.push(Port { place: Place::Host(index), device: "d0".to_owned(), from: name, to: leaf, rate });
+            ports.push(Port { namespace: Namespace::Switch, device, from: leaf.clone(), to: name.clone(), rate });
+            ports.push(Port { namespace: Namespace::Host(index), device: "d0".to_owned(), from: name, to: leaf, rate });
         }
         for [a, b] in self.trunks() {
             for (from, to) in [(&a, &b), (&b, &a)] {
                 let (device, from, to) = (format!("{from}-{to}"), from.clone(), to.clone());
-                ports.push(Port { place: Place::Switch, device, from, to, rate: self.spec.spine_rate() });
+                ports.push(Port { namespace: Namespace::Switch, device, from, to, rate: self.spec.spine_rate() });
             }
         }
         ports
@@ -196,9 +196,9 @@ impl Topology {
     }
 
     /// `tc -batch` lines that shape (or unshape) the ports of one namespace, which are as `from` says.
-    pub(super) fn shaping_batch(&self, place: Place, from: Shaping, to: Shaping) -> String {
+    pub(super) fn shaping_batch(&self, namespace: Namespace, from: Shaping, to: Shaping) -> String {
         let mut batch = String::new();
-        for port in self.ports().iter().filter(|port| port.place == place) {
+        for port in self.ports().iter().filter(|port| port.namespace == namespace) {
             let device = &port.device;
             if from != Shaping::Off {
                 line(&mut batch, format_args!("qdisc del dev {device} root"));
@@ -336,10 +336,10 @@ mod tests {
     fn shaping_is_what_tc_takes() {
         let topology = topology(2, 1);
         let on = "qdisc add dev d0 root tbf rate 200000000bit burst 16384 limit 131072\n";
-        assert_eq!(topology.shaping_batch(Place::Host(1), Shaping::Off, Shaping::On), on);
+        assert_eq!(topology.shaping_batch(Namespace::Host(1), Shaping::Off, Shaping::On), on);
         let off = "qdisc del dev d-h0 root\nqdisc del dev d-h1 root\n";
-        assert_eq!(topology.shaping_batch(Place::Switch, Shaping::On, Shaping::Off), off);
-        let express = topology.shaping_batch(Place::Host(0), Shaping::On, Shaping::Express);
+        assert_eq!(topology.shaping_batch(Namespace::Switch, Shaping::On, Shaping::Off), off);
+        let express = topology.shaping_batch(Namespace::Host(0), Shaping::On, Shaping::Express);
         assert!(express.starts_with("qdisc del dev d0 root\nqdisc add dev d0 root handle 1: htb"), "{express}");
         assert!(express.contains("parent 1:10 tbf rate 200000000bit burst 16384 limit 131072"), "{express}");
         assert!(express.contains("match ip tos 0xfc 0xfc flowid 1:5"), "{express}");
@@ -353,15 +353,15 @@ mod tests {
             Topology::new(&spec)
         };
         let red = "red limit 131072 min 32768 max 32769 avpkt 1000 burst 33 bandwidth 200000000bit probability 1 ecn nodrop\n";
-        let batch = marking(&[]).shaping_batch(Place::Host(0), Shaping::Off, Shaping::On);
+        let batch = marking(&[]).shaping_batch(Namespace::Host(0), Shaping::Off, Shaping::On);
         let tbf = "qdisc add dev d0 root handle 20: tbf rate 200000000bit burst 16384 limit 131072\n";
         assert_eq!(batch, format!("{tbf}qdisc add dev d0 parent 20:1 {red}"));
-        let express = marking(&[]).shaping_batch(Place::Host(0), Shaping::On, Shaping::Express);
+        let express = marking(&[]).shaping_batch(Namespace::Host(0), Shaping::On, Shaping::Express);
         assert!(
             express.contains(&format!("parent 20:1 {red}")) && express.contains("parent 1:10 handle 20: tbf"),
             "{express}"
         );
-        let banded = marking(&[0xb8]).shaping_batch(Place::Host(0), Shaping::Off, Shaping::On);
+        let banded = marking(&[0xb8]).shaping_batch(Namespace::Host(0), Shaping::Off, Shaping::On);
         assert!(banded.contains(&format!("parent 1:10 {red}")) && !banded.contains("bfifo"), "{banded}");
         assert!(marking(&[]).host_batch(0).contains("congctl cubic rto_min 50ms features ecn\n"));
         assert!(!topology(2, 1).host_batch(0).contains("ecn"));
@@ -371,7 +371,7 @@ mod tests {
     fn bands_have_queues_and_parts_of_the_link_and_an_order() {
         let spec = LabSpec { hosts: 2, leaves: 1, bands: vec![0xb8, 0x2a], ..LabSpec::default() };
         spec.validate().expect("valid");
-        let batch = Topology::new(&spec).shaping_batch(Place::Host(0), Shaping::Off, Shaping::On);
+        let batch = Topology::new(&spec).shaping_batch(Namespace::Host(0), Shaping::Off, Shaping::On);
         for expected in [
             "root handle 1: htb default 12\n",
             "parent 1: classid 1:1 htb rate 200000000bit burst 16384",
@@ -399,7 +399,7 @@ mod tests {
             prop_assert!(all_unique((0..hosts).flat_map(|index| [mac(DATA, index), mac(CONTROL, index)])));
             let ports = topology.ports();
             prop_assert!(ports.iter().all(|port| port.device.len() <= 15));
-            let switch = ports.iter().filter(|port| port.place == Place::Switch).map(|port| port.device.as_str());
+            let switch = ports.iter().filter(|port| port.namespace == Namespace::Switch).map(|port| port.device.as_str());
             prop_assert!(all_unique(switch.chain(topology.switches().iter().map(String::as_str)).chain(["control"])));
         }
 

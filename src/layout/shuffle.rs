@@ -2,8 +2,8 @@
 //!
 //! Library shuffles may change with their version; this is Fisher-Yates over `ChaCha8` with Lemire's bounded draw.
 
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use chacha20::ChaCha8Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
 
 /// Independent streams of one seed, so that no draw depends on how many another part of the layout made.
 #[derive(Clone, Copy, Debug)]

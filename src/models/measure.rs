@@ -33,7 +33,7 @@ impl Control<'_> {
         rule: Rule,
         batch: impl FnMut(&mut G, u64) -> Result<Nanos>,
     ) -> Result<Option<Rested>> {
-        until_steady(group, rule, (self.monitor, || self.interrupt.load(Ordering::Relaxed)), batch)
+        until_steady(group, rule, self.monitor, || self.interrupt.load(Ordering::Relaxed), batch)
     }
 }
 

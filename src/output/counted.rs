@@ -4,9 +4,10 @@ use std::cmp::Reverse;
 
 use tailback_transport::Bytes;
 
+use crate::analysis::CounterRow;
 use crate::engine::{Phase, PhaseId};
 use crate::lab::PortCounters;
-use crate::result::{CounterRow, CountersRecord, LabRecord, MachineRecord, PhaseCounters, held_up};
+use crate::result::{CountersRecord, LabRecord, MachineRecord, PhaseCounters, held_up};
 use crate::text::{Cell, Rows, Table, factor, figure};
 
 /// A port in a phase.

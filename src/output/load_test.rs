@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::calibration;
 use super::counted::{amount, busiest, held_up_most, risen};
-use crate::compare;
+use crate::analysis::compare;
 use crate::engine::Phase;
 use crate::result::{
     Command, CongestorLoad, ControlRecord, Headline, Node, NodeRole, ResultFile, Run, Test, TestImpact, TransportFacts,
@@ -367,7 +367,7 @@ fn weak(test: &Test, load: &CongestorLoad) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::synthetic;
+    use crate::assemble::synthetic;
 
     #[test]
     fn iterations_that_beat_the_total_are_explained_and_others_are_not() {

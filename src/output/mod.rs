@@ -10,16 +10,17 @@ pub(crate) mod hpcc;
 pub(crate) mod load_test;
 pub(crate) mod maxrate;
 pub(crate) mod models;
-mod print;
 mod progress;
 
+use std::io::{ErrorKind, Write as _};
+
 use crate::result::ResultFile;
+use crate::text::printable;
 
 pub use calibration::mix;
 pub use load_test::placement_lines;
 pub use maxrate::halos;
 pub use models::{contention, draw, steps, study};
-pub use print::print;
 pub use progress::Progress;
 
 /// How results are printed.
@@ -46,5 +47,13 @@ impl Format {
             Format::Csv => csv::render(result),
             Format::Json => serde_json::to_string_pretty(result).expect("a result is plain data") + "\n",
         }
+    }
+}
+
+/// Prints to stdout and gives the exit code; a reader that has gone away (`| head`) is no error.
+pub fn print(text: &str) -> Result<u8, String> {
+    match std::io::stdout().lock().write_all(printable(text).as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(format!("cannot write to stdout: {error}")),
+        _ => Ok(0),
     }
 }

@@ -9,7 +9,7 @@ use tailback_transport::Bytes;
 use super::hpcc::hpcc;
 use super::load_test::banner;
 use super::maxrate::maxrate;
-use crate::compare;
+use crate::analysis::compare;
 use crate::models::beff::Beff;
 use crate::models::contention::{self, Graph, Prediction};
 use crate::result::{self, ContentionResult, EdgeResult, GraphResult, ResultFile};

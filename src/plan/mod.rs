@@ -11,7 +11,7 @@ mod write;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::{Canary, Congestor, Info, Shape};
+use crate::kernel::{Canary, Congestor, Info, Sizes};
 use crate::layout::{Policy, Split};
 use crate::stats::{Direction, Weight};
 use crate::units;
@@ -58,8 +58,8 @@ impl Counts {
     }
 
     /// The part that shapes the kernel.
-    pub fn shape(&self) -> Shape {
-        Shape { bytes: self.bytes, window: self.window }
+    pub fn sizes(&self) -> Sizes {
+        Sizes { bytes: self.bytes, window: self.window }
     }
 }
 

@@ -33,7 +33,7 @@ impl std::fmt::Display for Preset {
 }
 
 /// What a node's link carries in a test of [`Preset::Sim`]: enough for a dozen iterations of every canary in each block.
-pub const SIM_BYTES: f64 = 134_217_728.0;
+pub const SIM_BYTES: u64 = 134_217_728;
 
 /// The shortest times that a plan may have, in seconds.
 pub(super) struct Shortest {

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use super::plot::Plot;
 use super::{plot, published, studies};
-use crate::compare::sides::file_names;
-use crate::compare::{Aggressors, Side, sides};
+use crate::analysis::compare::sides::file_names;
+use crate::analysis::compare::{Aggressors, Side, sides};
 use crate::kernel::Canary;
 use crate::result::ResultFile;
 
@@ -130,7 +130,7 @@ impl<'a> Report<'a> {
 
     pub(super) fn studies(&self) -> Vec<Plot> {
         let mut all: Vec<Plot> = self.named().flat_map(|(name, file)| studies::plots(&name, file)).collect();
-        let systems: Vec<plot::hpcc::System<'_>> = self
+        let systems: Vec<plot::System<'_>> = self
             .named()
             .flat_map(|(name, file)| {
                 let named = studies::named(&name, file).into_iter();
@@ -138,8 +138,8 @@ impl<'a> Report<'a> {
             })
             .collect();
         let published = if self.published { published::balances() } else { Vec::new() };
-        all.extend(plot::hpcc::kiviat(&systems));
-        all.extend(plot::hpcc::balance(&systems, &published));
+        all.extend(plot::kiviat(&systems));
+        all.extend(plot::balance(&systems, &published));
         all
     }
 }

@@ -3,10 +3,7 @@
 //! The page has no script and asks nothing of a network: plots are inline SVG whose marks carry their values as titles,
 //! light and dark follow the reader's system, and every number in a plot is in a table as well.
 
-mod beside;
 mod contents;
-mod counted;
-mod html;
 mod page;
 pub mod plot;
 #[cfg(feature = "png")]

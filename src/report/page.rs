@@ -1,9 +1,10 @@
 //! The page: its sections in the order a reader needs them.
 
-use super::html::{gallery, section};
+use std::fmt::Write as _;
+
 use super::plot::{Plot, STYLE};
-use super::{Report, counted, studies, tables};
-use crate::compare::{AGGRESSORS_TITLE, Aggressors, FIGURES_TEST, Side, TEST};
+use super::{Report, studies, tables};
+use crate::analysis::compare::{AGGRESSORS_TITLE, Aggressors, FIGURES_TEST, Side, TEST};
 use crate::result::MachineRecord;
 use crate::stats::{Factor, Statistic};
 use crate::text::{escape, factor, with_interval};
@@ -347,24 +348,50 @@ fn numbers(report: &Report<'_>) -> Content {
         fold(&side.label, &[tables::tests(side), tables::impacts(side), tables::loads(side)]);
     }
     for (name, file) in report.named() {
-        fold(&format!("{name}: study"), &studies::tables(&name, file, report.published));
+        fold(&format!("{name}: study"), &studies::numbers(&name, file, report.published));
         let most = report.each(1000, 40, 400);
         if let Some(lab) = &file.lab {
-            fold(&format!("{name}: ports"), &[counted::emulated(&name, lab, most)]);
+            fold(&format!("{name}: ports"), &[tables::emulated(&name, lab, most)]);
         }
         if let Some(counters) = &file.counters {
             let tables = [
-                counted::ratios(&name, counters, most),
-                counted::spreads(&name, counters, most),
-                counted::by_node(&name, counters, most),
+                tables::ratios(&name, counters, most),
+                tables::spreads(&name, counters, most),
+                tables::by_node(&name, counters, most),
             ];
             fold(&format!("{name}: counters"), &tables);
         }
         if let Some(machine) = &file.machine {
-            fold(&format!("{name}: ports"), &[counted::simulated(&name, machine, most)]);
+            fold(&format!("{name}: ports"), &[tables::simulated(&name, machine, most)]);
         }
     }
     (String::new(), out)
+}
+
+/// Plots side by side, as many as fit.
+pub(super) fn gallery(plots: &[Plot]) -> String {
+    let mut out = String::from("<div class=\"gallery\">");
+    for plot in plots {
+        let _ = writeln!(
+            out,
+            "<figure id=\"{}\"><figcaption>{}</figcaption>{}</figure>",
+            plot.id,
+            escape(&plot.title),
+            plot.inline()
+        );
+    }
+    out + "</div>\n"
+}
+
+/// A section with its heading; nothing when there is nothing in it.
+pub(super) fn section(id: &str, title: &str, lead: &str, content: &str) -> String {
+    if content.is_empty() {
+        return String::new();
+    }
+    let lead = if lead.is_empty() { String::new() } else { format!("<p class=\"lead\">{lead}</p>\n") };
+    format!(
+        "<section id=\"{id}\" aria-labelledby=\"{id}-h\"><h2 id=\"{id}-h\">{title}</h2>\n{lead}{content}</section>\n"
+    )
 }
 
 #[cfg(test)]

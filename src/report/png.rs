@@ -43,8 +43,8 @@ impl Painter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::assemble::synthetic;
     use crate::report::Report;
-    use crate::result::synthetic;
 
     #[test]
     fn every_plot_becomes_a_picture_with_something_on_it() {

@@ -2,8 +2,8 @@
 
 use tailback_transport::Bytes;
 
-use super::beside;
 use super::plot::{self, Plot};
+use super::tables;
 use crate::models::beff::Beff;
 use crate::models::hpcc::{Hpcc, NAMES};
 use crate::models::maxrate::{Model, Observation, medians};
@@ -11,8 +11,6 @@ use crate::output::{hpcc, maxrate, models};
 use crate::result::{BetweenResult, ContentionResult, MaxRateResult, ModelResults, ResultFile, Run};
 use crate::text::{Table, figure, percent, within};
 
-/// Graphs that are drawn; a sweep over hundreds of random ones is for the tables.
-const MOST_GRAPHS: usize = 12;
 /// What a study found over each of its networks, which are named where they are several.
 pub(super) fn named<'a>(name: &str, file: &'a ResultFile) -> Vec<(String, &'a ModelResults)> {
     let studies = file.studies();
@@ -27,25 +25,10 @@ pub(super) fn plots(name: &str, file: &ResultFile) -> Vec<Plot> {
 }
 
 fn plots_of(name: &str, models: &ModelResults) -> Vec<Plot> {
-    let mut all = Vec::new();
-    if let Some(maxrate) = &models.maxrate {
-        all.extend(plot::sizes(name, maxrate));
-        all.extend(plot::maxrate::rates(name, maxrate));
-        all.extend(plot::spread(name, maxrate));
-        all.extend(plot::maxrate::errors(name, maxrate));
-    }
-    if let Some(contention) = &models.contention {
-        for (at, graph) in contention.graphs.iter().enumerate().take(MOST_GRAPHS) {
-            all.extend(plot::contention::graph(name, at + 1, graph));
-            all.extend(plot::contention::times(name, at + 1, graph));
-        }
-        all.extend(plot::scatter(name, contention));
-        all.extend(plot::contention::errors(name, contention));
-    }
-    if let Some(beff) = &models.beff {
-        all.extend(plot::beff(name, beff));
-    }
-    all
+    let ModelResults { maxrate, contention, beff, .. } = models;
+    let maxrate = maxrate.iter().flat_map(|found| plot::maxrate(name, found));
+    let contention = contention.iter().flat_map(|found| plot::contention(name, found));
+    maxrate.chain(contention).chain(beff.iter().flat_map(|found| plot::beff(name, found))).collect()
 }
 
 /// The finding of a study in a sentence, where it has one.
@@ -103,19 +86,19 @@ fn balanced(found: &Hpcc, ranks: usize) -> String {
 }
 
 /// Every number of a study.
-pub(super) fn tables(name: &str, file: &ResultFile, published: bool) -> Vec<String> {
+pub(super) fn numbers(name: &str, file: &ResultFile, published: bool) -> Vec<String> {
     let mut all = Vec::new();
     for (name, models) in named(name, file) {
-        all.extend(tables_of(&name, models, file.system.ranks));
+        all.extend(numbers_of(&name, models, file.system.ranks));
         if published {
-            all.extend(models.maxrate.as_ref().map(|found| beside::fits(&name, found)));
-            all.extend(models.contention.as_ref().map(|found| beside::times(&name, found)));
+            all.extend(models.maxrate.as_ref().map(|found| tables::published_fits(&name, found)));
+            all.extend(models.contention.as_ref().map(|found| tables::published_times(&name, found)));
         }
     }
     all
 }
 
-fn tables_of(name: &str, models: &ModelResults, ranks: usize) -> Vec<String> {
+fn numbers_of(name: &str, models: &ModelResults, ranks: usize) -> Vec<String> {
     let mut all = Vec::new();
     let mut add = |table: Table, caption: String| all.push(table.html(&format!("{name}: {caption}")));
     if let Some(found) = &models.maxrate {

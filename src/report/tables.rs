@@ -1,15 +1,22 @@
-//! Every number of a report, as tables.
+//! Every number of a report, as tables; those of studies also beside what the papers print of their systems.
+
+use std::cmp::Reverse;
 
 use tailback_transport::Bytes;
 
 use super::published;
-use crate::compare::{self, Comparison, Side};
+use crate::analysis::compare::{self, Comparison, Side};
+use crate::counters::is_telling;
 use crate::kernel::Canary;
 use crate::lab::LabSpec;
+use crate::models::maxrate::{Model, Values};
+use crate::output::counted::{self, Port};
 use crate::output::load_test::{self, Detail, placement_lines};
-use crate::result::{TransportFacts, Verdict};
+use crate::result::{
+    ContentionResult, CountersRecord, LabRecord, MachineRecord, MaxRateResult, TransportFacts, Verdict, held_up,
+};
 use crate::stats::Statistic;
-use crate::text::{Table, factor};
+use crate::text::{Table, factor, figure, percent};
 
 /// Impacts of every run: the answer, before any detail.
 pub(super) fn key_results(sides: &[Side<'_>], kernels: &[Canary]) -> String {
@@ -202,4 +209,125 @@ pub(super) fn published() -> String {
         })
         .done()
         .html("Published congestion impact (table 2 of the GPCNeT paper, SC 2019)")
+}
+
+/// The extended max-rate model of every regime, and of the paper's system (its tables 1 and 2).
+pub(super) fn published_fits(name: &str, result: &MaxRateResult) -> String {
+    let caption = format!("{name}: extended max-rate model, beside Gropp, Olson and Samfass 2016, tables 1 and 2");
+    let own = result.regimes.iter().filter_map(|regime| {
+        let fit = regime.fit(Model::Extended)?;
+        let (smallest, largest) = (Bytes(regime.smallest_bytes as u64), Bytes(regime.largest_bytes as u64));
+        Some((name.to_owned(), format!("{smallest} to {largest}"), fit.values(), fit.error_sum))
+    });
+    let printed = published::fits().into_iter().map(|of| {
+        let most = of.largest_bytes.map_or_else(String::new, |bytes| format!(", up to {}", Bytes(bytes)));
+        (format!("{} (published)", of.system), format!("{}{most}", of.phase), of.values, of.error_sum)
+    });
+    let node = |values: &Values| values.node.map_or_else(|| "infinite".into(), |node| figure(node * 1e-6));
+    Table::of(own.chain(printed))
+        .column("system", |(system, ..)| system.clone())
+        .column("messages", |(_, messages, ..)| messages.clone())
+        .column("latency us", |(_, _, values, _)| values.latency * 1e6)
+        .column("R_Cb MB/s", |(_, _, values, _)| values.first * 1e-6)
+        .column("R_Ci MB/s", |(_, _, values, _)| values.further * 1e-6)
+        .column("R_N MB/s", |(_, _, values, _)| node(values))
+        .column("k that fills", |(_, _, values, _)| values.saturating_pairs())
+        .column("error sum", |(.., error_sum)| *error_sum)
+        .done()
+        .html(&caption)
+}
+
+/// Errors of predicted times of the paper's graphs, here and there (its figure 4); nothing when none of them was measured.
+pub(super) fn published_times(name: &str, result: &ContentionResult) -> String {
+    let caption = format!("{name}: errors of predicted times in %, beside Martinasso and Méhaut 2011, figure 4");
+    let rows = published::times().into_iter().filter_map(|of| {
+        let graphs = result.graphs.iter().filter(|graph| graph.name == of.graph);
+        let mut errors = graphs.flat_map(|graph| {
+            let edges = graph.edges.iter().filter(|edge| format!("{}>{}", edge.source, edge.destination) == of.message);
+            edges.filter_map(|edge| edge.error(graph.reference_s))
+        });
+        errors.next().map(|error| (of, error))
+    });
+    Table::of(rows)
+        .column("graph and message", |(of, _)| format!("{}, {}", of.graph, of.message))
+        .column("error here", |(_, error)| percent(*error))
+        .column("error published", |(of, _)| percent(of.predicted_s / of.measured_s - 1.0))
+        .done()
+        .html(&caption)
+}
+
+/// The `most` rows in their order, and what the caption then says of the others.
+fn limited<R>(rows: &mut Vec<R>, most: usize, which: &str) -> String {
+    let all = rows.len();
+    rows.truncate(most);
+    if all > most { format!(", the {most} of {all} that {which} (the result file has more)") } else { String::new() }
+}
+
+fn most_held_up(ports: &mut Vec<Port<'_>>, most: usize) -> String {
+    if ports.len() > most {
+        ports.sort_by_key(|(_, port)| Reverse(held_up(port)));
+    }
+    limited(ports, most, "were held up most")
+}
+
+/// The ports of a lab.
+pub(super) fn emulated(name: &str, lab: &LabRecord, most: usize) -> String {
+    let mut ports = counted::ports(&lab.phases);
+    let limit = most_held_up(&mut ports, most);
+    counted::emulated(ports, true, true).html(&format!("{name}: ports of the emulated network{limit}"))
+}
+
+/// The ports of a simulated machine.
+pub(super) fn simulated(name: &str, machine: &MachineRecord, most: usize) -> String {
+    let mut ports = counted::ports(&machine.phases);
+    let limit = most_held_up(&mut ports, most);
+    counted::simulated(ports, true).html(&format!("{name}: ports of the simulated machine {}{limit}", machine.name))
+}
+
+/// Every counter that moved, those that tell of congestion first, with its ratio to the isolated phase.
+pub(super) fn ratios(name: &str, counters: &CountersRecord, most: usize) -> String {
+    let mut rows = counters.rows();
+    rows.sort_by(|a, b| b.is_telling().cmp(&a.is_telling()).then(b.rise().total_cmp(&a.rise())));
+    let limit = limited(&mut rows, most, "rose most");
+    counted::rates(&rows).html(&format!("{name}: what the nodes counted, a second over all nodes{limit}"))
+}
+
+/// Counters that tell of congestion, phase by phase over the devices that have them: what the violins show.
+pub(super) fn spreads(name: &str, counters: &CountersRecord, most: usize) -> String {
+    let all = counters.telling().into_iter().flat_map(|(source, counter)| {
+        let spreads = counters.spreads(&source, &counter).into_iter();
+        spreads.map(move |of| (format!("{source} {counter}"), of))
+    });
+    Table::of(all.take(most).filter(|(_, of)| !of.devices.is_empty()))
+        .column("counter", |(counter, _)| counter.clone())
+        .column("phase", |(_, of)| of.phase.to_string())
+        .column("devices", |(_, of)| of.devices.len())
+        .column("mean /s", |(_, of)| of.mean)
+        .column("over isolated", |(_, of)| of.times_isolated.map(factor))
+        .column("p95 /s", |(_, of)| of.p95)
+        .column("least /s", |(_, of)| of.least().map(|device| device.1))
+        .column("most /s", |(_, of)| of.most().map(|device| device.1))
+        .column("most on", |(_, of)| of.most().map(|device| device.0.clone()))
+        .done()
+        .html(&format!("{name}: counters that tell of congestion, over the devices of all nodes"))
+}
+
+/// Counters that tell of congestion, node by node and phase by phase.
+pub(super) fn by_node(name: &str, counters: &CountersRecord, most: usize) -> String {
+    let devices = counters.phases.iter().flat_map(|phase| phase.devices.iter().map(move |of| (&phase.phase, of)));
+    let mut rows: Vec<_> = devices
+        .flat_map(|(phase, of)| of.counters.iter().map(move |(counter, value)| (phase, of, counter, *value)))
+        .filter(|(_, _, counter, value)| *value > 0.0 && is_telling(counter))
+        .collect();
+    let left_out = rows.len().saturating_sub(most);
+    let more = if left_out > 0 { format!(", {left_out} more in the result file") } else { String::new() };
+    rows.truncate(most);
+    Table::of(rows)
+        .column("node", |(_, of, _, _)| of.name())
+        .column("phase", |(phase, ..)| phase.to_string())
+        .column("counter", |(_, of, counter, _)| format!("{} {counter}", of.source))
+        .column("counted", |(.., value)| *value)
+        .column("a second", |(_, of, _, value)| figure(value / of.seconds))
+        .done()
+        .html(&format!("{name}: counters that tell of congestion, node by node{more}"))
 }

@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 
 use super::*;
+use crate::assemble::synthetic;
 use crate::lab::{LabSpec, PortCounters, QueueCounters};
 use crate::models::beff::{Beff, Settings, Spread};
 use crate::models::contention;
@@ -8,7 +9,7 @@ use crate::models::hpcc::{Check, Hpcc};
 use crate::models::maxrate::{self, Observation, Values};
 use crate::result::{
     Command, ContentionResult, CountersRecord, DeviceCounters, EdgeResult, GraphResult, KnownBy, LabRecord,
-    MaxRateResult, ModelResults, NodePorts, PhaseCounters, RegimeResult, ResultFile, synthetic,
+    MaxRateResult, ModelResults, NodePorts, PhaseCounters, RegimeResult, ResultFile,
 };
 use crate::stats::Interval;
 

@@ -4,73 +4,50 @@
 //! reports) is made from this structure, never from the engine's own. Keys carry their unit; a value that does not
 //! exist is absent or null, never a sentinel.
 
-mod between;
-mod build;
 mod calibration;
 mod counters;
-mod ends;
-mod facts;
 mod file;
-mod fits;
 mod histogram;
 mod lab;
 mod machine;
-mod memory;
 mod models;
 mod placements;
-mod ports;
 mod possible;
 mod query;
-mod queues;
-mod rates;
 mod read;
-#[cfg(test)]
-pub mod synthetic;
-mod watch;
-mod why;
+mod system;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Kept, Phase};
+use crate::engine::Phase;
 use crate::kernel::{Canary, Congestor};
 use crate::plan::Plan;
 use crate::stats::{Direction, Impact, Summary};
 
-pub use between::{BetweenResult, Kind, Span};
-pub use build::{RunBuilder, placement, plain_placement};
 pub use calibration::{CalibrationRecord, CalibrationRun, Comparison, PartFound, Share, ShareFound};
-pub use counters::{CountedPhase, CounterRow, CounterSpread, CountersRecord, DeviceCounters, PORT, beside_isolated};
-pub use ends::{NetworkEnd, RailEnd, RankEnds, WatcherEnd};
-pub use facts::{Build, HostFacts, environment, now_rfc3339};
+pub(crate) use counters::OTHERS;
+pub use counters::{CountedPhase, CountersRecord, DeviceCounters};
 pub use file::{
     ResultError, check_distinct, check_writable, is_stdout, schema, write, write_bytes, write_draft, write_draft_text,
     write_text,
 };
-pub use fits::{Estimate, FitResult, RegimeResult};
 pub use histogram::EncodedHistogram;
-pub use lab::{Cause, ControlKind, ControlRecord, LabRecord, PhaseCounters, Verdict};
-pub use machine::{MachineRecord, held_up};
-pub use memory::MemoryRecord;
-pub use models::{ContentionResult, EdgeResult, GraphResult, MaxRateResult, ModelResults};
+pub(crate) use lab::WORTH_EXPLAINING;
+pub use lab::{Cause, ControlKind, ControlRecord, LabRecord, PhaseCounters, PlacementRates, Verdict};
+pub use machine::{CrowdedPort, Feeder, MachineRecord, QueueLook, QueueRecord, WorstMoment, held_up};
+pub use models::{
+    BetweenResult, ContentionResult, EdgeResult, Estimate, FitResult, GraphResult, MaxRateResult, ModelResults,
+    RegimeResult,
+};
 pub use placements::{BlockRecord, Headline, KindSpread, PlacementRecord, PlacementTest, TimeCongested};
-pub use ports::{KnownBy, NodePorts};
 pub(crate) use possible::is_possible;
-pub use queues::{CrowdedPort, Feeder, QueueLook, QueueRecord, WorstMoment};
-pub use rates::{DROPS, PlacementRates, by_kind};
 pub(crate) use read::LARGEST_FIGURE;
 pub use read::{parse, read};
-pub use watch::WatchRecord;
-pub use why::Why;
-
-/// The entry that `is` what is looked for, made if it is not there.
-pub fn entry<T>(all: &mut Vec<T>, is: impl Fn(&T) -> bool, make: impl FnOnce() -> T) -> &mut T {
-    let at = all.iter().position(is).unwrap_or_else(|| {
-        all.push(make());
-        all.len() - 1
-    });
-    &mut all[at]
-}
+pub use system::{
+    HostFacts, KnownBy, MemoryRecord, NetworkEnd, Node, NodePorts, NodeRole, RailEnd, RankEnds, System, WatchRecord,
+    WatcherEnd,
+};
 
 /// Changes when a reader of the old form would misread the new one. Version 1 had one placement and no figures by time;
 /// its files are still read.
@@ -124,6 +101,20 @@ pub struct ResultFile {
     pub imported: Option<String>,
 }
 
+/// The program that ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub struct Build {
+    pub version: String,
+    /// Commit it was built from, with `+` when the tree had changes; absent outside a checkout.
+    pub git: Option<String>,
+    /// Backends compiled in, beside tcp.
+    pub features: Vec<String>,
+    pub rustc: String,
+    /// `release` or `debug`: figures of a debug build are not worth comparing.
+    pub profile: String,
+}
+
 /// The command that made a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -160,54 +151,6 @@ impl Command {
             Command::Hpcc => "hpcc",
         }
     }
-}
-
-/// The machine and how the job was placed on it.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct System {
-    /// Ranks of the job.
-    pub ranks: usize,
-    /// What started the ranks.
-    pub launcher: String,
-    /// Nodes in the order of their first rank, with their roles on the first placement.
-    pub nodes: Vec<Node>,
-    /// Rank 0's host.
-    pub host: HostFacts,
-    /// Environment variables that change how transports behave.
-    pub environment: std::collections::BTreeMap<String, String>,
-    /// Where each rank's data leaves, in rank order; empty where nothing was asked.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ends: Vec<RankEnds>,
-    /// The ports that connect each node to the network under test; absent where nobody says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ports: Option<NodePorts>,
-    /// How often ranks' watcher threads woke up meanwhile; absent where there are none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub watch: Option<WatchRecord>,
-    /// What the memory of messages was made of, and whether it was near.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory: Option<MemoryRecord>,
-}
-
-/// One node.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Node {
-    /// Host name, or `virtualN`.
-    pub name: String,
-    /// Its ranks.
-    pub ranks: Vec<u32>,
-    /// What its ranks do; more than one entry when roles share the node.
-    pub roles: Vec<NodeRole>,
-}
-
-/// A role, by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[allow(missing_docs)]
-pub enum NodeRole {
-    Canary,
-    Congestor(Congestor),
-    Idle,
 }
 
 /// The plan over one transport.
@@ -315,18 +258,6 @@ pub struct Schedule {
 impl Schedule {
     /// With more of its iterations late than this, a canary measures its own queue.
     const OVERLOAD: f64 = 0.1;
-
-    /// Adds what the engine saw.
-    pub fn add(&mut self, kept: &Kept) {
-        self.join(&Schedule { iterations: kept.slots, late: kept.late, worst_s: kept.worst_ns as f64 * 1e-9 });
-    }
-
-    /// Adds another part of the same test.
-    pub fn join(&mut self, other: &Schedule) {
-        self.iterations += other.iterations;
-        self.late += other.late;
-        self.worst_s = self.worst_s.max(other.worst_s);
-    }
 
     /// The part of the iterations that began late.
     pub fn late_share(&self) -> f64 {

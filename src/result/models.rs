@@ -3,8 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::between::{BetweenResult, Span, common_pairs, spans};
-use super::fits::RegimeResult;
+use crate::models::maxrate::{Direction, Observation};
 use crate::models::{beff, contention, hpcc, maxrate};
 use crate::stats::{Interval, Took};
 
@@ -29,7 +28,7 @@ pub struct MaxRateResult {
     pub settings: maxrate::Settings,
     /// What was measured, in that order: repetition by repetition, each in an order that the seed decided. Where there were
     /// several pairs of nodes or directions, the medians over them in each repetition, by pairs and bytes.
-    pub observations: Vec<maxrate::Observation>,
+    pub observations: Vec<Observation>,
     /// How many round trips the measurements took; absent in files of version 0.1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub took: Option<Took>,
@@ -56,16 +55,6 @@ impl MaxRateResult {
         (ratio < 1.0).then_some(ratio)
     }
 
-    /// The most pairs that every two nodes were measured with.
-    pub fn common_pairs(&self) -> usize {
-        common_pairs(&self.between)
-    }
-
-    /// Each figure over all pairs of nodes; messages both ways at once stand apart.
-    pub fn spans(&self) -> Vec<Span> {
-        spans(&self.between)
-    }
-
     /// Message sizes, ascending.
     pub fn sizes(&self) -> Vec<usize> {
         distinct(self.observations.iter().map(|seen| seen.bytes))
@@ -75,6 +64,134 @@ impl MaxRateResult {
     pub fn pairs(&self) -> Vec<usize> {
         distinct(self.observations.iter().map(|seen| seen.pairs))
     }
+}
+
+/// Two nodes, and one direction where each was measured by itself.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct BetweenResult {
+    /// The first node and the second.
+    pub nodes: [String; 2],
+    /// Which way messages went; absent when they went to and fro.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direction: Option<Direction>,
+    /// Everything measured, in that order.
+    pub observations: Vec<Observation>,
+    /// Protocol regimes, by ascending message size.
+    pub regimes: Vec<RegimeResult>,
+}
+
+impl BetweenResult {
+    /// The nodes, with the direction as an arrow.
+    pub fn name(&self) -> String {
+        let [first, second] = &self.nodes;
+        match self.direction {
+            None => format!("{first} - {second}"),
+            Some(Direction::There) => format!("{first} > {second}"),
+            Some(Direction::Back) => format!("{second} > {first}"),
+            Some(Direction::Both) => format!("{first} <> {second}"),
+        }
+    }
+
+    /// Whether messages went both ways at once: rates are then those of one way, while the other is loaded alike.
+    pub fn is_both(&self) -> bool {
+        self.direction == Some(Direction::Both)
+    }
+}
+
+/// One protocol regime.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub struct RegimeResult {
+    pub smallest_bytes: usize,
+    pub largest_bytes: usize,
+    /// One for each model that the data determine.
+    pub fits: Vec<FitResult>,
+    /// The postal model of one pair, which is what a ping-pong test gives; its errors are those on all data. Absent in files
+    /// of version 0.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub postal_of_one_pair: Option<FitResult>,
+    /// The postal model of the most pairs, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub postal_of_most_pairs: Option<FitResult>,
+}
+
+impl RegimeResult {
+    /// The fit of a model, if the data determine it.
+    pub fn fit(&self, model: maxrate::Model) -> Option<&FitResult> {
+        self.fits.iter().find(|fit| fit.model == model)
+    }
+
+    /// The fit that the data speak for: by the information criterion, or the smallest sum of errors in files that have none.
+    pub fn best_fit(&self) -> Option<&FitResult> {
+        let criteria: Option<Vec<_>> = self.fits.iter().map(|fit| Some((fit.model, fit.criterion?))).collect();
+        match criteria.as_deref().and_then(maxrate::choose) {
+            Some(model) => self.fit(model),
+            None => self.fits.iter().min_by(|a, b| a.error_sum.total_cmp(&b.error_sum)),
+        }
+    }
+
+    /// Every fit that tables show, with its name: postal models of one and of the most pairs (`most`) are not among the
+    /// candidates.
+    pub fn shown(&self, most: usize) -> Vec<(String, Option<&FitResult>)> {
+        let mut all: Vec<(String, Option<&FitResult>)> = Vec::new();
+        all.extend(self.postal_of_one_pair.iter().map(|fit| ("postal, 1 pair".to_owned(), Some(fit))));
+        all.extend(self.postal_of_most_pairs.iter().map(|fit| (format!("postal, {most} pairs"), Some(fit))));
+        // Files that know no criterion know nothing of formula (5) either.
+        let knows =
+            |model: &maxrate::Model| *model != maxrate::Model::HiddenLatency || self.postal_of_one_pair.is_some();
+        let models = maxrate::Model::ALL.into_iter().filter(|model| knows(model) || self.fit(*model).is_some());
+        all.extend(models.map(|model| (model.name().to_owned(), self.fit(model))));
+        all
+    }
+}
+
+/// A fitted model. Intervals are 95%.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct FitResult {
+    /// Which formula.
+    pub model: maxrate::Model,
+    /// Latency.
+    pub latency_s: Estimate,
+    /// Rate of a pair (R_C), or of the first one (R_Cb).
+    pub pair_bytes_per_s: Estimate,
+    /// Rate that each further pair adds (R_Ci), of the extended model.
+    pub further_pair_bytes_per_s: Option<Estimate>,
+    /// The node's rate (R_N); null when it never binds, that is infinite, and in the postal model.
+    pub node_bytes_per_s: Option<Estimate>,
+    /// Pairs that fill the node; null when none do.
+    pub saturating_pairs: Option<f64>,
+    /// Sum of relative errors over all (k, n).
+    pub error_sum: f64,
+    /// Bayesian information criterion of these errors: the smaller, the more the data speak for the model. Absent in files of
+    /// version 0.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub criterion: Option<f64>,
+}
+
+impl FitResult {
+    /// The parameters as numbers.
+    pub fn values(&self) -> maxrate::Values {
+        maxrate::Values {
+            latency: self.latency_s.value,
+            first: self.pair_bytes_per_s.value,
+            further: self.further_pair_bytes_per_s.unwrap_or(self.pair_bytes_per_s).value,
+            node: self.node_bytes_per_s.map(|node| node.value),
+        }
+    }
+
+    /// Relative error of the modelled time: positive when it says longer than measured.
+    pub fn error(&self, seen: &Observation) -> f64 {
+        self.values().seconds(self.model, seen.pairs, seen.bytes) / seen.seconds - 1.0
+    }
+}
+
+/// A value with its 95% interval, null where the data cannot tell.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub struct Estimate {
+    pub value: f64,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
 }
 
 fn distinct(values: impl Iterator<Item = usize>) -> Vec<usize> {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{CongestorLoad, NodeRole};
 use crate::engine::Phase;
 use crate::kernel::Canary;
-use crate::stats::{Direction, NotReportable, Spread, Statistic, Summary, TimeView, Took, moved, reportable};
+use crate::stats::{NotReportable, Spread, Statistic, Summary, Took};
 
 /// One placement.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -78,17 +78,6 @@ pub struct TimeCongested {
     pub loaded: f64,
 }
 
-impl TimeCongested {
-    /// More than this many times the isolated median is congested.
-    pub const TIMES: f64 = 2.0;
-
-    /// From all samples of both states.
-    pub fn of(isolated: &TimeView, loaded: &TimeView) -> Self {
-        let limit = Self::TIMES * isolated.quantile_ns(0.5);
-        TimeCongested { isolated: isolated.share_above(limit), loaded: loaded.share_above(limit) }
-    }
-}
-
 /// What is claimed first about a canary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Headline {
@@ -115,42 +104,4 @@ pub struct KindSpread {
     pub kind: String,
     #[serde(flatten)]
     pub spread: Spread,
-}
-
-impl Headline {
-    /// The headline of a kernel; nothing when no placement has both states.
-    pub fn of(placements: &[PlacementRecord], kernel: Canary, congested: Option<TimeCongested>) -> Option<Self> {
-        let statistic = kernel.headline();
-        let factors = |of: &dyn Fn(&&PlacementRecord) -> bool| -> Vec<f64> {
-            placements.iter().filter(of).filter_map(|placement| placement.factor(kernel, statistic)).collect()
-        };
-        let spread = Spread::of(&factors(&|_| true))?;
-        let ends: Vec<(f64, f64)> = placements.iter().filter_map(|placement| ends(placement, kernel)).collect();
-        let logs = ends.iter().map(|(first, last)| moved(*first, *last).ln()).filter(|log| log.is_finite());
-        let baseline = (!ends.is_empty()).then(|| (logs.sum::<f64>() / ends.len() as f64).exp());
-        let not_reportable = baseline.and_then(|moved| reportable(1.0, moved, spread.factor).err());
-        let mut names: Vec<&str> = Vec::new();
-        for placement in placements {
-            if !names.contains(&placement.kind.as_str()) {
-                names.push(&placement.kind);
-            }
-        }
-        let kind = |name: &&str| {
-            let spread = Spread::of(&factors(&|placement| placement.kind == **name))?;
-            Some(KindSpread { kind: (*name).to_owned(), spread })
-        };
-        let kinds = if names.len() > 1 { names.iter().filter_map(kind).collect() } else { Vec::new() };
-        Some(Headline { statistic, spread, congested, baseline_moved: baseline, not_reportable, kinds })
-    }
-}
-
-/// The headline's figure in the first and in the last isolated block, so that more is worse.
-fn ends(placement: &PlacementRecord, kernel: Canary) -> Option<(f64, f64)> {
-    let blocks = &placement.test(kernel, Phase::Isolated)?.blocks;
-    let [first, .., last] = &blocks[..] else { return None };
-    let (first, last) = (first.headline?, last.headline?);
-    Some(match kernel.info().direction {
-        Direction::Latency => (first, last),
-        Direction::Bandwidth => (1.0 / first, 1.0 / last),
-    })
 }

@@ -29,6 +29,12 @@ impl ResultFile {
     pub fn study_over<'a>(&'a self, run: &'a Run) -> Option<&'a ModelResults> {
         run.models.as_ref().or(self.models.as_ref())
     }
+
+    /// How many ranks share a port, on average; nothing where the ports are not known.
+    pub fn ranks_per_port(&self) -> Option<f64> {
+        let ports = self.system.ports?.per_node as usize * self.system.nodes.len();
+        (ports > 0).then(|| self.system.ranks as f64 / ports as f64)
+    }
 }
 
 impl TransportFacts {
@@ -151,5 +157,20 @@ impl Test {
     /// All samples, where they were kept. The reader has made sure that they decode.
     pub fn samples(&self) -> Option<Histogram<u64>> {
         self.histogram.as_ref()?.decode().ok().filter(|histogram| !histogram.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::assemble::synthetic;
+    use crate::result::{KnownBy, NodePorts};
+
+    #[test]
+    fn ranks_are_counted_by_port() {
+        let mut file = synthetic::file("mpi", None, 2.0);
+        assert_eq!(file.ranks_per_port(), None);
+        file.system.ports = Some(NodePorts { per_node: 4, known_by: KnownBy::User });
+        file.system.ranks = 320;
+        assert_eq!(file.ranks_per_port(), Some(8.0), "320 ranks on 10 nodes");
     }
 }

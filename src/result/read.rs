@@ -87,9 +87,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::compare::{compare, render, sides};
+    use crate::analysis::compare::{compare, render, sides};
+    use crate::assemble::synthetic;
     use crate::report::Report;
-    use crate::result::synthetic;
     use crate::stats::Statistic;
 
     static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| serde_json::to_vec(&synthetic::file("tcp", None, 3.0)).unwrap());

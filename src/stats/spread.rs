@@ -10,7 +10,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Interval;
 use super::student::{t95, two_sided_p};
 
 /// Fewer placements have no interval.
@@ -141,8 +140,46 @@ impl Logs {
     }
 }
 
+/// A 95% confidence interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub struct Interval {
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Interval {
+    /// Whether `value` lies outside.
+    pub fn excludes(&self, value: f64) -> bool {
+        value < self.low || value > self.high
+    }
+}
+
+/// The 95% interval of `whole`, given what the same computation makes of all repetitions but one, for each one. Nothing
+/// for fewer than three, or when one of them is no positive number.
+pub fn left_out(whole: f64, without: &[f64]) -> Option<Interval> {
+    let usable = |value: &f64| value.is_finite() && *value > 0.0;
+    if without.len() < FEWEST_PLACEMENTS || !usable(&whole) || !without.iter().all(usable) {
+        return None;
+    }
+    let count = without.len() as f64;
+    let mean = without.iter().map(|value| value.ln()).sum::<f64>() / count;
+    let squares: f64 = without.iter().map(|value| (value.ln() - mean).powi(2)).sum();
+    // Each repetition moves the whole by (count - 1) times what leaving it out does.
+    let error = ((count - 1.0) / count * squares).sqrt();
+    Some(around(whole.ln(), t95(count - 1.0) * error))
+}
+
+/// The middle of the values, of an even number the mean of the middle two; none when there are none.
+pub fn median(values: &mut [f64]) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let (low, high) = (values.get(values.len().saturating_sub(1) / 2)?, values.get(values.len() / 2)?);
+    Some((low + high) / 2.0)
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::Spread;
     use super::*;
 
     fn close(left: f64, right: f64) -> bool {
@@ -209,5 +246,33 @@ mod tests {
         assert_eq!((same.p_value, same.interval), (Some(1.0), Some(Interval { low: 1.0, high: 1.0 })));
         assert_eq!(unpaired(&[2.0; 4], &[2.0; 5]).unwrap().p_value, Some(1.0));
         assert_eq!(paired(&[2.0; 4], &[4.0; 4]).unwrap().p_value, Some(0.0));
+    }
+
+    #[test]
+    fn a_geometric_mean_has_students_interval() {
+        let values = [1.0, 1.4, 0.9, 1.1, 1.3];
+        let mean = |skipped: Option<usize>| {
+            let kept = values.iter().enumerate().filter(|(at, _)| Some(*at) != skipped).map(|(_, value)| *value);
+            Spread::of(&kept.collect::<Vec<f64>>()).unwrap().factor
+        };
+        let without: Vec<f64> = (0..values.len()).map(|at| mean(Some(at))).collect();
+        let (found, expected) = (left_out(mean(None), &without).unwrap(), Spread::of(&values).unwrap());
+        let expected = expected.interval.unwrap();
+        assert!((found.low - expected.low).abs() < 1e-12 && (found.high - expected.high).abs() < 1e-12, "{found:?}");
+    }
+
+    #[test]
+    fn too_few_or_senseless_repetitions_have_none() {
+        assert_eq!(left_out(1.0, &[1.0, 1.1]), None);
+        assert_eq!(left_out(1.0, &[1.0, 1.1, 0.0]), None);
+        assert_eq!(left_out(f64::NAN, &[1.0, 1.1, 1.2]), None);
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_lies_between_the_middle_two() {
+        assert_eq!(median(&mut []), None);
+        assert_eq!(median(&mut [3.0]), Some(3.0));
+        assert_eq!(median(&mut [9.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&mut [9.0, 1.0, 2.0, 4.0]), Some(3.0));
     }
 }

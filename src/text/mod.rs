@@ -1,11 +1,115 @@
-//! What every view is written with: numbers at the width a reader needs, tables in their forms, text inside markup.
+//! What every view is written with: numbers at the width a reader needs, tables in their forms, text inside markup and on terminals.
+//!
+//! Numbers have three or four significant digits, never an exponent. What is no number, as the quotient of two zeros in a
+//! damaged file, is a dash.
 
-mod markup;
-mod number;
 mod table;
-mod terminal;
 
-pub use markup::escape;
-pub use number::{factor, figure, percent, with_interval, within};
+use std::borrow::Cow;
+
+use crate::stats::{Factor, Interval};
+
 pub use table::{Cell, Rows, Table, section};
-pub use terminal::printable;
+
+/// A figure, with as many decimals as its size calls for.
+pub fn figure(value: f64) -> String {
+    match value.abs() {
+        v if v.is_nan() => "-".into(),
+        v if v >= 1000.0 => format!("{value:.0}"),
+        v if v >= 100.0 => format!("{value:.1}"),
+        v if v >= 10.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// A part of one as a percentage, with its sign.
+pub fn percent(part: f64) -> String {
+    if part.is_finite() { format!("{:+.1}", 100.0 * part) } else { "-".into() }
+}
+
+/// An impact factor.
+pub fn factor(value: f64) -> String {
+    match value.abs() {
+        v if v >= 100.0 => format!("{value:.0}x"),
+        v if v >= 10.0 => format!("{value:.1}x"),
+        _ => format!("{value:.2}x"),
+    }
+}
+
+/// A factor with its interval, where it has one.
+pub fn with_interval(measured: Factor) -> String {
+    let Some(interval) = measured.interval else { return factor(measured.factor) };
+    let bound = |value: f64| factor(value).trim_end_matches('x').to_owned();
+    format!("{} [{}, {}]", factor(measured.factor), bound(interval.low), bound(interval.high))
+}
+
+/// A value as `shown`, with its interval where it has one.
+pub fn within(value: f64, interval: Option<Interval>, shown: impl Fn(f64) -> String) -> String {
+    match interval {
+        Some(Interval { low, high }) => format!("{} [{}, {}]", shown(value), shown(low), shown(high)),
+        None => shown(value),
+    }
+}
+
+/// Text that may stand in XML or HTML, in content and in quoted attributes. Characters XML 1.0 has no form for go.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\t' | '\n' | '\r' => out.push(character),
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// The text with every character that a terminal acts on replaced by one that shows that something was there; line ends
+/// and tabs stay.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if !text.contains(acts) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.replace(acts, "\u{fffd}"))
+}
+
+fn acts(character: char) -> bool {
+    // Controls, and those that turn the direction of what follows.
+    let turns = matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    (character.is_control() && !matches!(character, '\n' | '\t')) || turns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_follow_size() {
+        assert_eq!([0.0123, 1.5, 42.0, 321.06, 98765.4].map(figure), ["0.012", "1.500", "42.00", "321.1", "98765"]);
+        assert_eq!([0.99, 12.345, 417.2].map(factor), ["0.99x", "12.3x", "417x"]);
+        let interval = Some(Interval { low: 1.0, high: 2.25 });
+        assert_eq!([within(1.5, interval, figure), within(1.5, None, figure)], ["1.500 [1.000, 2.250]", "1.500"]);
+        assert_eq!([0.0312, -1.5, f64::NAN].map(percent), ["+3.1", "-150.0", "-"]);
+        assert_eq!(figure(f64::NAN), "-");
+    }
+
+    #[test]
+    fn nothing_leaves_its_place() {
+        assert_eq!(escape("<a b=\"c\">&'"), "&lt;a b=&quot;c&quot;&gt;&amp;&#39;");
+        assert_eq!(escape("bell\u{7}"), "bell\u{fffd}");
+    }
+
+    #[test]
+    fn nothing_that_a_terminal_acts_on_is_left() {
+        assert_eq!(printable("latency\t1 µs\n"), "latency\t1 µs\n");
+        assert_eq!(
+            printable("a\u{1b}[2Jb\u{7}\rc\u{9b}1md\u{202e}e"),
+            "a\u{fffd}[2Jb\u{fffd}\u{fffd}c\u{fffd}1md\u{fffd}e"
+        );
+    }
+}

@@ -13,16 +13,18 @@ use std::path::{Path, PathBuf};
 use source::Crate;
 
 /// The folders and files at the top of `src`, from the top down. Each uses only what stands below it.
-const LAYERS: [&str; 22] = [
+const LAYERS: [&str; 23] = [
     "cli",
-    "commands",
+    "launch",
+    "body",
+    "job",
     "report",
     "output",
-    "threshold",
-    "compare",
+    "calibration",
+    "analysis",
     "text",
     "import",
-    "calibration",
+    "assemble",
     "result",
     "backend",
     "engine",
@@ -34,7 +36,6 @@ const LAYERS: [&str; 22] = [
     "stats",
     "counters",
     "input",
-    "units",
     "lib",
 ];
 

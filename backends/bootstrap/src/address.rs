@@ -1,14 +1,14 @@
 //! Which of this host's addresses carries the data, on each rail.
 //!
 //! The user names an interface or an address per rail. Else loopback and every interface that is up are candidates, in the system's
-//! order, for the choice of local ends that all backends have ([`tailback_transport::ends`]). An address that another
+//! order, for the choice of local ends that all backends have ([`tailback_engine::ends`]). An address that another
 //! host has too, as bridges of containers do, leads nowhere. The choice and its reason go into the description.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use if_addrs::{IfAddr, IfOperStatus, Interface};
 
-use tailback_transport::ends::{self, Chosen, End, Reach};
+use tailback_engine::ends::{self, Chosen, End, Reach};
 use tailback_transport::{Bootstrap, Error, Result};
 
 use crate::hosts::machine;

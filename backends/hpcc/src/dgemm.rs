@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use crate::EPSILON;
 use crate::ffi::{Shape, View, ViewMut, multiply};
-use crate::norm::greatest;
 use crate::random::element;
+use crate::random::greatest;
 
 const SEED_A: u64 = 1;
 const SEED_B: u64 = 2;

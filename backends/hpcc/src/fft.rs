@@ -6,8 +6,8 @@ use std::time::Instant;
 use num_complex::Complex64;
 use rustfft::FftPlanner;
 
-use crate::norm::greatest;
 use crate::random::element;
+use crate::random::greatest;
 
 const SEED: u64 = 5;
 

@@ -11,7 +11,7 @@ use rustfft::{Fft as Transform, FftPlanner};
 use tailback_transport::{Group, Monitor, Rank, Result, Span, Tag};
 
 use crate::fft::{number, operations, scaled};
-use crate::norm::greatest;
+use crate::random::greatest;
 use crate::share::{largest, others, receive, send};
 
 const TAG: Tag = Tag(1);
@@ -210,8 +210,9 @@ impl Factors {
 
 #[cfg(test)]
 mod tests {
-    use tailback_transport::loopback::{Fault, Job, Transfer};
-    use tailback_transport::{Collective, Error, Transport};
+    use tailback_engine::Collective;
+    use tailback_testkit::loopback::{Fault, Job, Transfer};
+    use tailback_transport::{Error, Transport};
 
     use super::*;
     use crate::RESIDUAL_LIMIT;

@@ -20,7 +20,6 @@ mod ffi;
 mod fft;
 mod global_fft;
 mod hpl;
-mod norm;
 mod ptrans;
 mod random;
 mod random_access;

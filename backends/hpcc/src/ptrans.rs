@@ -7,8 +7,8 @@ use tailback_transport::{Group, Monitor, Rank, Result, Span, Tag};
 
 use crate::EPSILON;
 use crate::blocks::{Cyclic, Grid};
-use crate::norm::greatest;
 use crate::random::element;
+use crate::random::greatest;
 use crate::share::{WORD, largest, others, receive, send};
 
 const SEED_A: u64 = 6;
@@ -185,8 +185,9 @@ fn fill(seed: u64, rows: Cyclic, columns: Cyclic, (p, q): (usize, usize)) -> Vec
 
 #[cfg(test)]
 mod tests {
-    use tailback_transport::loopback::{Fault, Job, Transfer};
-    use tailback_transport::{Collective, Error, Transport};
+    use tailback_engine::Collective;
+    use tailback_testkit::loopback::{Fault, Job, Transfer};
+    use tailback_transport::{Error, Transport};
 
     use super::*;
     use crate::RESIDUAL_LIMIT;

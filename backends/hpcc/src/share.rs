@@ -109,8 +109,9 @@ pub(crate) fn others(me: Rank, size: usize) -> impl Iterator<Item = Rank> {
 
 #[cfg(test)]
 mod tests {
-    use tailback_transport::loopback::Job;
-    use tailback_transport::{Collective, Error, Transport};
+    use tailback_engine::Collective;
+    use tailback_testkit::loopback::Job;
+    use tailback_transport::{Error, Transport};
 
     use super::*;
 

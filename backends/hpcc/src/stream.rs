@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use crate::norm::greatest;
+use crate::random::greatest;
 
 /// Every loop is run so often; the first does not count.
 const PASSES: usize = 10;

@@ -242,8 +242,9 @@ impl Owners {
 
 #[cfg(test)]
 mod tests {
-    use tailback_transport::loopback::{Fault, Job, Transfer};
-    use tailback_transport::{Collective, Error, Transport};
+    use tailback_engine::Collective;
+    use tailback_testkit::loopback::{Fault, Job, Transfer};
+    use tailback_transport::{Error, Transport};
 
     use super::*;
     use crate::ERROR_LIMIT;

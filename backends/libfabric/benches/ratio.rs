@@ -18,11 +18,13 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use tailback_bootstrap::launch::{self, LaunchOptions, RankSetup};
+use tailback_bootstrap::launch::{self, LaunchOptions, RankSetup};
 use tailback_bootstrap::{JoinConfig, TcpBootstrap};
-use tailback_libfabric::{LibfabricConfig, LibfabricTransport, Source, Wishes};
-use tailback_transport::{
-    Bootstrap, Collective, Group, Monitor, Rank, Rendezvous, Result, Span, Tag, Transport, WaitMode,
-};
+use tailback_bootstrap::{JoinConfig, TcpBootstrap};
+use tailback_engine::{Collective, Rendezvous};
+use tailback_host::WaitMode;
+use tailback_libfabric::{LibfabricConfig, Source, Wishes};
+use tailback_transport::{Bootstrap, Group, Monitor, Rank, Result, Span, Tag, Transport};
 
 /// No run takes this long, however loaded the machine.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -201,7 +203,7 @@ fn rank(arguments: &[String]) -> Result<()> {
     let wishes = Wishes { provider: Some(arguments[0].clone()), source: Some(source), ..Wishes::default() };
     let config = LibfabricConfig { path: None, wishes, wait: Some(WaitMode::Spin) };
     // The whole stack that a kernel sees.
-    let raw = LibfabricTransport::open(&mut bootstrap, &config)?;
+    let raw = tailback_libfabric::open(&mut bootstrap, &config)?;
     let mut transport = Collective::new(Rendezvous::eager(raw));
     let mut group = transport.group(&[Rank(0), Rank(1)], 2 * bytes)?;
     let leads = bootstrap.rank() == Rank(0);

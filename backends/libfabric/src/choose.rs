@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use tailback_transport::near::{DeviceWish, Seat};
+use tailback_host::near::{DeviceWish, Seat};
 use tailback_transport::{Error, Result};
 
 use crate::ffi::{Fabric, Info, Query};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tailback_transport::WaitMode;
+use tailback_host::WaitMode;
 
 use crate::choose::Wishes;
 

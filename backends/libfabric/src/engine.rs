@@ -16,7 +16,8 @@ mod queue;
 
 use std::fmt;
 
-use tailback_transport::{Error, Rank, Result, Span, Tag, WaitMode};
+use tailback_host::{Clock, WaitMode};
+use tailback_transport::{Capabilities, Description, Error, Rank, Result, Span, Tag};
 
 use self::groups::{GroupState, Groups, Slot};
 use self::queue::{Queues, What, Work};
@@ -33,13 +34,32 @@ pub struct Engine {
     queues: Queues,
     /// Rounds of progress in a row that found nothing.
     fruitless: u32,
+    clock: Clock,
+    capabilities: Capabilities,
+    description: Description,
 }
 
 impl Engine {
     /// The engine of rank `me` in a job of `ranks`, whose addresses the endpoint knows.
     pub(crate) fn new(me: Rank, ranks: usize, endpoint: Endpoint, tags: Tags, wait: WaitMode) -> Engine {
         let (groups, queues) = (Groups::new(ranks), Queues::new(ranks));
-        Engine { me, endpoint, tags, wait, groups, queues, fruitless: 0 }
+        Engine {
+            me,
+            endpoint,
+            tags,
+            wait,
+            groups,
+            queues,
+            fruitless: 0,
+            clock: Clock::start(),
+            capabilities: Capabilities::all(),
+            description: Description::default(),
+        }
+    }
+
+    /// What it says of itself from now on.
+    pub(crate) fn describe_as(&mut self, capabilities: Capabilities, description: Description) {
+        (self.capabilities, self.description) = (capabilities, description);
     }
 
     pub(crate) fn blocking(&self) -> Blocking {
@@ -50,7 +70,7 @@ impl Engine {
         self.endpoint.room()
     }
 
-    pub(crate) fn completions(&self) -> usize {
+    pub(crate) fn queue_entries(&self) -> usize {
         self.endpoint.completions()
     }
 

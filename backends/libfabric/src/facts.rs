@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use tailback_transport::{Description, Result, WaitMode};
+use tailback_host::WaitMode;
+use tailback_transport::{Description, Result};
 
 use crate::choose::{self, Choice};
 use crate::config::LibfabricConfig;

@@ -22,8 +22,9 @@ mod transport;
 
 pub use choose::{Source, Wishes};
 pub use config::LibfabricConfig;
+pub use engine::Engine as LibfabricTransport;
 pub use facts::{Provider, survey};
 pub use ffi::make_room;
 pub use load::check;
 pub use traffic_class::TrafficClass;
-pub use transport::{LibfabricGroup, LibfabricTransport};
+pub use transport::open;

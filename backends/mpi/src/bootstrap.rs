@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use tailback_transport::{Bootstrap, Error, Merge, Monitor, Rank, Result, WaitMode};
+use tailback_host::WaitMode;
+use tailback_transport::{Bootstrap, Error, Merge, Monitor, Rank, Result};
 
 use crate::session::Session;
 

@@ -60,6 +60,15 @@ macro_rules! mpi {
 
 use mpi;
 
+/// The order of unsigned numbers in signed ones, since MPICH 4.0 compares MPI_UINT64_T as if it were signed.
+fn signed(number: u64) -> i64 {
+    (number ^ (1 << 63)).cast_signed()
+}
+
+fn unsigned(number: i64) -> u64 {
+    number.cast_unsigned() ^ (1 << 63)
+}
+
 /// Set by the first error of MPI's: from then on, finalising could wait forever for a peer.
 static FAILED: AtomicBool = AtomicBool::new(false);
 
@@ -231,23 +240,22 @@ impl Comm {
         }
     }
 
-    /// Replaces `values` by their elementwise minimum over the members.
-    pub(crate) fn minimum(self, values: &mut [u64]) -> Result<()> {
-        let n = count("MPI_Allreduce", values.len())?;
-        let (all, kind) = (tailback_mpi_in_place, tailback_mpi_uint64);
+    /// The least of the members' values.
+    pub(crate) fn minimum(self, value: u64) -> Result<u64> {
+        // SAFETY: rsmpi's shim defines both as constants.
+        let (kind, minimum) = unsafe { (ffi::RSMPI_INT64_T, ffi::RSMPI_MIN) };
+        let all = tailback_mpi_in_place;
         if self.waiting == Waiting::Inside {
-            // SAFETY: *Live*; `values` is ours alone until this returns, when the call is complete.
-            return unsafe {
-                let at = values.as_mut_ptr().cast();
-                mpi!(MPI_Allreduce(all, at, n, kind, ffi::RSMPI_MIN, self.raw))
-            };
+            let mut value = signed(value);
+            // SAFETY: *Live*; `value` is ours alone until this returns, when the call is complete.
+            unsafe { mpi!(MPI_Allreduce(all, ptr::from_mut(&mut value).cast(), 1, kind, minimum, self.raw)) }?;
+            return Ok(unsigned(value));
         }
         // SAFETY: *Live*, *Kept*.
-        let done = self.waiting.after_with(None, values.to_vec(), |own, end| unsafe {
-            mpi!(MPI_Iallreduce(all, own.as_mut_ptr().cast(), n, kind, ffi::RSMPI_MIN, self.raw, end))
+        let done = self.waiting.after_with(None, vec![signed(value)], |own, end| unsafe {
+            mpi!(MPI_Iallreduce(all, own.as_mut_ptr().cast(), 1, kind, minimum, self.raw, end))
         })?;
-        values.copy_from_slice(&done);
-        Ok(())
+        Ok(unsigned(done[0]))
     }
 
     pub(crate) fn broadcast(self, bytes: &mut [u8]) -> Result<()> {

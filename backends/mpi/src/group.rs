@@ -12,7 +12,8 @@
 
 use std::rc::Rc;
 
-use tailback_transport::{Clock, Error, Group, Nanos, Proposal, Rank, Result, Span, Tag, nap};
+use tailback_host::{Clock, nap};
+use tailback_transport::{Error, Group, Nanos, Proposal, Rank, Result, Span, Tag};
 
 use crate::ffi::Port;
 use crate::session::Session;

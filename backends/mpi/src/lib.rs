@@ -20,7 +20,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tailback_transport::{Monitor, Result, WaitMode};
+use tailback_host::WaitMode;
+use tailback_transport::{Monitor, Result};
 
 pub use bootstrap::MpiBootstrap;
 pub use group::MpiGroup;

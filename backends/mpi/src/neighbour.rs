@@ -11,7 +11,8 @@ use std::os::unix::fs::FileExt;
 use std::process;
 
 use rustix::fs::{MemfdFlags, memfd_create};
-use tailback_transport::{ProcessStat, Rank, Result};
+use tailback_host::ProcessStat;
+use tailback_transport::{Rank, Result};
 
 use crate::ffi::Comm;
 

@@ -34,9 +34,8 @@ pub(crate) fn service(world: Comm, port: &mut Port, rank: Rank, size: usize, low
     if size < 2 {
         return Ok(Service::Unknown);
     }
-    let mut far = [if lowest == 0 { u64::MAX } else { u64::from(rank.0) }];
-    world.minimum(&mut far)?;
-    let target = Rank(u32::try_from(far[0]).unwrap_or(1));
+    let elsewhere = world.minimum(if lowest == 0 { u64::MAX } else { u64::from(rank.0) })?;
+    let target = Rank(u32::try_from(elsewhere).unwrap_or(1));
     let origin = rank == Rank(0);
     // Connections are made while the target can answer.
     if origin {
@@ -45,17 +44,16 @@ pub(crate) fn service(world: Comm, port: &mut Port, rank: Rank, size: usize, low
     let mut shortest = Duration::MAX;
     for _ in 0..TRIES {
         world.barrier()?;
-        let mut took = [u64::MAX];
+        let mut took = u64::MAX;
         if rank == target {
             thread::sleep(SLEEP);
         } else if origin {
             thread::sleep(HEAD_START);
             let begin = Instant::now();
             put(port, target)?;
-            took = [u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX)];
+            took = u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX);
         }
-        world.minimum(&mut took)?;
-        shortest = shortest.min(Duration::from_micros(took[0]));
+        shortest = shortest.min(Duration::from_micros(world.minimum(took)?));
         if shortest < AT_ONCE {
             return Ok(Service::Direct);
         }

@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use mpi::Threading;
 use mpi::environment::{self, Universe};
-use tailback_transport::{Error, Monitor, Rank, Result, WaitMode};
+use tailback_host::WaitMode;
+use tailback_transport::{Error, Monitor, Rank, Result};
 
 use crate::ffi::{self, Comm, Model, Port, Remains, Waiting};
 use crate::launcher::{self, Launcher};
@@ -142,10 +143,9 @@ impl Session {
         }
         // Inside MPI's calls it is the library that looks again, with or without a pause.
         let spins = matches!(mode, WaitMode::Spin | WaitMode::Pause);
-        let mut all_spin = [u64::from(spins)];
-        self.world.minimum(&mut all_spin)?;
+        let all_spin = self.world.minimum(u64::from(spins))?;
         self.world = self.world.waiting(match (mode, all_spin) {
-            (WaitMode::Spin | WaitMode::Pause, [1]) => Waiting::Inside,
+            (WaitMode::Spin | WaitMode::Pause, 1) => Waiting::Inside,
             (WaitMode::Spin | WaitMode::Pause, _) => Waiting::Mixed,
             (WaitMode::Yield, _) => Waiting::Yielding,
             (WaitMode::Block, _) => Waiting::Napping,
@@ -185,15 +185,14 @@ impl Session {
     pub(crate) fn reap(&self) -> Result<()> {
         let mut kept = Vec::new();
         for entry in self.groups.take() {
-            let mut state = [match &entry.remains {
+            let state = match &entry.remains {
                 None => LIVE,
                 Some(remains) if remains.idle => IDLE,
                 Some(_) => BUSY,
-            }];
-            entry.comm.minimum(&mut state)?;
-            match (state, entry.remains) {
-                ([IDLE], Some(remains)) => remains.free()?,
-                ([LIVE], remains) => kept.push(Entry { remains, ..entry }),
+            };
+            match (entry.comm.minimum(state)?, entry.remains) {
+                (IDLE, Some(remains)) => remains.free()?,
+                (LIVE, remains) => kept.push(Entry { remains, ..entry }),
                 _ => {}
             }
         }
@@ -241,11 +240,10 @@ fn avoid_known_faults(library: &str) {
 /// The job's lowest rank on this rank's node, and the next one there.
 fn on_node(world: Comm, rank: Rank, farewell: &Farewell) -> Result<(u64, Option<Neighbour>)> {
     let node = world.shared_memory(rank)?;
-    let mut lowest = [u64::from(rank.0)];
-    node.minimum(&mut lowest)?;
+    let lowest = node.minimum(u64::from(rank.0))?;
     let neighbour = Neighbour::meet(node, rank, farewell)?;
     node.free()?;
-    Ok((lowest[0], neighbour))
+    Ok((lowest, neighbour))
 }
 
 /// Makes a window over the whole job, does something with it and frees it: some networks and settings have none, and it is
@@ -263,11 +261,10 @@ fn with_window<A>(
         }
         Err(error) => (None, Some(error.to_string())),
     };
-    let mut works = [u64::from(reason.is_none())];
-    world.minimum(&mut works)?;
+    let works = world.minimum(u64::from(reason.is_none()))?;
     ffi::forgive();
     Ok(match (works, answer) {
-        ([1], Some(answer)) => Ok(answer),
+        (1, Some(answer)) => Ok(answer),
         _ => Err(reason.unwrap_or_else(|| "another rank of the job could not make a window".into())),
     })
 }

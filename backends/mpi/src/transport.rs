@@ -4,7 +4,8 @@ use std::env;
 use std::rc::Rc;
 
 use mpi::environment;
-use tailback_transport::{Capabilities, Clock, Description, Operation, Rank, Result, Transport};
+use tailback_host::Clock;
+use tailback_transport::{Capabilities, Description, Operation, Rank, Result, Transport};
 
 use crate::ffi::Model;
 use crate::group::MpiGroup;

@@ -17,8 +17,10 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
+use tailback_host::WaitMode;
 use tailback_mpi::{MpiBootstrap, MpiTransport, Threading};
-use tailback_transport::{Bootstrap, Group, Monitor, Rank, Result, Span, Tag, Transport, WaitMode, conformance};
+use tailback_testkit::conformance;
+use tailback_transport::{Bootstrap, Group, Monitor, Rank, Result, Span, Tag, Transport};
 
 /// What ends a rank that the test forgot.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -5,10 +5,11 @@
 //!
 //! Arguments: machine, ranks per node, and `none` to take its congestion control away.
 
+use tailback_engine::Collective;
 use tailback_sim::Simulation;
 use tailback_sim::machine::{Control, Machine};
 use tailback_sim::rng::Rng;
-use tailback_transport::{Bootstrap, Collective, Error, Group, Rank, Result, Span, Tag, Transport};
+use tailback_transport::{Bootstrap, Error, Group, Rank, Result, Span, Tag, Transport};
 
 /// Exchanges of a canary, per phase; and puts of a congestor before canaries begin.
 const EXCHANGES: usize = 100;
@@ -75,12 +76,12 @@ impl Cast {
     }
 }
 
-fn rank<B: Bootstrap, R: tailback_transport::RawTransport>(
+fn rank<B: Bootstrap, E: tailback_engine::Engine>(
     cast: &Cast,
     mut bootstrap: B,
-    raw: R,
+    engine: E,
 ) -> Result<Option<[f64; 2]>> {
-    let mut transport = Collective::new(raw);
+    let mut transport = Collective::new(engine);
     let (members, role) = cast.team(bootstrap.rank());
     let canary = role == TEAMS;
     let mut world = transport.group(&cast.everyone, 0)?;
@@ -93,7 +94,7 @@ fn rank<B: Bootstrap, R: tailback_transport::RawTransport>(
     }
     world.barrier()?;
     // Everyone agrees twice: on the release of the canaries, and on the end.
-    let agree = |world: &mut <Collective<R> as Transport>::Group| {
+    let agree = |world: &mut <Collective<E> as Transport>::Group| {
         world.start_agreement([0; 4])?;
         world.wait_agreement().map(drop)
     };

@@ -5,9 +5,10 @@
 
 use std::process::Command;
 
+use tailback_engine::Collective;
 use tailback_sim::Simulation;
 use tailback_sim::machine::Machine;
-use tailback_transport::{Bootstrap, Collective, Error, Group, Rank, Span, Tag, Transport};
+use tailback_transport::{Bootstrap, Error, Group, Rank, Span, Tag, Transport};
 
 const PER_NODE: usize = 32;
 const ROUNDS: usize = 10;

@@ -3,7 +3,7 @@
 //!
 //! - [`machine`]: what is simulated, read from TOML files;
 //! - [`net`]: the network alone, for whoever has traffic of their own;
-//! - [`Simulation`]: jobs, with a [`tailback_transport::Bootstrap`] and a [`tailback_transport::RawTransport`] for every
+//! - [`Simulation`]: jobs, with a [`tailback_transport::Bootstrap`] and a [`tailback_engine::Engine`] for every
 //!   rank, on which everything that is written for those runs unchanged.
 //!
 //! The same machine, seed and job give the same result, bit for bit.
@@ -17,4 +17,4 @@ pub mod machine;
 pub mod net;
 pub mod rng;
 
-pub use job::{Finished, SimBootstrap, SimError, SimGroup, SimTransport, Simulation, begin_phase, host_name, room};
+pub use job::{Finished, SimBootstrap, SimError, SimSlot, SimTransport, Simulation, begin_phase, host_name, room};

@@ -2,9 +2,11 @@
 //! and drop.
 
 use crate::common::machine;
+use tailback_engine::{Collective, Protocol, Rendezvous};
 use tailback_sim::Simulation;
 use tailback_sim::machine::Machine;
-use tailback_transport::{Bytes, Collective, Protocol, Rendezvous, conformance};
+use tailback_testkit::conformance;
+use tailback_transport::Bytes;
 
 fn conforms(machine: &Machine, size: usize, per_node: usize, protocol: Protocol) {
     let job = Simulation::new(machine.clone()).ranks_per_node(per_node).ranks(size);

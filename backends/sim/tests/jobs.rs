@@ -1,9 +1,10 @@
 //! Jobs as a whole: they repeat bit for bit, end when a rank fails, and count what they do phase by phase.
 
 use crate::common::machine;
+use tailback_engine::Collective;
 use tailback_sim::machine::{Control, FlowControl};
 use tailback_sim::{SimBootstrap, SimError, SimTransport, Simulation, begin_phase};
-use tailback_transport::{Bootstrap, Collective, Error, Group, Nanos, Rank, Result, Span, Tag, Transport};
+use tailback_transport::{Bootstrap, Error, Group, Nanos, Rank, Result, Span, Tag, Transport};
 
 /// Rings, puts, gets and sums; the times of each step.
 fn busy(mut bootstrap: SimBootstrap<'_>, transport: SimTransport<'_>) -> Result<Vec<Nanos>> {

@@ -7,10 +7,11 @@ use crate::common::{Until, drain, machine, send};
 use proptest::collection::vec;
 use proptest::prelude::any;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
+use tailback_engine::{Engine, Lane};
 use tailback_sim::machine::{Link, Machine, MachineError, Topology};
 use tailback_sim::net::{Happened, LONGEST_PS, Network, Send};
 use tailback_sim::{SimError, Simulation, room};
-use tailback_transport::{Bootstrap, Error, Lane, Nanos, Rank, RawGroup, RawTransport, Result, Span, Tag};
+use tailback_transport::{Bootstrap, Error, Nanos, Rank, Result, Span, Tag};
 
 /// What a small job may take on whatever machine.
 const MOST_MEMORY_KIB: u64 = 1 << 20;
@@ -136,16 +137,16 @@ fn virtual_time_has_an_end() {
     let small = machine("small");
     let job = Simulation::new(small.clone()).ranks(2);
     let slept = job.run(|bootstrap, mut raw| {
-        let mut group = raw.group(&bootstrap.everyone(), 8)?;
-        group.pause(Nanos(u64::MAX))?;
-        group.pause(Nanos(u64::MAX))
+        raw.make_group(&bootstrap.everyone(), 8)?;
+        raw.pause(Nanos(u64::MAX))?;
+        raw.pause(Nanos(u64::MAX))
     });
     let error = slept.unwrap_err().to_string();
     assert!(error.contains("more than 1000000 s of virtual time"), "{error}");
     let worked = job.time_limit(SHORT_PS).run(|bootstrap, mut raw| {
-        let mut group = raw.group(&bootstrap.everyone(), 8)?;
+        let group = raw.make_group(&bootstrap.everyone(), 8)?.slot;
         loop {
-            group.put(Rank(1 - bootstrap.rank().0), Span::new(0, 0), 0)?;
+            raw.put(group, Rank(1 - bootstrap.rank().0), Span::new(0, 0), 0)?;
         }
         #[allow(unreachable_code)]
         Ok::<(), Error>(())
@@ -401,14 +402,14 @@ fn job(machine: &Machine) -> bool {
     let ranks = (per_node * machine.nodes.count).min(6);
     let job = Simulation::new(machine.clone()).ranks_per_node(per_node).ranks(ranks).time_limit(SHORT_PS);
     let finished = job.run(|bootstrap, mut raw| -> Result<()> {
-        let mut group = raw.group(&bootstrap.everyone(), 8192)?;
+        let group = raw.make_group(&bootstrap.everyone(), 8192)?.slot;
         let (me, size) = (bootstrap.rank().0, ranks as u32);
         for _ in 0..3 {
-            group.post_recv(Lane::Data, Rank((me + size - 1) % size), Tag(1), Span::new(0, 8))?;
-            group.post_send(Lane::Data, Rank((me + 1) % size), Tag(1), Span::new(8, 8))?;
-            group.put(Rank(0), Span::new(4096, 4096), 4096)?;
-            group.wait(Lane::Data)?;
-            group.flush(Rank(0))?;
+            raw.post_recv(group, Lane::Data, Rank((me + size - 1) % size), Tag(1), Span::new(0, 8))?;
+            raw.post_send(group, Lane::Data, Rank((me + 1) % size), Tag(1), Span::new(8, 8))?;
+            raw.put(group, Rank(0), Span::new(4096, 4096), 4096)?;
+            raw.wait(group, Lane::Data)?;
+            raw.flush(group, Rank(0))?;
         }
         Ok(())
     });

@@ -20,8 +20,8 @@ fn mean_wait_is_that_of_an_m_d_1_queue() {
         machine.nodes.count = 200;
         machine.nic.gap.0 = 0;
         let Topology::Leaves(leaves) = &mut machine.topology else { panic!("the lab has leaves") };
-        leaves.host.rate = Rate::bits_per_second(1e13);
-        leaves.spine.rate = Rate::bits_per_second(1e10);
+        leaves.host.rate = Rate::bits_per_second(10_000_000_000_000);
+        leaves.spine.rate = Rate::bits_per_second(10_000_000_000);
         let (header, bytes) = (machine.packet.header.0, 1000);
         let service = leaves.spine.rate.ps(header + bytes) as f64;
         let mut network = Network::new(&machine, 3).unwrap();
@@ -80,7 +80,7 @@ fn an_incast_drains_at_the_rate_of_its_link() {
         network.run();
         let packets = u64::from(bytes).div_ceil(machine.packet.payload.0);
         let wire = u64::from(senders) * (u64::from(bytes) + packets * machine.packet.header.0);
-        let expected = Rate::bits_per_second(200e9).ps(wire) as f64;
+        let expected = Rate::bits_per_second(200_000_000_000).ps(wire) as f64;
         let error = network.now() as f64 / expected - 1.0;
         println!("{flow_control:?}: drained in {:.1} us, error {:+.2}%", network.now() as f64 / 1e6, 100.0 * error);
         assert!(error.abs() < 0.02, "{flow_control:?}: {error}");
@@ -109,7 +109,7 @@ fn shares(machine: &Machine, edges: &[(u32, u32)], us: u64) -> Vec<f64> {
         }
         if network.now() > end { Until::Now } else { Until::Empty }
     });
-    let full = Rate::bits_per_second(200e9).bytes_per_ps() * (end - warm) as f64;
+    let full = Rate::bits_per_second(200_000_000_000).bytes_per_ps() * (end - warm) as f64;
     let payload = machine.packet.payload.0 as f64;
     let wire = (payload + machine.packet.header.0 as f64) / payload;
     moved.iter().map(|&bytes| bytes as f64 * wire / full).collect()

@@ -16,9 +16,11 @@ use std::time::{Duration, Instant};
 
 use tailback_bootstrap::Secret;
 use tailback_bootstrap::address::Selection;
-use tailback_tcp::{TcpConfig, TcpGroup, TcpTransport};
-use tailback_transport::loopback;
-use tailback_transport::{Bootstrap, Lane, Rank, RawGroup, RawTransport, Result, Span, Tag, WaitMode};
+use tailback_engine::{Engine, Lane};
+use tailback_host::WaitMode;
+use tailback_tcp::{TcpConfig, TcpTransport};
+use tailback_testkit::loopback;
+use tailback_transport::{Bootstrap, Rank, Result, Span, Tag};
 
 const SEGMENT: usize = 1 << 20;
 const LONG: usize = 128 * 1024;
@@ -114,48 +116,48 @@ impl Bare {
     }
 }
 
-fn ours(group: &mut TcpGroup, plan: &Plan, leads: bool) -> Result<()> {
+fn ours(transport: &mut TcpTransport, group: usize, plan: &Plan, leads: bool) -> Result<()> {
     let peer = Rank::from(usize::from(leads));
     let (out, back) = (Span::new(0, 8), Span::new(8, 8));
     match plan.traffic {
         Traffic::PingPong => {
             for _ in 0..plan.per_batch {
-                group.post_recv(Lane::Data, peer, Tag(0), back)?;
+                transport.post_recv(group, Lane::Data, peer, Tag(0), back)?;
                 if !leads {
-                    group.wait(Lane::Data)?;
+                    transport.wait(group, Lane::Data)?;
                 }
-                group.post_send(Lane::Data, peer, Tag(0), out)?;
-                group.wait(Lane::Data)?;
+                transport.post_send(group, Lane::Data, peer, Tag(0), out)?;
+                transport.wait(group, Lane::Data)?;
             }
         }
         Traffic::PutFlush if leads => {
             for _ in 0..plan.per_batch {
-                group.put(peer, out, 8)?;
-                group.flush(peer)?;
+                transport.put(group, peer, out, 8)?;
+                transport.flush(group, peer)?;
             }
-            group.post_send(Lane::Data, peer, Tag(0), out)?;
-            group.wait(Lane::Data)?;
+            transport.post_send(group, Lane::Data, peer, Tag(0), out)?;
+            transport.wait(group, Lane::Data)?;
         }
         Traffic::PutFlush => {
-            group.post_recv(Lane::Data, peer, Tag(0), back)?;
-            group.wait(Lane::Data)?;
+            transport.post_recv(group, Lane::Data, peer, Tag(0), back)?;
+            transport.wait(group, Lane::Data)?;
         }
         Traffic::Stream => {
             let span = Span::new(LONG, LONG);
             for _ in 0..plan.per_batch {
                 if leads {
-                    group.post_send(Lane::Data, peer, Tag(1), span)?;
+                    transport.post_send(group, Lane::Data, peer, Tag(1), span)?;
                 } else {
-                    group.post_recv(Lane::Data, peer, Tag(1), span)?;
+                    transport.post_recv(group, Lane::Data, peer, Tag(1), span)?;
                 }
-                group.wait(Lane::Data)?;
+                transport.wait(group, Lane::Data)?;
             }
             if leads {
-                group.post_recv(Lane::Data, peer, Tag(2), back)?;
+                transport.post_recv(group, Lane::Data, peer, Tag(2), back)?;
             } else {
-                group.post_send(Lane::Data, peer, Tag(2), out)?;
+                transport.post_send(group, Lane::Data, peer, Tag(2), out)?;
             }
-            group.wait(Lane::Data)?;
+            transport.wait(group, Lane::Data)?;
         }
     }
     Ok(())
@@ -176,11 +178,11 @@ fn measure(plan: &Plan) -> Vec<(f64, f64)> {
             congestion_control: None,
             secret: Secret::from_bytes([7; 32]),
         };
-        let mut transport = TcpTransport::open(&mut bootstrap, &config)?;
+        let mut transport = tailback_tcp::open(&mut bootstrap, &config)?;
         if bootstrap.rank() > Rank(1) {
             return bootstrap.barrier();
         }
-        let mut group = transport.group(&[Rank(0), Rank(1)], SEGMENT)?;
+        let group = transport.make_group(&[Rank(0), Rank(1)], SEGMENT)?.slot;
         let stream = if leads { TcpStream::connect(address) } else { listener.accept().map(|(stream, _)| stream) };
         let stream = stream.expect("the bare stream");
         stream.set_nodelay(true).expect("nodelay");
@@ -188,7 +190,7 @@ fn measure(plan: &Plan) -> Vec<(f64, f64)> {
         let mut bare = Bare { stream, wait: plan.wait, buffer: vec![0; LONG] };
         for batch in 0..plan.batches + 2 {
             let start = Instant::now();
-            ours(&mut group, plan, leads)?;
+            ours(&mut transport, group, plan, leads)?;
             let middle = Instant::now();
             bare.batch(plan, leads);
             let pair = ((middle - start).as_secs_f64(), middle.elapsed().as_secs_f64());

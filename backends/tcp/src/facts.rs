@@ -5,7 +5,8 @@ use std::fs;
 
 use socket2::Socket;
 
-use tailback_transport::{Description, WaitMode};
+use tailback_host::WaitMode;
+use tailback_transport::Description;
 
 use tailback_bootstrap::address::Choice;
 

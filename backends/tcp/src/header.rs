@@ -4,8 +4,9 @@
 //! Decoding parses: a [`Header`] that exists is well formed, its length within [`MAX_LENGTH`] and its range free of
 //! overflow. Whether the group, the member and the range exist is for the engine to check, which knows them.
 
-use tailback_transport::matching::Word;
-use tailback_transport::{Lane, Tag};
+use tailback_engine::Lane;
+use tailback_engine::matching::Word;
+use tailback_transport::Tag;
 
 /// Bytes of an encoded header.
 pub const HEADER: usize = 32;

@@ -7,4 +7,4 @@ mod header;
 mod transport;
 mod wire;
 
-pub use transport::{TcpConfig, TcpGroup, TcpTransport, has_congestion_control};
+pub use transport::{TcpConfig, TcpTransport, has_congestion_control, open};

@@ -1,15 +1,12 @@
 //! Opening the transport: listen on every rail, tell the others where, choose how to wait.
 
-use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
-use std::rc::Rc;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use tailback_transport::matching::{Core, Rails};
-use tailback_transport::{
-    Bootstrap, Capabilities, Clock, Description, EngineGroup, Error, Rank, RawTransport, Result, WaitMode,
-};
+use tailback_engine::matching::{Core, Rails};
+use tailback_host::WaitMode;
+use tailback_transport::{Bootstrap, Error, Rank, Result};
 
 use crate::facts;
 use crate::wire::{LocalEnd, TcpWire, set_traffic_class};
@@ -21,7 +18,7 @@ const BOOTSTRAP_FILES: usize = 128;
 /// Connections that may wait to be accepted; the system may lower it.
 const BACKLOG: i32 = 4096;
 
-/// How to open a [`TcpTransport`]. Every rank passes its own. Not printable, for it holds the secret.
+/// How to [`open`] a transport. Every rank passes its own. Not printable, for it holds the secret.
 #[derive(Clone)]
 pub struct TcpConfig {
     /// The interfaces or local addresses that carry the data, one per rail. With none: loopback when all ranks share a host,
@@ -39,103 +36,62 @@ pub struct TcpConfig {
     pub secret: Secret,
 }
 
-/// A group of ranks that talk over [`TcpTransport`]. Dropping it frees its segment.
-pub type TcpGroup = EngineGroup<Core<TcpWire>>;
-
 /// Plain sockets between the ranks of a job, one connection per pair that talks and rail.
-#[derive(Debug)]
-pub struct TcpTransport {
-    engine: Rc<RefCell<Core<TcpWire>>>,
-    clock: Clock,
-    description: Description,
-    local: SocketAddr,
-}
+pub type TcpTransport = Core<TcpWire>;
 
-impl TcpTransport {
-    /// Opens the transport. Collective over the job.
-    pub fn open(bootstrap: &mut dyn Bootstrap, config: &TcpConfig) -> Result<TcpTransport> {
-        let rails = Rails::checked(config.rails)?;
-        // Connections are made by need, to whomever a kernel has to do with; that can be everybody.
-        let (rank, size) = (bootstrap.rank(), bootstrap.size());
-        let connected = format!("rank {rank}, connected to {size} ranks,");
-        tailback_bootstrap::limits::require_files(&connected, size * config.rails + BOOTSTRAP_FILES)?;
-        let choices = address::choose_rails(bootstrap, &config.addresses, config.rails)?;
-        let report = |source| Error::Io { operation: "listen", peer: None, source };
-        // What they accept inherits the class.
-        let listen = |choice: &Choice| listen(choice.address, config.traffic_class);
-        let listeners = choices.iter().map(listen).collect::<std::io::Result<Vec<_>>>().map_err(report)?;
-        let mut local = Vec::new();
-        for listener in &listeners {
-            let address = listener.local_addr().map_err(report)?.as_socket();
-            local.push(address.ok_or_else(|| Error::Setup("the listener has no address".into()))?);
+/// Opens the transport. Collective over the job.
+///
+/// # Errors
+/// If an interface or an address is missing, or a rank is lost.
+pub fn open(bootstrap: &mut dyn Bootstrap, config: &TcpConfig) -> Result<TcpTransport> {
+    let rails = Rails::checked(config.rails)?;
+    // Connections are made by need, to whomever a kernel has to do with; that can be everybody.
+    let (rank, size) = (bootstrap.rank(), bootstrap.size());
+    let connected = format!("rank {rank}, connected to {size} ranks,");
+    tailback_bootstrap::limits::require_files(&connected, size * config.rails + BOOTSTRAP_FILES)?;
+    let choices = address::choose_rails(bootstrap, &config.addresses, config.rails)?;
+    let report = |source| Error::Io { operation: "listen", peer: None, source };
+    // What they accept inherits the class.
+    let listen = |choice: &Choice| listen(choice.address, config.traffic_class);
+    let listeners = choices.iter().map(listen).collect::<std::io::Result<Vec<_>>>().map_err(report)?;
+    let mut local = Vec::new();
+    for listener in &listeners {
+        let address = listener.local_addr().map_err(report)?.as_socket();
+        local.push(address.ok_or_else(|| Error::Setup("the listener has no address".into()))?);
+    }
+    let text: Vec<String> = local.iter().map(SocketAddr::to_string).collect();
+    let told = bootstrap.allgather(text.join(" ").as_bytes())?;
+    let parse = |(rank, text): (usize, &Vec<u8>)| parse(rank, text, config.rails);
+    let addresses = told.iter().enumerate().map(parse).collect::<Result<Vec<_>>>()?;
+    let (wait, reason) = WaitMode::choose(config.wait, bootstrap)?;
+    let mut description = facts::describe(&choices, &listeners[0], wait, &reason);
+    if config.traffic_class != 0 {
+        description.details.insert("traffic_class".into(), config.traffic_class.to_string());
+    }
+    if let Some(name) = &config.congestion_control {
+        description.details.insert("tcp_congestion_control".into(), name.clone());
+    }
+    // Of two interfaces in one network, routes know only the first. Addresses are the user's own affair.
+    let Selection { interfaces, addresses: own } = &config.addresses;
+    let binds = !interfaces.is_empty() || (config.rails > 1 && own.is_empty());
+    let end = |choice: &Choice| {
+        let device = binds.then(|| choice.interface.clone()).filter(|name| {
+            let may = may_bind_to(name);
+            let told = may.as_ref().map_or_else(|error| format!("no: {error}"), |()| "yes".into());
+            description.details.insert("bound_to_interface".into(), told);
+            may.is_ok()
+        });
+        LocalEnd {
+            address: choice.address,
+            interface: choice.interface.clone(),
+            traffic_class: config.traffic_class,
+            congestion_control: config.congestion_control.clone(),
+            device,
         }
-        let text: Vec<String> = local.iter().map(SocketAddr::to_string).collect();
-        let told = bootstrap.allgather(text.join(" ").as_bytes())?;
-        let parse = |(rank, text): (usize, &Vec<u8>)| parse(rank, text, config.rails);
-        let addresses = told.iter().enumerate().map(parse).collect::<Result<Vec<_>>>()?;
-        let (wait, reason) = WaitMode::choose(config.wait, bootstrap)?;
-        let mut description = facts::describe(&choices, &listeners[0], wait, &reason);
-        if config.traffic_class != 0 {
-            description.details.insert("traffic_class".into(), config.traffic_class.to_string());
-        }
-        if let Some(name) = &config.congestion_control {
-            description.details.insert("tcp_congestion_control".into(), name.clone());
-        }
-        rails.tell(&mut description);
-        // Of two interfaces in one network, routes know only the first. Addresses are the user's own affair.
-        let Selection { interfaces, addresses: own } = &config.addresses;
-        let binds = !interfaces.is_empty() || (config.rails > 1 && own.is_empty());
-        let end = |choice: &Choice| {
-            let device = binds.then(|| choice.interface.clone()).filter(|name| {
-                let may = may_bind_to(name);
-                let told = may.as_ref().map_or_else(|error| format!("no: {error}"), |()| "yes".into());
-                description.details.insert("bound_to_interface".into(), told);
-                may.is_ok()
-            });
-            LocalEnd {
-                address: choice.address,
-                interface: choice.interface.clone(),
-                traffic_class: config.traffic_class,
-                congestion_control: config.congestion_control.clone(),
-                device,
-            }
-        };
-        let ends = listeners.into_iter().zip(choices.iter().map(end)).collect();
-        let wire = TcpWire::new(ends, &addresses, config.secret.clone(), wait)?;
-        let engine = Core::new(rank, size, rails, wire);
-        let engine = Rc::new(RefCell::new(engine));
-        Ok(TcpTransport { engine, clock: Clock::start(), description, local: local[0] })
-    }
-
-    /// Bytes of messages from `peer` that wait here for receives.
-    #[must_use]
-    pub fn held(&self, peer: Rank) -> usize {
-        let engine = self.engine.borrow();
-        let (ledger, rails) = (engine.ledger(), engine.ledger().rails);
-        (0..rails.count()).map(|rail| ledger.held(rails.peer(peer.index(), rail))).sum()
-    }
-
-    /// Where this rank listens, on its first rail.
-    #[must_use]
-    pub fn local_addr(&self) -> SocketAddr {
-        self.local
-    }
-}
-
-impl RawTransport for TcpTransport {
-    type Group = TcpGroup;
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::all()
-    }
-
-    fn describe(&self) -> Description {
-        self.description.clone()
-    }
-
-    fn group(&mut self, members: &[Rank], segment: usize) -> Result<TcpGroup> {
-        TcpGroup::make(&self.engine, &self.clock, members, segment)
-    }
+    };
+    let ends = listeners.into_iter().zip(choices.iter().map(end)).collect();
+    let wire = TcpWire::new(ends, &addresses, config.secret.clone(), wait)?;
+    Ok(Core::new(rank, size, rails, wire, description))
 }
 
 fn listen(address: IpAddr, traffic_class: u8) -> std::io::Result<Socket> {

@@ -1,6 +1,8 @@
 //! The executable definition of the traits, over real sockets.
 
-use tailback_transport::{Collective, WaitMode, conformance};
+use tailback_engine::Collective;
+use tailback_host::WaitMode;
+use tailback_testkit::conformance;
 
 use crate::common::run;
 

@@ -3,16 +3,19 @@
 use std::thread;
 use std::time::Duration;
 
-use tailback_transport::{Bootstrap, Error, Lane, Rank, RawGroup, RawTransport, Result, Span, Tag, WaitMode};
+use tailback_engine::{Engine, Lane};
+use tailback_host::WaitMode;
+use tailback_tcp::TcpTransport;
+use tailback_transport::{Bootstrap, Error, Rank, Result, Span, Tag};
 
 use crate::common::{everyone, run};
 
 const EIGHT: Span = Span { offset: 0, len: 8 };
 
-fn meet(group: &mut impl RawGroup, other: Rank) -> Result<()> {
-    group.post_recv(Lane::Data, other, Tag(0), Span::new(8, 8))?;
-    group.post_send(Lane::Data, other, Tag(0), EIGHT)?;
-    group.wait(Lane::Data)
+fn meet(transport: &mut TcpTransport, group: usize, other: Rank) -> Result<()> {
+    transport.post_recv(group, Lane::Data, other, Tag(0), Span::new(8, 8))?;
+    transport.post_send(group, Lane::Data, other, Tag(0), EIGHT)?;
+    transport.wait(group, Lane::Data)
 }
 
 fn names(outcome: Result<()>, rank: u32) {
@@ -30,17 +33,20 @@ fn waiting_for_a_rank_that_goes_is_an_error_that_names_it() {
             let members = [Rank(2), Rank(1)];
             match bootstrap.rank() {
                 Rank(1) => {
-                    let mut group = transport.group(&members, 64)?;
-                    meet(&mut group, Rank(0))?;
+                    let group = transport.make_group(&members, 64)?.slot;
+                    meet(&mut transport, group, Rank(0))?;
                     // On a busy machine it is gone before the receive is posted.
-                    let received = group.post_recv(Lane::Data, Rank(0), Tag(1), EIGHT);
-                    names(received.and_then(|()| group.wait(Lane::Data)), 2);
-                    names(group.post_send(Lane::Data, Rank(0), Tag(1), EIGHT), 2);
-                    names(group.post_recv(Lane::Data, Rank(0), Tag(1), EIGHT), 2);
-                    names(group.put(Rank(0), EIGHT, 0), 2);
-                    names(group.get(Rank(0), EIGHT, 0), 2);
+                    let received = transport.post_recv(group, Lane::Data, Rank(0), Tag(1), EIGHT);
+                    names(received.and_then(|()| transport.wait(group, Lane::Data)), 2);
+                    names(transport.post_send(group, Lane::Data, Rank(0), Tag(1), EIGHT), 2);
+                    names(transport.post_recv(group, Lane::Data, Rank(0), Tag(1), EIGHT), 2);
+                    names(transport.put(group, Rank(0), EIGHT, 0), 2);
+                    names(transport.get(group, Rank(0), EIGHT, 0), 2);
                 }
-                Rank(2) => meet(&mut transport.group(&members, 64)?, Rank(1))?,
+                Rank(2) => {
+                    let group = transport.make_group(&members, 64)?.slot;
+                    meet(&mut transport, group, Rank(1))?;
+                }
                 _ => {}
             }
             Ok(())
@@ -51,13 +57,18 @@ fn waiting_for_a_rank_that_goes_is_an_error_that_names_it() {
 #[test]
 fn a_rank_that_went_before_the_first_message_is_named() {
     run(2, WaitMode::Block, |mut bootstrap, mut transport| -> Result<()> {
-        let mut group = everyone(&mut transport, 2, 64);
+        let group = everyone(&mut transport, 2, 64);
         if bootstrap.rank() == Rank(1) {
-            drop((group, transport));
+            drop(transport);
             return bootstrap.barrier();
         }
         bootstrap.barrier()?;
-        names(group.post_send(Lane::Data, Rank(1), Tag(0), EIGHT).and_then(|()| group.wait(Lane::Data)), 1);
+        names(
+            transport
+                .post_send(group, Lane::Data, Rank(1), Tag(0), EIGHT)
+                .and_then(|()| transport.wait(group, Lane::Data)),
+            1,
+        );
         Ok(())
     });
 }
@@ -65,12 +76,12 @@ fn a_rank_that_went_before_the_first_message_is_named() {
 #[test]
 fn a_large_send_to_a_rank_that_goes_is_an_error() {
     run(2, WaitMode::Block, |bootstrap, mut transport| -> Result<()> {
-        let mut group = everyone(&mut transport, 2, 64 << 20);
+        let group = everyone(&mut transport, 2, 64 << 20);
         let other = Rank::from(1 - bootstrap.rank().index());
-        meet(&mut group, other)?;
+        meet(&mut transport, group, other)?;
         if bootstrap.rank() == Rank(0) {
-            let sent = group.post_send(Lane::Data, other, Tag(1), Span::new(0, 64 << 20));
-            names(sent.and_then(|()| group.wait(Lane::Data)), 1);
+            let sent = transport.post_send(group, Lane::Data, other, Tag(1), Span::new(0, 64 << 20));
+            names(sent.and_then(|()| transport.wait(group, Lane::Data)), 1);
         }
         Ok(())
     });
@@ -81,32 +92,32 @@ fn a_rank_that_is_done_may_go_while_others_go_on() {
     for wait in [WaitMode::Yield, WaitMode::Block] {
         run(3, wait, |mut bootstrap, mut transport| -> Result<()> {
             let me = bootstrap.rank();
-            let mut group = everyone(&mut transport, 3, 64);
+            let group = everyone(&mut transport, 3, 64);
             for other in (0..3).filter(|&r| r != me.0) {
-                meet(&mut group, Rank(other))?;
+                meet(&mut transport, group, Rank(other))?;
             }
             if me == Rank(2) {
-                group.write(0, &[77; 8]);
-                group.post_send(Lane::Data, Rank(0), Tag(7), EIGHT)?;
-                group.wait(Lane::Data)?;
-                drop((group, transport));
+                transport.write(group, 0, &[77; 8]);
+                transport.post_send(group, Lane::Data, Rank(0), Tag(7), EIGHT)?;
+                transport.wait(group, Lane::Data)?;
+                drop(transport);
                 return bootstrap.barrier();
             }
             bootstrap.barrier()?;
             let other = Rank(1 - me.0);
             for _ in 0..50 {
-                meet(&mut group, other)?;
-                assert!(group.test(Lane::Data)?);
+                meet(&mut transport, group, other)?;
+                assert!(transport.test(group, Lane::Data)?);
                 thread::sleep(Duration::from_millis(1));
             }
             if me == Rank(0) {
                 // What rank 2 sent before it went is still there.
-                group.post_recv(Lane::Data, Rank(2), Tag(7), Span::new(16, 8))?;
-                group.wait(Lane::Data)?;
+                transport.post_recv(group, Lane::Data, Rank(2), Tag(7), Span::new(16, 8))?;
+                transport.wait(group, Lane::Data)?;
                 let mut bytes = [0; 8];
-                group.read(16, &mut bytes);
+                transport.read(group, 16, &mut bytes);
                 assert_eq!(bytes, [77; 8]);
-                names(group.post_recv(Lane::Data, Rank(2), Tag(7), EIGHT), 2);
+                names(transport.post_recv(group, Lane::Data, Rank(2), Tag(7), EIGHT), 2);
             }
             Ok(())
         });

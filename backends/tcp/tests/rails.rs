@@ -1,13 +1,13 @@
 //! Several connections to a peer: the executable definition of the traits over each protocol, what is cut into parts and
 //! what is not, and a rail that is lost.
 
-use tailback_transport::loopback;
-use tailback_transport::matching::STRIPED_ABOVE;
-use tailback_transport::rendezvous::DEFAULT_THRESHOLD;
-use tailback_transport::{
-    Bootstrap, Bytes, Collective, Error, Idle, Lane, Protocol, Rank, RawGroup, RawTransport, Rendezvous, Result, Span,
-    Tag, WaitMode, conformance,
-};
+use tailback_engine::matching::STRIPED_ABOVE;
+use tailback_engine::rendezvous::DEFAULT_THRESHOLD;
+use tailback_engine::{Collective, Engine, Lane, Protocol, Rendezvous};
+use tailback_host::Idle;
+use tailback_host::WaitMode;
+use tailback_testkit::{conformance, loopback};
+use tailback_transport::{Bootstrap, Bytes, Error, Rank, Result, Span, Tag};
 
 use crate::common::{config, config_with_rails, everyone, pattern, read, run_with};
 
@@ -69,28 +69,28 @@ fn messages_of_one_tag_keep_their_order_whether_cut_or_not() {
         run_with(2, config, |mut bootstrap, mut transport| -> Result<()> {
             let starts: Vec<usize> = (0..LENGTHS.len()).map(|at| LENGTHS[..at].iter().sum()).collect();
             let all = LENGTHS.iter().sum::<usize>();
-            let mut group = everyone(&mut transport, 2, all);
+            let group = everyone(&mut transport, 2, all);
             if bootstrap.rank() == Rank(0) {
-                group.write(0, &pattern(3, all));
+                transport.write(group, 0, &pattern(3, all));
                 for (&begin, &len) in starts.iter().zip(&LENGTHS) {
-                    group.post_send(Lane::Data, Rank(1), Tag(4), Span::new(begin, len))?;
+                    transport.post_send(group, Lane::Data, Rank(1), Tag(4), Span::new(begin, len))?;
                 }
-                group.wait(Lane::Data)?;
-                assert!(group.is_sent(Lane::Data, Rank(1))?);
+                transport.wait(group, Lane::Data)?;
+                assert!(transport.is_sent(group, Lane::Data, Rank(1))?);
                 bootstrap.barrier()?;
             } else {
                 if early {
                     // All of it is there before a receive is.
                     while transport.held(Rank(0)) < all {
-                        group.progress(Idle::Wait)?;
+                        transport.progress(Idle::Wait)?;
                     }
                 }
                 for (&begin, &len) in starts.iter().zip(&LENGTHS) {
-                    group.post_recv(Lane::Data, Rank(0), Tag(4), Span::new(begin, len))?;
+                    transport.post_recv(group, Lane::Data, Rank(0), Tag(4), Span::new(begin, len))?;
                 }
-                group.wait(Lane::Data)?;
+                transport.wait(group, Lane::Data)?;
                 assert_eq!(transport.held(Rank(0)), 0);
-                assert_eq!(read(&group, 0, all), pattern(3, all), "{rails} rails");
+                assert_eq!(read(&transport, group, 0, all), pattern(3, all), "{rails} rails");
                 bootstrap.barrier()?;
             }
             Ok(())
@@ -104,27 +104,27 @@ fn a_flush_is_over_when_every_part_is_there() {
     for rails in [2, 3] {
         let config = |rank| config_with_rails(WaitMode::Block, rails, rank);
         run_with(2, config, |mut bootstrap, mut transport| -> Result<()> {
-            let mut group = everyone(&mut transport, 2, 4 * LEN);
+            let group = everyone(&mut transport, 2, 4 * LEN);
             if bootstrap.rank() == Rank(0) {
-                group.write(0, &pattern(9, LEN));
-                group.put(Rank(1), Span::new(0, 8), 3 * LEN)?;
-                let short = group.accesses(Rank(1));
-                group.put(Rank(1), Span::new(0, LEN), LEN)?;
-                group.get(Rank(1), Span::new(2 * LEN, LEN), LEN)?;
-                let long = group.accesses(Rank(1));
-                assert!(long > short && !group.is_flushed(Rank(1))?);
-                while !group.are_flushed(Rank(1), long)? {
-                    group.progress(Idle::Wait)?;
+                transport.write(group, 0, &pattern(9, LEN));
+                transport.put(group, Rank(1), Span::new(0, 8), 3 * LEN)?;
+                let short = transport.accesses(group, Rank(1));
+                transport.put(group, Rank(1), Span::new(0, LEN), LEN)?;
+                transport.get(group, Rank(1), Span::new(2 * LEN, LEN), LEN)?;
+                let long = transport.accesses(group, Rank(1));
+                assert!(long > short && !transport.is_flushed(group, Rank(1))?);
+                while !transport.are_flushed(group, Rank(1), long)? {
+                    transport.progress(Idle::Wait)?;
                 }
-                assert_eq!(read(&group, 2 * LEN, LEN), pattern(9, LEN), "what was put is what was got");
-                assert!(group.are_flushed(Rank(1), short)? && group.is_flushed(Rank(1))?);
-                group.post_send(Lane::Data, Rank(1), Tag(0), Span::new(0, 8))?;
-                group.wait(Lane::Data)?;
+                assert_eq!(read(&transport, group, 2 * LEN, LEN), pattern(9, LEN), "what was put is what was got");
+                assert!(transport.are_flushed(group, Rank(1), short)? && transport.is_flushed(group, Rank(1))?);
+                transport.post_send(group, Lane::Data, Rank(1), Tag(0), Span::new(0, 8))?;
+                transport.wait(group, Lane::Data)?;
             } else {
-                group.post_recv(Lane::Data, Rank(0), Tag(0), Span::new(0, 8))?;
-                group.wait(Lane::Data)?;
-                assert_eq!(read(&group, LEN, LEN), pattern(9, LEN));
-                assert_eq!(read(&group, 3 * LEN, 8), pattern(9, 8));
+                transport.post_recv(group, Lane::Data, Rank(0), Tag(0), Span::new(0, 8))?;
+                transport.wait(group, Lane::Data)?;
+                assert_eq!(read(&transport, group, LEN, LEN), pattern(9, LEN));
+                assert_eq!(read(&transport, group, 3 * LEN, 8), pattern(9, 8));
             }
             bootstrap.barrier()
         });
@@ -138,15 +138,15 @@ fn a_rank_that_goes_is_named_with_the_rail() {
         |rank| config_with_rails(WaitMode::Block, 2, rank),
         |bootstrap, mut transport| -> Result<()> {
             const LONG: Span = Span { offset: 0, len: 1 << 20 };
-            let mut group = everyone(&mut transport, 2, LONG.len);
+            let group = everyone(&mut transport, 2, LONG.len);
             if bootstrap.rank() == Rank(1) {
-                group.post_send(Lane::Data, Rank(0), Tag(0), LONG)?;
-                return group.wait(Lane::Data);
+                transport.post_send(group, Lane::Data, Rank(0), Tag(0), LONG)?;
+                return transport.wait(group, Lane::Data);
             }
-            group.post_recv(Lane::Data, Rank(1), Tag(0), LONG)?;
-            group.wait(Lane::Data)?;
-            let received = group.post_recv(Lane::Data, Rank(1), Tag(1), LONG);
-            match received.and_then(|()| group.wait(Lane::Data)) {
+            transport.post_recv(group, Lane::Data, Rank(1), Tag(0), LONG)?;
+            transport.wait(group, Lane::Data)?;
+            let received = transport.post_recv(group, Lane::Data, Rank(1), Tag(1), LONG);
+            match received.and_then(|()| transport.wait(group, Lane::Data)) {
                 Err(Error::PeerLost { peer: Rank(1), detail, .. }) => {
                     assert!(detail.contains("; rail ") && detail.contains(", 127.7.1."), "{detail}");
                 }
@@ -166,26 +166,26 @@ fn the_last_words_of_a_rank_that_ends_are_heard_on_every_rail() {
         |rank| config_with_rails(WaitMode::Block, 3, rank),
         |mut bootstrap, mut transport| -> Result<()> {
             let me = bootstrap.rank();
-            let mut group = everyone(&mut transport, 3, 1 << 20);
+            let group = everyone(&mut transport, 3, 1 << 20);
             if me == Rank(0) {
                 bootstrap.barrier()?;
                 for tag in 0..WORDS {
                     for from in [Rank(1), Rank(2)] {
                         let len = if tag % 2 == 0 { 8 } else { STRIPED_ABOVE + 8 };
-                        group.post_recv(Lane::Data, from, Tag(tag), Span::new(0, len))?;
-                        group.wait(Lane::Data)?;
-                        assert_eq!(read(&group, 0, len), pattern(from.index(), len));
+                        transport.post_recv(group, Lane::Data, from, Tag(tag), Span::new(0, len))?;
+                        transport.wait(group, Lane::Data)?;
+                        assert_eq!(read(&transport, group, 0, len), pattern(from.index(), len));
                     }
                 }
                 return Ok(());
             }
-            group.write(0, &pattern(me.index(), STRIPED_ABOVE + 8));
+            transport.write(group, 0, &pattern(me.index(), STRIPED_ABOVE + 8));
             for tag in 0..WORDS {
                 let len = if tag % 2 == 0 { 8 } else { STRIPED_ABOVE + 8 };
-                group.post_send(Lane::Data, Rank(0), Tag(tag), Span::new(0, len))?;
+                transport.post_send(group, Lane::Data, Rank(0), Tag(tag), Span::new(0, len))?;
             }
             bootstrap.barrier()?;
-            group.wait(Lane::Data)
+            transport.wait(group, Lane::Data)
         },
     );
 }
@@ -213,7 +213,7 @@ fn what_cannot_be_is_refused() {
         let outcome = loopback::run(2, |mut bootstrap, _| {
             let rails = if bootstrap.rank() == Rank(1) { of_rank_1 } else { rails };
             let config = config_with_rails(WaitMode::Block, rails, bootstrap.rank());
-            tailback_tcp::TcpTransport::open(&mut bootstrap, &config).map(drop)
+            tailback_tcp::open(&mut bootstrap, &config).map(drop)
         });
         outcome.expect_err("nothing that works").to_string()
     };
@@ -224,7 +224,7 @@ fn what_cannot_be_is_refused() {
     // Loopback and what else is up: no machine has eight.
     let outcome = loopback::run(1, |mut bootstrap, _| {
         let config = tailback_tcp::TcpConfig { rails: 8, ..config(WaitMode::Block) };
-        tailback_tcp::TcpTransport::open(&mut bootstrap, &config).map(drop)
+        tailback_tcp::open(&mut bootstrap, &config).map(drop)
     });
     let few = outcome.expect_err("too few interfaces").to_string();
     assert!(

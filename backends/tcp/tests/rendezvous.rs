@@ -1,8 +1,11 @@
 //! The rendezvous protocols over real sockets: the executable definition of the traits for each of them. Eager messages are
 //! those of `conformance`.
 
-use tailback_transport::rendezvous::DEFAULT_THRESHOLD;
-use tailback_transport::{Bytes, Collective, Protocol, Rendezvous, WaitMode, conformance};
+use tailback_engine::rendezvous::DEFAULT_THRESHOLD;
+use tailback_engine::{Collective, Protocol, Rendezvous};
+use tailback_host::WaitMode;
+use tailback_testkit::conformance;
+use tailback_transport::Bytes;
 
 use crate::common::run;
 

@@ -8,9 +8,11 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tailback_bootstrap::Secret;
 use tailback_bootstrap::handshake::{Hello, Plane, VERSION};
-use tailback_tcp::{TcpConfig, TcpTransport};
-use tailback_transport::loopback;
-use tailback_transport::{Bootstrap, Error, Lane, Rank, RawGroup, Result, Span, Tag, WaitMode};
+use tailback_engine::{Engine, Lane};
+use tailback_host::WaitMode;
+use tailback_tcp::{TcpConfig, TcpTransport, open};
+use tailback_testkit::loopback;
+use tailback_transport::{Bootstrap, Error, Rank, Result, Span, Tag};
 
 use crate::common::{config, everyone, run};
 
@@ -78,16 +80,16 @@ fn silence(address: SocketAddr) {
 }
 
 /// Ping-pong until the other plane says stop; returns the rounds made.
-fn traffic(group: &mut impl RawGroup, stop: &mut dyn FnMut() -> bool) -> Result<u64> {
-    let other = Rank::from(1 - group.rank().index());
+fn traffic(transport: &mut TcpTransport, group: usize, me: Rank, stop: &mut dyn FnMut() -> bool) -> Result<u64> {
+    let other = Rank::from(1 - me.index());
     for round in 1.. {
-        group.write(0, &[u8::from(group.rank() == Rank(0) && stop())]);
-        group.post_recv(Lane::Data, other, Tag(0), Span::new(8, 8))?;
-        group.post_send(Lane::Data, other, Tag(0), Span::new(0, 8))?;
-        group.wait(Lane::Data)?;
+        transport.write(group, 0, &[u8::from(me == Rank(0) && stop())]);
+        transport.post_recv(group, Lane::Data, other, Tag(0), Span::new(8, 8))?;
+        transport.post_send(group, Lane::Data, other, Tag(0), Span::new(0, 8))?;
+        transport.wait(group, Lane::Data)?;
         let (mut mine, mut theirs) = ([0], [0]);
-        group.read(0, &mut mine);
-        group.read(8, &mut theirs);
+        transport.read(group, 0, &mut mine);
+        transport.read(group, 8, &mut theirs);
         if mine == [1] || theirs == [1] {
             return Ok(round);
         }
@@ -97,14 +99,14 @@ fn traffic(group: &mut impl RawGroup, stop: &mut dyn FnMut() -> bool) -> Result<
 
 fn under_attack(wait: WaitMode, attack: impl Fn(SocketAddr, u32) + Sync) {
     let rounds = run(2, wait, |bootstrap, mut transport| -> Result<u64> {
-        let (me, address) = (bootstrap.rank().0, transport.local_addr());
-        let mut group = everyone(&mut transport, 2, 64);
+        let (me, address) = (bootstrap.rank().0, transport.wire().local_addr());
+        let group = everyone(&mut transport, 2, 64);
         thread::scope(|scope| {
             let attacker = scope.spawn(|| attack(address, me));
-            let rounds = traffic(&mut group, &mut || me == 0 && attacker.is_finished())?;
+            let rounds = traffic(&mut transport, group, Rank(me), &mut || me == 0 && attacker.is_finished())?;
             // The other rank's attacker may still wait to be dropped.
             while !attacker.is_finished() {
-                group.test(Lane::Data)?;
+                transport.test(group, Lane::Data)?;
             }
             attacker.join().expect("the attack went as expected");
             Ok(rounds)
@@ -148,10 +150,10 @@ fn a_crowd_of_strangers_does_not_keep_a_rank_out() {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).unwrap();
     run(2, WaitMode::Block, |mut bootstrap, mut transport| -> Result<()> {
-        let crowd = crowd(transport.local_addr(), bootstrap.rank().0);
+        let crowd = crowd(transport.wire().local_addr(), bootstrap.rank().0);
         bootstrap.barrier()?;
-        let mut group = everyone(&mut transport, 2, 64);
-        assert_eq!(traffic(&mut group, &mut || true)?, 1);
+        let group = everyone(&mut transport, 2, 64);
+        assert_eq!(traffic(&mut transport, group, bootstrap.rank(), &mut || true)?, 1);
         bootstrap.barrier()?;
         drop(crowd);
         Ok(())
@@ -163,18 +165,18 @@ fn a_rank_with_another_secret_is_named() {
     let outcome = loopback::run(2, |mut bootstrap, _| -> Result<()> {
         let me = bootstrap.rank();
         let config = TcpConfig { secret: Secret::from_bytes([me.0 as u8; 32]), ..config(WaitMode::Block) };
-        let mut transport = TcpTransport::open(&mut bootstrap, &config)?;
-        let mut group = everyone(&mut transport, 2, 64);
+        let mut transport = open(&mut bootstrap, &config)?;
+        let group = everyone(&mut transport, 2, 64);
         if me == Rank(0) {
-            group.post_send(Lane::Data, Rank(1), Tag(0), Span::new(0, 8))?;
-            let error = group.wait(Lane::Data).expect_err("another secret");
+            transport.post_send(group, Lane::Data, Rank(1), Tag(0), Span::new(0, 8))?;
+            let error = transport.wait(group, Lane::Data).expect_err("another secret");
             assert!(matches!(error, Error::Protocol { peer: Some(Rank(1)), .. }), "{error}");
             assert!(error.to_string().contains("secret"), "{error}");
             return bootstrap.barrier();
         }
         // Rank 0 is answered while this rank tests; its attempt never becomes a connection here.
         for _ in 0..200 {
-            group.test(Lane::Data)?;
+            transport.test(group, Lane::Data)?;
             thread::sleep(Duration::from_millis(5));
         }
         bootstrap.barrier()

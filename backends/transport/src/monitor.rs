@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
 
-use crate::cores::number_list;
+use crate::cpu_list::number_list;
 
 /// The phase of a rank that has not entered any.
 pub const START_UP: &str = "start-up";
@@ -190,7 +190,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::cores::core_numbers;
+    use crate::cpu_list::core_numbers;
 
     /// A watcher that ends when its sender does.
     fn watcher(monitor: &Arc<Monitor>) -> (std::sync::mpsc::Sender<()>, std::thread::JoinHandle<()>) {

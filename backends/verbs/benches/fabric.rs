@@ -16,18 +16,23 @@ use std::sync::Arc;
 
 use tailback_bootstrap::launch::{self, LaunchOptions, RankSetup};
 use tailback_bootstrap::{JoinConfig, TcpBootstrap};
-use tailback_transport::{
-    Bootstrap, Collective, Error, Group, Idle, Lane, Monitor, Nanos, Rank, RawGroup, RawTransport, Result, Span, Tag,
-    Transport, WaitMode,
-};
-use tailback_verbs::{VerbsConfig, VerbsGroup, VerbsTransport};
+use tailback_engine::{Engine, Lane, Membership};
+use tailback_host::{Idle, WaitMode};
+use tailback_transport::{Bootstrap, Error, Monitor, Nanos, Rank, Result, Span, Tag};
+use tailback_verbs::{VerbsConfig, VerbsTransport};
 
 const LONG: usize = 65_536;
 const OUT: Span = Span { offset: 0, len: 8 };
 const INTO: Span = Span { offset: 64, len: 8 };
 
+/// A rank, and the group of both.
+struct Pair {
+    transport: VerbsTransport,
+    group: Membership<usize>,
+}
+
 /// A loop: its figure after so many iterations.
-type Loop = fn(&mut VerbsGroup, usize) -> Result<f64>;
+type Loop = fn(&mut Pair, usize) -> Result<f64>;
 
 const LOOPS: [(&str, Loop); 4] =
     [("send_lat", send_lat), ("write_lat", write_lat), ("read_lat", read_lat), ("write_bw", write_bw)];
@@ -72,35 +77,30 @@ fn as_rank(mut config: JoinConfig, run: Loop, iterations: usize) -> Result<()> {
     let secret = config.secret.clone();
     let mut bootstrap = TcpBootstrap::join(config, Arc::new(Monitor::new()))?;
     let config = VerbsConfig { wait: Some(WaitMode::Spin), ..VerbsConfig::new(secret) };
-    let mut transport = VerbsTransport::open(&mut bootstrap, &config)?;
-    let members = [Rank(0), Rank(1)];
-    let mut group = transport.group(&members, 2 * LONG)?;
-    // Its barrier makes sure that both are connected.
-    let mut everyone = Collective::new(transport).group(&members, 0)?;
-    everyone.barrier()?;
-    let figure = run(&mut group, iterations)?;
+    let mut transport = tailback_verbs::open(&mut bootstrap, &config)?;
+    let group = transport.make_group(&[Rank(0), Rank(1)], 2 * LONG)?;
+    let mut pair = Pair { transport, group };
+    // Both are connected then.
+    meet(&mut pair)?;
+    let figure = run(&mut pair, iterations)?;
     if bootstrap.rank() == Rank(0) {
         println!("{figure:.2}");
     }
     // Over the bootstrap, where a rank sleeps: one that spins would take a core from the emulation.
     bootstrap.barrier()?;
-    drop((group, everyone));
+    drop(pair);
     bootstrap.finish()
 }
 
 /// The median of `iterations` timed calls, after a tenth as many to warm up, in microseconds.
-fn median(
-    group: &mut VerbsGroup,
-    iterations: usize,
-    mut step: impl FnMut(&mut VerbsGroup, usize) -> Result<()>,
-) -> Result<f64> {
+fn median(pair: &mut Pair, iterations: usize, mut step: impl FnMut(&mut Pair, usize) -> Result<()>) -> Result<f64> {
     let warmup = iterations / 10 + 1;
     let mut times = Vec::with_capacity(iterations);
     // One look at the clock for each, as perftest has it.
-    let mut before = group.now();
+    let mut before = pair.transport.now();
     for i in 0..warmup + iterations {
-        step(group, i)?;
-        let now = group.now();
+        step(pair, i)?;
+        let now = pair.transport.now();
         if i >= warmup {
             times.push(now.since(before));
         }
@@ -110,17 +110,17 @@ fn median(
     Ok(times.get(iterations / 2).copied().unwrap_or_default().as_secs_f64() * 1e6)
 }
 
-fn send_lat(group: &mut VerbsGroup, iterations: usize) -> Result<f64> {
-    let (peer, first) = (Rank(1 - group.rank().0), group.rank() == Rank(0));
-    let round = median(group, iterations, |group, _| {
+fn send_lat(pair: &mut Pair, iterations: usize) -> Result<f64> {
+    let (peer, first) = (Rank(1 - pair.group.rank.0), pair.group.rank == Rank(0));
+    let round = median(pair, iterations, |pair, _| {
         if first {
-            group.post_send(Lane::Data, peer, Tag(1), OUT)?;
+            pair.transport.post_send(pair.group.slot, Lane::Data, peer, Tag(1), OUT)?;
         }
-        group.post_recv(Lane::Data, peer, Tag(1), INTO)?;
-        group.wait(Lane::Data)?;
+        pair.transport.post_recv(pair.group.slot, Lane::Data, peer, Tag(1), INTO)?;
+        pair.transport.wait(pair.group.slot, Lane::Data)?;
         if !first {
-            group.post_send(Lane::Data, peer, Tag(1), OUT)?;
-            group.wait(Lane::Data)?;
+            pair.transport.post_send(pair.group.slot, Lane::Data, peer, Tag(1), OUT)?;
+            pair.transport.wait(pair.group.slot, Lane::Data)?;
         }
         Ok(())
     })?;
@@ -128,63 +128,63 @@ fn send_lat(group: &mut VerbsGroup, iterations: usize) -> Result<f64> {
 }
 
 /// Both learn where the other's segment is: the one that sleeps later could not say.
-fn meet(group: &mut VerbsGroup) -> Result<()> {
-    let peer = Rank(1 - group.rank().0);
-    group.put(peer, Span::new(128, 8), 192)?;
-    group.flush(peer)?;
+fn meet(pair: &mut Pair) -> Result<()> {
+    let peer = Rank(1 - pair.group.rank.0);
+    pair.transport.put(pair.group.slot, peer, Span::new(128, 8), 192)?;
+    pair.transport.flush(pair.group.slot, peer)?;
     // The other's question, too, was answered when its word has come.
-    group.post_send(Lane::Data, peer, Tag(2), OUT)?;
-    group.post_recv(Lane::Data, peer, Tag(2), INTO)?;
-    group.wait(Lane::Data)
+    pair.transport.post_send(pair.group.slot, Lane::Data, peer, Tag(2), OUT)?;
+    pair.transport.post_recv(pair.group.slot, Lane::Data, peer, Tag(2), INTO)?;
+    pair.transport.wait(pair.group.slot, Lane::Data)
 }
 
-fn write_lat(group: &mut VerbsGroup, iterations: usize) -> Result<f64> {
-    let (peer, first) = (Rank(1 - group.rank().0), group.rank() == Rank(0));
-    meet(group)?;
-    let round = median(group, iterations, |group, i| {
+fn write_lat(pair: &mut Pair, iterations: usize) -> Result<f64> {
+    let (peer, first) = (Rank(1 - pair.group.rank.0), pair.group.rank == Rank(0));
+    meet(pair)?;
+    let round = median(pair, iterations, |pair, i| {
         let number = (i as u64 + 1).to_le_bytes();
         // Two places in turn: the answer to a number proves that the put of the one before has left its place.
         let out = Span::new(16 * (i % 2), 8);
-        group.write(out.offset, &number);
+        pair.transport.write(pair.group.slot, out.offset, &number);
         if first {
-            group.put(peer, out, INTO.offset)?;
+            pair.transport.put(pair.group.slot, peer, out, INTO.offset)?;
         }
         let mut found = [0; 8];
         while found != number {
-            group.progress(Idle::Return)?;
-            group.read(INTO.offset, &mut found);
+            pair.transport.progress(Idle::Return)?;
+            pair.transport.read(pair.group.slot, INTO.offset, &mut found);
         }
-        if first { Ok(()) } else { group.put(peer, out, INTO.offset) }
+        if first { Ok(()) } else { pair.transport.put(pair.group.slot, peer, out, INTO.offset) }
     })?;
-    group.flush(peer)?;
+    pair.transport.flush(pair.group.slot, peer)?;
     Ok(round / 2.0)
 }
 
-fn read_lat(group: &mut VerbsGroup, iterations: usize) -> Result<f64> {
-    meet(group)?;
-    if group.rank() != Rank(0) {
+fn read_lat(pair: &mut Pair, iterations: usize) -> Result<f64> {
+    meet(pair)?;
+    if pair.group.rank != Rank(0) {
         return Ok(0.0);
     }
-    median(group, iterations, |group, _| {
-        group.get(Rank(1), INTO, 0)?;
-        group.flush(Rank(1))
+    median(pair, iterations, |pair, _| {
+        pair.transport.get(pair.group.slot, Rank(1), INTO, 0)?;
+        pair.transport.flush(pair.group.slot, Rank(1))
     })
 }
 
-fn write_bw(group: &mut VerbsGroup, iterations: usize) -> Result<f64> {
-    meet(group)?;
-    if group.rank() != Rank(0) {
+fn write_bw(pair: &mut Pair, iterations: usize) -> Result<f64> {
+    meet(pair)?;
+    if pair.group.rank != Rank(0) {
         return Ok(0.0);
     }
-    let stream = |group: &mut VerbsGroup, count: usize| -> Result<Nanos> {
-        let before = group.now();
+    let stream = |pair: &mut Pair, count: usize| -> Result<Nanos> {
+        let before = pair.transport.now();
         for _ in 0..count {
-            group.put(Rank(1), Span::new(0, LONG), LONG)?;
+            pair.transport.put(pair.group.slot, Rank(1), Span::new(0, LONG), LONG)?;
         }
-        group.flush(Rank(1))?;
-        Ok(group.now().since(before))
+        pair.transport.flush(pair.group.slot, Rank(1))?;
+        Ok(pair.transport.now().since(before))
     };
-    stream(group, iterations / 10 + 1)?;
-    let time = stream(group, iterations)?;
+    stream(pair, iterations / 10 + 1)?;
+    let time = stream(pair, iterations)?;
     Ok((iterations * LONG) as f64 / time.as_secs_f64() / f64::from(1 << 20))
 }

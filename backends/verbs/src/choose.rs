@@ -1,11 +1,11 @@
 //! Which device, port and address to use on each rail: what the user named, or all that work, for the choice of local ends
-//! that all backends have ([`tailback_transport::ends`]); else what is wrong with each.
+//! that all backends have ([`tailback_engine::ends`]); else what is wrong with each.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use tailback_transport::ends::{self, Chosen, End};
-use tailback_transport::near::{DeviceWish, Seat};
+use tailback_engine::ends::{self, Chosen, End};
+use tailback_host::near::{DeviceWish, Seat};
 use tailback_transport::{Bootstrap, Error, Result};
 
 use crate::config::VerbsConfig;

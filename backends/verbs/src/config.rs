@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use tailback_bootstrap::Secret;
-use tailback_transport::WaitMode;
-use tailback_transport::near::DeviceWish;
+use tailback_host::WaitMode;
+use tailback_host::near::DeviceWish;
 
 /// How to open a [`VerbsTransport`](crate::VerbsTransport). Every rank passes its own.
 #[derive(Clone, Debug)]

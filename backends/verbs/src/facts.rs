@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use tailback_transport::{Description, WaitMode};
+use tailback_host::WaitMode;
+use tailback_transport::Description;
 
 use crate::choose::rate_text;
 use crate::config::VerbsConfig;

@@ -9,8 +9,9 @@
 //! buffer has its length in a third word, and a segment's key has the address there. All devices that are emulated, and
 //! some that are not, take longer for every byte: a short message has no more of them than it needs.
 
-use tailback_transport::matching::Word;
-use tailback_transport::{Lane, Tag};
+use tailback_engine::Lane;
+use tailback_engine::matching::Word;
+use tailback_transport::Tag;
 
 /// Bytes of the header of a message that is whole in its first buffer.
 pub(crate) const HEADER: usize = 16;

@@ -23,7 +23,7 @@ mod transport;
 mod wire;
 
 pub use config::{Buffers, Tries, VerbsConfig};
-pub use transport::{VerbsGroup, VerbsTransport};
+pub use transport::{VerbsTransport, open};
 
 /// The devices and ports of this machine, a line each; or what is missing and the package that has it.
 ///

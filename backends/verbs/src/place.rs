@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use tailback_transport::ends::{End, Reach};
+use tailback_engine::ends::{End, Reach};
 
 use crate::gid::{gid_text, is_link_local, is_mapped, network};
 
@@ -57,7 +57,8 @@ impl End for Place {
 
 #[cfg(test)]
 mod tests {
-    use tailback_transport::{ends, loopback};
+    use tailback_engine::ends;
+    use tailback_testkit::loopback;
 
     use super::*;
 

@@ -1,12 +1,8 @@
 //! Opening the transport: choose a port for every rail, tell the others where, choose how to wait.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
-use tailback_transport::matching::{Core, Rails};
-use tailback_transport::{
-    Bootstrap, Capabilities, Clock, Description, EngineGroup, Error, Rank, RawTransport, Result, WaitMode,
-};
+use tailback_engine::matching::{Core, Rails};
+use tailback_host::WaitMode;
+use tailback_transport::{Bootstrap, Error, Rank, Result};
 
 use crate::choose::Choice;
 use crate::config::{Buffers, VerbsConfig};
@@ -14,63 +10,30 @@ use crate::facts;
 use crate::header::{ADDRESS, Address};
 use crate::wire::{Endpoint, Sizes, VerbsWire};
 
-/// A group of ranks that talk over [`VerbsTransport`]. Dropping it frees its segment.
-pub type VerbsGroup = EngineGroup<Core<VerbsWire>>;
-
 /// Queue pairs between the ranks of a job that talk, one per pair of ranks and rail.
-#[derive(Debug)]
-pub struct VerbsTransport {
-    engine: Rc<RefCell<Core<VerbsWire>>>,
-    clock: Clock,
-    description: Description,
-}
+pub type VerbsTransport = Core<VerbsWire>;
 
-impl VerbsTransport {
-    /// Opens the transport. Collective over the job.
-    ///
-    /// # Errors
-    /// If libibverbs, a device or an active port is missing: what to install or to look at.
-    pub fn open(bootstrap: &mut dyn Bootstrap, config: &VerbsConfig) -> Result<VerbsTransport> {
-        let rails = Rails::checked(config.rails)?;
-        let (rank, size, buffers) = (bootstrap.rank(), bootstrap.size(), checked(config.buffers)?);
-        let open = |(rail, choice): (usize, Choice)| {
-            let sizes = Sizes::new(&buffers, choice.limits.requests);
-            Endpoint::open(rail, choice, size, sizes)
-        };
-        let choices = Choice::make(bootstrap, config)?;
-        let endpoints = choices.into_iter().enumerate().map(open).collect::<Result<Vec<_>>>()?;
-        let mine: Vec<u8> = endpoints.iter().flat_map(|of| of.address().encode()).collect();
-        let told = bootstrap.allgather(&mine)?;
-        let parse = |(rank, bytes): (usize, &Vec<u8>)| parse(rank, bytes, rails);
-        let addresses = told.iter().enumerate().map(parse).collect::<Result<Vec<_>>>()?;
-        let (wait, reason) = WaitMode::choose(config.wait, bootstrap)?;
-        let mut description = facts::describe(&endpoints, config, wait, reason);
-        rails.tell(&mut description);
-        let engine = Core::new(rank, size, rails, VerbsWire::new(endpoints, &addresses, config.secret.clone(), wait));
-        Ok(VerbsTransport { engine: Rc::new(RefCell::new(engine)), clock: Clock::start(), description })
-    }
-}
-
-impl RawTransport for VerbsTransport {
-    type Group = VerbsGroup;
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::all()
-    }
-
-    fn describe(&self) -> Description {
-        let mut description = self.description.clone();
-        let engine = self.engine.borrow();
-        for (rail, text) in engine.wire().queue_texts().enumerate() {
-            description.details.insert(Description::rail_key(rail, "completion_queue_entries"), text);
-        }
-        description.details.insert("eager_windows".into(), engine.wire().windows_text());
-        description
-    }
-
-    fn group(&mut self, members: &[Rank], segment: usize) -> Result<VerbsGroup> {
-        VerbsGroup::make(&self.engine, &self.clock, members, segment)
-    }
+/// Opens the transport. Collective over the job.
+///
+/// # Errors
+/// If libibverbs, a device or an active port is missing: what to install or to look at.
+pub fn open(bootstrap: &mut dyn Bootstrap, config: &VerbsConfig) -> Result<VerbsTransport> {
+    let rails = Rails::checked(config.rails)?;
+    let (rank, size, buffers) = (bootstrap.rank(), bootstrap.size(), checked(config.buffers)?);
+    let open = |(rail, choice): (usize, Choice)| {
+        let sizes = Sizes::new(&buffers, choice.limits.requests);
+        Endpoint::open(rail, choice, size, sizes)
+    };
+    let choices = Choice::make(bootstrap, config)?;
+    let endpoints = choices.into_iter().enumerate().map(open).collect::<Result<Vec<_>>>()?;
+    let mine: Vec<u8> = endpoints.iter().flat_map(|of| of.address().encode()).collect();
+    let told = bootstrap.allgather(&mine)?;
+    let parse = |(rank, bytes): (usize, &Vec<u8>)| parse(rank, bytes, rails);
+    let addresses = told.iter().enumerate().map(parse).collect::<Result<Vec<_>>>()?;
+    let (wait, reason) = WaitMode::choose(config.wait, bootstrap)?;
+    let description = facts::describe(&endpoints, config, wait, reason);
+    let wire = VerbsWire::new(endpoints, &addresses, config.secret.clone(), wait);
+    Ok(Core::new(rank, size, rails, wire, description))
 }
 
 /// Buffers that can be.

@@ -20,11 +20,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tailback_bootstrap::launch::{self, LaunchOptions};
+use tailback_bootstrap::launch::{self, LaunchOptions};
 use tailback_bootstrap::{JoinConfig, TcpBootstrap};
-use tailback_transport::rendezvous::DEFAULT_THRESHOLD;
-use tailback_transport::{
-    Bootstrap, Collective, Lane, Monitor, Protocol, Rank, RawGroup, RawTransport, Rendezvous, Span, Tag, conformance,
-};
+use tailback_bootstrap::{JoinConfig, TcpBootstrap};
+use tailback_engine::rendezvous::DEFAULT_THRESHOLD;
+use tailback_engine::{Collective, Engine, Lane, Protocol, Rendezvous};
+use tailback_testkit::conformance;
+use tailback_transport::{Bootstrap, Monitor, Rank, Span, Tag};
 use tailback_verbs::{Buffers, Tries, VerbsConfig, VerbsTransport};
 
 /// For an emulated machine with more ranks than cores.
@@ -86,7 +88,7 @@ fn as_rank(mut config: JoinConfig, rails: usize, arguments: &[String]) -> Outcom
     let tries = Tries { timeout, ..Tries::default() };
     let rails = if arguments[0] == "unlike" { rails + bootstrap.rank().index() } else { rails };
     let config = VerbsConfig { rails, wait, tries, buffers: buffers(arguments)?, ..VerbsConfig::new(secret) };
-    let transport = match VerbsTransport::open(&mut bootstrap, &config) {
+    let transport = match tailback_verbs::open(&mut bootstrap, &config) {
         Ok(transport) => transport,
         Err(error) => bootstrap.abort(&error.to_string()),
     };
@@ -144,19 +146,20 @@ fn describe(transport: &VerbsTransport) {
 #[allow(clippy::print_stdout)]
 fn silence(bootstrap: &mut TcpBootstrap, mut transport: VerbsTransport) -> Outcome {
     let text = |error: tailback_transport::Error| error.to_string();
-    let mut group = transport.group(&[Rank(0), Rank(1)], 1 << 20).map_err(text)?;
-    let (peer, span) = (Rank(1 - group.rank().0), Span::new(0, 1 << 19));
-    group.post_send(Lane::Data, peer, Tag(0), span).map_err(text)?;
-    group.post_recv(Lane::Data, peer, Tag(0), Span::new(1 << 19, 1 << 19)).map_err(text)?;
-    group.wait(Lane::Data).map_err(text)?;
+    let group = transport.make_group(&[Rank(0), Rank(1)], 1 << 20).map_err(text)?.slot;
+    let (peer, span) = (Rank(1 - bootstrap.rank().0), Span::new(0, 1 << 19));
+    transport.post_send(group, Lane::Data, peer, Tag(0), span).map_err(text)?;
+    transport.post_recv(group, Lane::Data, peer, Tag(0), Span::new(1 << 19, 1 << 19)).map_err(text)?;
+    transport.wait(group, Lane::Data).map_err(text)?;
     bootstrap.barrier().map_err(text)?;
     if bootstrap.rank() == Rank(1) {
-        drop((group, transport));
+        drop(transport);
         return bootstrap.barrier().and_then(|()| bootstrap.barrier()).map_err(text);
     }
     bootstrap.barrier().map_err(text)?;
     let started = Instant::now();
-    let outcome = group.post_send(Lane::Data, peer, Tag(0), span).and_then(|()| group.wait(Lane::Data));
+    let outcome =
+        transport.post_send(group, Lane::Data, peer, Tag(0), span).and_then(|()| transport.wait(group, Lane::Data));
     bootstrap.barrier().map_err(text)?;
     match outcome {
         Err(error) => {

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use libfuzzer_sys::fuzz_target;
-use tailback::compare::{compare, render, sides};
+use tailback::analysis::compare::{compare, render, sides};
 use tailback::report::Report;
 use tailback::result::{EncodedHistogram, ResultFile};
 use tailback::stats::Statistic;

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tailback::compare::{compare, render, sides};
+use tailback::analysis::compare::{compare, render, sides};
 use tailback::output::Format;
 use tailback::report::Report;
 use tailback::stats::Statistic;

@@ -166,8 +166,9 @@ fn exchange<G: Group>(
 mod tests {
     use std::sync::atomic::AtomicBool;
 
-    use tailback_transport::loopback::{Fault, Job, Transfer};
-    use tailback_transport::{Bootstrap, Collective, Lane, Monitor, Operation};
+    use tailback_engine::{Collective, Lane};
+    use tailback_testkit::loopback::{Fault, Job, Transfer};
+    use tailback_transport::{Bootstrap, Monitor, Operation};
 
     use super::*;
     use crate::layout::Nodes;

@@ -12,7 +12,7 @@
 
 use tailback_transport::{Bootstrap, Error, Group, Nanos, Rank, Result, Span, Tag, Transport};
 
-use super::repeated::{Measured, Repetitions, Times};
+use super::solve::{Measured, Repetitions, Times};
 use super::{Graph, Message, Model};
 use crate::kernel::{CLOCK_SEGMENT, SharedClock, fill_pattern};
 use crate::layout::{Nodes, order};
@@ -277,8 +277,9 @@ impl Place {
 mod tests {
     use std::sync::atomic::AtomicBool;
 
-    use tailback_transport::loopback::{Fault, Job, Transfer};
-    use tailback_transport::{Collective, Lane, Monitor};
+    use tailback_engine::{Collective, Lane};
+    use tailback_testkit::loopback::{Fault, Job, Transfer};
+    use tailback_transport::Monitor;
 
     use super::super::Shape;
     use super::*;

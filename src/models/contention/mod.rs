@@ -15,7 +15,6 @@ mod paper;
 mod parse;
 mod penalty;
 mod predict;
-mod repeated;
 mod shapes;
 mod solve;
 
@@ -25,9 +24,9 @@ pub use learned::Learned;
 pub use measure::{Bench, Counts, ranks_needed};
 pub use penalty::{Model, penalties, port_shares};
 pub use predict::{Alone, Prediction, Step, predict, predict_messages};
-pub use repeated::{Measured, MeasuredEdge};
 pub use shapes::Shape;
 pub use solve::first_step;
+pub use solve::{Measured, MeasuredEdge};
 
 /// Message size of the paper, in bytes: 20 MB.
 pub const PAPER_BYTES: u64 = 20_971_520;

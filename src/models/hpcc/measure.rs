@@ -11,7 +11,7 @@ use tailback_transport::{Group, Rank, Result, Transport};
 
 use super::forms::{Found, Watched, single, star};
 use super::sizes::{links_on_node, sizes};
-use super::{Check, Hpcc, Settings, Test, patience};
+use super::{Check, Hpcc, Settings, Test, forms};
 use crate::layout::order;
 use crate::models::beff;
 use crate::models::measure::{Control, Repeated, StudyJob};
@@ -153,7 +153,7 @@ impl<T: Transport> Bench<'_, T> {
             let rates = [dgemm.run()];
             Found { rates, check: dgemm.residual() }
         };
-        let longest = patience::dgemm(&self.sizes);
+        let longest = forms::dgemm_time(&self.sizes);
         self.local("DGEMM", ["DGEMM_Gflops"], (RESIDUAL, RESIDUAL_LIMIT), longest, work)?;
         self.keep("DGEMM_N", order as f64);
         Ok(())
@@ -167,7 +167,7 @@ impl<T: Transport> Bench<'_, T> {
             Found { rates: [rates.copy, rates.scale, rates.add, rates.triad], check: stream.error() }
         };
         let names = ["STREAM_Copy", "STREAM_Scale", "STREAM_Add", "STREAM_Triad"];
-        let longest = patience::stream(&self.sizes);
+        let longest = forms::stream_time(&self.sizes);
         self.local("STREAM", names, ("average error", Stream::LIMIT), longest, work)?;
         self.keep("STREAM_VectorSize", words as f64);
         Ok(())
@@ -192,7 +192,7 @@ impl<T: Transport> Bench<'_, T> {
             let rates = [table.run()];
             Found { rates, check: table.errors() }
         };
-        let (check, longest) = (("part of words in error", ERROR_LIMIT), patience::random_access(&self.sizes));
+        let (check, longest) = (("part of words in error", ERROR_LIMIT), forms::random_access_time(&self.sizes));
         self.local("RandomAccess", ["RandomAccess_GUPs"], check, longest, work)?;
         self.keep("RandomAccess_N", table_words as f64);
         Ok(())
@@ -225,7 +225,7 @@ impl<T: Transport> Bench<'_, T> {
             }
             Found { rates: [best], check }
         };
-        let longest = patience::fft(&self.sizes, FFT_PASSES);
+        let longest = forms::fft_time(&self.sizes, FFT_PASSES);
         self.local("FFT", ["FFT_Gflops"], (RESIDUAL, RESIDUAL_LIMIT), longest, work)?;
         self.keep("FFT_N", fft_points as f64);
         Ok(())
@@ -270,8 +270,9 @@ const RESIDUAL: &str = "scaled residual";
 mod tests {
     use std::sync::atomic::AtomicBool;
 
-    use tailback_transport::loopback::Job;
-    use tailback_transport::{Bootstrap, Collective, Monitor};
+    use tailback_engine::Collective;
+    use tailback_testkit::loopback::Job;
+    use tailback_transport::{Bootstrap, Monitor};
 
     use super::*;
     use crate::stats::Rule;

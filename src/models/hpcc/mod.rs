@@ -7,19 +7,17 @@ mod balance;
 mod forms;
 mod measure;
 mod names;
-mod patience;
 mod sizes;
-mod which;
 
 use std::collections::BTreeMap;
 
+use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use balance::{Balance, Ratio, ratios};
 pub use measure::measure;
 pub use names::{Good, NAMES, Name, name};
-pub use which::Test;
 
 use super::beff::Beff;
 use crate::units;
@@ -141,6 +139,39 @@ fn seconds(text: &str) -> Result<f64, String> {
 fn positive(text: &str) -> Result<f64, String> {
     let rate = text.trim().parse::<f64>().ok().filter(|rate| *rate > 0.0 && *rate < 1e15);
     rate.ok_or_else(|| format!("invalid rate '{text}': expected Gflop/s, a number above 0"))
+}
+
+/// One of HPCC's tests, in all of its forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum Test {
+    Ptrans,
+    Hpl,
+    Dgemm,
+    Stream,
+    RandomAccess,
+    Fft,
+    Beff,
+}
+
+impl Test {
+    /// All of them, in the order they run.
+    pub const ALL: [Test; 7] =
+        [Test::Ptrans, Test::Hpl, Test::Dgemm, Test::Stream, Test::RandomAccess, Test::Fft, Test::Beff];
+
+    /// As the user types it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Test::Ptrans => "ptrans",
+            Test::Hpl => "hpl",
+            Test::Dgemm => "dgemm",
+            Test::Stream => "stream",
+            Test::RandomAccess => "random-access",
+            Test::Fft => "fft",
+            Test::Beff => "beff",
+        }
+    }
 }
 
 #[cfg(test)]

@@ -152,8 +152,9 @@ fn observed(cell: Cell, nanos: f64) -> Observation {
 mod tests {
     use std::sync::atomic::AtomicBool;
 
-    use tailback_transport::loopback::{Fault, Job, Transfer};
-    use tailback_transport::{Bootstrap, Collective, Lane, Monitor, Rank};
+    use tailback_engine::{Collective, Lane};
+    use tailback_testkit::loopback::{Fault, Job, Transfer};
+    use tailback_transport::{Bootstrap, Monitor, Rank};
 
     use super::*;
     use crate::models::Control;

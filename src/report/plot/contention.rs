@@ -1,12 +1,14 @@
-//! Plots of contention graphs: each drawn with its penalties, its times predicted and measured, errors by size.
+//! Plots of contention graphs: each drawn with its penalties, its times predicted and measured, all messages' measured times
+//! over their predicted ones (the paper's figure 5), errors by size.
 
 use std::f64::consts::TAU;
 
-use super::axis::label;
-use super::{Plot, WIDTH, bar, dot, escape, fit, line, text};
+use super::{Area, Plot, WIDTH, bar, dot, escape, fit, label, line, text};
 use crate::result::{ContentionResult, EdgeResult, GraphResult};
 use crate::text::figure;
 
+/// Graphs that are drawn; a sweep over hundreds of random ones is for the tables.
+const MOST_GRAPHS: usize = 12;
 const RADIUS: f64 = 150.0;
 const MIDDLE: (f64, f64) = (WIDTH / 2.0, 190.0);
 const NODE: f64 = 20.0;
@@ -15,8 +17,15 @@ const BEND: f64 = 26.0;
 /// More edges are a thicket; the table has them.
 const MOST_EDGES: usize = 40;
 
+/// Every plot of a study.
+pub fn contention(name: &str, result: &ContentionResult) -> Vec<Plot> {
+    let graphs = result.graphs.iter().enumerate().take(MOST_GRAPHS);
+    let drawn = graphs.flat_map(|(at, of)| [graph(name, at + 1, of), times(name, at + 1, of)]);
+    drawn.chain([scatter(name, result), errors(name, result)]).flatten().collect()
+}
+
 /// The graph with the penalty of every edge: measured where it was, else predicted.
-pub fn graph(name: &str, number: usize, of: &GraphResult) -> Option<Plot> {
+fn graph(name: &str, number: usize, of: &GraphResult) -> Option<Plot> {
     let mut nodes: Vec<&str> = of.edges.iter().flat_map(|edge| [&*edge.source, &*edge.destination]).collect();
     nodes.sort_unstable();
     nodes.dedup();
@@ -95,45 +104,94 @@ fn arrow(from: (f64, f64), to: (f64, f64), parallel: usize, edge: &EdgeResult) -
 }
 
 /// Times of every edge in multiples of the contention-free time, predicted and measured.
-pub fn times(name: &str, number: usize, of: &GraphResult) -> Option<Plot> {
+fn times(name: &str, number: usize, of: &GraphResult) -> Option<Plot> {
     let measured = |edge: &EdgeResult| edge.measured_s.map(|seconds| seconds / of.reference_s);
     let all = of.edges.iter().flat_map(|edge| [Some(edge.predicted), measured(edge)]).flatten();
     let most = all.filter(|value| value.is_finite()).fold(0.0f64, f64::max);
     if of.edges.len() > MOST_EDGES || most <= 0.0 {
         return None;
     }
-    let (left, right) = (70.0, WIDTH - 58.0);
-    let x = |value: f64| left + value / most * (right - left);
-    let (mut body, mut y) = (String::new(), 6.0);
-    let bottom = y + of.edges.len() as f64 * 30.0;
-    let step = [0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0].into_iter().find(|step| most / step <= 7.0).unwrap_or(100.0);
-    for tick in (0..=7).map(|at| f64::from(at) * step).filter(|tick| *tick <= most) {
-        body += &line((x(tick), 4.0), (x(tick), bottom), "grid");
-        body += &text(x(tick), bottom + 14.0, "middle", "tick", &label(tick));
-    }
+    let area = Area { left: 70.0, right: WIDTH - 58.0, top: 4.0, bottom: 6.0 + of.edges.len() as f64 * 30.0 };
+    let x = |value: f64| area.at(value / most, 0.0).0;
+    let mut body: String = ticks(most, 100.0).map(|tick| area.upright(x(tick), &label(tick))).collect();
     let mut told = Vec::new();
-    for edge in &of.edges {
+    for (at, edge) in of.edges.iter().enumerate() {
+        let y = 6.0 + at as f64 * 30.0;
         let who = format!("{}>{}", edge.source, edge.destination);
-        body += &text(left - 6.0, y + 16.0, "end", "name", &fit(&who, 9));
+        body += &text(area.left - 6.0, y + 16.0, "end", "name", &fit(&who, 9));
         let states = [("predicted", "calm-bar", Some(edge.predicted)), ("measured", "busy-bar", measured(edge))];
         for (at, (what, class, value)) in states.into_iter().enumerate() {
             let Some(value) = value.filter(|value| value.is_finite()) else { continue };
             let top = y + 1.0 + 12.0 * at as f64;
             let title = format!("{who}, {what}: {} T_ref, {:.6} s", figure(value), value * of.reference_s);
-            body += &bar(left, top, x(value) - left, 11.0, class, &title);
+            body += &bar(area.left, top, x(value) - area.left, 11.0, class, &title);
             body += &text(x(value) + 5.0, top + 9.5, "start", "value", &format!("{value:.2}"));
             told.push(format!("{who} {what} {value:.2}"));
         }
-        y += 30.0;
     }
-    body += &line((left, 4.0), (left, bottom), "axis");
-    body += &text((left + right) / 2.0, bottom + 30.0, "middle", "axis-title", "time in T_ref");
+    body += &line((area.left, area.top), (area.left, area.bottom), "axis");
+    body += &area.title(30.0, "time in T_ref");
     let title = format!("{}: times predicted (blue) and measured (orange), {name}", of.name);
-    Some(Plot::new(&["contention", "times", &number.to_string(), name], title, told.join("; "), bottom + 38.0, body))
+    let id = ["contention", "times", &number.to_string(), name];
+    Some(Plot::new(&id, title, told.join("; "), area.bottom + 38.0, body))
+}
+
+/// At most eight values from 0 up to `most`; `beyond` is their step where none of the usual ones is wide enough.
+fn ticks(most: f64, beyond: f64) -> impl Iterator<Item = f64> {
+    let steps = [0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0];
+    let step = steps.into_iter().find(|step| most / step <= 7.0).unwrap_or(beyond);
+    (0..=7).map(move |at| f64::from(at) * step).filter(move |tick| *tick <= most)
+}
+
+/// Measured times over predicted ones in multiples of the contention-free time, of all messages; nothing when none was
+/// measured.
+fn scatter(name: &str, result: &ContentionResult) -> Option<Plot> {
+    const AREA: Area = Area { left: 46.0, right: WIDTH - 20.0, top: 12.0, bottom: 300.0 };
+    /// What the paper calls an acceptable error.
+    const ACCEPTED: f64 = 0.15;
+    /// More would hide each other, and fill a page.
+    const MOST_DOTS: usize = 2000;
+    let mut dots: Vec<(f64, f64, String)> = Vec::new();
+    for graph in &result.graphs {
+        for edge in &graph.edges {
+            let Some(measured) = edge.measured_s.map(|seconds| seconds / graph.reference_s) else { continue };
+            if measured.is_finite() && edge.predicted.is_finite() {
+                let who = format!("{}: {}>{}", graph.name, edge.source, edge.destination);
+                dots.push((edge.predicted, measured, who));
+            }
+        }
+    }
+    let most = dots.iter().map(|(predicted, measured, _)| predicted.max(*measured)).fold(0.0, f64::max) * 1.05;
+    if most <= 0.0 {
+        return None;
+    }
+    let at = |predicted: f64, measured: f64| AREA.at(predicted / most, measured / most);
+    let mut body = String::new();
+    for tick in ticks(most, most / 4.0) {
+        body += &AREA.level(at(0.0, tick).1, "grid", &label(tick));
+        body += &AREA.below(at(tick, 0.0).0, &label(tick));
+    }
+    body += &line(at(0.0, 0.0), at(most, most), "axis");
+    // Where the prediction is off by as much as the paper accepts: e = predicted / measured - 1.
+    for error in [-ACCEPTED, ACCEPTED] {
+        let reach = most * (1.0 + error).min(1.0);
+        body += &line(at(0.0, 0.0), at(reach, reach / (1.0 + error)), "mark calm");
+    }
+    let off = |(predicted, measured, _): &&(f64, f64, String)| (predicted / measured - 1.0).abs() > ACCEPTED;
+    let outside = dots.iter().filter(off).count();
+    for (predicted, measured, who) in dots.iter().step_by(dots.len().div_ceil(MOST_DOTS).max(1)) {
+        let title = format!("{who}: predicted {predicted:.2} T_ref, measured {measured:.2}");
+        body += &dot(at(*predicted, *measured), 4, "busy", &title);
+    }
+    body += &AREA.base();
+    body += &AREA.title(31.0, "predicted time in T_ref");
+    let told = format!("{} of {} messages are off by more than 15%", outside, dots.len());
+    let title = format!("Measured over predicted time in T_ref, with 15% to both sides, {name}");
+    Some(Plot::new(&["contention", "scatter", name], title, told, AREA.bottom + 38.0, body))
 }
 
 /// The mean error of every graph over its number of edges; nothing when all have as many.
-pub fn errors(name: &str, result: &ContentionResult) -> Option<Plot> {
+fn errors(name: &str, result: &ContentionResult) -> Option<Plot> {
     let point = |of: &GraphResult| {
         let errors: Vec<f64> = of.edges.iter().filter_map(|edge| edge.error(of.reference_s)).map(f64::abs).collect();
         let mean = errors.iter().sum::<f64>() / errors.len() as f64;
@@ -145,23 +203,23 @@ pub fn errors(name: &str, result: &ContentionResult) -> Option<Plot> {
     if least == most {
         return None;
     }
-    let (left, right, top, bottom) = (46.0, WIDTH - 20.0, 12.0, 190.0);
-    let x = |edges: usize| left + 10.0 + (edges - least) as f64 / (most - least) as f64 * (right - left - 20.0);
-    let y = |error: f64| bottom - error / high * (bottom - top);
+    const AREA: Area = Area { left: 46.0, right: WIDTH - 20.0, top: 12.0, bottom: 190.0 };
+    let width = AREA.right - AREA.left - 20.0;
+    let x = |edges: usize| AREA.left + 10.0 + (edges - least) as f64 / (most - least) as f64 * width;
     let mut body = String::new();
     for part in [0.0, 0.5, 1.0] {
-        body += &line((left, y(high * part)), (right, y(high * part)), "grid");
-        body += &text(left - 5.0, y(high * part) + 4.0, "end", "tick", &format!("{:.0}%", high * part));
+        let y = AREA.at(0.0, high * part / high).1;
+        body += &AREA.level(y, "grid", &format!("{:.0}%", high * part));
     }
     for edges in (least..=most).step_by((most - least).div_ceil(10).max(1)) {
-        body += &text(x(edges), bottom + 14.0, "middle", "tick", &edges.to_string());
+        body += &AREA.below(x(edges), &edges.to_string());
     }
     for (edges, error, graph) in &points {
         let title = format!("{graph}, {edges} edges: mean error {error:.1}%");
-        body += &dot((x(*edges), y(*error)), 4, "busy", &title);
+        body += &dot((x(*edges), AREA.at(0.0, error / high).1), 4, "busy", &title);
     }
-    body += &text((left + right) / 2.0, bottom + 31.0, "middle", "axis-title", "edges of the graph");
+    body += &AREA.title(31.0, "edges of the graph");
     let told = format!("{} graphs of {least} to {most} edges, largest mean error {high:.1}%", points.len());
     let title = format!("Mean error of the predicted times by number of edges, {name}");
-    Some(Plot::new(&["contention", "errors", name], title, told, bottom + 38.0, body))
+    Some(Plot::new(&["contention", "errors", name], title, told, AREA.bottom + 38.0, body))
 }

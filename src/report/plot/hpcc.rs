@@ -1,12 +1,14 @@
-//! HPC Challenge over several systems: the paper's Kiviat diagram, and its bars of communication for computation.
+//! HPC Challenge: its latencies and bandwidths as bars; over several systems, the paper's Kiviat diagram and its bars of
+//! communication for computation.
 
 use std::f64::consts::TAU;
 
-use super::axis::LogAxis;
-use super::{Plot, WIDTH, bar, escape, extent, fit, grid_across, line, text};
-use crate::models::hpcc::{Hpcc, name, ratios};
+use super::{Area, Plot, WIDTH, bar, escape, extent, fit, line, text};
+use crate::models::beff::{Beff, Figure};
+use crate::models::hpcc::{Good, Hpcc, name, ratios};
 use crate::report::published::Balanced;
-use crate::text::figure;
+use crate::stats::Interval;
+use crate::text::{figure, within};
 
 /// A file's name, what it found, and on how many ranks.
 pub type System<'a> = (String, &'a Hpcc, usize);
@@ -26,8 +28,6 @@ const RADIUS: f64 = 130.0;
 const MIDDLE: (f64, f64) = (WIDTH / 2.0, 165.0);
 /// There are as many colours of lines.
 const MOST_SYSTEMS: usize = 5;
-const ROW: f64 = 34.0;
-const RIGHT: f64 = WIDTH - 70.0;
 const LEFT: f64 = 8.0;
 
 /// Systems on axes that end at the best of them; only of two or more does that say anything.
@@ -35,11 +35,8 @@ pub fn kiviat(systems: &[System<'_>]) -> Option<Plot> {
     let systems = &systems[..systems.len().min(MOST_SYSTEMS)];
     let merit = |found: &Hpcc, theirs: &str| {
         let value = found.figure(theirs).filter(|value| *value > 0.0)?;
-        Some(if name(theirs).is_some_and(|name| name.good == crate::models::hpcc::Good::Less) {
-            1.0 / value
-        } else {
-            value
-        })
+        let less = name(theirs).is_some_and(|name| name.good == Good::Less);
+        Some(if less { 1.0 / value } else { value })
     };
     let shared = |(_, theirs): &&(&str, &str)| systems.iter().all(|(_, found, _)| merit(found, theirs).is_some());
     let axes: Vec<&(&str, &str)> = AXES.iter().filter(shared).collect();
@@ -97,30 +94,77 @@ fn polygon(corners: impl Iterator<Item = (f64, f64)>, class: &str, title: &str) 
 /// Random-ring bandwidth for HPL's rate, a bar a system, beside those of the paper's table.
 pub fn balance(systems: &[System<'_>], published: &[Balanced]) -> Option<Plot> {
     const WHAT: &str = "random rings / HPL";
-    let own = |(label, found, ranks): &System<'_>| {
-        let ratio = ratios(found, *ranks).into_iter().find(|ratio| ratio.name == WHAT)?;
-        Some((label.clone(), ratio.value, "own"))
+    let row = |label: String, value: f64, class: &'static str| {
+        let title = format!("{label}: {} byte/kflop", figure(value));
+        Row { name: label, value, interval: None, class, told: title.clone(), title }
     };
-    let mut bars: Vec<(String, f64, &str)> =
-        systems.iter().filter_map(own).filter(|(_, value, _)| *value > 0.0).collect();
-    if bars.is_empty() {
+    let own = |(label, found, ranks): &System<'_>| {
+        let ratio = ratios(found, *ranks).into_iter().find(|ratio| ratio.name == WHAT && ratio.value > 0.0)?;
+        Some(row(label.clone(), ratio.value, "own"))
+    };
+    let mut rows: Vec<Row> = systems.iter().filter_map(own).collect();
+    if rows.is_empty() {
         return None;
     }
-    bars.extend(published.iter().map(|system| (system.label(), system.byte_per_kflop, "published")));
-    let (low, high) = extent(bars.iter().map(|(_, value, _)| *value));
-    let axis = LogAxis::new(low / 2.0, high, LEFT, RIGHT);
-    let bottom = 6.0 + bars.len() as f64 * ROW;
-    let mut body = grid_across(&axis, 4.0, bottom);
-    let mut told = Vec::new();
-    for (at, (label, value, class)) in bars.iter().enumerate() {
-        let y = 6.0 + at as f64 * ROW;
-        let shown = format!("{label}: {} byte/kflop", figure(*value));
-        body += &text(LEFT, y + 11.0, "start", "name", &fit(label, 58));
-        body += &bar(LEFT, y + 15.0, axis.at(*value) - LEFT, 12.0, class, &shown);
-        body += &text(axis.at(*value) + 5.0, y + 25.0, "start", "value", &figure(*value));
-        told.push(shown);
-    }
-    body += &text((LEFT + RIGHT) / 2.0, bottom + 30.0, "middle", "axis-title", "byte/kflop");
+    rows.extend(published.iter().map(|system| row(system.label(), system.byte_per_kflop, "published")));
     let title = "Balance: bytes in random rings for 1000 operations of HPL".to_owned();
-    Some(Plot::new(&["hpcc", "balance"], title, told.join("; "), bottom + 38.0, body))
+    bars(&["hpcc", "balance"], title, "byte/kflop", &rows)
+}
+
+/// Latencies, and bandwidths.
+pub fn beff(name: &str, result: &Beff) -> Vec<Plot> {
+    let plot = |(what, unit, class): (&str, &str, &'static str)| {
+        let row = |Figure { ours, theirs, value, interval }: Figure| {
+            let name = ours.rsplit_once(", ").map_or(ours, |(short, _)| short).to_owned();
+            let shown = within(value, interval, figure);
+            let (title, told) = (format!("{name} ({theirs}): {shown} {unit}"), format!("{name} {shown} {unit}"));
+            Row { name, value, interval, class, title, told }
+        };
+        let figures = result.figures().into_iter().filter(|figure| figure.ours.ends_with(unit));
+        let rows: Vec<Row> = figures.map(row).collect();
+        bars(&["beff", what, name], format!("HPC Challenge {what}, {name}"), unit, &rows)
+    };
+    [("latency", "us", "role2"), ("bandwidth", "GB/s", "role0")].into_iter().filter_map(plot).collect()
+}
+
+/// A bar with its name above it.
+struct Row {
+    name: String,
+    value: f64,
+    interval: Option<Interval>,
+    class: &'static str,
+    title: String,
+    told: String,
+}
+
+/// Bars on a logarithmic axis; a value that it does not have leaves a gap.
+fn bars(id: &[&str], title: String, unit: &str, rows: &[Row]) -> Option<Plot> {
+    const HEIGHT: f64 = 34.0;
+    let usable = |value: &f64| value.is_finite() && *value > 0.0;
+    let (low, high) = extent(rows.iter().map(|of| of.value).filter(usable));
+    if high <= 0.0 {
+        return None;
+    }
+    let area = Area { left: LEFT, right: WIDTH - 70.0, top: 4.0, bottom: 6.0 + rows.len() as f64 * HEIGHT };
+    let axis = area.across(low / 2.0, high);
+    let mut body = area.uprights(&axis);
+    let mut told = Vec::new();
+    for (at, Row { name, value, interval, class, title, told: said }) in rows.iter().enumerate() {
+        if !usable(value) {
+            continue;
+        }
+        let (y, mut end) = (6.0 + at as f64 * HEIGHT, axis.at(*value));
+        body += &text(LEFT, y + 11.0, "start", "name", &fit(name, 58));
+        body += &bar(LEFT, y + 15.0, end - LEFT, 12.0, class, title);
+        if let Some(interval) = interval.filter(|of| usable(&of.low) && usable(&of.high)) {
+            // Bounds off the axis end at its edge: the table has them.
+            let [low, high] = [interval.low, interval.high].map(|bound| axis.at(bound).clamp(LEFT, area.right));
+            body += &line((low, y + 21.0), (high, y + 21.0), "whisker");
+            end = end.max(high);
+        }
+        body += &text(end + 5.0, y + 25.0, "start", "value", &figure(*value));
+        told.push(said.as_str());
+    }
+    body += &area.title(30.0, unit);
+    Some(Plot::new(id, title, told.join("; "), area.bottom + 38.0, body))
 }

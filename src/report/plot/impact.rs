@@ -1,16 +1,14 @@
-//! Impact bars on a log axis, one plot per canary: every run's headline, average and 99th percentile, with intervals.
+//! Impact bars on a log axis, one plot per canary: every run's headline, average and 99th percentile, with intervals; and the
+//! heat map of victims and aggressors.
 
-use super::axis::LogAxis;
-use super::{Plot, WIDTH, bar, fit, grid_across, line, text};
-use crate::compare::Side;
+use super::{Area, LogAxis, Plot, WIDTH, bar, cell, fit, line, text};
+use crate::analysis::compare::{Aggressors, Side};
 use crate::kernel::Canary;
 use crate::report::published::{self, System};
 use crate::stats::{Factor, Statistic};
 use crate::text::{factor, with_interval};
 
 const LEFT: f64 = 8.0;
-/// Room for the value behind the longest bar.
-const RIGHT: f64 = WIDTH - 104.0;
 const GROUP: f64 = 59.0;
 
 struct Group {
@@ -50,18 +48,18 @@ pub fn impact(kernel: Canary, sides: &[Side<'_>], systems: &[System]) -> Option<
     let reach = values
         .flat_map(|f| [f.factor, f.interval.map_or(f.factor, |i| i.low), f.interval.map_or(f.factor, |i| i.high)]);
     let (low, high) = reach.fold((1.0f64, 2.0f64), |(low, high), value| (low.min(value), high.max(value)));
-    let axis = LogAxis::new(low, high, LEFT, RIGHT);
-    let bottom = 8.0 + groups.len() as f64 * GROUP;
-    let mut body = grid_across(&axis, 4.0, bottom);
-    body += &line((axis.at(1.0), 4.0), (axis.at(1.0), bottom), "axis");
+    // Room for the value behind the longest bar.
+    let area = Area { left: LEFT, right: WIDTH - 104.0, top: 4.0, bottom: 8.0 + groups.len() as f64 * GROUP };
+    let axis = area.across(low, high);
+    let mut body = area.uprights(&axis);
+    body += &line((axis.at(1.0), area.top), (axis.at(1.0), area.bottom), "axis");
     for (at, group) in groups.iter().enumerate() {
         body += &draw(group, 8.0 + at as f64 * GROUP, &axis);
     }
-    body +=
-        &text((LEFT + RIGHT) / 2.0, bottom + 30.0, "middle", "axis-title", "times worse under load (1 = no impact)");
+    body += &area.title(30.0, "times worse under load (1 = no impact)");
     let told: Vec<String> = groups.iter().map(told).collect();
     let title = kernel.info().title.to_owned();
-    Some(Plot::new(&["impact", kernel.info().key], title, told.join("; "), bottom + 38.0, body))
+    Some(Plot::new(&["impact", kernel.info().key], title, told.join("; "), area.bottom + 38.0, body))
 }
 
 fn has_any(group: &Group) -> bool {
@@ -95,4 +93,37 @@ fn draw(group: &Group, top: f64, axis: &LogAxis) -> String {
         out += &text(end + 5.0, y + 9.0, "start", "value", &format!("{} {key}", factor(of.factor)));
     }
     out
+}
+
+/// Victims and aggressors: a cell is as dark as the impact is large, on a logarithmic scale, and says it.
+pub fn heat(of: &Aggressors) -> Plot {
+    /// Room for the victims' names.
+    const LEFT: f64 = 150.0;
+    const ROW: f64 = 26.0;
+    const TOP: f64 = 22.0;
+    /// An impact of so much is as dark as it gets.
+    const DARKEST: f64 = 100.0;
+    let width = (WIDTH - LEFT - 4.0) / of.loads.len().max(1) as f64;
+    let mut body = String::new();
+    for (at, load) in of.loads.iter().enumerate() {
+        let most = (width / 6.0) as usize;
+        body += &text(LEFT + (at as f64 + 0.5) * width, TOP - 8.0, "middle", "tick", &fit(load, most.max(3)));
+    }
+    let mut told = Vec::new();
+    for (row, victim) in of.victims.iter().enumerate() {
+        let y = TOP + row as f64 * ROW;
+        body += &text(LEFT - 6.0, y + ROW / 2.0 + 3.0, "end", "tick", &fit(&victim.title, 26));
+        for (at, (load, impact)) in of.loads.iter().zip(&victim.impacts).enumerate() {
+            let Some(impact) = impact else { continue };
+            let share = (impact.factor.max(1.0).ln() / DARKEST.ln()).clamp(0.0, 1.0);
+            let title = format!("{} beside {load}: {}", victim.title, with_interval(*impact));
+            let x = LEFT + at as f64 * width;
+            let look = "rx=\"2\" class=\"cell busy\"";
+            body += &cell((x, y), (width - 2.0, ROW - 2.0), look, 0.08 + 0.6 * share, &title);
+            body += &text(x + width / 2.0 - 1.0, y + ROW / 2.0 + 3.0, "middle", "value", &factor(impact.factor));
+            told.push(title);
+        }
+    }
+    let height = TOP + of.victims.len() as f64 * ROW + 8.0;
+    Plot::new(&["victims", "aggressors"], "Victims and aggressors".into(), told.join("; "), height, body)
 }

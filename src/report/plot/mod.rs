@@ -1,45 +1,25 @@
 //! Plots as SVG, one file each. A plot is at most 440 units wide, so that its text stays readable on a phone.
 
-mod axis;
-mod beff;
-pub mod contention;
-mod devices;
-mod distribution;
-mod heat;
-pub mod hpcc;
+mod contention;
+mod counters;
+mod hpcc;
 mod impact;
 mod load;
-pub mod maxrate;
-mod nodes;
-mod percentiles;
-mod ports;
+mod maxrate;
 mod queues;
-mod repetitions;
-mod scatter;
-mod sizes;
-mod spread;
-mod tree;
-mod violin;
+mod samples;
 
-use axis::{LogAxis, label};
-
+use crate::engine::Phase;
 use crate::text::escape;
 
-pub use beff::beff;
-pub use devices::devices;
-pub use distribution::distribution;
-pub use heat::heat;
-pub use impact::impact;
-pub use load::load;
-pub use nodes::nodes;
-pub use percentiles::percentiles;
-pub use ports::ports;
-pub use queues::queues;
-pub use repetitions::repetitions;
-pub use scatter::scatter;
-pub use sizes::sizes;
-pub use spread::spread;
-pub use tree::trees;
+pub use contention::contention;
+pub use counters::{devices, ports};
+pub use hpcc::{System, balance, beff, kiviat};
+pub use impact::{heat, impact};
+pub use load::{load, nodes};
+pub use maxrate::maxrate;
+pub use queues::{queues, trees};
+pub use samples::{distribution, percentiles, repetitions};
 
 /// Width of every plot.
 const WIDTH: f64 = 440.0;
@@ -147,22 +127,85 @@ fn line(from: (f64, f64), to: (f64, f64), class: &str) -> String {
     format!("<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" class=\"{class}\"/>", from.0, from.1, to.0, to.1)
 }
 
-/// Upright lines at the ticks of an axis that goes across, with their labels under `bottom`.
-fn grid_across(axis: &LogAxis, top: f64, bottom: f64) -> String {
-    let tick = |tick: f64| {
-        let x = axis.at(tick);
-        line((x, top), (x, bottom), "grid") + &text(x, bottom + 14.0, "middle", "tick", &label(tick))
-    };
-    axis.ticks().into_iter().map(tick).collect()
+/// A line through points.
+fn polyline(points: impl Iterator<Item = (f64, f64)>, class: &str) -> String {
+    let points: Vec<String> = points.map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+    format!("<polyline points=\"{}\" class=\"curve {class}\"/>", points.join(" "))
 }
 
-/// Level lines at the ticks of an axis that goes up, with their labels to the left.
-fn grid_up(axis: &LogAxis, left: f64, right: f64) -> String {
-    let tick = |tick: f64| {
-        let y = axis.at(tick);
-        line((left, y), (right, y), "grid") + &text(left - 5.0, y + 4.0, "end", "tick", &label(tick))
-    };
-    axis.ticks().into_iter().map(tick).collect()
+/// A cell of a map with a value to show on hovering.
+fn cell((x, y): (f64, f64), (width, height): (f64, f64), class: &str, opacity: f64, title: &str) -> String {
+    format!(
+        "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" {class} fill-opacity=\"{opacity:.2}\">\
+         <title>{}</title></rect>",
+        escape(title)
+    )
+}
+
+/// The colour of a state.
+fn class_of(state: Option<Phase>) -> &'static str {
+    if state == Some(Phase::Isolated) { "calm" } else { "busy" }
+}
+
+/// The rectangle between the axes of a plot.
+#[derive(Clone, Copy)]
+struct Area {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+}
+
+impl Area {
+    /// A point by its parts of the width and of the height.
+    fn at(&self, across: f64, up: f64) -> (f64, f64) {
+        (self.left + across * (self.right - self.left), self.bottom - up * (self.bottom - self.top))
+    }
+
+    /// An axis over the width.
+    fn across(&self, low: f64, high: f64) -> LogAxis {
+        LogAxis::new(low, high, self.left, self.right)
+    }
+
+    /// An axis over the height.
+    fn up(&self, low: f64, high: f64) -> LogAxis {
+        LogAxis::new(low, high, self.bottom, self.top)
+    }
+
+    /// A level line with its label to the left.
+    fn level(&self, y: f64, class: &str, label: &str) -> String {
+        line((self.left, y), (self.right, y), class) + &text(self.left - 5.0, y + 4.0, "end", "tick", label)
+    }
+
+    /// Level lines at the ticks of an axis that goes up.
+    fn levels(&self, axis: &LogAxis) -> String {
+        axis.ticks().into_iter().map(|tick| self.level(axis.at(tick), "grid", &label(tick))).collect()
+    }
+
+    /// The label of a place below the area.
+    fn below(&self, x: f64, label: &str) -> String {
+        text(x, self.bottom + 14.0, "middle", "tick", label)
+    }
+
+    /// An upright line with its label below.
+    fn upright(&self, x: f64, label: &str) -> String {
+        line((x, self.top), (x, self.bottom), "grid") + &self.below(x, label)
+    }
+
+    /// Upright lines at the ticks of an axis that goes across.
+    fn uprights(&self, axis: &LogAxis) -> String {
+        axis.ticks().into_iter().map(|tick| self.upright(axis.at(tick), &label(tick))).collect()
+    }
+
+    /// The axis at its bottom.
+    fn base(&self) -> String {
+        line((self.left, self.bottom), (self.right, self.bottom), "axis")
+    }
+
+    /// What the axis at the bottom is of, so far below it.
+    fn title(&self, below: f64, words: &str) -> String {
+        text((self.left + self.right) / 2.0, self.bottom + below, "middle", "axis-title", words)
+    }
 }
 
 /// The least and the most of some values above zero.
@@ -178,6 +221,61 @@ fn fit(text: &str, most: usize) -> String {
     text.chars().take(most - 1).chain(['…']).collect()
 }
 
+/// Maps values to positions, by their logarithm.
+struct LogAxis {
+    low: f64,
+    high: f64,
+    from: f64,
+    to: f64,
+}
+
+impl LogAxis {
+    /// An axis over positive values from `low` to `high`, drawn between two positions. Narrow ranges are widened: noise
+    /// is not to look like a mountain.
+    fn new(low: f64, high: f64, from: f64, to: f64) -> Self {
+        const NARROWEST: f64 = 4.0;
+        let (mut low, mut high) = (low.clamp(1e-9, 1e15), high.clamp(1e-9, 1e15));
+        if low > high {
+            (low, high) = (high, low);
+        }
+        let spare = (NARROWEST / (high / low)).max(1.0).sqrt();
+        LogAxis { low: low / spare, high: high * spare, from, to }
+    }
+
+    fn at(&self, value: f64) -> f64 {
+        let part = (value.clamp(self.low, self.high) / self.low).ln() / (self.high / self.low).ln();
+        self.from + part * (self.to - self.from)
+    }
+
+    /// Values worth a label: decades, and the steps between them when there are few.
+    fn ticks(&self) -> Vec<f64> {
+        const STEPS: [&[f64]; 3] = [&[1.0], &[1.0, 3.0], &[1.0, 2.0, 5.0]];
+        let (first, last) = (self.low.log10().floor() as i32, self.high.log10().ceil() as i32);
+        let with = |steps: &[f64]| -> Vec<f64> {
+            let all = (first..=last).flat_map(|decade| steps.iter().map(move |step| step * 10f64.powi(decade)));
+            all.filter(|&tick| tick >= self.low * 0.999 && tick <= self.high * 1.001).collect()
+        };
+        let found = STEPS.iter().map(|steps| with(steps)).find(|ticks| ticks.len() >= 3);
+        let ticks = found.unwrap_or_else(|| with(&[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0]));
+        let every = ticks.len().div_ceil(8).max(1);
+        ticks.into_iter().step_by(every).collect()
+    }
+}
+
+/// A tick's label: short, with k, M and G for large values.
+fn label(value: f64) -> String {
+    let short = |value: f64| {
+        let text = format!("{value:.3}");
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    };
+    match value {
+        v if v >= 0.999e9 => format!("{}G", short(v / 1e9)),
+        v if v >= 0.999e6 => format!("{}M", short(v / 1e6)),
+        v if v >= 0.999e4 => format!("{}k", short(v / 1e3)),
+        v => short(v),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,5 +285,20 @@ mod tests {
         let style = flat_style();
         assert!(style.starts_with(".plot{") && style.contains("fill:#2a6fb5"), "{style}");
         assert!(!style.contains("var(") && !style.contains("@media") && !style.contains(":hover"), "{style}");
+    }
+
+    #[test]
+    fn ticks_are_few_and_inside_for_any_range() {
+        for (low, high) in [(1.0, 1.0), (0.3, 0.31), (1.0, 10.0), (2.0, 9e6), (1e-9, 1e15), (7.0, 3.0)] {
+            let axis = LogAxis::new(low, high, 0.0, 100.0);
+            let ticks = axis.ticks();
+            assert!((2..=9).contains(&ticks.len()), "{low}..{high}: {ticks:?}");
+            assert!(ticks.iter().all(|&tick| (-1.0..=101.0).contains(&axis.at(tick))), "{low}..{high}: {ticks:?}");
+        }
+    }
+
+    #[test]
+    fn labels_are_short() {
+        assert_eq!([0.5, 1.0, 1500.0, 20_000.0, 3e6, 1e9].map(label), ["0.5", "1", "1500", "20k", "3M", "1G"]);
     }
 }

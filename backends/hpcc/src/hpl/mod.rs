@@ -4,12 +4,10 @@
 //! kept. Step by step, the ranks of one column of the grid factor a panel ([`panel`]), hand it along the rows, bring rows
 //! into the order of the pivots ([`swap`]), and update what is left by a product of matrices, which is where the time goes.
 //! The next panel is factored ahead of the rest of the update.
-//! The triangle is solved from the last block up ([`solve`]); the residual is found with the matrix made anew ([`check`]).
+//! The triangle is solved from the last block up , and the residual found with the matrix made anew ([`solve`]).
 
-mod check;
 mod panel;
 mod place;
-mod problem;
 mod solve;
 mod swap;
 
@@ -23,7 +21,7 @@ use crate::share::{Tree, WORD, largest};
 use panel::Panel;
 use place::Place;
 
-pub use problem::Problem;
+pub use place::Problem;
 
 const PANEL: Tag = Tag(1);
 /// Columns that are updated between two looks at the network. Every product packs the panel anew: few columns would not be
@@ -97,7 +95,7 @@ impl Hpl {
     /// # Errors
     /// What the group says.
     pub fn residual<G: Group>(&self, group: &mut G) -> Result<f64> {
-        check::residual(group, &self.place, &self.x)
+        solve::residual(group, &self.place, &self.x)
     }
 
     /// The update of all that is right of a panel. The ranks that have the next panel update and factor that first, and while
@@ -202,8 +200,9 @@ impl Along {
 
 #[cfg(test)]
 mod tests {
-    use tailback_transport::loopback::{Fault, Job, Transfer};
-    use tailback_transport::{Collective, Error, Transport};
+    use tailback_engine::Collective;
+    use tailback_testkit::loopback::{Fault, Job, Transfer};
+    use tailback_transport::{Error, Transport};
 
     use super::*;
     use crate::RESIDUAL_LIMIT;

@@ -3,7 +3,8 @@
 //! The cards go round by Bruck's algorithm: in step k each member sends what it has to the member 2^k before it, so
 //! ceil(log2 n) messages each suffice, to the same partners that a dissemination barrier has.
 
-use tailback_transport::{Engine as _, Rank, Result, Span, Tag, position};
+use tailback_engine::{Engine as _, position};
+use tailback_transport::{Rank, Result, Span, Tag};
 
 use super::Engine;
 use super::groups::{GroupState, Member, Slot};
@@ -42,7 +43,7 @@ impl Engine {
     }
 
     fn exchange(&mut self, slot: Slot, cards: Span, mine: Card) -> Result<()> {
-        let (rank, size) = self.shape(slot);
+        let (rank, size) = (self.groups.at(slot).rank, self.groups.at(slot).members.len());
         let (rank, at) = (rank.index(), |card: usize| cards.offset + card * Card::LEN);
         self.endpoint.write(slot, at(0), &mine.to_bytes());
         let (mut have, mut step) = (1, 0);

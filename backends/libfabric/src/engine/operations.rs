@@ -1,6 +1,8 @@
 //! What a group asks of the engine.
 
-use tailback_transport::{Engine as Operations, Idle, Lane, Rank, Result, Span, Tag};
+use tailback_engine::{Engine as Operations, Lane, Membership};
+use tailback_host::Idle;
+use tailback_transport::{Capabilities, Description, Nanos, Rank, Result, Span, Tag};
 
 use super::Engine;
 use super::groups::Slot;
@@ -9,8 +11,22 @@ use crate::ffi::Kind;
 impl Operations for Engine {
     type Slot = Slot;
 
-    fn make_group(&mut self, members: &[Rank], segment: usize) -> Result<Slot> {
-        self.make(members, segment)
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities.clone()
+    }
+
+    fn describe(&self) -> Description {
+        self.description.clone()
+    }
+
+    #[inline]
+    fn now(&self) -> Nanos {
+        self.clock.now()
+    }
+
+    fn make_group(&mut self, members: &[Rank], segment: usize) -> Result<Membership<Slot>> {
+        let slot = self.make(members, segment)?;
+        Ok(Membership { slot, rank: self.groups.at(slot).rank, size: members.len() })
     }
 
     /// Operations under way keep its memory alive.
@@ -18,11 +34,6 @@ impl Operations for Engine {
         self.groups.remove(slot);
         self.queues.forget(slot);
         self.endpoint.give_up(slot);
-    }
-
-    fn shape(&self, slot: Slot) -> (Rank, usize) {
-        let group = self.groups.at(slot);
-        (group.rank, group.members.len())
     }
 
     fn read(&self, slot: Slot, offset: usize, into: &mut [u8]) {
@@ -59,12 +70,12 @@ impl Operations for Engine {
     }
 
     #[inline]
-    fn is_complete(&self, slot: Slot, lane: Lane) -> bool {
-        self.groups.at(slot).is_complete(lane as u8)
+    fn is_complete(&mut self, slot: Slot, lane: Lane) -> Result<bool> {
+        Ok(self.groups.at(slot).is_complete(lane as u8))
     }
 
-    fn is_sent(&self, slot: Slot, lane: Lane, to: Rank) -> bool {
-        self.groups.at(slot).members[to.index()].sending[lane as usize] == 0
+    fn is_sent(&mut self, slot: Slot, lane: Lane, to: Rank) -> Result<bool> {
+        Ok(self.groups.at(slot).members[to.index()].sending[lane as usize] == 0)
     }
 
     /// Asks the member where that takes a read.
@@ -72,8 +83,8 @@ impl Operations for Engine {
         self.confirm(slot, peer)
     }
 
-    fn completions(&self) -> u64 {
-        self.groups.completions
+    fn completions(&self) -> Option<u64> {
+        Some(self.groups.completions)
     }
 
     fn accesses(&self, slot: Slot, peer: Rank) -> u64 {
@@ -91,12 +102,5 @@ impl Operations for Engine {
     #[inline]
     fn wait(&mut self, slot: Slot, lane: Lane) -> Result<()> {
         self.wait_for(slot, lane as u8)
-    }
-
-    fn flush(&mut self, slot: Slot, peer: Rank) -> Result<()> {
-        while !self.confirm(slot, peer)? {
-            self.advance(Idle::Wait)?;
-        }
-        Ok(())
     }
 }

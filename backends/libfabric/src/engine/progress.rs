@@ -3,7 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tailback_transport::{Error, Idle, Rank, Rest, Result};
+use tailback_host::{Idle, Rest};
+use tailback_transport::{Error, Rank, Result};
 
 use super::Engine;
 use super::groups::Slot;

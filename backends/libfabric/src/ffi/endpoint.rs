@@ -13,7 +13,8 @@ use libfabric_sys::{
     fi_msg_rma, fi_rma_iov, fid_av, fid_cq, fid_domain, fid_ep, fid_fabric, iovec,
 };
 
-use tailback_transport::{Lane, Segment, Span};
+use tailback_engine::{Lane, Segment};
+use tailback_transport::Span;
 
 use super::region::{Card, RegionId, Regions, Registered, random_key};
 use super::slots::{Kind, Slots, Ticket};

@@ -6,7 +6,8 @@ use std::ptr;
 use libfabric_sys::calls::fi_close;
 use libfabric_sys::fid_mr;
 
-use tailback_transport::{Error, Registration, Result, Segment, Span};
+use tailback_engine::{Registration, Segment};
+use tailback_transport::{Error, Result, Span};
 
 /// A group's memory, by number. Numbers are reused once nothing refers to the memory any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

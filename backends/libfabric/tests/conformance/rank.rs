@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use tailback_bootstrap::launch::{LaunchOptions, run};
 use tailback_bootstrap::{JoinConfig, TcpBootstrap};
-use tailback_libfabric::{LibfabricConfig, LibfabricTransport, Source, Wishes};
-use tailback_transport::rendezvous::DEFAULT_THRESHOLD;
-use tailback_transport::{
-    Bootstrap, Collective, Error, Group, Monitor, Rank, Rendezvous, Result, Span, Tag, Transport, conformance,
-};
+use tailback_engine::rendezvous::DEFAULT_THRESHOLD;
+use tailback_engine::{Collective, Rendezvous};
+use tailback_libfabric::{LibfabricConfig, Source, Wishes};
+use tailback_testkit::conformance;
+use tailback_transport::{Bootstrap, Error, Group, Monitor, Rank, Result, Span, Tag, Transport};
 
 /// How long a rank that is to be killed waits for that.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -75,7 +75,7 @@ fn work<B: Bootstrap>(arguments: &[String], bootstrap: &mut B) -> std::result::R
         },
         wait: word(3).map(|wait| wait.parse()).transpose().map_err(text)?,
     };
-    let mut raw = LibfabricTransport::open(bootstrap, &config).map_err(text)?;
+    let mut raw = tailback_libfabric::open(bootstrap, &config).map_err(text)?;
     if arguments[0] == "ring" {
         let said = conformance::ring_memory(bootstrap, &mut raw).map_err(text)?;
         said.iter().for_each(|line| println!("{line}"));

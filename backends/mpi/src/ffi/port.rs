@@ -55,10 +55,9 @@ impl Port {
         let segment = if windows { Segment::window(comm, len) } else { Segment::plain(len) };
         // A put must not reach memory that its owner has yet to zero. And a member that has none must not leave the others
         // waiting: all of them hear of it, and what the others have is left to the end of the process.
-        let mut all_have_one = [u64::from(segment.is_ok())];
-        comm.minimum(&mut all_have_one)?;
+        let all_have_one = comm.minimum(u64::from(segment.is_ok()))?;
         let segment = segment?;
-        if all_have_one == [0] {
+        if all_have_one == 0 {
             return Err(Error::Setup("another rank of the group could not make its segment".into()));
         }
         let mut port = Port {

@@ -1,9 +1,9 @@
 //! Groups: who is in them, their segments, and what each member has under way.
 
 use std::collections::HashMap;
-use std::rc::Rc;
 
-use tailback_transport::{Error, Lane, Rank, Result};
+use tailback_engine::Lane;
+use tailback_transport::{Error, Rank, Result};
 
 use super::segment::Segment;
 use crate::rng::mix;
@@ -46,7 +46,7 @@ impl Member {
 /// A group of the job.
 #[derive(Debug)]
 struct Group {
-    ranks: Rc<[Rank]>,
+    ranks: Box<[Rank]>,
     segment: usize,
     members: Vec<Member>,
     joined: usize,
@@ -83,14 +83,8 @@ pub(super) fn name(members: &[Rank]) -> u64 {
 }
 
 impl Groups {
-    /// The group of this name in a job of `size`; the first member to come makes it for all. Gives its number and shared list of members.
-    pub(super) fn join(
-        &mut self,
-        name: Name,
-        members: &[Rank],
-        segment: usize,
-        size: usize,
-    ) -> Result<(u32, Rc<[Rank]>)> {
+    /// The group of this name in a job of `size`; the first member to come makes it for all. Gives its number.
+    pub(super) fn join(&mut self, name: Name, members: &[Rank], segment: usize, size: usize) -> Result<u32> {
         let refuse = |detail| Err(Error::Usage { operation: "group", detail });
         let id = match self.open.get(&name) {
             Some(&id) => id,
@@ -125,11 +119,10 @@ impl Groups {
         }
         group.joined += 1;
         group.users += 1;
-        let (whole, ranks) = (group.joined == group.ranks.len(), Rc::clone(&group.ranks));
-        if whole {
+        if group.joined == group.ranks.len() {
             self.open.remove(&name);
         }
-        Ok((id, ranks))
+        Ok(id)
     }
 
     fn group(&mut self, id: u32) -> &mut Group {
@@ -142,6 +135,12 @@ impl Groups {
 
     pub(super) fn view(&self, id: u32, member: u32) -> &Member {
         &self.all[id as usize].as_ref().expect("a group lives as long as it is used").members[member as usize]
+    }
+
+    /// How many members it has, and how long their segments are.
+    pub(super) fn shape(&self, id: u32) -> (usize, usize) {
+        let group = self.all[id as usize].as_ref().expect("a group lives as long as it is used");
+        (group.ranks.len(), group.segment)
     }
 
     pub(super) fn rank(&self, id: u32, member: u32) -> Rank {

@@ -30,7 +30,7 @@ use world::{RankState, Waiting, World};
 
 pub use bootstrap::{SimBootstrap, host_name};
 pub use phase::begin_phase;
-pub use transport::{SimGroup, SimTransport};
+pub use transport::{SimSlot, SimTransport};
 
 /// Address space of a rank's stack; memory is used as far as it is touched.
 const STACK: usize = 1 << 20;

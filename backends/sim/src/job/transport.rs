@@ -5,15 +5,22 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::rc::Rc;
 
-use tailback_transport::{
-    Capabilities, Description, Error, Idle, Lane, Nanos, Rank, RawGroup, RawTransport, Result, Span, Tag,
-};
+use tailback_engine::{Engine, Lane, Membership};
+use tailback_host::Idle;
+use tailback_transport::{Description, Error, Nanos, Rank, Result, Span, Tag};
 
 use super::channel::Key;
 use super::groups;
 use super::handle::Handle;
 use super::world::{Access, Waiting};
 use crate::net::NO_TIME;
+
+/// A group on the simulated network, and this rank's place in it.
+#[derive(Clone, Copy, Debug)]
+pub struct SimSlot {
+    group: u32,
+    position: u32,
+}
 
 /// One rank's end of the simulated network. A clone is the same end again: a rank may have several transports at a time,
 /// over the same ports.
@@ -45,11 +52,47 @@ impl<'y> SimTransport<'y> {
     }
 }
 
-impl<'y> RawTransport for SimTransport<'y> {
-    type Group = SimGroup<'y>;
+impl SimTransport<'_> {
+    fn check(&self, slot: SimSlot, operation: &'static str, peer: Rank, span: Span, remote: usize) -> Result<()> {
+        let mut world = self.handle.world.borrow_mut();
+        let (members, segment) = world.groups.shape(slot.group);
+        let fits = |offset: usize| offset.checked_add(span.len).is_some_and(|end| end <= segment);
+        if peer.index() < members && fits(span.offset) && fits(remote) {
+            return world.enter(operation, self.handle.rank);
+        }
+        let detail = format!("{} bytes at {} and {remote} with member {peer} do not exist", span.len, span.offset);
+        Err(Error::Usage { operation, detail })
+    }
 
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::all()
+    fn access(slot: SimSlot, peer: Rank, local: Span, remote: usize) -> Access {
+        Access { group: slot.group, origin: slot.position, target: peer.0, local, remote }
+    }
+
+    /// Waits until `over`, which `waiting` is about.
+    fn wait_for(&self, operation: &'static str, waiting: Waiting, over: impl Fn(&Self) -> bool) -> Result<()> {
+        loop {
+            self.handle.world.borrow_mut().enter(operation, self.handle.rank)?;
+            if over(self) {
+                return Ok(());
+            }
+            self.handle.wait(waiting);
+        }
+    }
+
+    fn lane_is_complete(&self, slot: SimSlot, lane: Lane) -> bool {
+        self.handle.world.borrow().groups.view(slot.group, slot.position).is_complete(lane)
+    }
+
+    fn peer_is_flushed(&self, slot: SimSlot, peer: Rank) -> bool {
+        self.handle.world.borrow().groups.view(slot.group, slot.position).is_flushed(peer.0)
+    }
+}
+
+impl Engine for SimTransport<'_> {
+    type Slot = SimSlot;
+
+    fn now(&self) -> Nanos {
+        Nanos(self.handle.world.borrow().ranks[self.handle.rank.index()].clock / 1000)
     }
 
     fn describe(&self) -> Description {
@@ -67,7 +110,7 @@ impl<'y> RawTransport for SimTransport<'y> {
         Description { backend: "sim".into(), library: String::new(), details }
     }
 
-    fn group(&mut self, members: &[Rank], segment: usize) -> Result<SimGroup<'y>> {
+    fn make_group(&mut self, members: &[Rank], segment: usize) -> Result<Membership<SimSlot>> {
         let mut world = self.handle.world.borrow_mut();
         world.enter("group", self.handle.rank)?;
         let usage = |detail: String| Error::Usage { operation: "group", detail };
@@ -85,101 +128,51 @@ impl<'y> RawTransport for SimTransport<'y> {
         let name = groups::name(members);
         let mut made = self.made.borrow_mut();
         let count = made.entry(name).or_default();
-        let (id, ranks) = world.groups.join((name, *count), members, segment, size)?;
+        let id = world.groups.join((name, *count), members, segment, size)?;
         *count += 1;
-        drop(world);
-        Ok(SimGroup { handle: self.handle.clone(), id, ranks, position: position as u32, segment })
-    }
-}
-
-/// A group on the simulated network.
-pub struct SimGroup<'y> {
-    handle: Handle<'y>,
-    id: u32,
-    ranks: Rc<[Rank]>,
-    position: u32,
-    segment: usize,
-}
-
-impl SimGroup<'_> {
-    fn check(&self, operation: &'static str, peer: Rank, span: Span, remote: usize) -> Result<()> {
-        let fits = |offset: usize| offset.checked_add(span.len).is_some_and(|end| end <= self.segment);
-        if peer.index() < self.ranks.len() && fits(span.offset) && fits(remote) {
-            return self.handle.world.borrow_mut().enter(operation, self.handle.rank);
-        }
-        let detail = format!("{} bytes at {} and {remote} with member {peer} do not exist", span.len, span.offset);
-        Err(Error::Usage { operation, detail })
+        let slot = SimSlot { group: id, position: position as u32 };
+        Ok(Membership { slot, rank: Rank(slot.position), size: members.len() })
     }
 
-    fn access(&self, peer: Rank, local: Span, remote: usize) -> Access {
-        Access { group: self.id, origin: self.position, target: peer.0, local, remote }
-    }
-
-    /// Waits until `over`, which `waiting` is about.
-    fn wait_for(&self, operation: &'static str, waiting: Waiting, over: impl Fn(&Self) -> bool) -> Result<()> {
-        loop {
-            self.handle.world.borrow_mut().enter(operation, self.handle.rank)?;
-            if over(self) {
-                return Ok(());
-            }
-            self.handle.wait(waiting);
+    fn drop_group(&mut self, slot: SimSlot) {
+        // While a rank is being unwound the world may be in use; nothing is reused after that anyway.
+        if let Ok(mut world) = self.handle.world.try_borrow_mut() {
+            world.release(slot.group);
         }
     }
 
-    fn lane_is_complete(&self, lane: Lane) -> bool {
-        self.handle.world.borrow().groups.view(self.id, self.position).is_complete(lane)
+    fn read(&self, slot: SimSlot, offset: usize, into: &mut [u8]) {
+        self.handle.world.borrow().groups.view(slot.group, slot.position).segment.read(offset, into);
     }
 
-    fn peer_is_flushed(&self, peer: Rank) -> bool {
-        self.handle.world.borrow().groups.view(self.id, self.position).is_flushed(peer.0)
-    }
-}
-
-impl RawGroup for SimGroup<'_> {
-    fn rank(&self) -> Rank {
-        Rank(self.position)
-    }
-
-    fn size(&self) -> usize {
-        self.ranks.len()
-    }
-
-    fn now(&self) -> Nanos {
-        Nanos(self.handle.world.borrow().ranks[self.handle.rank.index()].clock / 1000)
-    }
-
-    fn read(&self, offset: usize, into: &mut [u8]) {
-        self.handle.world.borrow().groups.view(self.id, self.position).segment.read(offset, into);
-    }
-
-    fn write(&mut self, offset: usize, from: &[u8]) {
+    fn write(&mut self, slot: SimSlot, offset: usize, from: &[u8]) {
         let world = &mut *self.handle.world.borrow_mut();
-        world.groups.member(self.id, self.position).segment.write(&mut world.known, offset, from);
+        world.groups.member(slot.group, slot.position).segment.write(&mut world.known, offset, from);
     }
 
-    fn post_send(&mut self, lane: Lane, to: Rank, tag: Tag, span: Span) -> Result<()> {
-        self.check("send", to, span, span.offset)?;
-        let key = Key { group: self.id, from: self.position, to: to.0, lane: lane as u32, tag: tag.0 };
+    fn post_send(&mut self, slot: SimSlot, lane: Lane, to: Rank, tag: Tag, span: Span) -> Result<()> {
+        self.check(slot, "send", to, span, span.offset)?;
+        let key = Key { group: slot.group, from: slot.position, to: to.0, lane: lane as u32, tag: tag.0 };
         self.handle.world.borrow_mut().post_send(key, span);
         Ok(())
     }
 
-    fn post_recv(&mut self, lane: Lane, from: Rank, tag: Tag, span: Span) -> Result<()> {
-        self.check("recv", from, span, span.offset)?;
-        let key = Key { group: self.id, from: from.0, to: self.position, lane: lane as u32, tag: tag.0 };
+    fn post_recv(&mut self, slot: SimSlot, lane: Lane, from: Rank, tag: Tag, span: Span) -> Result<()> {
+        self.check(slot, "recv", from, span, span.offset)?;
+        let key = Key { group: slot.group, from: from.0, to: slot.position, lane: lane as u32, tag: tag.0 };
         self.handle.world.borrow_mut().post_receive(key, span);
         Ok(())
     }
 
-    fn put(&mut self, to: Rank, local: Span, remote: usize) -> Result<()> {
-        self.check("put", to, local, remote)?;
-        self.handle.world.borrow_mut().post_put(self.access(to, local, remote));
+    fn put(&mut self, slot: SimSlot, to: Rank, local: Span, remote: usize) -> Result<()> {
+        self.check(slot, "put", to, local, remote)?;
+        self.handle.world.borrow_mut().post_put(Self::access(slot, to, local, remote));
         Ok(())
     }
 
-    fn get(&mut self, from: Rank, local: Span, remote: usize) -> Result<()> {
-        self.check("get", from, local, remote)?;
-        self.handle.world.borrow_mut().post_get(self.access(from, local, remote));
+    fn get(&mut self, slot: SimSlot, from: Rank, local: Span, remote: usize) -> Result<()> {
+        self.check(slot, "get", from, local, remote)?;
+        self.handle.world.borrow_mut().post_get(Self::access(slot, from, local, remote));
         Ok(())
     }
 
@@ -212,44 +205,30 @@ impl RawGroup for SimGroup<'_> {
         self.handle.world.borrow_mut().enter("pause", self.handle.rank)
     }
 
-    fn is_complete(&mut self, lane: Lane) -> Result<bool> {
+    fn is_complete(&mut self, slot: SimSlot, lane: Lane) -> Result<bool> {
         self.handle.world.borrow_mut().enter("wait", self.handle.rank)?;
-        Ok(self.lane_is_complete(lane))
+        Ok(self.lane_is_complete(slot, lane))
     }
 
     /// Short messages are copied when they are posted; of long ones the lane knows only how many are under way.
-    fn is_sent(&mut self, lane: Lane, _: Rank) -> Result<bool> {
+    fn is_sent(&mut self, slot: SimSlot, lane: Lane, _: Rank) -> Result<bool> {
         self.handle.world.borrow_mut().enter("send", self.handle.rank)?;
-        Ok(self.handle.world.borrow().groups.view(self.id, self.position).sends[lane as usize] == 0)
+        Ok(self.handle.world.borrow().groups.view(slot.group, slot.position).sends[lane as usize] == 0)
     }
 
-    fn is_flushed(&mut self, peer: Rank) -> Result<bool> {
+    fn is_flushed(&mut self, slot: SimSlot, peer: Rank) -> Result<bool> {
         self.handle.world.borrow_mut().enter("flush", self.handle.rank)?;
-        Ok(self.peer_is_flushed(peer))
+        Ok(self.peer_is_flushed(slot, peer))
     }
 
-    fn wait(&mut self, lane: Lane) -> Result<()> {
-        self.wait_for("wait", Waiting::Lane { group: self.id, lane }, |group| group.lane_is_complete(lane))
+    fn wait(&mut self, slot: SimSlot, lane: Lane) -> Result<()> {
+        self.wait_for("wait", Waiting::Lane { group: slot.group, lane }, |rank| rank.lane_is_complete(slot, lane))
     }
 
-    fn flush(&mut self, peer: Rank) -> Result<()> {
-        self.wait_for("flush", Waiting::Peer { group: self.id, peer: peer.0 }, |group| group.peer_is_flushed(peer))
-    }
-}
-
-impl Drop for SimGroup<'_> {
-    fn drop(&mut self) {
-        // While a rank is being unwound the world may be in use; nothing is reused after that anyway.
-        if let Ok(mut world) = self.handle.world.try_borrow_mut() {
-            world.release(self.id);
-        }
-    }
-}
-
-impl fmt::Debug for SimGroup<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (size, position) = (&self.ranks.len(), &self.position);
-        f.debug_struct("SimGroup").field("size", size).field("position", position).finish_non_exhaustive()
+    fn flush(&mut self, slot: SimSlot, peer: Rank) -> Result<()> {
+        self.wait_for("flush", Waiting::Peer { group: slot.group, peer: peer.0 }, |rank| {
+            rank.peer_is_flushed(slot, peer)
+        })
     }
 }
 

@@ -7,7 +7,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tailback_transport::{Error, Lane, Rank, Result};
+use tailback_engine::Lane;
+use tailback_transport::{Error, Rank, Result};
 
 use super::channel::{Channels, Key};
 use super::groups::Groups;

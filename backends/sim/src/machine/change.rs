@@ -1,8 +1,8 @@
 //! A machine with something changed: what if it had fewer links, or other routing?
 
+use tailback_transport::units::shown;
 use toml::{Table, Value};
 
-use super::units::shown;
 use super::{Machine, MachineError};
 
 impl Machine {

@@ -7,10 +7,12 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
+use tailback_transport::units::{Rate, shown};
+
+use super::quantity::{Ps, Size};
 use super::spec::{
     Control, Dcqcn, Dragonfly, FatTree, FlowControl, Link, Machine, PairThrottle, Routing, Swift, Topology,
 };
-use super::units::{Ps, Rate, Size, shown};
 
 /// Ranks of a job.
 pub const MOST_RANKS: usize = 1 << 20;
@@ -40,6 +42,9 @@ const SECOND: Ps = Ps::ns(1_000_000_000);
 const LEAST_WORK: Ps = Ps::ns(1);
 
 const MOST_BYTES: Size = Size(1 << 30);
+
+const SLOWEST: Rate = Rate::bits_per_second(1_000_000);
+const FASTEST: Rate = Rate::bits_per_second(100_000_000_000_000);
 
 /// The smallest part of something that counts as one.
 const LEAST_PART: f64 = 1e-6;
@@ -320,7 +325,7 @@ fn check_pair(pair: &PairThrottle, windows: RangeInclusive<Size>) -> Checked {
 }
 
 fn link(key: &str, link: Link) -> Checked {
-    within(&format!("{key}.rate"), link.rate, Rate::bits_per_second(1e6)..=Rate::bits_per_second(1e14))?;
+    within(&format!("{key}.rate"), link.rate, SLOWEST..=FASTEST)?;
     within(&format!("{key}.latency"), link.latency, Ps(0)..=SECOND)
 }
 

@@ -77,7 +77,7 @@ impl Machine {
             Topology::FatTree(tree) => {
                 let up = tree.spines * tree.leaf_links;
                 let over = tree.ports_per_leaf as f64 / up as f64
-                    * (tree.host.rate.bytes_per_second() / tree.up.rate.bytes_per_second());
+                    * (tree.host.rate.bits() as f64 / tree.up.rate.bits() as f64);
                 let levels =
                     if tree.pods > 1 { format!("three levels, {} pods of ", tree.pods) } else { "two levels, ".into() };
                 format!(
@@ -89,8 +89,8 @@ impl Machine {
                 let switches = fly.rows * fly.columns;
                 let ports = switches * fly.ports_per_switch;
                 let out = (fly.groups - 1) * fly.global_links;
-                let taper = ports as f64 * fly.host.rate.bytes_per_second()
-                    / (out.max(1) as f64 * fly.global.rate.bytes_per_second());
+                let taper =
+                    ports as f64 * fly.host.rate.bits() as f64 / (out.max(1) as f64 * fly.global.rate.bits() as f64);
                 let levels = if fly.rows > 1 { "three" } else { "two" };
                 format!(
                     "dragonfly of {levels} levels, {} groups of {switches} switches with {} nodes' ports each, {} links \

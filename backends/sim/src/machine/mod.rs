@@ -6,24 +6,25 @@
 mod change;
 mod check;
 mod describe;
+mod quantity;
 mod spec;
-mod units;
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use tailback_transport::units::{shown, shown_up_to};
 use toml::{Table, Value};
 
 use check::Complaint;
-use units::{shown, shown_up_to};
 
 pub use check::{MOST_RANKS, MOST_RANKS_PER_NODE};
+pub use quantity::{Ps, Size};
 pub use spec::{
     Control, Dcqcn, Dragonfly, Ecn, FatTree, FlowControl, Leaves, Link, Machine, Nic, Nodes, Packet, PairThrottle,
     Routing, Single, Swift, Switch, Switching, Topology, Window,
 };
-pub use units::{Ps, Rate, Size};
+pub use tailback_transport::units::Rate;
 
 /// Bytes of a machine file.
 const MOST_TEXT: usize = 1 << 20;
@@ -48,7 +49,7 @@ pub enum MachineError {
         detail: String,
     },
     /// It is longer than any machine needs.
-    #[error("{origin}: invalid machine file: expected at most {} of text", units::Size(MOST_TEXT as u64))]
+    #[error("{origin}: invalid machine file: expected at most {} of text", Size(MOST_TEXT as u64))]
     TooLong {
         /// The file.
         origin: String,

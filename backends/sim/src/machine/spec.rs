@@ -1,8 +1,9 @@
 //! The shape of a machine file.
 
 use serde::Deserialize;
+use tailback_transport::units::Rate;
 
-use super::units::{Ps, Rate, Size};
+use super::quantity::{self, Ps, Size};
 
 /// A machine to simulate.
 #[derive(Clone, Debug, Deserialize)]
@@ -53,6 +54,7 @@ pub struct Nodes {
 #[serde(deny_unknown_fields)]
 pub struct Link {
     /// How fast.
+    #[serde(deserialize_with = "quantity::rate")]
     pub rate: Rate,
     /// Time of flight.
     pub latency: Ps,

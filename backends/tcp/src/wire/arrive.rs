@@ -3,8 +3,8 @@
 //! Messages are the engine's to place; puts, gets and flushes are served here. Headers come from ranks that proved
 //! themselves, and are checked all the same: a wrong one names its sender.
 
+use tailback_engine::matching::{Envelope, Found, Place, Slot};
 use tailback_transport::Result;
-use tailback_transport::matching::{Envelope, Found, Place, Slot};
 
 use super::outbox::Ends;
 use super::peer::{Asked, Held, Incoming, Route, Then};

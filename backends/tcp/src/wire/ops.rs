@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use tailback_transport::matching::{Found, Ledger, Parcel, Slot, Wire, Word};
-use tailback_transport::{Idle, Rank, Result, Segment, Span, WaitMode};
+use tailback_engine::Segment;
+use tailback_engine::matching::{Found, Ledger, Parcel, Slot, Wire, Word};
+use tailback_host::{Idle, WaitMode};
+use tailback_transport::{Rank, Result, Span};
 
 use super::outbox::Ends;
 use super::peer::{Asked, Far, Incoming, Route};

@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
-use tailback_transport::Lane;
-use tailback_transport::matching::{Groups, Kinds, Slot};
+use tailback_engine::Lane;
+use tailback_engine::matching::{Groups, Kinds, Slot};
 
 /// How many slices one write gathers.
 pub const SLICES: usize = 8;
@@ -162,8 +162,9 @@ impl Outbox {
 
 #[cfg(test)]
 mod tests {
-    use tailback_transport::matching::{Ledger, Rails};
-    use tailback_transport::{Rank, Segment};
+    use tailback_engine::Segment;
+    use tailback_engine::matching::{Ledger, Rails};
+    use tailback_transport::Rank;
 
     use super::*;
 

@@ -7,8 +7,9 @@ use std::time::Instant;
 use socket2::Socket;
 
 use tailback_bootstrap::handshake::{AcceptorSide, InitiatorSide};
-use tailback_transport::matching::{Envelope, Slot};
-use tailback_transport::{Lane, Span};
+use tailback_engine::Lane;
+use tailback_engine::matching::{Envelope, Slot};
+use tailback_transport::Span;
 
 use super::outbox::Outbox;
 use crate::header::Header;

@@ -9,7 +9,8 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
 
-use tailback_transport::{Idle, Rest, Result, WaitMode};
+use tailback_host::{Idle, Rest, WaitMode};
+use tailback_transport::Result;
 
 use super::peer::Route;
 use super::state::{Books, HALF, LISTENER, TcpWire, failed};

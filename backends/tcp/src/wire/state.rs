@@ -9,8 +9,9 @@ use std::os::fd::OwnedFd;
 use rustix::event::epoll;
 use socket2::Socket;
 
-use tailback_transport::matching::{Kinds, Ledger, Rails};
-use tailback_transport::{Error, Rank, Result, WaitMode};
+use tailback_engine::matching::{Kinds, Ledger, Rails};
+use tailback_host::WaitMode;
+use tailback_transport::{Error, Rank, Result};
 
 use super::peer::{Far, Half, Incoming, Peer, Route, Then};
 use crate::header::Header;
@@ -115,6 +116,16 @@ impl TcpWire {
             strangers: 0,
             rounds: 0,
         })
+    }
+
+    /// Where this rank listens, on its first rail.
+    ///
+    /// # Panics
+    /// If the system does not say.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        let address = self.listeners[0].socket.local_addr().expect("a listener's address");
+        address.as_socket().expect("an address of IP")
     }
 
     /// The connection to `peer` ended: an error if anything still needs it, else noted for whoever will.

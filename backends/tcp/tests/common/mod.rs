@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use tailback_bootstrap::Secret;
 use tailback_bootstrap::address::Selection;
-use tailback_tcp::{TcpConfig, TcpTransport};
-use tailback_transport::loopback::{self, LoopbackBootstrap};
-use tailback_transport::{Bootstrap, Rank, RawGroup, RawTransport, WaitMode};
+use tailback_engine::Engine;
+use tailback_host::WaitMode;
+use tailback_tcp::{TcpConfig, TcpTransport, open};
+use tailback_testkit::loopback::{self, LoopbackBootstrap};
+use tailback_transport::{Bootstrap, Rank};
 
 /// The secret of every test's job.
 pub const SECRET: Secret = Secret::from_bytes([42; 32]);
@@ -62,7 +64,7 @@ pub fn run_with<R: Send, E: Send + fmt::Display>(
     });
     let outcome = loopback::run(size, |mut bootstrap, _| {
         let config = config(bootstrap.rank());
-        let transport = TcpTransport::open(&mut bootstrap, &config).expect("open");
+        let transport = open(&mut bootstrap, &config).expect("open");
         body(bootstrap, transport)
     });
     drop(done);
@@ -70,9 +72,9 @@ pub fn run_with<R: Send, E: Send + fmt::Display>(
 }
 
 /// A group of all ranks.
-pub fn everyone(transport: &mut TcpTransport, size: usize, segment: usize) -> <TcpTransport as RawTransport>::Group {
+pub fn everyone(transport: &mut TcpTransport, size: usize, segment: usize) -> usize {
     let members: Vec<Rank> = (0..size).map(Rank::from).collect();
-    transport.group(&members, segment).expect("a group of all ranks")
+    transport.make_group(&members, segment).expect("a group of all ranks").slot
 }
 
 /// Bytes that tell where they are, and whose.
@@ -81,8 +83,8 @@ pub fn pattern(seed: usize, len: usize) -> Vec<u8> {
 }
 
 /// A part of this rank's segment.
-pub fn read(group: &impl RawGroup, offset: usize, len: usize) -> Vec<u8> {
+pub fn read(transport: &TcpTransport, group: usize, offset: usize, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
-    group.read(offset, &mut bytes);
+    transport.read(group, offset, &mut bytes);
     bytes
 }

@@ -3,8 +3,9 @@
 use std::ptr;
 use std::rc::Rc;
 
-use tailback_transport::matching::MOST_RAILS;
-use tailback_transport::{Error, Registration, Result, Segment};
+use tailback_engine::matching::MOST_RAILS;
+use tailback_engine::{Registration, Segment};
+use tailback_transport::{Error, Result};
 
 use super::{Domain, failed_errno, loaded, sys};
 

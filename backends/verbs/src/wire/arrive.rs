@@ -3,8 +3,8 @@
 //! Messages of the user's are the engine's to place. Headers come from ranks of the job, and are checked all the same: a
 //! wrong one names its sender.
 
+use tailback_engine::matching::{Envelope, Found, Place};
 use tailback_transport::Result;
-use tailback_transport::matching::{Envelope, Found, Place};
 
 use super::link::{Incoming, Link, Route};
 use super::state::{Books, VerbsWire};

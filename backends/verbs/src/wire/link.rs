@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Instant;
 
-use tailback_transport::matching::{Envelope, Slot};
-use tailback_transport::{Lane, Rank, Result};
+use tailback_engine::Lane;
+use tailback_engine::matching::{Envelope, Slot};
+use tailback_transport::{Rank, Result};
 
 use super::buffers::Buffers;
 use super::endpoint::{Endpoint, first_packet};

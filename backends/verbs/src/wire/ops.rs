@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use tailback_transport::matching::{Found, Ledger, Parcel, Slot, Wire, Word};
-use tailback_transport::{Idle, Rank, Result, Segment, Span};
+use tailback_engine::Segment;
+use tailback_engine::matching::{Found, Ledger, Parcel, Slot, Wire, Word};
+use tailback_host::Idle;
+use tailback_transport::{Description, Rank, Result, Span};
 
 use super::link::Route;
 use super::state::{Books, VerbsWire};
@@ -21,6 +23,14 @@ const LINGER: Duration = Duration::from_millis(400);
 impl Wire for VerbsWire {
     const LONGEST: usize = usize::MAX;
     const MEMBERS: usize = POSITIONS;
+
+    fn describe(&self, description: &mut Description) {
+        for (rail, endpoint) in self.endpoints.iter().enumerate() {
+            let key = Description::rail_key(rail, "completion_queue_entries");
+            description.details.insert(key, endpoint.queue_text());
+        }
+        description.details.insert("eager_windows".into(), self.windows_text());
+    }
 
     fn segment(&mut self, len: usize) -> Result<Segment<Regions>> {
         ffi::shared(self.endpoints.iter().map(|of| &of.domain), len)

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use tailback_transport::matching::MOST_RAILS;
-use tailback_transport::{Error, Idle, Rest, Result, WaitMode};
+use tailback_engine::matching::MOST_RAILS;
+use tailback_host::{Idle, Rest, WaitMode};
+use tailback_transport::{Error, Result};
 
 use super::ids::{self, DATAGRAM, RECEIVE};
 use super::link::Route;

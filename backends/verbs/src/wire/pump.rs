@@ -4,7 +4,7 @@
 //! Longer ones are taken from the segment by the device, without a copy. The last request of a long message tells of its
 //! completion, and so do gets and fences; of the others every so many, to free the places of the send queue.
 
-use tailback_transport::matching::{Group, Parcel, Slot};
+use tailback_engine::matching::{Group, Parcel, Slot};
 use tailback_transport::{Rank, Result, Span};
 
 use super::ids;

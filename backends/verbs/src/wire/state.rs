@@ -3,8 +3,9 @@
 use std::fmt;
 
 use tailback_bootstrap::Secret;
-use tailback_transport::matching::{Kinds, Ledger, Rails};
-use tailback_transport::{Error, Rank, Result, WaitMode};
+use tailback_engine::matching::{Kinds, Ledger, Rails};
+use tailback_host::WaitMode;
+use tailback_transport::{Error, Rank, Result};
 
 use super::endpoint::Endpoint;
 use super::link::{Peer, Route};
@@ -68,13 +69,8 @@ impl VerbsWire {
         }
     }
 
-    /// The completion queue of each rail, and the connections made so far.
-    pub(crate) fn queue_texts(&self) -> impl Iterator<Item = String> {
-        self.endpoints.iter().map(Endpoint::queue_text)
-    }
-
     /// The buffers that were registered for peers' messages so far, on all rails.
-    pub(crate) fn windows_text(&self) -> String {
+    pub(super) fn windows_text(&self) -> String {
         let sizes = || self.endpoints.iter().map(|of| of.sizes);
         let first = sizes().map(|of| of.first).min().unwrap_or_default();
         let most = sizes().map(|of| of.most).max().unwrap_or_default();

@@ -1,7 +1,8 @@
 //! What is to be posted, what requests complete, and what is known about a member's segment.
 
-use tailback_transport::matching::{Parcel, Slot};
-use tailback_transport::{Lane, Span};
+use tailback_engine::Lane;
+use tailback_engine::matching::{Parcel, Slot};
+use tailback_transport::Span;
 
 use crate::header::Header;
 

@@ -2,22 +2,21 @@
 
 #![forbid(unsafe_code)]
 
-mod choice;
 mod covariance;
 mod fit;
 mod hidden;
 mod linear;
-mod medians;
 mod regime;
 #[cfg(test)]
 mod synthetic;
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tailback_stats::median;
 
-pub use choice::{ALIKE, choose};
 pub use fit::{Fit, Parameter, fit, fit_subset};
-pub use medians::medians;
 pub use regime::{given_regimes, regimes};
 
 /// One measurement: the slowest pair's one-way time.
@@ -152,5 +151,47 @@ impl Values {
     /// How many pairs fill the node: more only share what there is. None when the node's rate never binds.
     pub fn saturating_pairs(&self) -> Option<f64> {
         Some((1.0 + (self.node? - self.first) / self.further).max(1.0))
+    }
+}
+
+/// Criteria closer than this are alike: the evidence is "not worth more than a bare mention" (R. E. Kass, A. E. Raftery, 1995).
+pub const ALIKE: f64 = 2.0;
+
+/// Of models with their information criteria, the one to take: the simplest of those that the best is not clearly ahead of.
+pub fn choose(criteria: &[(Model, f64)]) -> Option<Model> {
+    let best = criteria.iter().map(|(_, criterion)| *criterion).min_by(f64::total_cmp)?;
+    let near = |model: &&Model| criteria.iter().any(|(of, criterion)| of == *model && *criterion <= best + ALIKE);
+    Model::ALL.iter().find(near).copied()
+}
+
+/// The median of every (k, n), by ascending k and n.
+pub fn medians(observations: &[Observation]) -> Vec<Observation> {
+    let mut cells: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();
+    for seen in observations {
+        cells.entry((seen.pairs, seen.bytes)).or_default().push(seen.seconds);
+    }
+    let middle = |((pairs, bytes), mut seconds): ((usize, usize), Vec<f64>)| Observation {
+        pairs,
+        bytes,
+        seconds: median(&mut seconds).unwrap_or_default(),
+    };
+    cells.into_iter().map(middle).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_simplest_of_the_best_is_taken() {
+        assert_eq!(choose(&[]), None);
+        let of = |postal, plain, hidden, extended| {
+            let criteria = [postal, plain, hidden, extended];
+            choose(&Model::ALL.into_iter().zip(criteria).collect::<Vec<_>>()).unwrap()
+        };
+        assert_eq!(of(-100.0, -300.0, -320.0, -310.0), Model::HiddenLatency);
+        assert_eq!(of(-100.0, -319.0, -320.0, -310.0), Model::MaxRate);
+        assert_eq!(of(-100.0, -300.0, -310.0, -320.0), Model::Extended);
+        assert_eq!(of(-320.0, -320.0, -320.0, -320.0), Model::Postal);
     }
 }

@@ -1,7 +1,7 @@
 //! Known parameters, noise of 5%, and what the fits make of them.
 
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use chacha20::ChaCha8Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
 
 use super::*;
 

@@ -5,7 +5,7 @@ use mpi::ffi::MPI_Request;
 use tailback_transport::{Error, Proposal, Result, Span};
 
 use super::super::segment::Model;
-use super::super::{Waiting, failure, mpi, null_request, tailback_mpi_double, tailback_mpi_in_place};
+use super::super::{Waiting, failure, mpi, null_request, signed, tailback_mpi_double, tailback_mpi_in_place, unsigned};
 use super::Port;
 
 impl Port {
@@ -72,15 +72,6 @@ impl Port {
         self.comm.waiting.until_done(&mut self.agreement, None)?;
         Ok(self.proposals[1].map(unsigned))
     }
-}
-
-/// The order of unsigned numbers in signed ones, since MPICH 4.0 compares MPI_UINT64_T as if it were signed.
-fn signed(number: u64) -> i64 {
-    (number ^ (1 << 63)).cast_signed()
-}
-
-fn unsigned(number: i64) -> u64 {
-    number.cast_unsigned() ^ (1 << 63)
 }
 
 fn idle(operation: &'static str, request: MPI_Request) -> Result<()> {

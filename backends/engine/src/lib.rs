@@ -1,0 +1,19 @@
+//! What backends without collectives of their own share.
+//!
+//! Such a backend is an [`Engine`] (messages, put, get, flush). [`Rendezvous`] adds the put and get protocols for messages,
+//! and [`Collective`] barrier, allreduce and agreement: the same known protocols and algorithms on every raw backend. What
+//! a backend's network does not do by itself, such as matching, comes from [`matching`]; a group's memory is a [`Segment`].
+
+#![deny(unsafe_code)]
+
+pub mod collective;
+pub mod ends;
+mod engine;
+mod ffi;
+pub mod matching;
+pub mod rendezvous;
+
+pub use collective::Collective;
+pub use engine::{Engine, Lane, Membership, position};
+pub use ffi::{Registration, Segment};
+pub use rendezvous::{Protocol, Rendezvous};

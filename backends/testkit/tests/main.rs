@@ -1,0 +1,4 @@
+//! The tests of the conformance suite, over the loopback, linked once.
+
+mod broken;
+mod loopback;

@@ -1,0 +1,13 @@
+//! What results say: differences between pairs of nodes, counters, why there is an impact, comparisons, thresholds.
+//!
+//! Pure functions of [`crate::result`]; views show what they give.
+
+mod between;
+pub mod compare;
+mod counters;
+pub mod threshold;
+mod why;
+
+pub use between::{Kind, Span};
+pub use counters::{CounterRow, CounterSpread, PORT, beside_isolated};
+pub use why::Why;

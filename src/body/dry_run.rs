@@ -1,0 +1,154 @@
+//! What would be run, in words: `--dry-run`.
+
+use std::fmt::Write as _;
+
+use tailback_sim::machine::Machine;
+
+use crate::assemble;
+use crate::backend::Variant;
+use crate::job::Session;
+use crate::output::placement_lines;
+use crate::plan::{Application, Counts, Plan, Preset};
+use crate::result::Command;
+
+/// Joining, connecting and collecting, for a job of laptop size.
+const OVERHEAD_S: f64 = 2.0;
+/// Connecting anew for a placement.
+const PLACEMENT_S: f64 = 0.2;
+
+pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Option<&Machine>) -> String {
+    let decision = &session.decision;
+    let plan = &decision.plan;
+    let layout = &session.layout(0, plan).expect("it was possible a moment ago");
+    let mut out = String::new();
+    let budget = match decision.command {
+        Command::Congest => String::new(),
+        _ => format!(", {} s per test", plan.budget_s),
+    };
+    let _ = writeln!(
+        out,
+        "Plan: {} preset, {} ranks on {} nodes, seed {}{budget}",
+        plan.preset,
+        layout.nodes().rank_count(),
+        layout.nodes().len(),
+        session.seed
+    );
+    if let Some(machine) = machine {
+        let _ = writeln!(out, "Simulated on the machine {}: {}; all times are virtual", machine.name, machine.about);
+    }
+    if decision.command.is_load_test() {
+        let blocks = if plan.blocks > 1 { format!(" in {} blocks a state", plan.blocks) } else { String::new() };
+        let more = plan.precision.map(|of| format!(", more until +-{:.0}%", 100.0 * of)).unwrap_or_default();
+        let count = plan.placements;
+        let _ = writeln!(
+            out,
+            "{count} times placed ({}{more}), every canary{blocks} on each; the first is shown",
+            plan.placement
+        );
+    }
+    if let Some(pace) = plan.pace_s {
+        let _ = writeln!(out, "Latency canaries begin an iteration every {} ms", 1e3 * pace);
+    }
+    if session.mixes.len() > 1 {
+        let names: Vec<&str> = session.mixes.iter().filter_map(|mix| mix.name.as_deref()).collect();
+        let _ = writeln!(out, "Loads take turns on every placement: {}", names.join(", "));
+    }
+    if variants.len() > 1 {
+        out.push_str("\nRuns, in turn on every placement\n");
+        for variant in variants {
+            let threshold =
+                variant.network.eager_threshold().map(|bytes| format!(" above {bytes}")).unwrap_or_default();
+            let _ = writeln!(out, "  {}{threshold}", variant.label());
+        }
+    }
+    if decision.command != Command::Congest {
+        out.push_str("\nCanaries\n");
+        let kernels = plan.canaries.iter().filter(|test| !test.kernel.is_application());
+        let runs = variants.len() * session.mixes.len();
+        plan.application.iter().for_each(|of| application(&mut out, of, plan, runs));
+        kernels.for_each(|test| counts(&mut out, &test.title(), &test.counts));
+    }
+    if decision.command != Command::Network {
+        out.push_str("\nCongestors\n");
+        for test in &plan.congestors {
+            let Counts { iterations, warmup, .. } = test.counts;
+            let title = test.title();
+            let _ =
+                writeln!(out, "  {title:<32} at most {iterations} iterations between agreements (+{warmup} warm-up)");
+        }
+        out.push_str("\nPlacement\n");
+        for line in placement_lines(&assemble::placement(layout, plan), decision.command) {
+            let _ = writeln!(out, "  {line}");
+        }
+    }
+    for note in &layout.notes {
+        let _ = writeln!(out, "  note: {note}");
+    }
+    match machine {
+        None => {
+            let runs = (variants.len() * session.mixes.len()) as f64;
+            let seconds = runs * seconds(decision.command, plan, decision.duration_s);
+            let beside = if plan.application.is_some() { ", and the application's runs" } else { "" };
+            let _ = writeln!(out, "\nExpected duration: at most {seconds:.0} s{beside}");
+        }
+        Some(_) => {
+            let runs = (variants.len() * session.mixes.len()) as f64;
+            let ms = 1e3 * runs * measured(decision.command, plan, decision.duration_s, 0.0);
+            let _ = writeln!(out, "\nExpected: about {ms:.1} ms of virtual time");
+        }
+    }
+    out
+}
+
+/// How often a program is run, and what is read off it.
+fn application(out: &mut String, of: &Application, plan: &Plan, runs: usize) {
+    let times = runs as u32 * plan.placements * (2 * plan.blocks + of.warm_up);
+    let figure = of.figure.as_ref().map_or_else(|| "its wall time".to_owned(), |of| format!("the figure '{of}'"));
+    let _ = writeln!(
+        out,
+        "  {:<32} {times} runs ({} a placement are not measured), each at most {} s, by {figure}: {}",
+        of.title(),
+        of.warm_up,
+        of.limit_s,
+        of.command.join(" ")
+    );
+}
+
+fn counts(out: &mut String, title: &str, counts: &Counts) {
+    let Counts { iterations, warmup, rings, measurements, window, .. } = counts;
+    let of = if *rings == 1 { "ring" } else { "rings" };
+    let windowed = if *window > 1 { format!(", window {window}") } else { String::new() };
+    let _ = writeln!(
+        out,
+        "  {title:<32} {iterations} iterations (+{warmup} warm-up) x {rings} {of} x up to {measurements}{windowed}"
+    );
+}
+
+/// Seconds of one run, with what is not measured.
+pub(crate) fn seconds(command: Command, plan: &Plan, duration_s: f64) -> f64 {
+    OVERHEAD_S + measured(command, plan, duration_s, PLACEMENT_S)
+}
+
+/// Seconds of one run; making a placement takes `placement_s`.
+fn measured(command: Command, plan: &Plan, duration_s: f64, placement_s: f64) -> f64 {
+    let canaries = plan.canaries.iter().filter(|test| !test.kernel.is_application()).count() as f64;
+    let alone = if plan.congestors_alone { plan.congestors.len() as f64 } else { 0.0 };
+    match command {
+        Command::Run | Command::App if plan.blocks > 1 => {
+            let block = plan.block_s();
+            // Load comes up once a stretch and may be slow to, canaries take their time to be back after it.
+            let shortest = if plan.preset == Preset::Sim { 0.0 } else { 0.02 };
+            let (rise, fall) = (3.0 * (block / 4.0).clamp(shortest, 0.1), block / 2.0);
+            let (blocks, stretches) = (f64::from(plan.blocks), f64::from(plan.blocks / 2 + 1));
+            let measured = blocks * canaries * 2.0 * block + stretches * (rise + canaries * fall);
+            f64::from(plan.placements) * (measured + block * alone + placement_s)
+        }
+        Command::Run | Command::App => {
+            plan.budget_s * (2.0 * canaries) + f64::from(plan.placements) * alone * plan.block_s()
+        }
+        // The half that is under load.
+        Command::Network | Command::Calibrate => plan.budget_s * canaries,
+        Command::Congest => duration_s,
+        Command::Maxrate | Command::Contention | Command::Beff | Command::Hpcc => 0.0,
+    }
+}

@@ -1,0 +1,248 @@
+//! The runs of a job: the same plan over every network, placement by placement, into one result.
+//!
+//! Networks take turns on every placement, so that what changes with time is no difference between them. Every network
+//! was opened once before the first placement, so what cannot be run is known by then. Should a later one fail all the
+//! same, what was measured before is kept: rank 0 writes the result file after each of them, and between phases.
+
+use std::sync::Arc;
+
+use tailback_transport::{Bootstrap, Description, Error, Nanos, Operation, Result};
+
+use super::application::{Repetitions, Victims};
+use crate::assemble;
+use crate::backend::{Networks, RoleSettings, Variant, give_up};
+use crate::engine::{self, Control, Job, Measured, OpenPair, REAL_GRAIN, Starter, VIRTUAL_GRAIN};
+use crate::job::{
+    Decision, EnclosingLab, Observers, ResultAssembler, RunConfig, RunOutcome, Session, WatcherOverhead,
+    interrupt_flag, memory, show,
+};
+use crate::kernel::Info;
+use crate::layout::{Layout, Role};
+use crate::plan::Plan;
+use crate::result::{Command, Headline, ResultFile};
+
+/// The runs so far.
+pub(crate) struct Runs<'a> {
+    session: &'a Session<'a>,
+    observers: Arc<Observers>,
+    /// Where the watchers' wake-ups began on this rank.
+    watcher: WatcherOverhead,
+    assembler: ResultAssembler<'a>,
+}
+
+impl<'a> Runs<'a> {
+    pub(crate) fn new(session: &'a Session<'a>) -> Self {
+        let lab = Arc::new(EnclosingLab::find(session.root, session.request.calibration.is_some()));
+        let observers = Observers::of(session, &lab);
+        let watcher = WatcherOverhead::begin(session.monitor);
+        Runs { session, observers, watcher, assembler: ResultAssembler::new(session, lab) }
+    }
+
+    /// Makes all of them, shows what they gave, and gives the exit code.
+    pub(crate) fn make(mut self, networks: &mut Networks<'_>) -> u8 {
+        self.measured(networks).map_or(0, |file| {
+            self.assembler.say_rest(&file);
+            show(self.session.request, &file)
+        })
+    }
+
+    /// Makes all of them, and gives what they gave, on rank 0.
+    pub(crate) fn measured(&mut self, networks: &mut Networks<'_>) -> Option<ResultFile> {
+        let mixes = 0..self.session.mixes.len();
+        let configs =
+            |variant: &Variant| mixes.clone().map(|mix| RunConfig { variant: *variant, mix }).collect::<Vec<_>>();
+        self.assembler.configs = networks.variants().iter().flat_map(configs).collect();
+        if self.session.root && !self.assembler.is_part {
+            self.session.request.say(&format!("seed {}", self.session.seed));
+            if let several @ [_, _, ..] = &self.assembler.configs[..] {
+                let label = |config: &RunConfig| format!("over {}", self.assembler.label(*config));
+                let names: Vec<String> = several.iter().map(label).collect();
+                let (count, names) = (names.len(), names.join("; "));
+                self.session.request.say(&format!("{count} runs take turns on every placement: {names}"));
+            }
+        }
+        for index in 0.. {
+            let layout = self.layout(index, &self.session.decision.plan);
+            layout.notes.iter().for_each(|note| self.assembler.note(note.clone()));
+            self.assembler.begin(networks.bootstrap(), || assemble::placement(&layout, &self.session.decision.plan));
+            if let Err(error) = self.placement(networks, index) {
+                self.fail(networks.bootstrap(), &error);
+            }
+            let more = match self.goes_on(networks.bootstrap(), index + 1) {
+                Ok(more) => more && !self.assembler.interrupted,
+                Err(error) => self.fail(networks.bootstrap(), &error),
+            };
+            if !more {
+                break;
+            }
+        }
+        self.assembler.file()
+    }
+
+    fn layout(&self, index: u32, plan: &Plan) -> Layout {
+        self.session.layout(index, plan).expect("the first placement was possible, and so are the others")
+    }
+
+    /// Every run on one placement: forwards on one, backwards on the next, so that none is always first.
+    fn placement(&mut self, networks: &mut Networks<'_>, index: u32) -> Result<()> {
+        let mut configs = self.assembler.configs.clone();
+        if index % 2 == 1 {
+            configs.reverse();
+        }
+        for config in configs {
+            self.run_one(networks, index, config)?;
+            if self.assembler.interrupted {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// One of them.
+    fn run_one(&mut self, networks: &mut Networks<'_>, index: u32, config: RunConfig) -> Result<()> {
+        let session = self.session;
+        let layout = &self.layout(index, &session.mixes[config.mix].plan);
+        let keep = |descriptions: [&Description; 2], measured: &[Measured]| {
+            self.assembler.keep_part(config, index, layout, descriptions, measured);
+        };
+        let keeps = self.assembler.keeps().then_some(&keep as KeepRun<'_>);
+        let run = self.placement_run(index, config, layout, keeps);
+        let role = |rank| self.role(layout.role(rank));
+        let outcome = networks.open(config.variant, &role, &|bootstrap, networks| run.measure(bootstrap, networks))?;
+        let assembler = &mut self.assembler;
+        assembler.interrupted = outcome.interrupted;
+        for problem in session.host_counters.collect(networks.bootstrap(), &mut assembler.counters)? {
+            assembler.note(problem);
+        }
+        if self.session.request.settings.machine.is_none() {
+            assembler.watch = self.watcher.collect(networks.bootstrap(), self.session.monitor)?;
+            assembler.memory = memory(networks.bootstrap())?;
+        }
+        if let Some(trouble) = &outcome.trouble {
+            assembler.tell(trouble);
+        }
+        if self.session.root {
+            assembler.simulated(networks);
+            assembler.add(config, index, layout, outcome);
+            if !assembler.interrupted {
+                assembler.keep();
+            }
+        }
+        Ok(())
+    }
+
+    /// What the ranks of a role have of their own.
+    fn role(&self, role: Role) -> RoleSettings {
+        let roles = &self.session.request.settings.roles;
+        match role {
+            Role::Canary => roles.canary.clone(),
+            Role::Congestor(_) => roles.congestor.clone(),
+            Role::Idle => RoleSettings::default(),
+        }
+    }
+
+    /// Whether another placement follows the `done` there are. Rank 0 decides where the figures do.
+    fn goes_on(&self, bootstrap: &mut dyn Bootstrap, done: u32) -> Result<bool> {
+        let plan = &self.session.decision.plan;
+        let Some(precision) = plan.precision.filter(|_| done >= self.session.placements()) else {
+            return Ok(done < self.session.placements());
+        };
+        let wide = |of: &Headline| {
+            // Half of the interval on a logarithmic scale: 0.1 is +-10%.
+            of.spread.interval.is_none_or(|interval| (interval.high / interval.low).ln() / 2.0 > precision)
+        };
+        let wide = self.assembler.headlines().any(|of| wide(&of));
+        let more = wide && self.assembler.spent_s() < plan.longest_s;
+        let told = bootstrap.broadcast(vec![u8::from(more)])?;
+        Ok(told.first() == Some(&1))
+    }
+
+    fn placement_run<'m>(
+        &self,
+        index: u32,
+        config: RunConfig,
+        layout: &'m Layout,
+        keep: Option<KeepRun<'m>>,
+    ) -> PlacementRun<'m>
+    where
+        'a: 'm,
+    {
+        let over = (self.assembler.configs.len() > 1).then(|| self.assembler.label(config));
+        let (monitor, interrupt) = (Arc::clone(self.session.monitor), interrupt_flag());
+        let of = self.session.placements().max(index + 1);
+        let placement = (of > 1).then_some((index + 1, of));
+        let grain = if self.session.request.settings.machine.is_some() { VIRTUAL_GRAIN } else { REAL_GRAIN };
+        let (observer, starter) = (Arc::clone(&self.observers) as _, self.starter(layout));
+        let control = Control { monitor, interrupt, observer, over, placement, grain, starter };
+        let seed = self.session.placement(index).own_seed();
+        let (decision, plan) = (&self.session.decision, &self.session.mixes[config.mix].plan);
+        PlacementRun { decision, plan, layout, seed, control, keep }
+    }
+
+    /// What starts the plan's application on the victims of a placement.
+    fn starter(&self, layout: &Layout) -> Option<Arc<dyn Starter>> {
+        let application = self.session.decision.plan.application.as_ref()?;
+        let victims = Victims::of(layout, &self.session.hosts, application.per_node);
+        Some(Arc::new(Repetitions::new(application, victims)))
+    }
+
+    /// Ends the job because of an error on this rank; on rank 0, after it has shown what there is.
+    fn fail(&self, bootstrap: &dyn Bootstrap, error: &Error) -> ! {
+        if let Some(file) = self.assembler.unfinished().filter(|_| !self.assembler.is_part) {
+            show(self.session.request, &file);
+        }
+        give_up(bootstrap, error)
+    }
+}
+
+/// Hears on rank 0 of the canaries' network, the congestors', and all that was measured so far.
+type KeepRun<'a> = &'a dyn Fn([&Description; 2], &[Measured]);
+
+/// The plan over one network.
+struct PlacementRun<'a> {
+    decision: &'a Decision,
+    /// The decision's, with the congestors of this run.
+    plan: &'a Plan,
+    layout: &'a Layout,
+    seed: u64,
+    control: Control,
+    /// Who keeps what is measured, should the job not come to its end.
+    keep: Option<KeepRun<'a>>,
+}
+
+impl PlacementRun<'_> {
+    /// Does it, as one rank. Collective over the job.
+    fn measure(&self, bootstrap: &mut dyn Bootstrap, networks: &mut OpenPair<'_>) -> Result<RunOutcome> {
+        let Decision { command, duration_s, .. } = self.decision;
+        let (canaries, congestors) = self.decision.kernels(self.plan);
+        if is_one_sided(&canaries) {
+            networks.canaries.try_one_sided()?;
+        }
+        if is_one_sided(&congestors) {
+            networks.congestors().try_one_sided()?;
+        }
+        let early = (networks.canaries.describe(), networks.congestors().describe());
+        let keep = |measured: &[Measured]| {
+            if let Some(keep) = self.keep {
+                keep([&early.0, &early.1], measured);
+            }
+        };
+        let job = Job::new(bootstrap, networks, self.plan, self.layout, self.seed, self.control.clone())?;
+        let mut job = job.kept_by(&keep);
+        let (phases, interrupted) = match command {
+            Command::Run | Command::App => engine::load_test(&mut job)?,
+            Command::Calibrate => engine::under_load(&mut job)?,
+            Command::Network => engine::network_test(&mut job)?,
+            Command::Congest => engine::congest(&mut job, Nanos((duration_s * 1e9) as u64))?,
+            study => return Err(Error::Setup(format!("{study:?} is a study and has no plan"))),
+        };
+        let trouble = job.finish()?;
+        // At the end: what grew with the need, such as connections, is then known.
+        let (description, congestors) = (networks.canaries.describe(), networks.congestors().describe());
+        Ok(RunOutcome { description, congestors, phases, interrupted, trouble })
+    }
+}
+
+fn is_one_sided(kernels: &[Info]) -> bool {
+    kernels.iter().flat_map(|info| info.needs).any(|operation| matches!(operation, Operation::Put | Operation::Get))
+}

@@ -1,0 +1,32 @@
+//! What every job has, whatever is measured in it: the request, what rank 0 makes of it (`prepare`), who hears of its phases,
+//! the result file (`result_assembler`) and its views (`show`).
+//!
+//! A request is plain values. The command line makes them; so could anything else. Rank 0 reads files and decides; the
+//! others are told, so a mistake is reported once, and ranks cannot disagree about the plan.
+
+mod calibration_target;
+mod host_counters;
+mod interrupt;
+mod observers;
+mod port_counters;
+mod prepare;
+mod reduce_json;
+mod request;
+mod result_assembler;
+mod scratch;
+mod show;
+mod study;
+
+pub use calibration_target::CalibrationSelection;
+pub(crate) use interrupt::flag as interrupt_flag;
+pub(crate) use observers::{Heard, Observers, PHASES_VARIABLE, listen};
+pub(crate) use port_counters::{EnclosingLab, Recording};
+pub(crate) use prepare::{Mix, Prepared, Session};
+pub(crate) use reduce_json::{WatcherOverhead, memory, tell};
+pub(crate) use request::Decision;
+pub use request::{Checks, ControlSelection, CountersSelection, LocalRanks, Output, Request, RunsOn, StudySelection};
+pub(crate) use result_assembler::{ResultAssembler, RunConfig, RunOutcome};
+pub(crate) use scratch::{Scratch, unique_name};
+pub(crate) use show::{RESULT_VARIABLE, handed_over, show};
+pub(crate) use study::Studied;
+pub use study::{ContentionStudy, Study};

@@ -1,0 +1,399 @@
+//! What the user asked for, and what rank 0 makes of it.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+use super::calibration_target::CalibrationSelection;
+use super::study::Study;
+use crate::analysis::threshold::{Check, Threshold, junit};
+use crate::backend::Settings;
+use crate::input::Limit;
+use crate::kernel::Info;
+use crate::output::Format;
+use crate::plan::{Application, Patch, Plan, Preset};
+use crate::result::{self, Command, ResultFile};
+use crate::stats::Outcome;
+use crate::text::printable;
+
+/// What the user asked for, before anything is decided.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The load test, one of its parts, or a study.
+    pub command: Command,
+    /// The study, where it is one.
+    pub study: Option<StudySelection>,
+    /// The preset asked for, if one was.
+    pub preset: Option<Preset>,
+    /// The seed asked for, if one was.
+    pub seed: Option<u64>,
+    /// A file that says which group of the topology each host belongs to.
+    pub groups: Option<PathBuf>,
+    /// Wall time of each test, if it was asked for.
+    pub budget: Option<Duration>,
+    /// Changes to the preset, in order: a plan file's, then the user's own.
+    pub patches: Vec<Patch>,
+    /// How long congestors run, where nothing else ends them.
+    pub duration: Duration,
+    /// The search for a mix, where one is wanted.
+    pub calibration: Option<CalibrationSelection>,
+    /// Only show what would be run.
+    pub dry_run: bool,
+    /// The control, where ranks run in the emulated cluster.
+    pub control: ControlSelection,
+    /// Where ranks run when there is no launcher.
+    pub local: LocalRanks,
+    /// How the network under test is reached.
+    pub settings: Settings,
+    /// How many network ports a node has, where the user says so.
+    pub ports_per_node: Option<u32>,
+    /// What of the nodes' own counters is read.
+    pub counters: CountersSelection,
+    /// What is shown and kept.
+    pub output: Output,
+    /// What is checked.
+    pub checks: Checks,
+}
+
+/// The study that is wanted.
+#[derive(Clone, Debug)]
+pub struct StudySelection {
+    /// What is studied.
+    pub study: Study,
+    /// Consecutive ranks that are a node, where hosts do not say.
+    pub ranks_per_node: Option<usize>,
+    /// Where to draw the first graph, with measured penalties.
+    pub draw: Option<PathBuf>,
+}
+
+/// The control that is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum ControlSelection {
+    /// Express where the canaries' packets can be marked, else unshaped
+    #[default]
+    Auto,
+    /// Every port lets the canaries' packets pass its queue, under the same load (tcp only)
+    Express,
+    /// Links without rates and queues, for everyone
+    Unshaped,
+    /// None
+    #[value(skip)]
+    No,
+}
+
+/// Which counters are read at the bounds of every phase.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Counters")]
+pub struct CountersSelection {
+    /// Do not read the counters of the nodes' adapters, interfaces and TCP at the bounds of every phase
+    #[arg(long, conflicts_with = "counters_cmd")]
+    pub no_counters: bool,
+
+    /// Read counters from this shell command too, at the same moments: it prints a JSON object of numbers, or lines of a
+    /// name and a value, within 10 s
+    #[arg(long, value_name = "CMD")]
+    pub counters_cmd: Option<String>,
+
+    /// Where it runs
+    #[arg(long, value_enum, value_name = "WHERE", default_value_t, requires = "counters_cmd")]
+    pub counters_cmd_on: RunsOn,
+}
+
+/// Where the user's command runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum RunsOn {
+    /// On the job's first node: for switches, whose counters are all nodes'
+    #[default]
+    First,
+    /// On every node
+    Every,
+}
+
+/// What is shown and kept.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Output")]
+pub struct Output {
+    /// How results are printed
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+
+    /// More columns; with --format gpcnet also GPCNeT's 140-column tables and congestors alone
+    #[arg(short, long)]
+    pub verbose: bool,
+
+    /// Write the result file (JSON, see `tailback schema`) here, whole or not at all; `-` is stdout, instead of tables
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+
+    /// Write the results as CSV here, whole or not at all
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+
+    /// What the result file calls the conditions of this job, e.g. wild
+    #[arg(long, value_name = "TEXT")]
+    pub label: Option<String>,
+
+    /// No progress and no notes on stderr
+    #[arg(short, long)]
+    pub quiet: bool,
+
+    /// Nothing on stdout: results are only kept.
+    #[arg(skip)]
+    pub silent: bool,
+}
+
+/// What rank 0 decided.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Decision {
+    pub command: Command,
+    /// Of a study, where its ranks are and nothing else.
+    pub plan: Plan,
+    pub study: Option<Study>,
+    pub seed: Option<u64>,
+    /// Hosts and their groups, where the user named a file.
+    pub groups: Option<Vec<(String, String)>>,
+    pub duration_s: f64,
+    pub dry_run: bool,
+}
+
+impl Decision {
+    /// The kernels of `plan` that the command runs: the canaries', and the congestors'.
+    pub fn kernels(&self, plan: &Plan) -> (Vec<Info>, Vec<Info>) {
+        let canaries = plan.canaries.iter().filter(|_| self.command != Command::Congest);
+        let congestors = plan.congestors.iter().filter(|_| self.command != Command::Network);
+        (canaries.map(|test| test.kernel.info()).collect(), congestors.map(|test| test.kernel.info()).collect())
+    }
+}
+
+impl Request {
+    /// A request that asks for nothing in particular.
+    pub fn new(command: Command, local: LocalRanks, settings: Settings, output: Output) -> Self {
+        Request {
+            command,
+            study: None,
+            preset: None,
+            seed: None,
+            groups: None,
+            budget: None,
+            patches: Vec::new(),
+            duration: Duration::ZERO,
+            calibration: None,
+            dry_run: false,
+            control: ControlSelection::No,
+            local,
+            settings,
+            ports_per_node: None,
+            counters: CountersSelection::default(),
+            output,
+            checks: Checks::default(),
+        }
+    }
+
+    /// The plan, with every mistake in it found, and a look at whether its results could be kept.
+    pub fn resolve(&self, preset: Preset) -> Result<Plan, String> {
+        let mut patches = self.patches.clone();
+        if self.command == Command::App {
+            // GPCNeT's own plan has one placement and one block: too few for a program that runs once in each.
+            patches.insert(
+                0,
+                Patch { placements: Some(5), blocks: Some(2), canaries: Some(Vec::new()), ..Patch::default() },
+            );
+        }
+        if self.command == Command::Network {
+            // The network test starts from all canaries of GPCNeT; a plan file may still choose among them and set their counts.
+            // Each is measured once, for as long as its budget is.
+            let all = crate::kernel::Canary::GPCNETS.to_vec();
+            patches.insert(0, Patch { canaries: Some(all), ..Patch::default() });
+            patches.push(Patch { placements: Some(1), blocks: Some(1), ..Patch::default() });
+        }
+        let plan = match (&self.study, &self.calibration) {
+            (Some(of), _) => Plan { ranks_per_node: of.ranks_per_node, ..Plan::of_a_study() },
+            (_, Some(wish)) => wish.plan(&patches)?,
+            _ => Plan::resolve(preset, &patches).map_err(|error| error.to_string())?,
+        };
+        if self.command == Command::Congest && plan.congestors.is_empty() {
+            return Err("congest without congestors loads nothing".into());
+        }
+        if plan.application.is_some() && self.settings.machine.is_some() {
+            return Err("a program cannot run over a simulated network: app is for real and emulated ones".into());
+        }
+        if self.counters.counters_cmd.is_some() && self.settings.machine.is_some() {
+            return Err("--counters-cmd reads counters of real networks: a simulated one counts by itself".into());
+        }
+        if self.ports_per_node.is_some() && self.settings.machine.is_some() {
+            return Err(
+                "--ports-per-node is for real networks: a simulated machine has the ports that its file says".into()
+            );
+        }
+        if plan.preset == Preset::Sim && self.settings.machine.is_none() {
+            return Err("--preset sim is for --transport sim: real networks need real time".into());
+        }
+        self.check_thresholds(&plan)?;
+        result::check_distinct(self.files())?;
+        for path in self.files() {
+            result::check_writable(path).map_err(|error| error.to_string())?;
+        }
+        Ok(plan)
+    }
+
+    /// A threshold that this plan cannot meet or miss is a mistake, better found before the run than after.
+    fn check_thresholds(&self, plan: &Plan) -> Result<(), String> {
+        for threshold in &self.checks.fail_if {
+            if threshold.ratio {
+                return Err(format!("'{threshold}': ratios are for `tailback compare`"));
+            }
+            if self.command == Command::Network && threshold.needs_load() {
+                return Err(format!("'{threshold}': the network test has no load: only isolated figures"));
+            }
+            if threshold.needs_load() && plan.congestors.is_empty() {
+                return Err(format!("'{threshold}': without congestors nothing is measured under load"));
+            }
+            if !plan.canaries.iter().any(|test| test.kernel == threshold.kernel) {
+                let measured: Vec<&str> = plan.canaries.iter().map(|test| test.kernel.info().key).collect();
+                let measured = measured.join(", ");
+                return Err(format!("'{threshold}': the plan does not measure {}, but {measured}", threshold.kernel));
+            }
+        }
+        Ok(())
+    }
+
+    /// What must be added to the command line so that ranks decide as this process did.
+    pub fn fixed(&self, plan: &Plan) -> Vec<OsString> {
+        let mut words: Vec<OsString> = Vec::new();
+        // What a recorded run measured has a preset already, and a study has none.
+        if self.preset.is_none() && self.calibration.is_none() && self.study.is_none() {
+            words.extend(["--preset".into(), plan.preset.to_string().into()]);
+        }
+        words
+    }
+
+    /// The program that is measured, where one is.
+    pub fn application(&self) -> Option<&Application> {
+        let application = self.patches.iter().rev().find_map(|patch| patch.application.as_ref());
+        application.map(|(application, _)| application)
+    }
+
+    /// Whether phases are shown as they go by: a study has one, whose end nobody knows.
+    pub fn shows_progress(&self) -> bool {
+        !self.output.quiet && self.study.is_none()
+    }
+
+    /// Tells the user something, on stderr.
+    pub fn say(&self, text: &str) {
+        if !self.output.quiet {
+            eprintln!("tailback: {}", printable(text));
+        }
+    }
+
+    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        let plan = self.calibration.as_ref().map(|wish| &wish.write);
+        let drawing = self.study.as_ref().and_then(|of| of.draw.as_ref());
+        self.output.out.iter().chain(&self.output.csv).chain(&self.checks.junit).chain(plan).chain(drawing)
+    }
+
+    pub(crate) fn decide(&self) -> Result<Decision, String> {
+        // Placements pair up with the recorded ones, where the nodes are the same.
+        let recorded = self.calibration.as_ref().map(CalibrationSelection::recorded).transpose()?.map(|file| file.seed);
+        Ok(Decision {
+            command: self.command,
+            plan: self.resolve(Preset::Gpcnet)?,
+            study: self.study.as_ref().map(|of| of.study.clone()),
+            seed: self.seed.or(recorded),
+            groups: self.groups.as_deref().map(read_groups).transpose()?,
+            duration_s: self.duration.as_secs_f64(),
+            dry_run: self.dry_run,
+        })
+    }
+}
+
+/// `host group` a line; empty lines and those that start with # are passed over.
+fn read_groups(path: &Path) -> Result<Vec<(String, String)>, String> {
+    let name = path.display();
+    let text = Limit::GROUPS.read_text(path).map_err(|error| format!("cannot read {name}: {error}"))?;
+    let mut groups = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let mut words = line.split_whitespace();
+        match (words.next(), words.next(), words.next()) {
+            (None, ..) => {}
+            (Some(word), ..) if word.starts_with('#') => {}
+            (Some(host), Some(group), None) => groups.push((host.to_owned(), group.to_owned())),
+            _ => return Err(format!("{name}, line {}: write a host and its group", at + 1)),
+        }
+    }
+    Ok(groups)
+}
+
+/// Thresholds and where to report them.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Thresholds")]
+pub struct Checks {
+    /// Exit with code 1 if this holds, e.g. 'lat.time-p75.impact > 10' or 'bw-sync.avg.isolated < 500'; repeatable. An
+    /// impact fails when all of its interval does; what its interval leaves open is inconclusive. In a comparison also
+    /// 'lat.p99.loaded.ratio > 1.2': times worse than the first file
+    #[arg(long, value_name = "CONDITION")]
+    pub fail_if: Vec<Threshold>,
+
+    /// Write the outcome of every threshold as a JUnit file
+    #[arg(long, value_name = "FILE", requires = "fail_if")]
+    pub junit: Option<PathBuf>,
+
+    /// Fail what is inconclusive
+    #[arg(long, requires = "fail_if")]
+    pub strict: bool,
+}
+
+impl Checks {
+    /// Whether any threshold is about a comparison.
+    pub fn has_ratios(&self) -> bool {
+        self.fail_if.iter().any(|threshold| threshold.ratio)
+    }
+
+    /// Holds the thresholds against every run of a file.
+    pub fn check(&self, file: &ResultFile) -> Result<u8, String> {
+        let runs = file.runs.iter().map(|run| (run.label(), run));
+        let checks: Vec<Check> =
+            runs.flat_map(|(name, run)| self.fail_if.iter().map(move |of| of.check(&name, run))).collect();
+        self.conclude(&checks)
+    }
+
+    /// Tells on stderr what failed or stayed open, writes the JUnit file, and gives the exit code.
+    pub fn conclude(&self, checks: &[Check]) -> Result<u8, String> {
+        let mut code = 0;
+        for check in checks {
+            let Check { run, threshold, found, .. } = check;
+            match check.outcome {
+                Outcome::Pass => {}
+                Outcome::Fail => {
+                    eprintln!("tailback: failed: {run}: {threshold}: it {found}");
+                    code = 1;
+                }
+                Outcome::Inconclusive => {
+                    let hint = if self.strict { "" } else { " (more placements tell; --strict fails it)" };
+                    eprintln!("tailback: inconclusive: {run}: {threshold}: it {found}{hint}");
+                    code = code.max(u8::from(self.strict));
+                }
+            }
+        }
+        if let Some(path) = &self.junit {
+            result::write_text(path, &junit(checks, self.strict)).map_err(|error| error.to_string())?;
+        }
+        Ok(code)
+    }
+}
+
+/// Where ranks run when there is no launcher.
+#[derive(Clone, Copy, Debug, Default, Args)]
+#[command(next_help_heading = "Transport")]
+pub struct LocalRanks {
+    /// Without a launcher: how many ranks to start on this machine [default: one per host of the lab, else 10; with sim
+    /// what the --machine has]
+    #[arg(short = 'n', long, value_name = "N")]
+    pub ranks: Option<usize>,
+
+    /// Without a launcher: plain ranks on this machine rather than the emulated cluster
+    #[arg(long, env = "TAILBACK_NO_LAB", hide_env = true, value_parser = clap::builder::FalseyValueParser::new())]
+    pub no_lab: bool,
+}

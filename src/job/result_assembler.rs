@@ -1,0 +1,388 @@
+//! What the runs of a job have found so far, and the result file that it makes: whole, or a draft should the job fail.
+
+use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tailback_transport::{Bootstrap, Description};
+
+use super::port_counters::EnclosingLab;
+use super::prepare::Session;
+use super::request::Decision;
+use super::show::handed_over;
+use crate::assemble::{self, RunBuilder};
+use crate::backend::{Network, Networks, Variant};
+use crate::engine::Measured;
+use crate::layout::Layout;
+use crate::result::{
+    self, Build, CountersRecord, Headline, HostFacts, KnownBy, MachineRecord, MemoryRecord, ModelResults, Node,
+    NodePorts, ResultFile, Run, System, TransportFacts, WatchRecord,
+};
+
+/// The most that is measured in vain when a job does not come to its end, but for the phase it was in.
+const DRAFTS_APART: Duration = Duration::from_secs(3);
+
+/// One run among those that take turns on every placement.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct RunConfig {
+    /// What it goes over.
+    pub(crate) variant: Variant,
+    /// Which of the session's loads it is beside.
+    pub(crate) mix: usize,
+}
+
+/// What a run left on a placement.
+pub(crate) struct RunOutcome {
+    /// Of the canaries' network, and of the congestors'.
+    pub description: Description,
+    pub congestors: Description,
+    /// On rank 0, its complete phases.
+    pub phases: Vec<Measured>,
+    /// Whether the user cut it short, or the application did; the same on every rank.
+    pub interrupted: bool,
+    /// On rank 0, why the application did.
+    pub trouble: Option<String>,
+}
+
+/// What was found; but for notes and interrupts, on rank 0 only.
+pub(crate) struct ResultAssembler<'a> {
+    session: &'a Session<'a>,
+    lab: Arc<EnclosingLab>,
+    started: String,
+    clock: Instant,
+    pub(crate) notes: Vec<String>,
+    /// The runs that take turns; on every rank.
+    pub(crate) configs: Vec<RunConfig>,
+    /// One for each run that has measured anything, in their order.
+    builders: Vec<(RunConfig, RunBuilder<'a>)>,
+    /// What a study found, over each network that it was complete on.
+    pub(crate) studied: Vec<(TransportFacts, ModelResults)>,
+    /// The builder of the run under way, with what it has of a placement that is not complete.
+    partial: RefCell<Option<(RunConfig, RunBuilder<'a>)>>,
+    /// When the result file may be written again.
+    next_draft: Cell<Instant>,
+    /// Who took part, known with the first placement.
+    system: Option<System>,
+    /// The machine that is simulated, if one is.
+    machine: Option<MachineRecord>,
+    /// What the nodes' devices counted.
+    pub(crate) counters: CountersRecord,
+    /// The watchers' wake-ups on all ranks.
+    pub(crate) watch: Option<WatchRecord>,
+    /// The memory of all ranks.
+    pub(crate) memory: Option<MemoryRecord>,
+    /// Whether the user wanted no more; on every rank.
+    pub(crate) interrupted: bool,
+    /// Whether these runs are a part of something else, which shows and keeps them.
+    pub(crate) is_part: bool,
+}
+
+impl<'a> ResultAssembler<'a> {
+    pub(crate) fn new(session: &'a Session<'a>, lab: Arc<EnclosingLab>) -> Self {
+        let request = session.request;
+        ResultAssembler {
+            session,
+            lab,
+            started: assemble::now_rfc3339(),
+            clock: Instant::now(),
+            notes: Vec::new(),
+            configs: Vec::new(),
+            builders: Vec::new(),
+            studied: Vec::new(),
+            partial: RefCell::new(None),
+            next_draft: Cell::new(Instant::now() + DRAFTS_APART),
+            system: None,
+            machine: request.study.as_ref().and(request.settings.machine.as_deref()).map(MachineRecord::of),
+            counters: CountersRecord::default(),
+            watch: None,
+            memory: None,
+            interrupted: false,
+            is_part: request.calibration.is_some(),
+        }
+    }
+
+    /// Takes note of who takes part, on rank 0.
+    pub(crate) fn begin(&mut self, bootstrap: &dyn Bootstrap, nodes: impl FnOnce() -> Vec<Node>) {
+        if !self.session.root || self.system.is_some() {
+            return;
+        }
+        self.system = Some(System {
+            ranks: bootstrap.size(),
+            launcher: bootstrap.launcher(),
+            nodes: nodes(),
+            host: HostFacts::this(),
+            environment: assemble::environment(),
+            ends: self.session.ends.clone(),
+            ports: None,
+            watch: None,
+            memory: None,
+        });
+    }
+
+    /// What a run goes over, and under which load where there are several.
+    pub(crate) fn label(&self, config: RunConfig) -> String {
+        let load = self.session.mixes[config.mix].name.as_ref().map(|name| format!(" beside {name}"));
+        format!("{}{}", config.variant.label(), load.unwrap_or_default())
+    }
+
+    /// Tells the user something once, now and in the file.
+    pub(crate) fn note(&mut self, note: String) {
+        if !self.notes.contains(&note) {
+            if self.session.root {
+                self.session.request.say(&note);
+            }
+            self.notes.push(note);
+        }
+    }
+
+    /// Says why the application ends the job, and keeps the first line of it.
+    pub(crate) fn tell(&mut self, trouble: &str) {
+        eprintln!("tailback: error: {trouble}");
+        self.notes.extend(trouble.lines().next().map(str::to_owned));
+    }
+
+    /// Tells the user those notes of the file that were not told when they were made.
+    pub(crate) fn say_rest(&self, file: &ResultFile) {
+        file.notes.iter().filter(|note| !self.notes.contains(note)).for_each(|note| self.session.request.say(note));
+    }
+
+    /// Takes note of what was simulated for a run, if it was.
+    pub(crate) fn simulated(&mut self, networks: &mut Networks<'_>) {
+        if let Some(simulated) = networks.simulated() {
+            self.machine.get_or_insert_with(|| MachineRecord::of(&simulated.machine)).add(simulated);
+        }
+    }
+
+    /// What the runs say, each of one canary.
+    pub(crate) fn headlines(&self) -> impl Iterator<Item = Headline> {
+        self.builders.iter().flat_map(|(_, builder)| builder.headlines())
+    }
+
+    /// How long they took so far; simulated time is the same every time, whatever this machine does.
+    pub(crate) fn spent_s(&self) -> f64 {
+        let virtual_s = self.machine.as_ref().and_then(|machine| machine.virtual_s);
+        virtual_s.unwrap_or_else(|| self.clock.elapsed().as_secs_f64())
+    }
+
+    /// Whether drafts are written: on rank 0 if there is a place for them. Simulated ranks have small stacks, and nothing to
+    /// lose that could not be had again.
+    pub(crate) fn keeps(&self) -> bool {
+        self.session.root && self.session.request.settings.machine.is_none() && self.draft().is_some()
+    }
+
+    /// Keeps what a run has of a placement, unless a draft was written just now.
+    pub(crate) fn keep_part(
+        &self,
+        config: RunConfig,
+        index: u32,
+        layout: &Layout,
+        descriptions: [&Description; 2],
+        measured: &[Measured],
+    ) {
+        if Instant::now() < self.next_draft.get() {
+            return;
+        }
+        let known = self.builders.iter().find(|(of, _)| *of == config).map(|(_, builder)| builder.clone());
+        let mut builder = known.unwrap_or_else(|| self.builder(config, descriptions));
+        builder.add(self.session.placement(index).own_seed(), layout, measured);
+        self.partial.replace(Some((config, builder)));
+        self.keep();
+    }
+
+    /// Takes what a run gave on a placement; on rank 0.
+    pub(crate) fn add(&mut self, config: RunConfig, index: u32, layout: &Layout, outcome: RunOutcome) {
+        let RunOutcome { description, congestors, phases, .. } = outcome;
+        if let Some(wait) = description.details.get("wait") {
+            self.note(format!("ranks wait for the network by: {wait}"));
+        }
+        if let Some(unlike) = description.details.get("unlike_devices") {
+            self.note(format!("the hosts do not use the same devices: {unlike}"));
+        }
+        for remark in [&description, &congestors].iter().filter_map(|of| of.details.get("one_sided_emulated")) {
+            self.note(remark.clone());
+        }
+        self.partial.replace(None);
+        let known = self.builders.iter().position(|(of, _)| *of == config);
+        // A later run that was interrupted before its first phase was complete has nothing to show.
+        if phases.is_empty() && (known.is_some() || !self.builders.is_empty()) {
+            return;
+        }
+        let at = known.unwrap_or_else(|| {
+            let builder = self.builder(config, [&description, &congestors]);
+            self.builders.push((config, builder));
+            self.builders.len() - 1
+        });
+        // Decoding takes its time, while the others wait for this rank.
+        self.session.monitor.tick();
+        self.builders[at].1.add(self.session.placement(index).own_seed(), layout, &phases);
+        self.session.monitor.tick();
+    }
+
+    /// The builder of a run, without a placement.
+    fn builder(&self, config: RunConfig, [canaries, congestors]: [&Description; 2]) -> RunBuilder<'a> {
+        let (mut canaries, mut congestors) = (canaries.clone(), congestors.clone());
+        for of in [&mut canaries, &mut congestors] {
+            // Every rank has that of its role; rank 0's says nothing about the others'.
+            let given = self.session.request.settings.roles.details();
+            of.details.extend(given.map(|(name, value)| (name.to_owned(), value.clone())));
+        }
+        if let Some(protocol) = canaries.details.get_mut("protocol") {
+            protocol.push_str(&config.variant.copy_mark());
+        }
+        let transport = TransportFacts::of(canaries, config.variant.network.eager_threshold());
+        let under = |network: Network| TransportFacts::of(congestors, network.eager_threshold());
+        let congestors_over = config.variant.congestors.map(under);
+        let mix = &self.session.mixes[config.mix];
+        RunBuilder::new(&mix.plan, transport, congestors_over).beside(mix.name.clone())
+    }
+
+    /// Where drafts of the result go, if anywhere.
+    fn draft(&self) -> Option<PathBuf> {
+        handed_over().or_else(|| self.session.request.output.out.clone()).filter(|_| !self.is_part)
+    }
+
+    /// Keeps what there is so far, in case what is to come fails. Others wait for this rank meanwhile: for nineteen times as
+    /// long, and for some seconds, nothing is kept again but whole placements.
+    pub(crate) fn keep(&self) {
+        let Some(path) = self.draft() else { return };
+        let begun = Instant::now();
+        self.session.monitor.tick();
+        // The complete result is written to the same place, and a problem with it is then the user's to know.
+        let _ = self.unfinished().map(|file| result::write_draft(&path, &file));
+        self.session.monitor.tick();
+        self.next_draft.set(Instant::now() + DRAFTS_APART.max(19 * begun.elapsed()));
+    }
+
+    /// What there is if something was measured and the job fails now; on rank 0.
+    pub(crate) fn unfinished(&self) -> Option<ResultFile> {
+        let mut file = self.file().filter(|_| !self.builders.is_empty() || self.partial.borrow().is_some())?;
+        file.interrupted = true;
+        let planned = self.session.placements() as usize;
+        let done = |config: &RunConfig| {
+            self.builders.iter().find(|(of, _)| of == config).map_or(0, |(_, builder)| builder.placements())
+        };
+        let missing: Vec<String> = self
+            .configs
+            .iter()
+            .filter(|config| done(config) < planned)
+            .map(|config| match planned {
+                1 => self.label(*config),
+                _ => format!("{} ({} of {planned} placements)", self.label(*config), done(config)),
+            })
+            .collect();
+        file.notes.push(format!("the job ended before these runs were complete: {}", missing.join("; ")));
+        Some(file)
+    }
+
+    /// Every run as far as it came, the one under way with what it has of its placement.
+    fn runs(&self) -> Vec<Run> {
+        let partial = self.partial.borrow();
+        if !self.studied.is_empty() {
+            // Over one network what was found stands with the file, over several with each run.
+            let several = self.configs.len() > 1;
+            let run = |(transport, found): &(TransportFacts, ModelResults)| Run {
+                models: several.then(|| found.clone()),
+                ..Run::bare(transport.clone())
+            };
+            return self.studied.iter().map(run).collect();
+        }
+        let found = |config| partial.iter().chain(&self.builders).find(|(of, _)| of == config);
+        self.configs.iter().filter_map(found).map(|(_, builder)| builder.finish()).collect()
+    }
+
+    /// The result as far as it came; on rank 0.
+    pub(crate) fn file(&self) -> Option<ResultFile> {
+        let mut system = self.system.clone()?;
+        let Decision { command, plan, .. } = &self.session.decision;
+        let runs = self.runs();
+        let tests = runs.iter().flat_map(|run| &run.tests).map(|test| (test.phase, test.title.as_str()));
+        let counters = self.counters.clone().of_complete(&tests.collect::<Vec<_>>()).within_limits();
+        system.ports = self.ports(&system, &counters);
+        (system.watch, system.memory) = (self.watch, self.memory.clone());
+        let mut file = ResultFile {
+            schema_version: result::SCHEMA_VERSION,
+            build: Build::this(),
+            command: *command,
+            label: self.session.request.output.label.clone(),
+            started: self.started.clone(),
+            duration_s: self.clock.elapsed().as_secs_f64(),
+            seed: self.session.seed,
+            plan: plan.clone(),
+            system,
+            runs,
+            lab: None,
+            machine: self.machine.clone().map(MachineRecord::within_limits),
+            counters: Some(counters).filter(|of| !of.phases.is_empty()),
+            models: self.studied.first().filter(|_| self.configs.len() == 1).map(|(_, found)| found.clone()),
+            calibration: None,
+            notes: self.notes.clone(),
+            interrupted: self.interrupted,
+            imported: None,
+        };
+        file.notes.extend(file.system.memory.as_ref().and_then(MemoryRecord::huge));
+        file.notes.extend(warnings(&file));
+        self.lab.complete(&mut file);
+        Some(file)
+    }
+
+    /// What the user says of the nodes' ports, or what can be known of them.
+    fn ports(&self, system: &System, counters: &CountersRecord) -> Option<NodePorts> {
+        if self.session.decision.study.is_some() {
+            return None;
+        }
+        let said = |per_node, known_by| NodePorts { per_node, known_by };
+        let machine = self.session.request.settings.machine.as_ref().map(|machine| machine.nodes.nics as u32);
+        // Virtual nodes share the ports of their host.
+        let own = machine.is_none() && self.session.decision.plan.ranks_per_node.is_none();
+        let nodes = || system.nodes.iter().map(|node| node.ranks.clone()).collect::<Vec<_>>();
+        (self.session.request.ports_per_node.map(|ports| said(ports, KnownBy::User)))
+            .or_else(|| machine.map(|ports| said(ports, KnownBy::Machine)))
+            .or_else(|| own.then(|| NodePorts::find(&nodes(), &system.ends, counters)).flatten())
+    }
+}
+
+/// All that is to be said, for the result's notes.
+fn warnings(file: &ResultFile) -> Vec<String> {
+    let mut warnings = overloaded(file);
+    warnings.extend(overran(file));
+    warnings
+}
+
+/// What is to be said of schedules that were not kept: their figures are of another load than was asked for.
+fn overloaded(file: &ResultFile) -> Vec<String> {
+    let several = file.runs.len() > 1;
+    let mut notes = Vec::new();
+    for run in &file.runs {
+        for test in run.tests.iter().filter(|test| test.schedule.is_some_and(|kept| kept.is_overloaded())) {
+            let over = if several { format!(" over {}", run.label()) } else { String::new() };
+            let state = test.phase.word();
+            notes.push(format!(
+                "{} was overloaded by its schedule ({state}{over}): a longer --pace is needed",
+                test.title
+            ));
+        }
+    }
+    notes
+}
+
+/// What is to be said of tests that took longer than they were given: an iteration is never cut.
+fn overran(file: &ResultFile) -> Vec<String> {
+    /// Beginning and ending blocks takes its time too.
+    const TOLERATED: f64 = 1.5;
+    const TOLERATED_S: f64 = 0.5;
+    let plan = &file.plan;
+    // More placements than were planned, for precision, have more time.
+    let given_s = |run: &Run| plan.budget_s * run.placements.len().max(1) as f64 / f64::from(plan.placements);
+    let tests = file.runs.iter().flat_map(|run| run.tests.iter().map(move |test| (test, given_s(run))));
+    tests
+        .filter(|(test, given_s)| !test.kernel.is_application() && test.wall_s > TOLERATED * given_s + TOLERATED_S)
+        .map(|(test, given_s)| {
+            let (title, state, took_s, key) = (&test.title, test.phase.word(), test.wall_s, test.kernel);
+            format!(
+                "{title} took {took_s:.1} s ({state}) and was given {given_s:.1} s: its iterations last longer than its blocks; \
+                 smaller messages (--set {key}.bytes=N) or a longer --budget are needed"
+            )
+        })
+        .collect()
+}

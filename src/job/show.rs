@@ -1,0 +1,70 @@
+//! What a command leaves: shown, kept and checked; or, by a rank that this program started, handed over.
+
+use std::path::PathBuf;
+
+use super::request::{Request, StudySelection};
+use super::study::Study;
+use crate::output::{self, Format};
+use crate::result::{self, Command, ModelResults, ResultFile};
+
+/// Where rank 0 leaves the result, for the process that started it.
+pub(crate) const RESULT_VARIABLE: &str = "TAILBACK_RESULT";
+
+/// The same as a path, in a rank that was started by [`super::local`].
+pub(crate) fn handed_over() -> Option<PathBuf> {
+    std::env::var_os(RESULT_VARIABLE).map(Into::into)
+}
+
+/// Prints the results, then keeps them: what cannot be written has at least been seen. A rank that was started by
+/// [`super::local`] hands them over instead.
+pub fn show(request: &Request, file: &ResultFile) -> u8 {
+    if let Some(path) = handed_over() {
+        return match result::write(&path, file) {
+            Ok(()) => 0,
+            Err(error) => {
+                eprintln!("tailback: error: {error}");
+                2
+            }
+        };
+    }
+    let wanted = &request.output;
+    // A file on stdout is there for a program, which would not read a table before it.
+    let silent = wanted.silent || request.files().any(|path| result::is_stdout(path));
+    let printed = if silent { Ok(0) } else { output::print(&wanted.format.render(file, wanted.verbose)) };
+    let kept =
+        wanted.out.as_deref().map_or(Ok(()), |path| result::write(path, file).map_err(|error| error.to_string()));
+    let csv = wanted.csv.as_deref().map_or(Ok(()), |path| {
+        result::write_text(path, &Format::Csv.render(file, false)).map_err(|error| error.to_string())
+    });
+    let drawn = request.study.as_ref().map_or(Ok(()), |of| draw(of, file));
+    let checked = request.checks.check(file);
+    let mut code = (*checked.as_ref().unwrap_or(&0)).max(u8::from(has_failed(file)));
+    if file.interrupted && file.command != Command::Congest {
+        code = 2;
+    }
+    for problem in [printed.map(drop), kept, csv, drawn, checked.map(drop)].into_iter().filter_map(Result::err) {
+        eprintln!("tailback: error: {problem}");
+        code = 2;
+    }
+    code
+}
+
+/// Whether a study's own checks failed.
+fn has_failed(file: &ResultFile) -> bool {
+    let failed = |models: &ModelResults| models.hpcc.as_ref().is_some_and(|hpcc| hpcc.failed().next().is_some());
+    file.studies().iter().any(|(_, models)| failed(models))
+}
+
+/// Draws the first graph that was asked for, if a drawing was.
+fn draw(of: &StudySelection, file: &ResultFile) -> Result<(), String> {
+    let (Some(path), Study::Contention(study)) = (&of.draw, &of.study) else { return Ok(()) };
+    let mut measured = file.studies().into_iter().filter_map(|(_, models)| models.contention.as_ref());
+    let first = study
+        .graphs
+        .first()
+        .and_then(|(name, _)| measured.find_map(|study| study.graphs.iter().find(|graph| graph.name == *name)));
+    match first {
+        Some(graph) => output::draw(path, graph),
+        None => Err(format!("{} was not drawn: its graph was not measured", path.display())),
+    }
+}

@@ -1,0 +1,152 @@
+//! Exchanges with both neighbours of a ring: a small message each way for latency, a window of large ones for bandwidth.
+
+use std::marker::PhantomData;
+
+use tailback_transport::{Group, Rank, Result, Span, Tag};
+
+use super::traits::{Gets, Kernel, Messages, Puts, Sizes, check_pattern};
+use crate::layout::Neighbours;
+
+const RIGHTWARD: Tag = Tag(0);
+const LEFTWARD: Tag = Tag(1);
+
+/// Where a window's messages lie. Segment: [sent | window from left | window from right].
+#[derive(Clone, Copy)]
+pub struct Windows {
+    bytes: usize,
+    window: usize,
+}
+
+impl Windows {
+    /// Every message of a window leaves from the same place: sends only read it.
+    fn sent(self) -> Span {
+        Span::new(0, self.bytes)
+    }
+
+    fn from_left(self, message: usize) -> Span {
+        Span::new(self.bytes * (1 + message), self.bytes)
+    }
+
+    fn from_right(self, message: usize) -> Span {
+        Span::new(self.bytes * (1 + self.window + message), self.bytes)
+    }
+}
+
+/// How a member exchanges with its neighbours.
+pub trait Exchange {
+    /// Messages outstanding per neighbour.
+    fn window(sizes: Sizes) -> usize {
+        sizes.window
+    }
+
+    /// One iteration of one member.
+    fn iterate<G: Group>(windows: Windows, group: &mut G, ring: Neighbours) -> Result<()>;
+}
+
+/// One message instead of a window of them.
+pub struct One<M>(PhantomData<M>);
+
+/// Two receives and two sends, one with each neighbour, then a wait for all.
+impl Exchange for One<Messages> {
+    fn window(_: Sizes) -> usize {
+        1
+    }
+
+    #[inline]
+    fn iterate<G: Group>(windows: Windows, group: &mut G, ring: Neighbours) -> Result<()> {
+        let span = |place: usize| Span::new(place * windows.bytes, windows.bytes);
+        group.post_recv(ring.left, RIGHTWARD, span(1))?;
+        group.post_recv(ring.right, LEFTWARD, span(2))?;
+        group.post_send(ring.right, RIGHTWARD, span(0))?;
+        group.post_send(ring.left, LEFTWARD, span(0))?;
+        group.wait_all()
+    }
+}
+
+/// A get from each neighbour, then a flush of both.
+impl Exchange for One<Gets> {
+    fn window(_: Sizes) -> usize {
+        1
+    }
+
+    #[inline]
+    fn iterate<G: Group>(windows: Windows, group: &mut G, ring: Neighbours) -> Result<()> {
+        group.get(ring.left, windows.from_left(0), 0)?;
+        group.get(ring.right, windows.from_right(0), 0)?;
+        group.flush(ring.left)?;
+        group.flush(ring.right)
+    }
+}
+
+/// A window of receives and sends with each neighbour, then a wait for all.
+impl Exchange for Messages {
+    #[inline]
+    fn iterate<G: Group>(windows: Windows, group: &mut G, ring: Neighbours) -> Result<()> {
+        for message in 0..windows.window {
+            group.post_recv(ring.left, RIGHTWARD, windows.from_left(message))?;
+            group.post_recv(ring.right, LEFTWARD, windows.from_right(message))?;
+        }
+        for _ in 0..windows.window {
+            group.post_send(ring.right, RIGHTWARD, windows.sent())?;
+            group.post_send(ring.left, LEFTWARD, windows.sent())?;
+        }
+        group.wait_all()
+    }
+}
+
+/// Messages, and a barrier of the team inside the timed region.
+pub struct Synchronised;
+
+impl Exchange for Synchronised {
+    #[inline]
+    fn iterate<G: Group>(windows: Windows, group: &mut G, ring: Neighbours) -> Result<()> {
+        Messages::iterate(windows, group, ring)?;
+        group.barrier()
+    }
+}
+
+/// A window of puts to each neighbour, then a flush of both.
+impl Exchange for Puts {
+    #[inline]
+    fn iterate<G: Group>(windows: Windows, group: &mut G, ring: Neighbours) -> Result<()> {
+        for message in 0..windows.window {
+            group.put(ring.right, windows.sent(), windows.from_left(message).offset)?;
+            group.put(ring.left, windows.sent(), windows.from_right(message).offset)?;
+        }
+        group.flush(ring.right)?;
+        group.flush(ring.left)
+    }
+}
+
+/// An exchange with both neighbours.
+pub struct RingExchange<E>(Windows, PhantomData<E>);
+
+impl<E: Exchange> Kernel for RingExchange<E> {
+    /// A latency is that of one neighbour's exchange.
+    const PARTS: u64 = 2;
+
+    fn new(sizes: Sizes, _size: usize, _rank: Rank) -> Self {
+        RingExchange(Windows { bytes: sizes.bytes, window: E::window(sizes) }, PhantomData)
+    }
+
+    fn segment(sizes: Sizes, _size: usize) -> usize {
+        sizes.bytes * (1 + 2 * E::window(sizes))
+    }
+
+    #[inline]
+    fn iterate<G: Group>(&self, group: &mut G, ring: Neighbours) -> Result<()> {
+        E::iterate(self.0, group, ring)
+    }
+
+    fn check<G: Group>(&self, group: &mut G, ring: Neighbours) -> Result<()> {
+        let windows = self.0;
+        (0..windows.window).try_for_each(|message| {
+            check_pattern(group, ring.left, windows.from_left(message).offset, windows.bytes)?;
+            check_pattern(group, ring.right, windows.from_right(message).offset, windows.bytes)
+        })
+    }
+
+    fn payload(&self) -> usize {
+        2 * self.0.window * self.0.bytes
+    }
+}

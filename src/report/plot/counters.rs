@@ -1,0 +1,206 @@
+//! What ports of an emulated or simulated network and the nodes' own devices counted in each phase: violins over all that have
+//! a counter, with mean, 95th percentile and extremes, and the devices as dots.
+
+use super::{Area, Plot, WIDTH, class_of, dot, fit, label, line, text};
+use crate::analysis::{CounterSpread, beside_isolated};
+use crate::lab::PortCounters;
+use crate::result::{CountersRecord, PhaseCounters};
+use crate::text::{factor, figure};
+
+const LEFT: f64 = 14.0;
+const RIGHT: f64 = WIDTH - 20.0;
+const ROW: f64 = 68.0;
+/// From a row's top to the middle of its violin.
+const MIDDLE: f64 = 46.0;
+/// Half the height of a violin.
+const HALF: f64 = 15.0;
+/// Points of an outline.
+const POINTS: usize = 72;
+/// Letters of a row's figures that fit a plot's width.
+const LETTERS: usize = 64;
+
+/// A counter of a port.
+struct Counter {
+    key: &'static str,
+    title: &'static str,
+    unit: &'static str,
+    /// Below this, values are drawn as good as zero.
+    floor: f64,
+    /// Whether more time means more of it.
+    grows: bool,
+    value: fn(&PortCounters) -> Option<f64>,
+}
+
+const fn port(
+    key: &'static str,
+    title: &'static str,
+    unit: &'static str,
+    value: fn(&PortCounters) -> Option<f64>,
+) -> Counter {
+    Counter { key, title, unit, floor: 1.0, grows: true, value }
+}
+
+const COUNTERS: [Counter; 6] = [
+    Counter { floor: 0.01, ..port("sent", "Sent by each port", "MiB", |port| Some(port.bytes as f64 / 1_048_576.0)) },
+    port("drops", "Dropped at each port", "packets", |port| Some(port.queue.as_ref()?.drops as f64)),
+    port("waits", "Waits of each port for its rate", "times", |port| Some(port.queue.as_ref()?.overlimits as f64)),
+    port("stalled", "Time of each port without room at the other end", "us", |port| {
+        Some(1e-3 * port.simulated?.stalled_ns as f64)
+    }),
+    port("marks", "Marked at each port", "packets", |port| Some(port.marks() as f64)),
+    Counter {
+        grows: false,
+        ..port("queue", "Longest queue of each port", "KiB", |port| {
+            Some(port.simulated?.longest_queue_bytes as f64 / 1024.0)
+        })
+    },
+];
+
+/// One plot for each counter that counted anything, a second where the phases' lengths are known.
+pub fn ports(name: &str, phases: &[PhaseCounters], dots: usize) -> Vec<Plot> {
+    let timed = phases.iter().all(|phase| phase.seconds.is_some_and(|seconds| seconds > 0.0));
+    let plot = |counter: &Counter| {
+        let per_s = counter.grows && timed;
+        let mut spreads: Vec<_> = phases.iter().map(|phase| phase.spread(counter.value, per_s)).collect();
+        beside_isolated(&mut spreads);
+        let unit = if per_s { format!("{} a second", counter.unit) } else { counter.unit.to_owned() };
+        let title = format!("{}, {name}", counter.title);
+        Violins { id: ["ports", counter.key, name], title, unit, floor: counter.floor, spreads, dots }.plot()
+    };
+    COUNTERS.iter().filter_map(plot).collect()
+}
+
+/// One plot for each of the `most` counters that rose most under load. What a single device counts needs no plot.
+pub fn devices(name: &str, counters: &CountersRecord, (most, dots): (usize, usize)) -> Vec<Plot> {
+    let plot = |(source, counter): (String, String)| {
+        let (spreads, counter) = (counters.spreads(&source, &counter), format!("{source} {counter}"));
+        let several = spreads.iter().any(|of| of.devices.len() > 1);
+        let (id, title, unit) =
+            (["counters", counter.as_str(), name], format!("{counter}, {name}"), "a second".to_owned());
+        several.then(|| Violins { id, title, unit, floor: 1.0, spreads, dots }.plot()).flatten()
+    };
+    counters.telling().into_iter().filter_map(plot).take(most).collect()
+}
+
+/// What a plot of violins shows.
+struct Violins<'a> {
+    /// Its name, part by part.
+    id: [&'a str; 3],
+    title: String,
+    unit: String,
+    /// Below this, values are drawn as good as zero.
+    floor: f64,
+    spreads: Vec<CounterSpread>,
+    /// At most so many devices of a phase are drawn as such, those with the most first; all of them make the violin.
+    dots: usize,
+}
+
+/// A logarithmic axis that begins at zero.
+struct Axis {
+    floor: f64,
+    most: f64,
+}
+
+impl Axis {
+    /// From 0 to 1.
+    fn part(&self, value: f64) -> f64 {
+        (value / self.floor).ln_1p() / (self.most / self.floor).ln_1p()
+    }
+
+    fn at(&self, value: f64) -> f64 {
+        LEFT + self.part(value) * (RIGHT - LEFT)
+    }
+
+    fn ticks(&self) -> Vec<f64> {
+        let decades = (0..16).map(|decade| self.floor * 10f64.powi(decade)).filter(|tick| *tick >= 10.0 * self.floor);
+        let inside: Vec<f64> = decades.take_while(|tick| *tick <= self.most * 1.001).collect();
+        let every = inside.len().div_ceil(6).max(1);
+        [0.0].into_iter().chain(inside.into_iter().step_by(every)).collect()
+    }
+}
+
+impl Violins<'_> {
+    /// The plot, if anything was counted.
+    fn plot(self) -> Option<Plot> {
+        let most = self.spreads.iter().filter_map(|of| Some(of.most()?.1)).fold(0.0f64, f64::max);
+        if most <= 0.0 {
+            return None;
+        }
+        let axis = Axis { floor: self.floor, most };
+        let area = Area { left: LEFT, right: RIGHT, top: 6.0, bottom: 6.0 + self.spreads.len() as f64 * ROW };
+        let uprights = axis.ticks().into_iter().map(|tick| area.upright(axis.at(tick), &label(tick)));
+        let mut body = uprights.collect::<String>() + &area.base();
+        let mut told = Vec::new();
+        for (at, spread) in self.spreads.iter().enumerate() {
+            body += &self.violin(spread, &axis, 6.0 + at as f64 * ROW);
+            told.push(format!("{}: {}", spread.phase, figures(spread, true)));
+        }
+        body += &area.title(30.0, &self.unit);
+        Some(Plot::new(&self.id, self.title, told.join("; "), area.bottom + 38.0, body))
+    }
+
+    fn violin(&self, spread: &CounterSpread, axis: &Axis, top: f64) -> String {
+        let class = class_of(spread.phase.state);
+        let mut out = text(LEFT, top + 11.0, "start", "name", &fit(&spread.phase.to_string(), 60));
+        out += &text(LEFT, top + 25.0, "start", "tick", &fit(&figures(spread, false), LETTERS));
+        let (Some(least), Some(most)) = (spread.least(), spread.most()) else { return out };
+        let middle = top + MIDDLE;
+        let parts: Vec<f64> = spread.devices.iter().map(|of| axis.part(of.1)).collect();
+        out += &outline(&parts, middle, class);
+        let upright = |value: f64, half: f64, class: &str| {
+            line((axis.at(value), middle - half), (axis.at(value), middle + half), class)
+        };
+        out += &line((axis.at(least.1), middle), (axis.at(most.1), middle), "whisker");
+        out += &upright(least.1, HALF / 3.0, "whisker");
+        out += &upright(most.1, HALF / 3.0, "whisker");
+        out += &upright(spread.p95, HALF, &format!("mark {class}"));
+        out += &upright(spread.mean, HALF, "whisker");
+        for (device, value) in spread.devices.iter().take(self.dots) {
+            let title = format!("{device}, {}: {} {}", spread.phase, figure(*value), self.unit);
+            out += &dot((axis.at(*value), middle), 2, class, &title);
+        }
+        out
+    }
+}
+
+/// A phase's figures; in words, with who counted most.
+fn figures(of: &CounterSpread, words: bool) -> String {
+    let (Some(least), Some(most)) = (of.least(), of.most()) else { return "nothing has it".into() };
+    let times = of.times_isolated.map(|times| format!(" ({} isolated)", factor(times))).unwrap_or_default();
+    let [mean, p95, least, highest] = [of.mean, of.p95, least.1, most.1].map(figure);
+    let range = match words {
+        true => format!("least {least}, most {highest} at {}", most.0),
+        false => format!("from {least} to {highest}"),
+    };
+    format!("mean {mean}{times}, p95 {p95}, {range}")
+}
+
+/// The density of `parts`, mirrored, by a Gaussian kernel of Silverman's width.
+fn outline(parts: &[f64], middle: f64, class: &str) -> String {
+    let count = parts.len() as f64;
+    let mean = parts.iter().sum::<f64>() / count;
+    let deviation = (parts.iter().map(|part| (part - mean).powi(2)).sum::<f64>() / count).sqrt();
+    let width = (1.06 * deviation * count.powf(-0.2)).max(0.012);
+    let density = |at: f64| parts.iter().map(|part| (-((at - part) / width).powi(2) / 2.0).exp()).sum::<f64>();
+    let places: Vec<f64> = (0..=POINTS).map(|point| point as f64 / POINTS as f64).collect();
+    let heights: Vec<f64> = places.iter().map(|&at| density(at)).collect();
+    let peak = heights.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    let x = |at: f64| LEFT + at * (RIGHT - LEFT);
+    // Where hardly any device is, the outline would only look like a line.
+    let shown: Vec<(f64, f64)> = places
+        .iter()
+        .zip(&heights)
+        .map(|(&at, height)| (x(at), height / peak * HALF))
+        .filter(|of| of.1 > 0.15)
+        .collect();
+    let (Some(first), Some(last)) = (shown.first(), shown.last()) else { return String::new() };
+    let mut path = format!("M{:.1} {middle:.1}", first.0);
+    for (x, height) in &shown {
+        path += &format!("L{x:.1} {:.1}", middle - height);
+    }
+    path += &format!("L{:.1} {middle:.1}", last.0);
+    for (x, height) in shown.iter().rev() {
+        path += &format!("L{x:.1} {:.1}", middle + height);
+    }
+    format!("<path d=\"{path}Z\" class=\"area {class}\"/>")
+}
