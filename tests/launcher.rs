@@ -1,9 +1,12 @@
 //! `tailback launch`, and jobs that others start: by hand, or under an environment like Slurm's.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{self, Job, Outcome, succeed, tailback, words};
+use rustix::process::Signal;
+
+use crate::common::{self, Job, Outcome, eventually, succeed, tailback, words};
 
 fn launch(options: &str, script: &str) -> Outcome {
     let mut arguments = words(&format!("launch {options} -- sh -c"));
@@ -32,13 +35,25 @@ fn output_keeps_its_lines_and_streams() {
 
 #[test]
 fn pretended_hosts() {
-    let outcome = launch("-n 5 --ranks-per-node 2", "echo $TAILBACK_RANK $TAILBACK_HOST");
-    assert_eq!(sorted(&outcome.stdout), ["0 node0", "1 node0", "2 node1", "3 node1", "4 node2"]);
+    let outcome = launch("-n 5 --ranks-per-node 2", "echo $TAILBACK_RANK $TAILBACK_HOST ${#TAILBACK_SECRET}");
+    assert_eq!(sorted(&outcome.stdout), ["0 node0 64", "1 node0 64", "2 node1 64", "3 node1 64", "4 node2 64"]);
+}
+
+#[test]
+fn lines_of_several_writes_stay_whole() {
+    let script =
+        "for line in $(seq 100); do for part in $(seq 20); do printf $TAILBACK_RANK.$line-; done; echo; done; printf x";
+    let outcome = launch("-n 4 --prefix", script);
+    let lines = |rank: usize| (1..=100).map(move |line| format!("[{rank}] {}", format!("{rank}.{line}-").repeat(20)));
+    let expected = (0..4).flat_map(|rank| lines(rank).chain([format!("[{rank}] x")]));
+    assert_eq!(outcome.stdout.lines().map(str::to_owned).collect::<BTreeSet<_>>(), expected.collect());
 }
 
 #[test]
 fn exit_codes() {
     assert_eq!(launch("-n 3", "exit 0").code(), Some(0));
+    let outcome = launch("-n 3", "[ $TAILBACK_RANK != 0 ]");
+    assert_eq!((outcome.code(), outcome.stderr.as_str()), (Some(1), ""), "a result: a threshold failed");
     let outcome = launch("-n 3", "if [ $TAILBACK_RANK = 1 ]; then exit 7; fi; sleep 60");
     assert_eq!(
         (outcome.code(), outcome.stderr.as_str()),
@@ -47,6 +62,37 @@ fn exit_codes() {
     let outcome = launch("-n 3", "if [ $TAILBACK_RANK = 2 ]; then kill -9 $$; fi; sleep 60");
     assert!(outcome.refusal().contains("rank 2 (host ") && outcome.stderr.contains("signal 9"), "{outcome:?}");
     assert!(common::run("launch -n 2 -- ./no-such-program").refusal().contains("./no-such-program: command not found"));
+}
+
+/// Starts two ranks that run `script` and are told so many times to end once both have begun.
+fn interrupted(script: &str, signals: &[Signal]) -> Outcome {
+    let folder = tempfile::tempdir().unwrap();
+    let begun = folder.path().join("begun.");
+    let script = format!("{script}; touch {}$TAILBACK_RANK; while true; do sleep 0.05; done", begun.display());
+    let job = Job::start(tailback(["launch", "-n", "2", "--", "sh", "-c", &script]));
+    eventually("both have begun", || (std::fs::read_dir(folder.path()).unwrap().count() == 2).then_some(()));
+    for (number, signal) in signals.iter().enumerate() {
+        std::thread::sleep(std::time::Duration::from_millis(300 * number as u64));
+        job.signal(*signal);
+    }
+    job.end()
+}
+
+#[test]
+fn signals_reach_ranks_whose_own_code_counts() {
+    let (int, term) = (Signal::INT, Signal::TERM);
+    for (script, signals, code) in [
+        ("true", &[int][..], 130),
+        ("true", &[term], 143),
+        ("true", &[Signal::QUIT], 131),
+        ("trap 'exit 0' INT", &[int], 0),
+        ("trap 'exit 7' INT", &[int], 7),
+        // Ranks that do not listen are killed when the user asks again.
+        ("trap '' INT", &[int, int], 130),
+    ] {
+        let outcome = interrupted(script, signals);
+        assert_eq!((outcome.code(), outcome.stderr.as_str()), (Some(code), ""), "{script} {signals:?}");
+    }
 }
 
 #[test]

@@ -48,9 +48,9 @@ pub(super) fn open(
     _secret: &Secret,
 ) -> TransportResult<Box<dyn OpenNetwork>> {
     // Providers that use the Internet's addresses take the same way as plain sockets.
-    let wish = settings.wish();
-    let choice = address::choose(bootstrap, &wish)?;
-    let source = Source { address: choice.address, asked: wish.is_given(), reason: choice.reason };
+    let addresses = settings.addresses();
+    let choice = address::choose(bootstrap, &addresses)?;
+    let source = Source { address: choice.address, asked: addresses.is_given(), reason: choice.reason };
     let config = LibfabricConfig {
         path: settings.library.libfabric_path.clone(),
         wishes: wishes(settings, Some(source))?,

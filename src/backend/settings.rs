@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum};
-use tailback_bootstrap::address::Wish;
+use tailback_bootstrap::address::Selection;
 use tailback_engine::Protocol;
 use tailback_engine::matching::MOST_RAILS;
 use tailback_host::WaitMode;
@@ -187,8 +187,8 @@ impl Settings {
     }
 
     /// Where plain sockets are to go.
-    pub(super) fn wish(&self) -> Wish {
-        Wish { interfaces: self.data_interface.clone(), addresses: self.data_address.clone() }
+    pub(super) fn addresses(&self) -> Selection {
+        Selection { interfaces: self.data_interface.clone(), addresses: self.data_address.clone() }
     }
 
     /// The settings of a rank of a role.

@@ -10,7 +10,7 @@ use crate::engine::OpenNetwork;
 /// Whether the options mean something.
 pub(super) fn check(settings: &Settings) -> std::result::Result<(), String> {
     class(settings)?;
-    settings.wish().check(settings.rails())?;
+    settings.addresses().check(settings.rails())?;
     settings.congestion_control.as_deref().map_or(Ok(()), tailback_tcp::has_congestion_control)
 }
 
@@ -26,7 +26,7 @@ pub(super) fn open(
     secret: &Secret,
 ) -> Result<Box<dyn OpenNetwork>> {
     let config = TcpConfig {
-        wish: settings.wish(),
+        addresses: settings.addresses(),
         rails: settings.rails(),
         wait: settings.wait,
         traffic_class: class(settings).map_err(Error::Setup)?,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tailback_bootstrap::Secret;
 use tailback_transport::{Bootstrap, Result as TransportResult, traffic_class};
-use tailback_verbs::{Buffers, JobKey, Tries, VerbsConfig};
+use tailback_verbs::{Buffers, Tries, VerbsConfig};
 
 use super::{Network, Settings};
 use crate::engine::OpenNetwork;
@@ -58,6 +58,6 @@ fn config(settings: &Settings, secret: &Secret) -> Result<VerbsConfig, String> {
             credits: settings.verbs.credits.unwrap_or(Buffers::default().credits),
         },
         wait: settings.wait,
-        key: JobKey(secret.derive("verbs")),
+        secret: secret.clone(),
     })
 }

@@ -63,7 +63,7 @@ pub(crate) fn on_hosts<'l>(
     .into();
     options.setup = Box::new(move |rank| setups[rank.index()].clone());
     let ground = lab.ground();
-    options.ground = Some(Box::new(move || ground.check()));
+    options.health_check = Some(Box::new(move || ground.check()));
     options
 }
 

@@ -26,17 +26,17 @@ pub struct Choice {
     pub record: String,
 }
 
-/// What the user says of addresses.
+/// The interfaces and addresses that the user chose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wish {
-    /// Interfaces, one per rail; empty for no wish.
+pub struct Selection {
+    /// Interfaces, one per rail; empty for no selection.
     pub interfaces: Vec<String>,
     /// Local addresses, likewise.
     pub addresses: Vec<IpAddr>,
 }
 
-impl Wish {
-    /// Whether there is one.
+impl Selection {
+    /// Whether anything was chosen.
     #[must_use]
     pub fn is_given(&self) -> bool {
         !self.interfaces.is_empty() || !self.addresses.is_empty()
@@ -61,25 +61,25 @@ impl Wish {
 }
 
 /// Chooses this rank's data address. Collective, whatever was asked for.
-pub fn choose(bootstrap: &mut dyn Bootstrap, wish: &Wish) -> Result<Choice> {
-    let chosen = choose_rails(bootstrap, wish, 1)?;
+pub fn choose(bootstrap: &mut dyn Bootstrap, selection: &Selection) -> Result<Choice> {
+    let chosen = choose_rails(bootstrap, selection, 1)?;
     chosen.into_iter().next().ok_or_else(|| Error::Setup("no address to reach other hosts with".into()))
 }
 
 /// Chooses one for each of so many rails.
-pub fn choose_rails(bootstrap: &mut dyn Bootstrap, wish: &Wish, rails: usize) -> Result<Vec<Choice>> {
+pub fn choose_rails(bootstrap: &mut dyn Bootstrap, selection: &Selection, rails: usize) -> Result<Vec<Choice>> {
     let here =
         if_addrs::get_if_addrs().map_err(|source| Error::Io { operation: "list interfaces", peer: None, source })?;
-    wish.check(rails).map_err(Error::Setup)?;
-    let named = |at: usize| wish.interfaces.get(at).map(String::as_str);
-    let candidates = match (&wish.interfaces[..], &wish.addresses[..]) {
+    selection.check(rails).map_err(Error::Setup)?;
+    let named = |at: usize| selection.interfaces.get(at).map(String::as_str);
+    let candidates = match (&selection.interfaces[..], &selection.addresses[..]) {
         ([], []) => by_default(&here),
         (names, []) => names.iter().map(|name| by_name(&here, name)).collect::<Result<_>>()?,
         (_, addresses) => (addresses.iter().enumerate())
             .map(|(at, &address)| by_address(&here, address, named(at)))
             .collect::<Result<_>>()?,
     };
-    let asked = wish.is_given();
+    let asked = selection.is_given();
     let chosen =
         local_ports::choose_rails(bootstrap, &candidates, &[], asked, rails, "choose addresses of one family")?;
     let mut choices = Vec::new();
@@ -255,7 +255,7 @@ mod tests {
     fn every_rail_has_an_interface_of_its_own() {
         let check = |names: &[&str], rails| {
             let interfaces = names.iter().map(|name| (*name).to_owned()).collect();
-            Wish { interfaces, addresses: Vec::new() }.check(rails)
+            Selection { interfaces, addresses: Vec::new() }.check(rails)
         };
         assert_eq!((check(&[], 2), check(&["d0", "d1"], 2), check(&["d0"], 1)), (Ok(()), Ok(()), Ok(())));
         for (names, rails, expected) in [

@@ -4,24 +4,18 @@
 //! without harm. A failure anywhere ends the whole job with one message and exit code 2. Out of scope: starting
 //! processes ([`crate::launch`]) and the network under test.
 
-use std::io;
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tailback_transport::{Bootstrap, Error, Merge, Monitor, Rank, Result};
 
 use crate::config::JoinConfig;
-use crate::failure::Failure;
-use crate::hosts::{self, machine};
-use crate::join::{self, Neighbour, Place};
-use crate::judge::Judge;
-use crate::peer::Peer;
-use crate::setback::Setback;
-use crate::shared::{Command, Shared};
+use crate::hosts;
+use crate::join::{self, JoinError, Joined};
+use crate::secret::Secret;
 use crate::tree::Tree;
-use crate::watch::Watcher;
+use crate::watcher::{Command, Watcher, WatcherHandle};
 
 /// How long a failed call waits for the watcher to end the job before it returns.
 const END_LIMIT: Duration = Duration::from_secs(8);
@@ -30,7 +24,7 @@ const END_LIMIT: Duration = Duration::from_secs(8);
 pub struct TcpBootstrap {
     config: JoinConfig,
     tree: Tree,
-    shared: Arc<Shared>,
+    shared: Arc<WatcherHandle>,
     watcher: Option<JoinHandle<()>>,
 }
 
@@ -39,17 +33,16 @@ impl TcpBootstrap {
     /// watchdog. If another rank is the reason that the job ends, this process ends without a message.
     pub fn join(config: JoinConfig, monitor: Arc<Monitor>) -> Result<Self> {
         config.check()?;
-        let place = match join::join(&config) {
-            Ok(place) => place,
-            Err(Setback::Mine(error)) if !config.is_interrupted() => return Err(error),
+        let joined = match join::join(&config) {
+            Ok(joined) => joined,
+            Err(JoinError::Reported(error)) if !config.is_interrupted() => return Err(error),
             Err(_) => {
-                config.on_failure.end(&Failure::silent());
+                config.on_failure.end(None);
                 return Err(ended());
             }
         };
-        let Place { tree, watch_parent, watch_children, hosts: named, scaffold, broken } = place;
-        let judge = (config.rank.0 == 0).then(|| Judge::new(named, config.fan_out, Instant::now()));
-        let (shared, watcher) = start_watcher(&config, &tree, (watch_parent, watch_children), judge, monitor)
+        let Joined { tree, parent, children, hosts: named, temporary, broken } = joined;
+        let (shared, watcher) = Watcher::start(&config, &tree, (parent, children), named, monitor)
             .map_err(|e| Error::Setup(format!("the watcher could not be started: {e}")))?;
         let mut bootstrap = TcpBootstrap { config, tree, shared, watcher: Some(watcher) };
         if let Some(error) = broken {
@@ -58,16 +51,16 @@ impl TcpBootstrap {
             return Err(ended());
         }
         // Nobody leaves this before everyone is there.
-        let card = hosts::card(&bootstrap.config.host, &machine());
+        let card = hosts::card(&bootstrap.config.host, &hosts::machine());
         let cards = bootstrap.allgather(&card)?;
         bootstrap.config.host = hosts::known_as(bootstrap.config.rank, &bootstrap.config.host, &cards);
-        drop(scaffold);
+        drop(temporary);
         Ok(bootstrap)
     }
 
     /// The secret that the ranks of this job share.
     #[must_use]
-    pub fn secret(&self) -> &crate::secret::Secret {
+    pub fn secret(&self) -> &Secret {
         &self.config.secret
     }
 
@@ -129,9 +122,9 @@ impl Bootstrap for TcpBootstrap {
     fn abort(&self, reason: &str) -> ! {
         self.shared.command(Command::Abort(reason.to_owned()));
         if !self.shared.wait_failed(END_LIMIT) {
-            let failure = Failure::saying(format!("rank {} (host {}): {reason}", self.rank(), self.host()));
-            self.config.on_failure.report(failure.message.as_deref().unwrap_or(reason));
-            self.config.on_failure.end(&failure);
+            let message = format!("rank {} (host {}): {reason}", self.rank(), self.host());
+            self.config.on_failure.report(&message);
+            self.config.on_failure.end(Some(&message));
         }
         // Only a rank that is a thread gets here; the watcher's handler ends processes.
         std::panic::resume_unwind(Box::new("the job was aborted"))
@@ -150,26 +143,6 @@ impl Drop for TcpBootstrap {
             let _ = watcher.join();
         }
     }
-}
-
-fn start_watcher(
-    config: &JoinConfig,
-    tree: &Tree,
-    neighbours: (Option<Neighbour>, Vec<Neighbour>),
-    judge: Option<Judge>,
-    monitor: Arc<Monitor>,
-) -> io::Result<(Arc<Shared>, JoinHandle<()>)> {
-    let (wake, waker) = UnixStream::pair()?;
-    wake.set_nonblocking(true)?;
-    waker.set_nonblocking(true)?;
-    monitor.wake_on_enter(waker.try_clone()?);
-    let shared = Arc::new(Shared::new(monitor, waker));
-    let data = tree.parent.iter().chain(&tree.children).map(|e| e.stream.try_clone()).collect::<io::Result<_>>()?;
-    let parent = neighbours.0.map(Peer::new).transpose()?;
-    let children = neighbours.1.into_iter().map(Peer::new).collect::<io::Result<_>>()?;
-    let watcher = Watcher::new(config.clone(), Arc::clone(&shared), wake, (parent, children), data, judge);
-    let thread = std::thread::Builder::new().name("watcher".into()).spawn(|| watcher.run())?;
-    Ok((shared, thread))
 }
 
 fn ended() -> Error {

@@ -1,4 +1,4 @@
-//! Bytes of the bootstrap's messages: big-endian numbers, strings and byte strings with a 32-bit length in front.
+//! Bytes of the bootstrap's messages: little-endian numbers, strings and byte strings with a 32-bit length in front.
 //!
 //! Decoding never trusts a length: it is checked against what is left before anything is taken.
 
@@ -16,12 +16,18 @@ impl Encoder {
     }
 
     pub(crate) fn u32(mut self, value: u32) -> Self {
-        self.0.extend(value.to_be_bytes());
+        self.0.extend(value.to_le_bytes());
         self
     }
 
     pub(crate) fn u64(mut self, value: u64) -> Self {
-        self.0.extend(value.to_be_bytes());
+        self.0.extend(value.to_le_bytes());
+        self
+    }
+
+    /// Bytes whose number both sides know.
+    pub(crate) fn raw(mut self, value: &[u8]) -> Self {
+        self.0.extend_from_slice(value);
         self
     }
 
@@ -30,10 +36,7 @@ impl Encoder {
     }
 
     pub(crate) fn bytes(self, value: &[u8]) -> Self {
-        let length = u32::try_from(value.len()).expect("messages are far below 4 GiB");
-        let mut encoder = self.u32(length);
-        encoder.0.extend_from_slice(value);
-        encoder
+        self.u32(u32::try_from(value.len()).expect("messages are far below 4 GiB")).raw(value)
     }
 
     pub(crate) fn optional(self, value: Option<&str>) -> Self {
@@ -62,7 +65,7 @@ impl<'a> Decoder<'a> {
         Ok(head)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         Ok(self.take(N)?.try_into().expect("took N bytes"))
     }
 
@@ -71,11 +74,11 @@ impl<'a> Decoder<'a> {
     }
 
     pub(crate) fn u32(&mut self) -> Result<u32> {
-        Ok(u32::from_be_bytes(self.array()?))
+        Ok(u32::from_le_bytes(self.array()?))
     }
 
     pub(crate) fn u64(&mut self) -> Result<u64> {
-        Ok(u64::from_be_bytes(self.array()?))
+        Ok(u64::from_le_bytes(self.array()?))
     }
 
     pub(crate) fn bytes(&mut self) -> Result<&'a [u8]> {

@@ -1,14 +1,15 @@
 //! What a rank has to know to join a job.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use tailback_transport::{Error, Rank, Result};
 
 use crate::failure::{ExitProcess, OnFailure};
-use crate::interrupt::Interrupt;
-use crate::lifeline::Lifeline;
+use crate::hosts::hostname;
+use crate::launcher_pipe::LauncherPipe;
 use crate::secret::Secret;
 
 /// Long enough for a busy machine, whose watchers only want to run for a moment each second, and short enough that
@@ -16,7 +17,7 @@ use crate::secret::Secret;
 const SILENCE_LIMIT: Duration = Duration::from_secs(7);
 
 /// More than any machine has cores; what rank 0 knows of each fits its memory.
-const MOST_RANKS: usize = 1 << 22;
+const MAX_RANKS: usize = 1 << 22;
 
 /// Everything a rank has to know to join a job. All ranks agree on `size`, `secret` and `fan_out`.
 #[derive(Clone, Debug)]
@@ -48,7 +49,7 @@ pub struct JoinConfig {
     /// How many children a rank has in the tree.
     pub fan_out: usize,
     /// Ends this rank when the launcher is gone.
-    pub lifeline: Option<Arc<Lifeline>>,
+    pub launcher_pipe: Option<Arc<LauncherPipe>>,
     /// Says that the user wants the job to end.
     pub interrupt: Option<Interrupt>,
     /// What happens when the job fails.
@@ -72,7 +73,7 @@ impl JoinConfig {
             host: hostname(),
             launcher: "environment".to_owned(),
             fan_out: 32,
-            lifeline: None,
+            launcher_pipe: None,
             interrupt: None,
             on_failure: Arc::new(ExitProcess),
         }
@@ -80,7 +81,8 @@ impl JoinConfig {
 
     /// Whether nobody waits for this job any more: the launcher is gone, or the user has wanted its end for a while.
     pub(crate) fn is_abandoned(&self) -> bool {
-        self.lifeline.as_ref().is_some_and(|l| l.is_cut()) || self.interrupt.as_ref().is_some_and(Interrupt::is_over)
+        self.launcher_pipe.as_ref().is_some_and(|pipe| pipe.is_closed())
+            || self.interrupt.as_ref().is_some_and(Interrupt::is_over)
     }
 
     pub(crate) fn is_interrupted(&self) -> bool {
@@ -88,9 +90,9 @@ impl JoinConfig {
     }
 
     pub(crate) fn check(&self) -> Result<()> {
-        if !(1..=MOST_RANKS).contains(&self.size) {
+        if !(1..=MAX_RANKS).contains(&self.size) {
             let size = self.size;
-            return Err(Error::Setup(format!("a job of {size} ranks is not possible: it has 1 to {MOST_RANKS}")));
+            return Err(Error::Setup(format!("a job of {size} ranks is not possible: it has 1 to {MAX_RANKS}")));
         }
         if self.rank.index() >= self.size {
             let last = self.size - 1;
@@ -103,7 +105,31 @@ impl JoinConfig {
     }
 }
 
-/// The system's host name.
-pub(crate) fn hostname() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
+/// How long a rank goes on joining once it knows of the interrupt. By then every rank knows, so that nobody takes one that
+/// has ended for lost; and a job whose ranks are all there ends in order instead.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// A flag that the caller raises when the user wants the job to end. A rank that then still waits for others ends
+/// without a word, and one lost while joining is no news: this is why it ended. Later it is the caller who ends in order.
+#[derive(Clone, Debug)]
+pub struct Interrupt {
+    raised: Arc<AtomicBool>,
+    noticed: Arc<OnceLock<Instant>>,
+}
+
+impl Interrupt {
+    /// Follows `raised`.
+    #[must_use]
+    pub fn new(raised: Arc<AtomicBool>) -> Self {
+        Interrupt { raised, noticed: Arc::default() }
+    }
+
+    fn is_raised(&self) -> bool {
+        self.raised.load(Ordering::Relaxed)
+    }
+
+    /// Whether to wait no longer for ranks that have not joined.
+    fn is_over(&self) -> bool {
+        self.is_raised() && self.noticed.get_or_init(Instant::now).elapsed() >= GRACE
+    }
 }

@@ -1,6 +1,6 @@
 //! How a job ends early: what is said, by whom, and what then happens to the process.
 //!
-//! Exactly one rank of the job gets a failure with a message; the others end without a word.
+//! Exactly one rank of the job ends with a message; the others end without a word.
 
 use std::fmt;
 use std::io::Write as _;
@@ -10,30 +10,14 @@ use tailback_transport::Rank;
 /// The exit code of a job that could not run.
 pub const EXIT_CODE: i32 = 2;
 
-/// Why this process ends before its work is done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// What to tell the user; absent where another rank tells.
-    pub message: Option<String>,
-}
-
-impl Failure {
-    pub(crate) fn silent() -> Self {
-        Failure { message: None }
-    }
-
-    pub(crate) fn saying(message: impl Into<String>) -> Self {
-        Failure { message: Some(message.into()) }
-    }
-}
-
 /// What a process does when the job fails. The default is [`ExitProcess`]; tests that run ranks as threads have their own.
 pub trait OnFailure: fmt::Debug + Send + Sync {
     /// Tells the user. Called once in the whole job, before the other ranks are told to end.
     fn report(&self, message: &str);
 
-    /// Ends the process. If it returns, calls under way return errors.
-    fn end(&self, failure: &Failure);
+    /// Ends the process, with what it told the user, or `None` where another rank tells. If it returns, calls under way
+    /// return errors.
+    fn end(&self, message: Option<&str>);
 }
 
 /// Prints `tailback: error: MESSAGE` on stderr and exits with code 2.
@@ -45,7 +29,7 @@ impl OnFailure for ExitProcess {
         say("error", message);
     }
 
-    fn end(&self, _: &Failure) {
+    fn end(&self, _: Option<&str>) {
         std::process::exit(EXIT_CODE);
     }
 }
@@ -72,6 +56,11 @@ impl fmt::Display for Ranks<'_> {
         }
         Ok(())
     }
+}
+
+/// `rank 3 (host node3) was lost in phase "P": connection closed`
+pub(crate) fn lost_message(rank: Rank, host: &str, phase: &str, detail: &str) -> String {
+    format!("rank {rank} (host {host}) was lost in phase \"{phase}\": {detail}")
 }
 
 #[cfg(test)]

@@ -6,42 +6,33 @@
 
 #![forbid(unsafe_code)]
 
+mod acceptor;
 pub mod address;
 mod bootstrap;
 mod codec;
 mod config;
-pub mod data_handshake;
 mod env;
 mod failure;
-pub mod files;
+mod failure_detector;
 #[cfg(fuzzing)]
 pub mod fuzzing;
-mod gate;
-mod handshake;
+pub mod handshake;
 mod hosts;
-mod interrupt;
 mod join;
-mod judge;
 pub mod launch;
-mod lifeline;
-mod link;
+mod launcher_pipe;
+pub mod limits;
 mod message;
-mod nodelist;
-mod patience;
-mod peer;
+mod neighbour;
 mod polling;
-mod roster;
-pub mod secret;
-mod setback;
-mod shared;
+mod secret;
 pub mod strangers;
 mod tree;
-mod watch;
+mod watcher;
 
 pub use bootstrap::TcpBootstrap;
-pub use config::JoinConfig;
+pub use config::{Interrupt, JoinConfig};
 pub use env::variables;
-pub use failure::{EXIT_CODE, ExitProcess, Failure, OnFailure};
-pub use interrupt::Interrupt;
-pub use lifeline::Lifeline;
+pub use failure::{EXIT_CODE, ExitProcess, OnFailure};
+pub use launcher_pipe::LauncherPipe;
 pub use secret::Secret;

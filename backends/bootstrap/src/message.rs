@@ -1,12 +1,34 @@
 //! What ranks say to each other outside collectives: joining, attaching to the tree, and watching over each other.
 
-use std::net::SocketAddr;
+use std::io::{self, Read};
+use std::net::{SocketAddr, TcpStream};
 
 use tailback_transport::{Rank, Result};
 
 use crate::codec::{Decoder, Encoder, malformed};
 
-/// A rank's first words to rank 0.
+/// The largest message while joining: a host name and an address or two.
+pub(crate) const SMALL_FRAME: usize = 64 << 10;
+
+/// A message with its length in front.
+pub(crate) fn framed(payload: &[u8]) -> Vec<u8> {
+    Encoder::default().bytes(payload).0
+}
+
+/// Reads one [`framed`] message while joining.
+pub(crate) fn read_framed(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+    let mut length = [0; 4];
+    stream.read_exact(&mut length)?;
+    let length = u32::from_le_bytes(length) as usize;
+    if length > SMALL_FRAME {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a message is too long"));
+    }
+    let mut payload = vec![0; length];
+    stream.read_exact(&mut payload)?;
+    Ok(payload)
+}
+
+/// A rank's first message to rank 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Join {
     pub(crate) size: u32,

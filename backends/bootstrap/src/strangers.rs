@@ -36,21 +36,21 @@ pub struct Stranger {
 }
 
 impl Stranger {
-    /// When it may be put out.
-    pub fn ripe_at(&self) -> Instant {
+    /// When it may be closed to make room.
+    pub fn evictable_at(&self) -> Instant {
         self.since + GRACE
     }
 
-    /// Whether it may be put out now.
+    /// Whether it may be closed now.
     #[must_use]
-    pub fn is_ripe(&mut self) -> bool {
+    pub fn is_evictable(&mut self) -> bool {
         self.since.elapsed() >= GRACE
     }
 }
 
 /// In which order they make room for others, the first to go last: those at addresses of no rank, then the oldest of the
 /// address that has the most.
-pub fn going_out(strangers: impl Iterator<Item = Stranger>) -> Vec<Stranger> {
+pub fn eviction_order(strangers: impl Iterator<Item = Stranger>) -> Vec<Stranger> {
     let mut all: Vec<Stranger> = strangers.collect();
     all.sort_unstable_by_key(|of| Reverse(of.since));
     // Who has most others of its address behind it goes first.
@@ -91,7 +91,7 @@ mod tests {
     }
 
     fn out(of: &[(&str, u64)]) -> Option<usize> {
-        going_out(strangers(of).into_iter()).last().map(|stranger| stranger.slot)
+        eviction_order(strangers(of).into_iter()).last().map(|stranger| stranger.slot)
     }
 
     #[test]
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn crowds_shrink_to_one_size() {
         let all = [("192.0.2.1", 9), ("192.0.2.1", 8), ("192.0.2.1", 7), ("192.0.2.2", 6), ("192.0.2.2", 5)];
-        let order: Vec<usize> = going_out(strangers(&all).into_iter()).iter().rev().map(|of| of.slot).collect();
+        let order: Vec<usize> = eviction_order(strangers(&all).into_iter()).iter().rev().map(|of| of.slot).collect();
         assert_eq!(order, [0, 1, 3, 2, 4]);
     }
 

@@ -134,7 +134,7 @@ impl Edge {
         }
         let mut header = [0; 9];
         header[0] = step as u8;
-        header[1..].copy_from_slice(&(bytes.len() as u64).to_be_bytes());
+        header[1..].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
         // One write for small messages: fewer packets, no wait for an acknowledgement between them.
         let sent = if bytes.len() <= 4096 {
             self.stream.write_all(&[&header, bytes].concat())
@@ -147,7 +147,7 @@ impl Edge {
     fn receive(&mut self, step: Step) -> Result<Vec<u8>> {
         let mut header = [0; 9];
         self.stream.read_exact(&mut header).map_err(|e| self.error(step, &e))?;
-        let length = u64::from_be_bytes(header[1..].try_into().expect("eight bytes"));
+        let length = u64::from_le_bytes(header[1..].try_into().expect("eight bytes"));
         let refuse = |detail: String| Error::Protocol { operation: step.name(), peer: Some(self.rank), detail };
         if header[0] != step as u8 {
             return Err(refuse(format!("it is in another collective (kind {})", header[0])));

@@ -1,5 +1,7 @@
-//! The tests with ranks as threads, linked once. Those with ranks as processes (`processes`) have a program of their own,
-//! which starts itself as ranks.
+//! The integration tests, linked once: jobs whose ranks are threads, and jobs whose ranks are processes.
 
-mod address;
-mod threads;
+mod interrupts;
+mod job;
+mod join;
+mod processes;
+mod strangers;

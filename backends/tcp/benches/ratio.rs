@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tailback_bootstrap::Secret;
-use tailback_bootstrap::address::Wish;
+use tailback_bootstrap::address::Selection;
 use tailback_engine::{Engine, Lane};
 use tailback_host::WaitMode;
 use tailback_tcp::{TcpConfig, TcpTransport};
@@ -171,7 +171,7 @@ fn measure(plan: &Plan) -> Vec<(f64, f64)> {
     let body = |mut bootstrap: loopback::LoopbackBootstrap, _| -> Result<()> {
         let leads = bootstrap.rank() == Rank(0);
         let config = TcpConfig {
-            wish: Wish::default(),
+            addresses: Selection::default(),
             rails: 1,
             wait: Some(plan.wait),
             traffic_class: 0,

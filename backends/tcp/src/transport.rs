@@ -11,7 +11,7 @@ use tailback_transport::{Bootstrap, Error, Rank, Result};
 use crate::facts;
 use crate::wire::{LocalEnd, TcpWire, set_traffic_class};
 use tailback_bootstrap::Secret;
-use tailback_bootstrap::address::{self, Choice, Wish};
+use tailback_bootstrap::address::{self, Choice, Selection};
 
 /// What a rank with a bootstrap like ours keeps open for it.
 const BOOTSTRAP_FILES: usize = 128;
@@ -21,9 +21,9 @@ const BACKLOG: i32 = 4096;
 /// How to [`open`] a transport. Every rank passes its own. Not printable, for it holds the secret.
 #[derive(Clone)]
 pub struct TcpConfig {
-    /// The interfaces or local addresses that carry the data, one per rail. With no wish: loopback when all ranks share a host,
+    /// The interfaces or local addresses that carry the data, one per rail. With none: loopback when all ranks share a host,
     /// else the first interfaces in a network of every other host.
-    pub wish: Wish,
+    pub addresses: Selection,
     /// How many rails: interfaces that a rank uses at once, with a connection to a peer on each.
     pub rails: usize,
     /// How to wait. None: block when the ranks of this machine outnumber its cores, else spin.
@@ -48,8 +48,8 @@ pub fn open(bootstrap: &mut dyn Bootstrap, config: &TcpConfig) -> Result<TcpTran
     // Connections are made by need, to whomever a kernel has to do with; that can be everybody.
     let (rank, size) = (bootstrap.rank(), bootstrap.size());
     let connected = format!("rank {rank}, connected to {size} ranks,");
-    tailback_bootstrap::files::make_room(&connected, size * config.rails + BOOTSTRAP_FILES)?;
-    let choices = address::choose_rails(bootstrap, &config.wish, config.rails)?;
+    tailback_bootstrap::limits::require_files(&connected, size * config.rails + BOOTSTRAP_FILES)?;
+    let choices = address::choose_rails(bootstrap, &config.addresses, config.rails)?;
     let report = |source| Error::Io { operation: "listen", peer: None, source };
     // What they accept inherits the class.
     let listen = |choice: &Choice| listen(choice.address, config.traffic_class);
@@ -72,7 +72,7 @@ pub fn open(bootstrap: &mut dyn Bootstrap, config: &TcpConfig) -> Result<TcpTran
         description.details.insert("tcp_congestion_control".into(), name.clone());
     }
     // Of two interfaces in one network, routes know only the first. Addresses are the user's own affair.
-    let Wish { interfaces, addresses: own } = &config.wish;
+    let Selection { interfaces, addresses: own } = &config.addresses;
     let binds = !interfaces.is_empty() || (config.rails > 1 && own.is_empty());
     let end = |choice: &Choice| {
         let device = binds.then(|| choice.interface.clone()).filter(|name| {

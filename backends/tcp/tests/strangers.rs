@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tailback_bootstrap::Secret;
+use tailback_bootstrap::handshake::{Hello, Plane, VERSION};
 use tailback_engine::{Engine, Lane};
 use tailback_host::WaitMode;
 use tailback_tcp::{TcpConfig, TcpTransport, open};
@@ -35,7 +36,7 @@ fn until_closed(mut stream: TcpStream) -> usize {
 }
 
 fn hello(from: u32, to: u32) -> Vec<u8> {
-    [b"TAILBCK1".as_slice(), &from.to_le_bytes(), &to.to_le_bytes(), &[9; 32]].concat()
+    Hello { plane: Plane::Data, version: VERSION, from: Rank(from), to: Rank(to), nonce: [9; 32] }.encode()
 }
 
 fn garbage(address: SocketAddr) {
@@ -51,9 +52,9 @@ fn garbage(address: SocketAddr) {
 fn impostor(address: SocketAddr, to: u32) {
     let mut stream = connect(address);
     stream.write_all(&hello(1 - to, to)).expect("hello");
-    let mut challenge = [0; 64];
+    let mut challenge = [0; 74];
     stream.read_exact(&mut challenge).expect("a challenge");
-    stream.write_all(&challenge[32..]).expect("the acceptor's own proof, played back");
+    stream.write_all(&challenge[42..]).expect("the acceptor's own proof, played back");
     assert_eq!(until_closed(stream), 0, "no verdict for an impostor");
 }
 

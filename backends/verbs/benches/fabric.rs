@@ -19,7 +19,7 @@ use tailback_bootstrap::{JoinConfig, TcpBootstrap};
 use tailback_engine::{Engine, Lane, Membership};
 use tailback_host::{Idle, WaitMode};
 use tailback_transport::{Bootstrap, Error, Monitor, Nanos, Rank, Result, Span, Tag};
-use tailback_verbs::{JobKey, VerbsConfig, VerbsTransport};
+use tailback_verbs::{VerbsConfig, VerbsTransport};
 
 const LONG: usize = 65_536;
 const OUT: Span = Span { offset: 0, len: 8 };
@@ -74,9 +74,9 @@ fn start() -> Result<i32> {
 
 fn as_rank(mut config: JoinConfig, run: Loop, iterations: usize) -> Result<()> {
     config.stall_limit = None; // an emulated machine takes its time, and nobody ticks
-    let key = JobKey(config.secret.derive("verbs"));
+    let secret = config.secret.clone();
     let mut bootstrap = TcpBootstrap::join(config, Arc::new(Monitor::new()))?;
-    let config = VerbsConfig { wait: Some(WaitMode::Spin), ..VerbsConfig::new(key) };
+    let config = VerbsConfig { wait: Some(WaitMode::Spin), ..VerbsConfig::new(secret) };
     let mut transport = tailback_verbs::open(&mut bootstrap, &config)?;
     let group = transport.make_group(&[Rank(0), Rank(1)], 2 * LONG)?;
     let mut pair = Pair { transport, group };

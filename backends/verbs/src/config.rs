@@ -1,9 +1,9 @@
 //! What the user may say about the device and the port.
 
-use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use tailback_bootstrap::Secret;
 use tailback_host::WaitMode;
 use tailback_host::near::DeviceWish;
 
@@ -32,13 +32,13 @@ pub struct VerbsConfig {
     /// How to wait. None: block when the ranks of this machine outnumber its cores, else spin.
     pub wait: Option<WaitMode>,
     /// What every rank of the job knows and nobody else: greetings are believed that were made with it.
-    pub key: JobKey,
+    pub secret: Secret,
 }
 
 impl VerbsConfig {
-    /// The defaults, for ranks that share `key`.
+    /// The defaults, for ranks that share `secret`.
     #[must_use]
-    pub fn new(key: JobKey) -> Self {
+    pub fn new(secret: Secret) -> Self {
         VerbsConfig {
             device: DeviceWish::default(),
             rails: 1,
@@ -50,18 +50,8 @@ impl VerbsConfig {
             path_mtu: None,
             buffers: Buffers::default(),
             wait: None,
-            key,
+            secret,
         }
-    }
-}
-
-/// A key that the ranks of a job share. Not printed.
-#[derive(Clone, Copy)]
-pub struct JobKey(pub [u8; 32]);
-
-impl fmt::Debug for JobKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JobKey(hidden)")
     }
 }
 

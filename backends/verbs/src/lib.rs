@@ -22,7 +22,7 @@ mod seal;
 mod transport;
 mod wire;
 
-pub use config::{Buffers, JobKey, Tries, VerbsConfig};
+pub use config::{Buffers, Tries, VerbsConfig};
 pub use transport::{VerbsTransport, open};
 
 /// The devices and ports of this machine, a line each; or what is missing and the package that has it.

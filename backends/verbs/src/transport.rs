@@ -32,7 +32,7 @@ pub fn open(bootstrap: &mut dyn Bootstrap, config: &VerbsConfig) -> Result<Verbs
     let addresses = told.iter().enumerate().map(parse).collect::<Result<Vec<_>>>()?;
     let (wait, reason) = WaitMode::choose(config.wait, bootstrap)?;
     let description = facts::describe(&endpoints, config, wait, reason);
-    let wire = VerbsWire::new(endpoints, &addresses, config.key, wait);
+    let wire = VerbsWire::new(endpoints, &addresses, config.secret.clone(), wait);
     Ok(Core::new(rank, size, rails, wire, description))
 }
 

@@ -86,7 +86,7 @@ impl VerbsWire {
         }
     }
 
-    /// The buffers that were registered for peers' messages so remote, on all rails.
+    /// The buffers that were registered for peers' messages so far, on all rails.
     fn windows_text(&self) -> String {
         let sizes = || self.endpoints.iter().map(|of| of.sizes);
         let first = sizes().map(|of| of.first).min().unwrap_or_default();

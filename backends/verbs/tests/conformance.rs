@@ -27,7 +27,7 @@ use tailback_engine::rendezvous::DEFAULT_THRESHOLD;
 use tailback_engine::{Collective, Engine, Lane, Protocol, Rendezvous};
 use tailback_testkit::conformance;
 use tailback_transport::{Bootstrap, Monitor, Rank, Span, Tag};
-use tailback_verbs::{Buffers, JobKey, Tries, VerbsConfig, VerbsTransport};
+use tailback_verbs::{Buffers, Tries, VerbsConfig, VerbsTransport};
 
 /// For an emulated machine with more ranks than cores.
 const PATIENCE: Duration = Duration::from_secs(400);
@@ -79,7 +79,7 @@ fn as_rank(mut config: JoinConfig, rails: usize, arguments: &[String]) -> Outcom
     config.stall_limit = Some(PATIENCE);
     let monitor = Arc::new(Monitor::new());
     let text = |error: tailback_transport::Error| error.to_string();
-    let key = JobKey(config.secret.derive("verbs"));
+    let secret = config.secret.clone();
     let mut bootstrap = TcpBootstrap::join(config, Arc::clone(&monitor)).map_err(text)?;
     monitor.enter("conformance");
     let wait = arguments.get(2).map(|mode| mode.parse()).transpose().map_err(text)?;
@@ -87,7 +87,7 @@ fn as_rank(mut config: JoinConfig, rails: usize, arguments: &[String]) -> Outcom
     let timeout = if arguments[0] == "silence" { Duration::from_millis(250) } else { Tries::default().timeout };
     let tries = Tries { timeout, ..Tries::default() };
     let rails = if arguments[0] == "unlike" { rails + bootstrap.rank().index() } else { rails };
-    let config = VerbsConfig { rails, wait, tries, buffers: buffers(arguments)?, ..VerbsConfig::new(key) };
+    let config = VerbsConfig { rails, wait, tries, buffers: buffers(arguments)?, ..VerbsConfig::new(secret) };
     let transport = match tailback_verbs::open(&mut bootstrap, &config) {
         Ok(transport) => transport,
         Err(error) => bootstrap.abort(&error.to_string()),

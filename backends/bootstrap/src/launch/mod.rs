@@ -1,18 +1,17 @@
 //! Starts a job's ranks on this host, passes their output and signals on, and ends them together.
 //!
-//! Invariants: no rank outlives the launcher (each holds a [`crate::Lifeline`]); no line of output is torn;
+//! Invariants: no rank outlives the launcher (each holds a [`crate::LauncherPipe`]); no line of output is torn;
 //! the secret goes by environment only. The launcher stays silent unless a failure was reported by no rank. Out of
 //! scope: other hosts; use the system's own launcher and [`crate::JoinConfig::from_env`] there.
 
-mod crew;
-mod member;
 mod options;
 mod output;
+mod processes;
 mod signals;
 
 use tailback_transport::{Error, Result};
 
-use self::crew::Crew;
+use self::processes::Processes;
 use self::signals::Signals;
 
 pub use self::options::{LaunchOptions, Output, RankSetup};
@@ -25,8 +24,7 @@ pub fn run(options: &LaunchOptions) -> Result<i32> {
     if is_interrupted() {
         return Err(Error::Setup("interrupted before the ranks were started".into()));
     }
-    let mut crew = Crew::start(options)?;
-    let code = crew.supervise(&signals, options.ground.as_ref());
+    let code = Processes::start(options)?.supervise(&signals, options.health_check.as_ref());
     signals.uninstall();
     code
 }

@@ -27,8 +27,8 @@ pub struct RankSetup {
     pub env: Vec<(OsString, OsString)>,
 }
 
-/// Says whether what ranks stand on is still there.
-pub type Ground = Box<dyn Fn() -> Result<(), String>>;
+/// Says whether what ranks depend on, such as a lab, is still there.
+pub type HealthCheck = Box<dyn Fn() -> Result<(), String>>;
 
 /// What to start.
 pub struct LaunchOptions {
@@ -54,9 +54,9 @@ pub struct LaunchOptions {
     /// How long a rank may stand still while others run. Those that have joined miss it earlier and can say in which phase,
     /// unless the machine is too busy for that.
     pub stopped_limit: Duration,
-    /// Where ranks stand on something that may be lost: asked twice a second for a reason why the job cannot go on, which
+    /// Where ranks depend on something that may be lost: asked twice a second for a reason why the job cannot go on, which
     /// the ranks may be slow to notice or to name.
-    pub ground: Option<Ground>,
+    pub health_check: Option<HealthCheck>,
 }
 
 impl LaunchOptions {
@@ -74,7 +74,7 @@ impl LaunchOptions {
             setup: Box::new(|_| RankSetup::default()),
             grace: Duration::from_secs(3),
             stopped_limit: Duration::from_secs(9),
-            ground: None,
+            health_check: None,
         }
     }
 }

@@ -55,7 +55,7 @@ pub trait Wire: WireTypes + Sized {
         remote: usize,
     ) -> Result<()>;
 
-    /// Asks the member to tell when the puts made so remote are in its segment, where that takes a message and none was sent
+    /// Asks the member to tell when the puts made so far are in its segment, where that takes a message and none was sent
     /// since the last put.
     fn ask_flush(&mut self, ledger: &mut Ledger<Self>, peer: usize, target: GroupMember) -> Result<()>;
 

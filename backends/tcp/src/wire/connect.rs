@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, sockopt};
+use rustix::net::sockopt;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use tailback_bootstrap::data_handshake::{CHALLENGE, HELLO, Hello, LONGEST, PROOF, Role, Verdict, nonce};
+use tailback_bootstrap::handshake::{AcceptorSide, HandshakeError, InitiatorSide, Plane, Verdict};
 use tailback_bootstrap::strangers::{self, PROOF_LIMIT, Stranger};
 use tailback_transport::{Rank, Result};
 
@@ -27,15 +27,6 @@ const MAX_ATTEMPTS: u32 = 16;
 
 /// How long a peer that no way leads to is tried: a way may come up a moment later than the ranks.
 const UNREACHABLE_LIMIT: Duration = Duration::from_secs(5);
-
-/// What became of a half-open connection.
-enum Next {
-    Wait,
-    Again,
-    Drop,
-    Up(usize),
-    Redirected(usize),
-}
 
 /// Marks what a socket to, or of, `address` sends.
 pub fn set_traffic_class(socket: &Socket, address: SocketAddr, class: u8) -> io::Result<()> {
@@ -84,14 +75,15 @@ impl TcpWire {
     /// Takes new connections from a rail's listener while there is room for strangers.
     pub(super) fn accept(&mut self, ledger: &mut TcpLedger, rail: usize) -> Result<()> {
         let full = self.strangers >= strangers::LIMIT;
-        let mut going_out = if full { self.going_out() } else { Vec::new() };
+        let mut eviction_order = if full { self.eviction_order() } else { Vec::new() };
         while self.listeners[rail].ready {
             let mut out = None;
             while self.strangers >= strangers::LIMIT && out.is_none() {
-                let Some(of) = going_out.pop_if(Stranger::is_ripe) else { return Ok(()) };
+                let Some(of) = eviction_order.pop_if(Stranger::is_evictable) else { return Ok(()) };
                 // This rank may have been busy elsewhere since it said what it had to.
                 self.drive(ledger, of.slot)?;
-                out = self.halves[of.slot].as_ref().filter(|half| half.since == of.since).map(|_| of.slot);
+                let half = self.halves[of.slot].as_ref();
+                out = half.filter(|half| half.theirs_since() == Some(of.since)).map(|_| of.slot);
             }
             match self.listeners[rail].socket.accept() {
                 Ok((socket, address)) => {
@@ -99,7 +91,11 @@ impl TcpWire {
                         self.remove_half(slot);
                     }
                     if socket.set_nonblocking(true).is_ok() {
-                        let slot = self.add_half(socket, address.as_socket(), Stage::Hello { rail })?;
+                        let slot = self.add_half(
+                            socket,
+                            address.as_socket(),
+                            Stage::Theirs { rail, handshake: AcceptorSide::default() },
+                        )?;
                         self.drive(ledger, slot)?;
                     }
                 }
@@ -107,7 +103,7 @@ impl TcpWire {
                 Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
                 // Out of descriptors or memory: whoever knocks waits in the kernel until there are some.
                 Err(_) => {
-                    if let Some(out) = self.going_out().pop_if(Stranger::is_ripe) {
+                    if let Some(out) = self.eviction_order().pop_if(Stranger::is_evictable) {
                         self.remove_half(out.slot);
                     }
                     return Ok(());
@@ -121,107 +117,85 @@ impl TcpWire {
     pub(super) fn expire(&mut self) -> Result<()> {
         for slot in 0..self.halves.len() {
             let Some(half) = &self.halves[slot] else { continue };
-            if half.stage.ours().is_none() && half.since.elapsed() > PROOF_LIMIT {
+            if half.theirs_since().is_some_and(|since| since.elapsed() > PROOF_LIMIT) {
                 self.remove_half(slot);
             }
         }
         Ok(())
     }
 
-    /// Moves a half-open connection on as remote as it goes.
+    /// Moves a half-open connection on as far as it goes.
     pub(super) fn drive(&mut self, ledger: &mut TcpLedger, slot: usize) -> Result<()> {
-        loop {
-            let Some(half) = self.halves.get_mut(slot).and_then(Option::as_mut) else { return Ok(()) };
-            let next = match fill(half) {
-                Ok(true) => self.step(ledger, slot)?,
-                Ok(false) => Next::Wait,
+        let (me, ranks) = (ledger.me, ledger.ranks());
+        let Some(Half { socket, stage, .. }) = self.halves.get_mut(slot).and_then(Option::as_mut) else {
+            return Ok(());
+        };
+        if let &mut Stage::Connecting { to } = stage {
+            match is_established(socket) {
+                Ok(false) => return Ok(()),
+                Ok(true) => {}
                 Err(error) => return self.half_failed(ledger, slot, &error),
-            };
-            match next {
-                Next::Wait => return Ok(()),
-                Next::Again => {}
-                Next::Drop => {
-                    let error = io::Error::new(ErrorKind::InvalidData, "not understood");
-                    return self.half_failed(ledger, slot, &error);
-                }
-                Next::Up(peer) => return self.promote(ledger, slot, peer),
-                Next::Redirected(peer) => {
-                    self.remove_half(slot);
-                    if matches!(self.peers[peer].route, Route::Connecting(_)) {
-                        self.peers[peer].route = Route::Redirected;
-                    }
-                    return Ok(());
-                }
+            }
+            match InitiatorSide::start(Plane::Data, me, ledger.rank(to), socket) {
+                Ok(handshake) => *stage = Stage::Ours { to, handshake },
+                Err(error) => return self.half_failed(ledger, slot, &error),
             }
         }
-    }
-
-    /// Acts on a complete message of the handshake.
-    fn step(&mut self, ledger: &mut TcpLedger, slot: usize) -> Result<Next> {
-        let (me, secret) = (ledger.me, self.secret.clone());
-        let Some(half) = self.halves[slot].as_mut() else { return Ok(Next::Wait) };
-        let bytes = half.bytes;
-        half.got = 0;
-        match &half.stage {
-            &Stage::Connecting { to } => {
-                let hello = Hello { from: me, to: ledger.rank(to), nonce: nonce()? };
-                half.stage = Stage::Challenge { to, hello };
-                Ok(half.say(&hello.encode()))
-            }
-            &Stage::Challenge { to, hello } => {
-                let (theirs, proof) = bytes[..CHALLENGE].split_first_chunk().expect("a challenge starts with a nonce");
-                if !hello.verify(&secret, Role::Acceptor, theirs, proof) {
-                    return Err(ledger.protocol(to, "what listens there does not know the job's secret"));
+        match stage {
+            Stage::Connecting { .. } => Ok(()),
+            Stage::Ours { to, handshake } => {
+                let to = *to;
+                match handshake.advance(socket, &self.secret) {
+                    Ok(None) => Ok(()),
+                    Ok(Some(Verdict::Accept)) => self.promote(ledger, slot, to),
+                    Ok(Some(Verdict::Redirect)) => {
+                        self.remove_half(slot);
+                        if matches!(self.peers[to].route, Route::Connecting(_)) {
+                            self.peers[to].route = Route::Redirected;
+                        }
+                        Ok(())
+                    }
+                    Err(HandshakeError::Io(error)) => self.half_failed(ledger, slot, &error),
+                    Err(_) => Err(ledger.protocol(to, "what listens there does not know the job's secret")),
                 }
-                let proof = hello.prove(&secret, Role::Initiator, theirs);
-                half.stage = Stage::Verdict { to };
-                Ok(half.say(&proof))
             }
-            &Stage::Verdict { to } => Ok(match Verdict::decode(bytes[0]) {
-                Some(Verdict::Accept) => Next::Up(to),
-                Some(Verdict::Redirect) => Next::Redirected(to),
-                None => Next::Drop,
-            }),
-            &Stage::Hello { rail } => {
-                let Some(hello) = Hello::decode(&bytes[..HELLO]) else { return Ok(Next::Drop) };
-                if hello.to != me || hello.from == me || hello.from.index() >= ledger.ranks() {
-                    return Ok(Next::Drop);
+            Stage::Theirs { rail, handshake } => {
+                let expected = |from: Rank| from != me && from.index() < ranks;
+                match handshake.advance(socket, (Plane::Data, me), &self.secret, expected) {
+                    Ok(None) => Ok(()),
+                    Ok(Some(from)) => {
+                        let rail = *rail;
+                        self.decide(ledger, slot, from, rail)
+                    }
+                    // A stranger is dropped without a word.
+                    Err(_) => {
+                        self.remove_half(slot);
+                        Ok(())
+                    }
                 }
-                let nonce = nonce()?;
-                let mut challenge = [0; CHALLENGE];
-                challenge[..nonce.len()].copy_from_slice(&nonce);
-                challenge[nonce.len()..].copy_from_slice(&hello.prove(&secret, Role::Acceptor, &nonce));
-                half.stage = Stage::Proof { rail, hello, nonce };
-                half.since = Instant::now();
-                Ok(half.say(&challenge))
-            }
-            Stage::Proof { rail, hello, nonce } => {
-                if !hello.verify(&secret, Role::Initiator, nonce, &bytes[..PROOF]) {
-                    return Ok(Next::Drop);
-                }
-                let (from, rail) = (hello.from, *rail);
-                Ok(self.judge(slot, ledger.me, from, rail))
             }
         }
     }
 
     /// Which of a pair's connections is kept; see the module.
-    fn judge(&mut self, slot: usize, me: Rank, from: Rank, rail: usize) -> Next {
+    fn decide(&mut self, ledger: &mut TcpLedger, slot: usize, from: Rank, rail: usize) -> Result<()> {
         let peer = self.rails.peer(from.index(), rail);
         let verdict = match self.peers[peer].route {
-            Route::Idle | Route::Redirected => Verdict::Accept,
-            Route::Connecting(own) if from < me => {
+            Route::Idle | Route::Redirected => Some(Verdict::Accept),
+            Route::Connecting(own) if from < ledger.me => {
                 self.remove_half(own);
-                Verdict::Accept
+                Some(Verdict::Accept)
             }
-            Route::Connecting(_) | Route::Up(_) => Verdict::Redirect,
-            Route::Lost(_) => return Next::Drop,
+            Route::Connecting(_) | Route::Up(_) => Some(Verdict::Redirect),
+            Route::Lost(_) => None,
         };
-        let Some(half) = self.halves[slot].as_mut() else { return Next::Wait };
-        match (half.say(&verdict.encode()), verdict) {
-            (Next::Drop, _) | (_, Verdict::Redirect) => Next::Drop,
-            (_, Verdict::Accept) => Next::Up(peer),
+        let half = self.halves[slot].as_ref();
+        let told = half.zip(verdict).is_some_and(|(half, verdict)| verdict.send(&half.socket).is_ok());
+        if told && verdict == Some(Verdict::Accept) {
+            return self.promote(ledger, slot, peer);
         }
+        self.remove_half(slot);
+        Ok(())
     }
 
     /// A proven connection starts to carry data.
@@ -249,11 +223,11 @@ impl TcpWire {
 
     fn half_failed(&mut self, ledger: &mut TcpLedger, slot: usize, error: &io::Error) -> Result<()> {
         let Some(half) = self.remove_half(slot) else { return Ok(()) };
-        let Some(peer) = half.stage.ours() else { return Ok(()) };
+        let Some(peer) = half.ours() else { return Ok(()) };
         let address = self.peers[peer].address;
         let (attempts, first) = &mut self.peers[peer].attempts;
         *attempts += 1;
-        let since = *first.get_or_insert(half.since);
+        let since = *first.get_or_insert(half.begun);
         let unreachable = matches!(error.kind(), ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable);
         let hopeless = match error.kind() {
             ErrorKind::ConnectionRefused => true,
@@ -272,68 +246,46 @@ impl TcpWire {
         if slot == self.halves.len() {
             self.halves.push(None);
         }
-        epoll::add(&self.epoll, &socket, EventData::new_u64(HALF + slot as u64), interest())
-            .map_err(|e| failed("epoll_ctl", stage.ours().map(|peer| self.rank(peer)), e))?;
-        *if stage.ours().is_some() { &mut self.connecting } else { &mut self.strangers } += 1;
-        self.halves[slot] = Some(Half { socket, address, stage, bytes: [0; LONGEST], got: 0, since: Instant::now() });
+        let half = Half { socket, address, stage, begun: Instant::now() };
+        epoll::add(&self.epoll, &half.socket, EventData::new_u64(HALF + slot as u64), interest())
+            .map_err(|e| failed("epoll_ctl", half.ours().map(|peer| self.rank(peer)), e))?;
+        *if half.ours().is_some() { &mut self.connecting } else { &mut self.strangers } += 1;
+        self.halves[slot] = Some(half);
         Ok(slot)
     }
 
     fn remove_half(&mut self, slot: usize) -> Option<Half> {
         let half = self.halves[slot].take()?;
-        *if half.stage.ours().is_some() { &mut self.connecting } else { &mut self.strangers } -= 1;
+        *if half.ours().is_some() { &mut self.connecting } else { &mut self.strangers } -= 1;
         Some(half)
     }
 
     /// Who makes room for strangers that wait, last first; nobody while all still have their time.
-    fn going_out(&self) -> Vec<Stranger> {
+    fn eviction_order(&self) -> Vec<Stranger> {
         let stranger = |(slot, half): (usize, &Option<Half>)| {
-            let half = half.as_ref().filter(|half| half.stage.ours().is_none())?;
-            let Half { address, since, .. } = *half;
+            let half = half.as_ref()?;
+            let (address, since) = (half.address, half.theirs_since()?);
             Some(Stranger { slot, address, rank: self.sources.contains(&address), since })
         };
         let strangers = self.halves.iter().enumerate().filter_map(stranger);
         // Looked at first, for this is asked with every look at the sockets while all places are taken.
-        if !strangers.clone().any(|mut of| of.is_ripe()) {
+        if !strangers.clone().any(|mut of| of.is_evictable()) {
             return Vec::new();
         }
-        strangers::going_out(strangers)
+        strangers::eviction_order(strangers)
     }
 }
 
-impl Half {
-    /// Sends a message of the handshake: on a fresh connection the kernel takes it whole.
-    fn say(&mut self, bytes: &[u8]) -> Next {
-        match rustix::net::send(&self.socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
-            Ok(n) if n == bytes.len() => Next::Again,
-            _ => Next::Drop,
-        }
+/// Whether a connection that this rank began is there.
+fn is_established(socket: &Socket) -> io::Result<bool> {
+    if let Some(error) = socket.take_error()? {
+        return Err(error);
     }
-}
-
-/// Reads exactly what the stage wants; says whether it is complete.
-fn fill(half: &mut Half) -> io::Result<bool> {
-    let wants = half.stage.wants();
-    if wants == 0 {
-        if let Some(error) = half.socket.take_error()? {
-            return Err(error);
-        }
-        return match half.socket.peer_addr() {
-            Ok(_) => Ok(true),
-            Err(e) if e.kind() == ErrorKind::NotConnected => Ok(false),
-            Err(e) => Err(e),
-        };
+    match socket.peer_addr() {
+        Ok(_) => Ok(true),
+        Err(e) if e.kind() == ErrorKind::NotConnected => Ok(false),
+        Err(e) => Err(e),
     }
-    while half.got < wants {
-        match rustix::net::recv(&half.socket, &mut half.bytes[half.got..wants], RecvFlags::DONTWAIT) {
-            Ok((0, _)) => return Err(ErrorKind::UnexpectedEof.into()),
-            Ok((n, _)) => half.got += n,
-            Err(Errno::AGAIN) => return Ok(false),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(true)
 }
 
 fn interest() -> EventFlags {

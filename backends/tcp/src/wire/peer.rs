@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use socket2::Socket;
 
-use tailback_bootstrap::data_handshake::{CHALLENGE, HELLO, Hello, LONGEST, Nonce, PROOF, VERDICT};
+use tailback_bootstrap::handshake::{AcceptorSide, InitiatorSide};
 use tailback_engine::Lane;
 use tailback_engine::matching::{Envelope, Slot};
 use tailback_transport::Span;
@@ -159,44 +159,35 @@ pub struct Half {
     /// The other end.
     pub address: IpAddr,
     pub stage: Stage,
-    pub bytes: [u8; LONGEST],
-    pub got: usize,
-    /// When it was made, or challenged: since when the other end has to say something.
-    pub since: Instant,
+    /// When it was made.
+    pub begun: Instant,
 }
 
-/// How remote its handshake is.
-#[derive(Debug)]
-pub enum Stage {
-    /// Ours, and the connection is not established.
-    Connecting { to: usize },
-    /// Ours, waiting for nonce and proof.
-    Challenge { to: usize, hello: Hello },
-    /// Ours, waiting for the verdict.
-    Verdict { to: usize },
-    /// Theirs, on this rail, and it said nothing complete yet.
-    Hello { rail: usize },
-    /// Theirs, waiting for its proof.
-    Proof { rail: usize, hello: Hello, nonce: Nonce },
-}
-
-impl Stage {
-    /// Bytes that come next.
-    pub fn wants(&self) -> usize {
-        match self {
-            Stage::Connecting { .. } => 0,
-            Stage::Challenge { .. } => CHALLENGE,
-            Stage::Verdict { .. } => VERDICT,
-            Stage::Hello { .. } => HELLO,
-            Stage::Proof { .. } => PROOF,
-        }
-    }
-
+impl Half {
     /// The peer, if this rank started it.
     pub fn ours(&self) -> Option<usize> {
-        match *self {
-            Stage::Connecting { to } | Stage::Challenge { to, .. } | Stage::Verdict { to } => Some(to),
-            Stage::Hello { .. } | Stage::Proof { .. } => None,
+        match self.stage {
+            Stage::Connecting { to } | Stage::Ours { to, .. } => Some(to),
+            Stage::Theirs { .. } => None,
         }
     }
+
+    /// Since when another rank that started it has to say something.
+    pub fn theirs_since(&self) -> Option<Instant> {
+        match &self.stage {
+            Stage::Theirs { handshake, .. } => Some(handshake.since),
+            _ => None,
+        }
+    }
+}
+
+/// How far it is.
+#[derive(Debug)]
+pub enum Stage {
+    /// This rank's, and not established.
+    Connecting { to: usize },
+    /// This rank's, proving.
+    Ours { to: usize, handshake: InitiatorSide },
+    /// Another rank's, on this rail, proving.
+    Theirs { rail: usize, handshake: AcceptorSide },
 }

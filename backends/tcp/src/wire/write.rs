@@ -1,4 +1,4 @@
-//! Bytes out: the outbox to the socket, as remote as the kernel takes them.
+//! Bytes out: the outbox to the socket, as far as the kernel takes them.
 
 use std::io::IoSlice;
 

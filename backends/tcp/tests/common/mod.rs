@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use tailback_bootstrap::Secret;
-use tailback_bootstrap::address::Wish;
+use tailback_bootstrap::address::Selection;
 use tailback_engine::Engine;
 use tailback_host::WaitMode;
 use tailback_tcp::{TcpConfig, TcpTransport, open};
@@ -23,7 +23,7 @@ const LIMIT: Duration = Duration::from_secs(240);
 /// What a rank passes to open its transport.
 pub fn config(wait: WaitMode) -> TcpConfig {
     TcpConfig {
-        wish: Wish::default(),
+        addresses: Selection::default(),
         rails: 1,
         wait: Some(wait),
         traffic_class: 0,
@@ -35,8 +35,8 @@ pub fn config(wait: WaitMode) -> TcpConfig {
 /// Likewise, with rails: a rank has so many addresses of loopback's for itself.
 pub fn config_with_rails(wait: WaitMode, rails: usize, rank: Rank) -> TcpConfig {
     let address = |rail: usize| IpAddr::from([127, 7, rank.0 as u8 + 1, rail as u8 + 1]);
-    let wish = Wish { interfaces: Vec::new(), addresses: (0..rails).map(address).collect() };
-    TcpConfig { wish, rails, ..config(wait) }
+    let addresses = Selection { interfaces: Vec::new(), addresses: (0..rails).map(address).collect() };
+    TcpConfig { addresses, rails, ..config(wait) }
 }
 
 /// Runs `body` as each of `size` ranks with an open transport; the results in rank order. Ends the process if it hangs.

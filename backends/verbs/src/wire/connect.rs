@@ -47,7 +47,7 @@ impl VerbsWire {
         Ok(())
     }
 
-    /// A peer has spent its last credit: it gets more buffers, as remote as there may be more. Without them it goes on as before,
+    /// A peer has spent its last credit: it gets more buffers, as far as there may be more. Without them it goes on as before,
     /// so what is in the way is kept for the result file and is no error.
     #[cold]
     pub(super) fn widen(&mut self, peer: usize) -> Result<()> {
@@ -90,7 +90,7 @@ impl VerbsWire {
         };
         link.greeted = Some(Instant::now());
         link.greetings += 1;
-        self.endpoints[link.rail].greet(&hello, &self.key, (&own, &state.address), &link.handle)
+        self.endpoints[link.rail].greet(&hello, &self.secret, (&own, &state.address), &link.handle)
     }
 
     /// A greeting has arrived on a rail, from a rank or from a stranger.
@@ -107,7 +107,7 @@ impl VerbsWire {
         }
         let peer = self.rails.peer(hello.from as usize, rail);
         let own = &self.peers[self.rails.peer(ledger.me.index(), rail)].address;
-        if !greeting.is_from(&self.key, &self.peers[peer].address, own) {
+        if !greeting.is_from(&self.secret, &self.peers[peer].address, own) {
             return Ok(());
         }
         match self.peers[peer].route {

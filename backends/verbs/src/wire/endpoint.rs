@@ -5,12 +5,12 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::rc::Rc;
 use std::time::Instant;
 
+use tailback_bootstrap::Secret;
 use tailback_transport::{Error, Rank, Result};
 
 use super::ids;
 use super::window::{GROWN_LIMIT, Sizes};
 use crate::choose::Choice;
-use crate::config::JobKey;
 use crate::ffi::{
     self, Access, Completion, Completions, Datagrams, Depths, Domain, Event, Handle, LinkLayer, Memory, Path,
 };
@@ -212,7 +212,7 @@ impl Endpoint {
     pub(crate) fn greet(
         &mut self,
         hello: &Hello,
-        key: &JobKey,
+        secret: &Secret,
         (from, to): (&Address, &Address),
         handle: &Handle,
     ) -> Result<()> {
@@ -224,7 +224,7 @@ impl Endpoint {
         self.next = self.next.wrapping_add(1);
         let said = hello.encode();
         self.memory.write(at, &said);
-        self.memory.write(at + HELLO, &seal::seal(key, &said, from, to));
+        self.memory.write(at + HELLO, &seal::seal(secret, &said, from, to));
         self.leaving.push_back(place);
         let id = ids::datagram_send(self.rail, place);
         self.datagrams.send(id, ffi::piece(&self.memory, at, GREETING), handle, to.number, to.key)
@@ -274,13 +274,13 @@ pub(crate) struct Greeting {
 
 impl Greeting {
     /// Whether the rank at `from` made it for the rank at `to`, and sent it from there.
-    pub(crate) fn is_from(&self, key: &JobKey, from: &Address, to: &Address) -> bool {
+    pub(crate) fn is_from(&self, secret: &Secret, from: &Address, to: &Address) -> bool {
         let port = match &self.header {
             Some(header) => gid::sent_from(header, &from.gid),
             // Inside a subnet of InfiniBand; elsewhere every datagram has a global header.
             None => from.ethernet || self.lid == from.lid,
         };
-        self.number == from.number && port && seal::holds(key, &self.said, from, to, &self.seal)
+        self.number == from.number && port && seal::holds(secret, &self.said, from, to, &self.seal)
     }
 }
 
@@ -311,7 +311,7 @@ mod tests {
             credits: 256,
             nonce: [1; 16],
         };
-        let (to, key) = (Address { number: 18, nonce: [2; 16], ..from }, JobKey([5; 32]));
+        let (to, secret) = (Address { number: 18, nonce: [2; 16], ..from }, Secret::from_bytes([5; 32]));
         let hello = Hello { from: 0, to: 1, pair: 20, first: 7, connected: false, heard: false };
         let said = hello.encode();
         let mut header = [0; GLOBAL_HEADER];
@@ -320,23 +320,23 @@ mod tests {
         let greeting = Greeting {
             hello,
             said,
-            seal: seal::seal(&key, &said, &from, &to),
+            seal: seal::seal(&secret, &said, &from, &to),
             number: 17,
             lid: 0,
             header: Some(header),
         };
-        assert!(greeting.is_from(&key, &from, &to));
-        assert!(!greeting.is_from(&JobKey([6; 32]), &from, &to), "of another job");
-        assert!(!Greeting { number: 19, ..greeting }.is_from(&key, &from, &to), "another pair of that port");
+        assert!(greeting.is_from(&secret, &from, &to));
+        assert!(!greeting.is_from(&Secret::from_bytes([6; 32]), &from, &to), "of another job");
+        assert!(!Greeting { number: 19, ..greeting }.is_from(&secret, &from, &to), "another pair of that port");
         header[35] = 2;
-        assert!(!Greeting { header: Some(header), ..greeting }.is_from(&key, &from, &to), "another host");
+        assert!(!Greeting { header: Some(header), ..greeting }.is_from(&secret, &from, &to), "another host");
         let other = Hello { pair: 21, ..hello }.encode();
-        assert!(!Greeting { said: other, ..greeting }.is_from(&key, &from, &to), "another pair to connect to");
+        assert!(!Greeting { said: other, ..greeting }.is_from(&secret, &from, &to), "another pair to connect to");
 
         let from = Address { ethernet: false, ..from };
-        let seal = seal::seal(&key, &said, &from, &to);
+        let seal = seal::seal(&secret, &said, &from, &to);
         let greeting = Greeting { seal, lid: 3, header: None, ..greeting };
-        assert!(greeting.is_from(&key, &from, &to));
-        assert!(!Greeting { lid: 4, ..greeting }.is_from(&key, &from, &to), "another port of the subnet");
+        assert!(greeting.is_from(&secret, &from, &to));
+        assert!(!Greeting { lid: 4, ..greeting }.is_from(&secret, &from, &to), "another port of the subnet");
     }
 }

@@ -1,6 +1,6 @@
-//! Posts what waits for a peer, in order, as remote as there are places in the send queue and buffers at the peer.
+//! Posts what waits for a peer, in order, as far as there are places in the send queue and buffers at the peer.
 //!
-//! Short messages and puts travel inside their request: complete, as remote as their memory goes, when they are posted.
+//! Short messages and puts travel inside their request: complete, as far as their memory goes, when they are posted.
 //! Longer ones are taken from the segment by the device, without a copy. The last request of a long message tells of its
 //! completion, and so do gets and fences; of the others every so many, to free the places of the send queue.
 
