@@ -85,7 +85,7 @@ impl CalibrateOptions {
         let mut sizes = self.bytes;
         sizes.sort_unstable();
         sizes.dedup();
-        let wish = CalibrationSelection {
+        let selection = CalibrationSelection {
             like: self.like,
             by: self.by,
             runs: self.runs,
@@ -94,6 +94,6 @@ impl CalibrateOptions {
             keep: self.keep,
         };
         let request = self.run.request()?;
-        Ok(Request { command: Command::Calibrate, calibration: Some(wish), ..request })
+        Ok(Request { command: Command::Calibrate, calibration: Some(selection), ..request })
     }
 }

@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM and a terminal that hangs up as a wish: the ranks finish what they measure and end in order.
+//! Ctrl-C, SIGTERM and a terminal that hangs up as a request: the ranks finish what they measure and end in order.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};

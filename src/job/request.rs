@@ -211,7 +211,7 @@ impl Request {
         }
         let plan = match (&self.study, &self.calibration) {
             (Some(of), _) => Plan { ranks_per_node: of.ranks_per_node, ..Plan::of_a_study() },
-            (_, Some(wish)) => wish.plan(&patches)?,
+            (_, Some(selection)) => selection.plan(&patches)?,
             _ => Plan::resolve(preset, &patches).map_err(|error| error.to_string())?,
         };
         if self.command == Command::Congest && plan.congestors.is_empty() {
@@ -289,7 +289,7 @@ impl Request {
     }
 
     pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        let plan = self.calibration.as_ref().map(|wish| &wish.write);
+        let plan = self.calibration.as_ref().map(|selection| &selection.write);
         let drawing = self.study.as_ref().and_then(|of| of.draw.as_ref());
         self.output.out.iter().chain(&self.output.csv).chain(&self.checks.junit).chain(plan).chain(drawing)
     }

@@ -23,11 +23,11 @@ impl Windows {
         Span::new(0, self.bytes)
     }
 
-    fn from_left(self, message: usize) -> Span {
+    fn left_span(self, message: usize) -> Span {
         Span::new(self.bytes * (1 + message), self.bytes)
     }
 
-    fn from_right(self, message: usize) -> Span {
+    fn right_span(self, message: usize) -> Span {
         Span::new(self.bytes * (1 + self.window + message), self.bytes)
     }
 }
@@ -71,8 +71,8 @@ impl Exchange for One<Gets> {
 
     #[inline]
     fn iterate<G: Group>(windows: Windows, group: &mut G, ring: Neighbours) -> Result<()> {
-        group.get(ring.left, windows.from_left(0), 0)?;
-        group.get(ring.right, windows.from_right(0), 0)?;
+        group.get(ring.left, windows.left_span(0), 0)?;
+        group.get(ring.right, windows.right_span(0), 0)?;
         group.flush(ring.left)?;
         group.flush(ring.right)
     }
@@ -83,8 +83,8 @@ impl Exchange for Messages {
     #[inline]
     fn iterate<G: Group>(windows: Windows, group: &mut G, ring: Neighbours) -> Result<()> {
         for message in 0..windows.window {
-            group.post_recv(ring.left, RIGHTWARD, windows.from_left(message))?;
-            group.post_recv(ring.right, LEFTWARD, windows.from_right(message))?;
+            group.post_recv(ring.left, RIGHTWARD, windows.left_span(message))?;
+            group.post_recv(ring.right, LEFTWARD, windows.right_span(message))?;
         }
         for _ in 0..windows.window {
             group.post_send(ring.right, RIGHTWARD, windows.sent())?;
@@ -110,8 +110,8 @@ impl Exchange for Puts {
     #[inline]
     fn iterate<G: Group>(windows: Windows, group: &mut G, ring: Neighbours) -> Result<()> {
         for message in 0..windows.window {
-            group.put(ring.right, windows.sent(), windows.from_left(message).offset)?;
-            group.put(ring.left, windows.sent(), windows.from_right(message).offset)?;
+            group.put(ring.right, windows.sent(), windows.left_span(message).offset)?;
+            group.put(ring.left, windows.sent(), windows.right_span(message).offset)?;
         }
         group.flush(ring.right)?;
         group.flush(ring.left)
@@ -141,8 +141,8 @@ impl<E: Exchange> Kernel for RingExchange<E> {
     fn check<G: Group>(&self, group: &mut G, ring: Neighbours) -> Result<()> {
         let windows = self.0;
         (0..windows.window).try_for_each(|message| {
-            check_pattern(group, ring.left, windows.from_left(message).offset, windows.bytes)?;
-            check_pattern(group, ring.right, windows.from_right(message).offset, windows.bytes)
+            check_pattern(group, ring.left, windows.left_span(message).offset, windows.bytes)?;
+            check_pattern(group, ring.right, windows.right_span(message).offset, windows.bytes)
         })
     }
 

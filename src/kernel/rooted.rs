@@ -29,12 +29,12 @@ impl Team {
     }
 
     /// In a broadcast what the root sent lies behind it.
-    fn from_root(self) -> Span {
+    fn root_span(self) -> Span {
         Span::new(self.bytes, self.bytes)
     }
 
     /// In an incast what every other member sent, in their order.
-    fn from_other(self, sender: Rank) -> Span {
+    fn other_span(self, sender: Rank) -> Span {
         Span::new(self.bytes * sender.index(), self.bytes)
     }
 
@@ -66,7 +66,7 @@ impl ToRoot for Messages {
     #[inline]
     fn iterate<G: Group>(team: Team, group: &mut G) -> Result<()> {
         if team.is_root {
-            team.others().try_for_each(|sender| group.post_recv(sender, Tag(0), team.from_other(sender)))?;
+            team.others().try_for_each(|sender| group.post_recv(sender, Tag(0), team.other_span(sender)))?;
         } else {
             group.post_send(ROOT, Tag(0), team.sent())?;
         }
@@ -81,7 +81,7 @@ impl ToRoot for Puts {
         if team.is_root {
             return Ok(());
         }
-        let place = team.from_other(group.rank()).offset;
+        let place = team.other_span(group.rank()).offset;
         group.put(ROOT, team.sent(), place)?;
         group.flush(ROOT)
     }
@@ -97,7 +97,7 @@ impl ToRoot for Gets {
         if !team.is_root {
             return Ok(());
         }
-        team.others().try_for_each(|sender| group.get(sender, team.from_other(sender), 0))?;
+        team.others().try_for_each(|sender| group.get(sender, team.other_span(sender), 0))?;
         team.others().try_for_each(|sender| group.flush(sender))
     }
 }
@@ -122,7 +122,7 @@ impl<M: ToRoot> Kernel for Incast<M> {
     fn check<G: Group>(&self, group: &mut G, _ring: Neighbours) -> Result<()> {
         let team = self.0;
         let mut received = team.others().filter(|_| team.is_root);
-        received.try_for_each(|sender| check_pattern(group, sender, team.from_other(sender).offset, team.bytes))
+        received.try_for_each(|sender| check_pattern(group, sender, team.other_span(sender).offset, team.bytes))
     }
 
     fn payload(&self) -> usize {
@@ -146,7 +146,7 @@ impl FromRoot for Messages {
         if team.is_root {
             team.others().try_for_each(|member| group.post_send(member, Tag(0), team.sent()))?;
         } else {
-            group.post_recv(ROOT, Tag(0), team.from_root())?;
+            group.post_recv(ROOT, Tag(0), team.root_span())?;
         }
         group.wait_all()
     }
@@ -161,7 +161,7 @@ impl FromRoot for Puts {
         if !team.is_root {
             return Ok(());
         }
-        team.others().try_for_each(|member| group.put(member, team.sent(), team.from_root().offset))?;
+        team.others().try_for_each(|member| group.put(member, team.sent(), team.root_span().offset))?;
         team.others().try_for_each(|member| group.flush(member))
     }
 }
@@ -173,7 +173,7 @@ impl FromRoot for Gets {
         if team.is_root {
             return Ok(());
         }
-        group.get(ROOT, team.from_root(), 0)?;
+        group.get(ROOT, team.root_span(), 0)?;
         group.flush(ROOT)
     }
 }
