@@ -30,8 +30,10 @@ fn as_rank() {
     let mut bootstrap = TcpBootstrap::join(config, monitor.clone()).unwrap();
     monitor.enter("loaded test");
     assert!(rank.0 != 1 || std::env::var(BEHAVIOUR).unwrap() != "panic", "a bug");
-    bootstrap.barrier().unwrap();
-    println!("ready");
+    // Of a rank that is lost here, the watcher tells, and ends this process too.
+    if bootstrap.barrier().is_ok() {
+        println!("ready");
+    }
     for _ in 0..6000 {
         monitor.tick();
         thread::sleep(Duration::from_millis(20));

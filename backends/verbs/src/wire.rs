@@ -19,6 +19,7 @@ mod work;
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use tailback_bootstrap::Secret;
 use tailback_engine::Segment;
 use tailback_engine::matching::{
     FlowControl, GroupLookup, GroupMember, Ledger, MessageRequest, Rails, Wire, WireTypes,
@@ -28,7 +29,6 @@ use tailback_transport::{Description, Error, Rank, Result, Span};
 
 use self::link::{Peer, Route};
 use self::work::{AccessKind, Key, RemoteSegment, Work};
-use crate::config::JobKey;
 use crate::ffi::{self, Completion, Regions};
 use crate::header::{Address, Header, Message, POSITIONS};
 
@@ -43,7 +43,7 @@ pub struct VerbsWire {
     rails: Rails,
     /// One per rail.
     endpoints: Vec<Endpoint>,
-    key: JobKey,
+    secret: Secret,
     wait: WaitMode,
     peers: Vec<Peer>,
     /// Peers with a pair that is not known to be connected at both ends.
@@ -67,7 +67,12 @@ type VerbsLedger = Ledger<VerbsWire>;
 
 impl VerbsWire {
     /// The wire of a rank with these ends, one per rail; `addresses` has every rank's, in rank order.
-    pub(crate) fn new(endpoints: Vec<Endpoint>, addresses: &[Vec<Address>], key: JobKey, wait: WaitMode) -> VerbsWire {
+    pub(crate) fn new(
+        endpoints: Vec<Endpoint>,
+        addresses: &[Vec<Address>],
+        secret: Secret,
+        wait: WaitMode,
+    ) -> VerbsWire {
         let rails = Rails::new(endpoints.len());
         // A number that is nobody's has an address that nobody asks for.
         let address = |peer: usize| addresses[rails.rank(peer)][rails.rail(peer).min(rails.count() - 1)];
@@ -77,7 +82,7 @@ impl VerbsWire {
             widest: endpoints.iter().map(|of| of.sizes.first).max().unwrap_or_default(),
             narrow: None,
             endpoints,
-            key,
+            secret,
             wait,
             peers: (0..rails.peers(addresses.len())).map(|peer| Peer::new(address(peer))).collect(),
             connecting: Vec::new(),
