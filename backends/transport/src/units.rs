@@ -38,10 +38,10 @@ const BYTE_RATES: &[Unit] = &[("B/s", 8.0), ("MB/s", 8e6), ("GB/s", 8e9)];
 /// Below it a float has all whole numbers.
 const MOST_EXACT: f64 = (1u64 << 53) as f64;
 
-/// A number that is not negative, and what stands behind it.
+/// A number that is not negative, infinite if it has too many digits, and what stands behind it.
 fn split(text: &str) -> Option<(f64, &str)> {
     let at = text.find(|c: char| !c.is_ascii_digit() && !"+-.".contains(c)).unwrap_or(text.len());
-    let number = text[..at].trim().parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0)?;
+    let number = text[..at].trim().parse().ok().filter(|number: &f64| *number >= 0.0)?;
     Some((number, text[at..].trim()))
 }
 
@@ -165,7 +165,7 @@ pub fn milliseconds(text: &str) -> Result<u64, String> {
 /// # Errors
 /// As [`size`].
 pub fn fraction(text: &str) -> Result<f64, String> {
-    match split(text.trim()) {
+    match split(text.trim()).filter(|(number, _)| number.is_finite()) {
         Some((number, "")) => Ok(number),
         Some((number, "%")) => Ok(number / 100.0),
         _ => Err(format!("invalid fraction '{text}': expected one as in 0.2 or 20%")),
