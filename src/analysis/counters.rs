@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::assemble::entry;
 use crate::counters::is_telling;
-use crate::engine::{Phase, PhaseId};
+use crate::engine::{LoadState, PhaseId};
 use crate::lab::PortCounters;
 use crate::result::{CountedPhase, CountersRecord, DeviceCounters, OTHERS, PhaseCounters, ResultFile, Run, distinct};
 
@@ -66,9 +66,9 @@ impl CountersRecord {
         let mut rows: Vec<CounterRow> = Vec::new();
         for phase in &self.phases {
             let isolated = match phase.phase.state {
-                Some(Phase::Isolated) => true,
-                Some(Phase::Loaded | Phase::Congest) => false,
-                Some(Phase::Alone) | None => continue,
+                Some(LoadState::Isolated) => true,
+                Some(LoadState::Loaded | LoadState::Congest) => false,
+                Some(LoadState::Alone) | None => continue,
             };
             let during = phase.phase.in_any_state();
             for (source, counter, rate, most_on) in phase.rates() {
@@ -90,7 +90,7 @@ impl CountersRecord {
             self.phases.iter().any(|phase| phase.phase == wanted)
         };
         for row in &mut rows {
-            let (isolated, loaded) = (has(Phase::Isolated, &row.during), has(Phase::Loaded, &row.during));
+            let (isolated, loaded) = (has(LoadState::Isolated, &row.during), has(LoadState::Loaded, &row.during));
             row.isolated_per_s = row.isolated_per_s.or(isolated.then_some(0.0));
             row.loaded_per_s = row.loaded_per_s.or(loaded.then_some(0.0));
         }
@@ -187,7 +187,7 @@ impl CounterSpread {
 
     /// Whether it is of a phase without load.
     pub fn is_isolated(&self) -> bool {
-        self.phase.is(Phase::Isolated)
+        self.phase.is(LoadState::Isolated)
     }
 }
 
@@ -269,7 +269,7 @@ mod tests {
         for name in names {
             record.add(name, device("n1", 1.0, &[("drops", 1.0)]));
         }
-        let record = record.of_complete(&[(Phase::Isolated, "Lat (8 B)")]);
+        let record = record.of_complete(&[(LoadState::Isolated, "Lat (8 B)")]);
         let kept: Vec<String> = record.phases.iter().map(|of| of.phase.to_string()).collect();
         assert_eq!(kept, [names[0], names[3], names[4]]);
     }

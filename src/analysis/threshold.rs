@@ -12,7 +12,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::analysis::compare::{Comparison, State};
-use crate::engine::Phase;
+use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::result::Run;
 use crate::stats::{Factor, FailsIf, Outcome, Statistic};
@@ -133,8 +133,8 @@ impl Threshold {
     pub fn check(&self, name: &str, run: &Run) -> Check {
         let figure = |phase| run.test(self.kernel, phase).and_then(|test| test.figure(self.statistic));
         let found = match self.state {
-            State::Isolated => figure(Phase::Isolated).map(Found::Plain),
-            State::Loaded => figure(Phase::Loaded).map(Found::Plain),
+            State::Isolated => figure(LoadState::Isolated).map(Found::Plain),
+            State::Loaded => figure(LoadState::Loaded).map(Found::Plain),
             State::Impact => run.impact(self.kernel, self.statistic).map(Found::WithInterval),
         };
         self.judge(name, found.unwrap_or(Found::Nothing))

@@ -3,7 +3,7 @@
 //! Only what was counted is said. Where a network shows no counters, that is said too.
 
 use super::CounterRow;
-use crate::engine::Phase;
+use crate::engine::LoadState;
 use crate::lab::PortCounters;
 use crate::result::{LabRecord, NodeRole, PhaseCounters, ResultFile, Run, Test, WORTH_EXPLAINING};
 
@@ -53,7 +53,7 @@ impl ResultFile {
     /// What the congestors moved.
     fn load(&self, run: &Run, why: &mut Why) {
         let label = if self.runs.len() > 1 { format!("{}: ", run.label()) } else { String::new() };
-        let loaded: Vec<_> = run.tests.iter().filter(|test| test.phase == Phase::Loaded).collect();
+        let loaded: Vec<_> = run.tests.iter().filter(|test| test.phase == LoadState::Loaded).collect();
         let sum = |test: &&Test| test.load.iter().map(|load| load.delivered_mib_per_s).sum::<f64>();
         let mean = loaded.iter().map(sum).sum::<f64>() / loaded.len().max(1) as f64;
         let nodes = self.congestor_nodes();
@@ -90,7 +90,7 @@ impl ResultFile {
             (None, Some(machine)) => &machine.phases,
             (None, None) => return Ports::Unknown,
         };
-        let loaded = sums(phases, Phase::Loaded);
+        let loaded = sums(phases, LoadState::Loaded);
         if loaded.is_empty() {
             return Ports::Unknown;
         }
@@ -109,7 +109,7 @@ impl ResultFile {
             worst.from,
             worst.to
         ));
-        let alone = sums(phases, Phase::Isolated);
+        let alone = sums(phases, LoadState::Isolated);
         let busiest = alone.iter().map(|port| port.bytes).max().unwrap_or(0) as f64;
         let carries = |port: &&&PortCounters| {
             let same = |other: &&PortCounters| (&other.from, &other.to) == (&port.from, &port.to);
@@ -207,7 +207,7 @@ fn held_back(port: &PortCounters) -> u64 {
 }
 
 /// Every port over all phases of a state.
-fn sums(phases: &[PhaseCounters], state: Phase) -> Vec<PortCounters> {
+fn sums(phases: &[PhaseCounters], state: LoadState) -> Vec<PortCounters> {
     let mut all: Vec<PortCounters> = Vec::new();
     for phase in phases.iter().filter(|phase| phase.phase.is(state)) {
         for port in &phase.ports {
@@ -236,13 +236,13 @@ mod tests {
     #[test]
     fn ports_that_mark_are_where_the_congestion_is() {
         let mut file = synthetic::file("tcp", None, 3.0);
-        let marking = |state: Phase, marks| {
+        let marking = |state: LoadState, marks| {
             let mut port = port("h0", 1000, 0);
             port.queue.as_mut().expect("a queue").marks = marks;
             let phase = PhaseId::new(state, PhaseId::ALL_CANARIES);
             PhaseCounters { phase, ports: vec![port], ..PhaseCounters::default() }
         };
-        let phases = vec![marking(Phase::Isolated, 0), marking(Phase::Loaded, 50)];
+        let phases = vec![marking(LoadState::Isolated, 0), marking(LoadState::Loaded, 50)];
         file.lab = Some(synthetic::lab(phases));
         file.lab.as_mut().expect("just set").spec.ecn = true;
         let seen = file.why().expect("an explanation").seen;
@@ -254,13 +254,14 @@ mod tests {
     fn on_a_lab(impact: f64, sent: [u64; 2], dropped: [u64; 2]) -> Why {
         let ports =
             |bytes: [u64; 2], drops: [u64; 2]| vec![port("h0", bytes[0], drops[0]), port("h1", bytes[1], drops[1])];
-        let phase = |state: Phase, ports| PhaseCounters {
+        let phase = |state: LoadState, ports| PhaseCounters {
             phase: PhaseId::new(state, PhaseId::ALL_CANARIES),
             ports,
             ..PhaseCounters::default()
         };
         let mut file = synthetic::file("tcp", None, impact);
-        let phases = vec![phase(Phase::Isolated, ports(sent, [0; 2])), phase(Phase::Loaded, ports([9; 2], dropped))];
+        let phases =
+            vec![phase(LoadState::Isolated, ports(sent, [0; 2])), phase(LoadState::Loaded, ports([9; 2], dropped))];
         file.lab = Some(synthetic::lab(phases));
         file.why().expect("an explanation")
     }

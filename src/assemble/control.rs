@@ -1,6 +1,6 @@
 //! The control of a lab: the time that load still adds where canaries meet no queue is the processor's.
 
-use crate::engine::Phase;
+use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::plan::SECONDS;
 use crate::result::{
@@ -41,7 +41,7 @@ impl Verdict {
             (!pairs.is_empty()).then(|| pairs.iter().map(of).sum::<f64>() / pairs.len() as f64)
         };
         // A figure that a program prints need not be a time; its parts are parts all the same.
-        let unit = shaped.test(kernel, Phase::Loaded).map(|test| test.unit.as_str());
+        let unit = shaped.test(kernel, LoadState::Loaded).map(|test| test.unit.as_str());
         let is_time = !kernel.is_application() || unit == Some(SECONDS);
         let share = share(&pairs);
         let interval = share.and_then(|(_, interval)| interval);
@@ -70,7 +70,7 @@ fn added(placement: &PlacementRecord, kernel: Canary) -> Option<f64> {
             Direction::Bandwidth => 1e9 / figure,
         })
     };
-    Some(time(Phase::Loaded)? - time(Phase::Isolated)?)
+    Some(time(LoadState::Loaded)? - time(LoadState::Isolated)?)
 }
 
 /// The control's part of the added time, placement by placement, with the 95% interval of its mean (Student's t; from three

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::entry;
-use crate::engine::{Phase, PhaseId};
+use crate::engine::{LoadState, PhaseId};
 use crate::result::{CountedPhase, CountersRecord, DeviceCounters, OTHERS};
 
 /// Devices that are kept of a phase one by one; what the others counted is added up.
@@ -37,10 +37,11 @@ impl CountersRecord {
     /// The same without the phases of a single canary that are not among the `tests`, by state and title: they were cut
     /// short.
     #[must_use]
-    pub fn of_complete(mut self, tests: &[(Phase, &str)]) -> Self {
+    pub fn of_complete(mut self, tests: &[(LoadState, &str)]) -> Self {
         self.phases.retain(|counted| {
             let PhaseId { state, test, .. } = &counted.phase;
-            let of_canary = matches!(state, Some(Phase::Isolated | Phase::Loaded)) && test != PhaseId::ALL_CANARIES;
+            let of_canary =
+                matches!(state, Some(LoadState::Isolated | LoadState::Loaded)) && test != PhaseId::ALL_CANARIES;
             !of_canary || tests.iter().any(|(state, title)| counted.phase.is(*state) && test == title)
         });
         self

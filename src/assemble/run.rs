@@ -1,7 +1,7 @@
 //! From what the engine measured to what the file says of a run.
 
 use super::entry;
-use crate::engine::{Kept, Load, Measured, Phase, Tally};
+use crate::engine::{Kept, Load, LoadState, Measured, Tally};
 use crate::kernel::Canary;
 use crate::layout::{Layout, Nodes, Role};
 use crate::plan::Plan;
@@ -22,7 +22,7 @@ pub struct RunBuilder<'a> {
     congestors_over: Option<TransportFacts>,
     beside: Option<String>,
     /// What congestors did without canaries, over the placements so far.
-    alone: (Phase, Vec<Option<Load>>),
+    alone: (LoadState, Vec<Option<Load>>),
     placements: Vec<PlacementRecord>,
     /// What tests have gathered so far, in the order of their first phase.
     gathered: Vec<Gathered>,
@@ -32,7 +32,7 @@ pub struct RunBuilder<'a> {
 #[derive(Clone)]
 struct Gathered {
     canary: usize,
-    phase: Phase,
+    phase: LoadState,
     /// Each placement's samples as one batch, or the batches of the only one; encoded, which is a hundredth of their size.
     parts: Vec<Vec<u8>>,
     /// Instead of samples, what each repetition of an application gave.
@@ -62,7 +62,7 @@ impl Gathered {
 impl<'a> RunBuilder<'a> {
     /// A run of `plan` over a transport, with congestors over another one if there is one.
     pub fn new(plan: &'a Plan, transport: TransportFacts, congestors_over: Option<TransportFacts>) -> Self {
-        let alone = (Phase::Alone, vec![None; plan.congestors.len()]);
+        let alone = (LoadState::Alone, vec![None; plan.congestors.len()]);
         let (placements, gathered) = (Vec::new(), Vec::new());
         RunBuilder { plan, transport, congestors_over, beside: None, alone, placements, gathered }
     }
@@ -81,7 +81,7 @@ impl<'a> RunBuilder<'a> {
 
     /// The same, for a placement whose facts are known.
     pub fn add_phases(&mut self, mut record: PlacementRecord, phases: &[Measured]) {
-        let mut tests: Vec<(usize, Phase)> = Vec::new();
+        let mut tests: Vec<(usize, LoadState)> = Vec::new();
         for measured in phases {
             match measured.canary {
                 Some(canary) if !tests.contains(&(canary, measured.phase)) => tests.push((canary, measured.phase)),
@@ -104,7 +104,12 @@ impl<'a> RunBuilder<'a> {
         self.placements.push(record);
     }
 
-    fn gather(&mut self, canary: usize, phase: Phase, blocks: impl Iterator<Item = (usize, Tally)>) -> PlacementTest {
+    fn gather(
+        &mut self,
+        canary: usize,
+        phase: LoadState,
+        blocks: impl Iterator<Item = (usize, Tally)>,
+    ) -> PlacementTest {
         let test = &self.plan.canaries[canary];
         let (kernel, direction, weight) = (test.kernel, test.kernel.info().direction, self.plan.weight_of(test));
         let mut figures: Vec<f64> = Vec::new();
@@ -176,7 +181,7 @@ impl<'a> RunBuilder<'a> {
     pub fn finish(&self) -> Run {
         // As a reader looks for them: all that is isolated, then all that is loaded.
         let mut gathered: Vec<&Gathered> = self.gathered.iter().collect();
-        gathered.sort_by_key(|of| (of.phase == Phase::Loaded, of.canary));
+        gathered.sort_by_key(|of| (of.phase == LoadState::Loaded, of.canary));
         let tests = gathered.into_iter().map(|of| self.test(of)).collect();
         let impacts = (0..self.plan.canaries.len()).filter_map(|canary| self.impact(canary)).collect();
         Run {
@@ -222,7 +227,7 @@ impl<'a> RunBuilder<'a> {
     fn impact(&self, canary: usize) -> Option<TestImpact> {
         let test = &self.plan.canaries[canary];
         let find = |phase| self.gathered.iter().find(|of| (of.canary, of.phase) == (canary, phase));
-        let (alone, beside) = (find(Phase::Isolated)?, find(Phase::Loaded)?);
+        let (alone, beside) = (find(LoadState::Isolated)?, find(LoadState::Loaded)?);
         let weight = self.plan.weight_of(test);
         let view = |of: &Gathered| TimeView::of(&of.pooled().histogram(), weight);
         let congested = view(alone).zip(view(beside)).map(|(calm, busy)| TimeCongested::of(&calm, &busy));
@@ -246,7 +251,7 @@ impl<'a> RunBuilder<'a> {
         headline.is_some().then(|| TestImpact { kernel: test.kernel, title: self.plan.title(test), impact, headline })
     }
 
-    fn loads(&self, loads: &[Option<Load>], phase: Phase) -> Vec<CongestorLoad> {
+    fn loads(&self, loads: &[Option<Load>], phase: LoadState) -> Vec<CongestorLoad> {
         let record = |(kind, load): (usize, &Load)| {
             let test = &self.plan.congestors[kind];
             let seconds = load.seconds / load.ranks.max(1) as f64;
@@ -266,7 +271,7 @@ impl<'a> RunBuilder<'a> {
                 delivered_mib_per_s: if seconds > 0.0 { mib(load.bytes as f64) / seconds } else { 0.0 },
                 least_mib_per_s: least.map(|bytes| mib(bytes) / slice_s),
                 slice_s: Some(slice_s),
-                steady: (phase == Phase::Loaded).then_some(steady),
+                steady: (phase == LoadState::Loaded).then_some(steady),
                 summary: Summary::of(&load.samples, Direction::Bandwidth),
             }
         };
@@ -346,7 +351,7 @@ impl Headline {
 
 /// The headline's figure in the first and in the last isolated block, so that more is worse.
 fn ends(placement: &PlacementRecord, kernel: Canary) -> Option<(f64, f64)> {
-    let blocks = &placement.test(kernel, Phase::Isolated)?.blocks;
+    let blocks = &placement.test(kernel, LoadState::Isolated)?.blocks;
     let [first, .., last] = &blocks[..] else { return None };
     let (first, last) = (first.headline?, last.headline?);
     Some(match kernel.info().direction {

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use tailback_transport::{Description, Nanos};
 
 use super::RunBuilder;
-use crate::engine::{EncodedTally, Load, Measured, Phase, Slices, Tally};
+use crate::engine::{EncodedTally, Load, LoadState, Measured, Slices, Tally};
 use crate::kernel::Canary;
 use crate::lab::LabSpec;
 use crate::plan::{Plan, Preset};
@@ -53,7 +53,7 @@ pub fn file_of(backend: &str, protocol: Option<&str>, impact: impl Fn(Canary) ->
         for (at, test) in plan.canaries.iter().enumerate() {
             let loaded = tally(test.kernel, impact(test.kernel) * effect, plan.congestors.len());
             let isolated = tally(test.kernel, 1.0, 0);
-            let order = [(Phase::Isolated, &isolated), (Phase::Loaded, &loaded)];
+            let order = [(LoadState::Isolated, &isolated), (LoadState::Loaded, &loaded)];
             for (block, (phase, tally)) in order.into_iter().chain([order[1], order[0]]).enumerate() {
                 phases.push(Measured { phase, canary: Some(at), congestor: None, block, tally: tally.clone() });
             }

@@ -66,7 +66,7 @@ pub fn in_job(work: &Work<'_>, alone: impl FnOnce() -> Result<u8, String>) -> Re
         Err(_) if !is_reporting_rank() => return Ok(2),
         Err(message) => return Err(message),
     };
-    pages::wish(work.settings.huge_pages);
+    pages::request(work.settings.huge_pages);
     match job {
         Job::Refused => Ok(2),
         Job::Tailback(config) => over_own_bootstrap(work, *config, variants),

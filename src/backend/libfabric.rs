@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use tailback_bootstrap::{Secret, address};
-use tailback_libfabric::{LibfabricConfig, Source, Wishes, survey};
+use tailback_libfabric::{DomainSelection, LibfabricConfig, Source, survey};
 use tailback_transport::{Bootstrap, Error, Result as TransportResult};
 
 use super::{Network, Settings};
@@ -36,7 +36,7 @@ pub(super) fn make_room(ranks: usize) {
 /// Whether there is a library, and the options mean something.
 pub(super) fn check(settings: &Settings) -> Result<(), String> {
     let text = |error: Error| error.to_string();
-    wishes(settings, None).map_err(text)?;
+    selection(settings, None).map_err(text)?;
     tailback_libfabric::check(settings.library.libfabric_path.as_deref()).map_err(text)
 }
 
@@ -53,14 +53,14 @@ pub(super) fn open(
     let source = Source { address: choice.address, asked: addresses.is_given(), reason: choice.reason };
     let config = LibfabricConfig {
         path: settings.library.libfabric_path.clone(),
-        wishes: wishes(settings, Some(source))?,
+        selection: selection(settings, Some(source))?,
         wait: settings.wait,
     };
     Ok(network.over(tailback_libfabric::open(bootstrap, &config)?))
 }
 
-fn wishes(settings: &Settings, source: Option<Source>) -> TransportResult<Wishes> {
+fn selection(settings: &Settings, source: Option<Source>) -> TransportResult<DomainSelection> {
     let traffic_class = settings.traffic_class.as_deref().map(str::parse).transpose()?;
     let (provider, domain) = (settings.fabric.provider.clone(), settings.fabric.domain.clone());
-    Ok(Wishes { provider, domain, traffic_class, source, undirected: false })
+    Ok(DomainSelection { provider, domain, traffic_class, source, undirected: false })
 }

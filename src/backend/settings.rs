@@ -12,7 +12,7 @@ use tailback_bootstrap::address::Selection;
 use tailback_engine::Protocol;
 use tailback_engine::matching::MOST_RAILS;
 use tailback_host::WaitMode;
-use tailback_host::near::DeviceWish;
+use tailback_host::near::DeviceSelection;
 use tailback_host::pages::HugePages;
 use tailback_sim::machine::Machine;
 
@@ -219,7 +219,7 @@ pub struct FabricOptions {
     /// With libfabric: which of the provider's domains (devices or interfaces) ranks take: auto, round-robin, or names, as
     /// --device [default: the one of the data address, else auto]
     #[arg(long, value_name = "DOMAINS")]
-    pub domain: Option<DeviceWish>,
+    pub domain: Option<DeviceSelection>,
 }
 
 impl FabricOptions {
@@ -248,7 +248,7 @@ pub struct VerbsOptions {
     /// round-robin (all, dealt out), or names as `tailback info` shows them, with commas; as many as --rails are one for each,
     /// in their order [default: auto]
     #[arg(long, value_name = "DEVICES", env = "TAILBACK_DEVICE", hide_env_values = true)]
-    pub device: Option<DeviceWish>,
+    pub device: Option<DeviceSelection>,
 
     /// With verbs: the device's port, from 1 [default: the first that is active; with --rails all that are]
     #[arg(long, value_name = "N")]

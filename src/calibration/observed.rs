@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 
 use crate::assemble::{DROPS, by_kind};
-use crate::engine::Phase;
+use crate::engine::LoadState;
 use crate::result::{CountersRecord, PhaseCounters, PlacementRates, ResultFile, Run, Test};
 use crate::stats::{TimeView, Weight, variance};
 
@@ -63,8 +63,8 @@ impl Observed {
                 file.runs.len()
             ));
         };
-        let loaded = run.tests.iter().any(|test| test.phase == Phase::Loaded);
-        let state = if loaded { Phase::Loaded } else { Phase::Isolated };
+        let loaded = run.tests.iter().any(|test| test.phase == LoadState::Loaded);
+        let state = if loaded { LoadState::Loaded } else { LoadState::Isolated };
         let tests: Vec<&Test> =
             run.tests.iter().filter(|test| test.phase == state && !test.kernel.is_application()).collect();
         let mut observed = Observed { is_dealt: loaded, ..Observed::default() };
@@ -104,7 +104,7 @@ fn standard_error(values: &[f64]) -> f64 {
 }
 
 /// The phases of a state, emulated or simulated.
-fn phases(file: &ResultFile, state: Phase) -> Vec<&PhaseCounters> {
+fn phases(file: &ResultFile, state: LoadState) -> Vec<&PhaseCounters> {
     let of_lab = file.lab.iter().flat_map(|lab| &lab.phases);
     let of_machine = file.machine.iter().flat_map(|machine| &machine.phases);
     let during = |phase: &&PhaseCounters| phase.phase.is(state);
@@ -127,7 +127,7 @@ fn ports(phases: &[&PhaseCounters]) -> BTreeMap<String, Vec<Ports>> {
     ports
 }
 
-fn counters(file: &ResultFile, run: &Run, state: Phase, by: By) -> BTreeMap<String, f64> {
+fn counters(file: &ResultFile, run: &Run, state: LoadState, by: By) -> BTreeMap<String, f64> {
     let wall_s: f64 = run.tests.iter().filter(|test| test.phase == state).map(|test| test.wall_s).sum();
     let phases = phases(file, state);
     // Ports count from reading to reading; an older file says only how long its canaries measured.
@@ -139,7 +139,7 @@ fn counters(file: &ResultFile, run: &Run, state: Phase, by: By) -> BTreeMap<Stri
     for row in file.counters.iter().flat_map(CountersRecord::rows) {
         let amount = ["bytes", "data", "octets"].iter().any(|word| row.counter.to_ascii_lowercase().contains(word));
         let wanted = row.source == "command" || by == By::Counters && (row.is_telling() || amount);
-        let rate = if state == Phase::Loaded { row.loaded_per_s } else { row.isolated_per_s };
+        let rate = if state == LoadState::Loaded { row.loaded_per_s } else { row.isolated_per_s };
         if let Some(rate) = rate.filter(|_| wanted) {
             *rates.entry(format!("{} {}", row.source, row.counter)).or_insert(0.0) += rate;
         }
@@ -158,7 +158,7 @@ mod tests {
         let file = synthetic::file("tcp", None, 8.0);
         let loaded = Observed::of(&file, By::Canaries).unwrap();
         let mut wild = file.clone();
-        wild.runs[0].tests.retain(|test| test.phase == Phase::Isolated);
+        wild.runs[0].tests.retain(|test| test.phase == LoadState::Isolated);
         let calm = Observed::of(&wild, By::Canaries).unwrap();
         assert_eq!(loaded.canaries.keys().collect::<Vec<_>>(), calm.canaries.keys().collect::<Vec<_>>());
         for (name, quantiles) in &loaded.canaries {

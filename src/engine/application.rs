@@ -8,7 +8,7 @@ use std::time::Duration;
 use tailback_transport::{Group, Proposal, Result};
 
 use super::control::{Control, Ended};
-use super::{Phase, Tally};
+use super::{LoadState, Tally};
 
 /// How often a sleeping rank looks whether the others are there.
 const NAP: Duration = Duration::from_millis(5);
@@ -25,7 +25,7 @@ pub(super) fn asleep(world: &mut dyn Group) -> Result<Proposal> {
 
 /// One repetition on the rank that starts it, into `tally`. What keeps it from a figure comes back; an interruption is
 /// known by the control.
-pub(super) fn repetition(control: &Control, phase: Phase, tally: &mut Tally) -> std::result::Result<(), String> {
+pub(super) fn repetition(control: &Control, phase: LoadState, tally: &mut Tally) -> std::result::Result<(), String> {
     let starter = control.starter.as_ref().ok_or("no application was given")?;
     let mut goes_on = || {
         control.monitor.tick();
@@ -104,13 +104,13 @@ mod tests {
             Ended::Badly("the application ended with exit code 3\n  | no such file".into()),
         ]);
         let mut tally = Tally::default();
-        repetition(&control, Phase::Loaded, &mut tally).unwrap();
+        repetition(&control, LoadState::Loaded, &mut tally).unwrap();
         assert_eq!((tally.figure, tally.wall_ns), (Some(4.5), 7));
         let mut tally = Tally::default();
-        let why = repetition(&control, Phase::Loaded, &mut tally).unwrap_err();
+        let why = repetition(&control, LoadState::Loaded, &mut tally).unwrap_err();
         assert_eq!(why, "the application ended with exit code 3 (loaded, placement 2 of 5)\n  | no such file");
         assert_eq!(tally.figure, None);
         control.interrupt.store(true, std::sync::atomic::Ordering::Relaxed);
-        assert_eq!(repetition(&control, Phase::Loaded, &mut tally), Err(String::new()));
+        assert_eq!(repetition(&control, LoadState::Loaded, &mut tally), Err(String::new()));
     }
 }

@@ -2,7 +2,7 @@
 
 use tailback_transport::{Bootstrap, Error, Result};
 
-use super::{Kept, Phase, Slices};
+use super::{Kept, LoadState, Slices};
 use crate::stats::{Samples, SamplesError, Took};
 
 /// What one kind of congestor did while the canaries measured, over all its ranks.
@@ -52,7 +52,7 @@ pub struct EncodedTally {
 #[derive(Debug)]
 pub struct Measured {
     /// In what state.
-    pub phase: Phase,
+    pub phase: LoadState,
     /// The canary test of the plan, by index.
     pub canary: Option<usize>,
     /// The congestor of the plan that ran alone, by index.

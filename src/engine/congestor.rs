@@ -80,9 +80,9 @@ impl<G: Group> KernelVisitor for CongestorRun<'_, G> {
             watch.iterations += 1;
             match lockstep.step() {
                 Next::Iterate => continue,
-                Next::Glance => {
-                    lockstep.glance(group)?;
-                    watch.glance()?;
+                Next::Poll => {
+                    lockstep.poll(group)?;
+                    watch.poll()?;
                     continue;
                 }
                 Next::Boundary => {}
@@ -123,7 +123,7 @@ struct Watch<'a> {
     budget: Nanos,
     stage: Stage,
     interrupted: bool,
-    /// What a glance already brought of the world's agreement under way.
+    /// What a poll already brought of the world's agreement under way.
     seen: Option<Proposal>,
     /// Iterations since the start, and those at the last boundary.
     iterations: u64,
@@ -197,7 +197,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Lets the world's agreement advance, without waiting for it.
-    fn glance(&mut self) -> Result<()> {
+    fn poll(&mut self) -> Result<()> {
         if let (Until::Canaries { world, .. }, Stage::Releasing | Stage::Loading) = (&mut self.until, self.stage)
             && self.seen.is_none()
         {
@@ -208,7 +208,7 @@ impl<'a> Watch<'a> {
 
     /// At a chunk's boundary.
     fn look(&mut self, now: Nanos, recorder: &mut Recorder) -> Result<()> {
-        self.glance()?;
+        self.poll()?;
         if self.stage != Stage::Over {
             self.keep(now);
         }
@@ -300,7 +300,7 @@ impl<G: Group> Attentive<'_, '_, G> {
             return Ok(());
         }
         *self.last = now;
-        self.watch.glance()
+        self.watch.poll()
     }
 }
 

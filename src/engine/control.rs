@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tailback_transport::{Monitor, Nanos};
 
-use super::{Phase, PhaseId};
+use super::{LoadState, PhaseId};
 use crate::stats::Samples;
 
 /// Hears of phases, on every rank.
@@ -86,7 +86,7 @@ impl Control {
     }
 
     /// A phase of this run.
-    pub(super) fn phase(&self, state: Option<Phase>, test: impl Into<String>) -> PhaseId {
+    pub(super) fn phase(&self, state: Option<LoadState>, test: impl Into<String>) -> PhaseId {
         PhaseId { state, test: test.into(), over: self.over.clone(), placement: self.placement }
     }
 }

@@ -31,14 +31,14 @@ pub(super) enum Timing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     Iterate,
-    /// A good moment to let background agreements advance: [`Lockstep::glance`].
-    Glance,
+    /// A good moment to let background agreements advance: [`Lockstep::poll`].
+    Poll,
     /// The chunk is over: [`Lockstep::agree`].
     Boundary,
 }
 
-/// A chunk is glanced at this often, so that an agreement's rounds are over before the chunk is.
-const GLANCES: u64 = 8;
+/// A chunk is polled this often, so that an agreement's rounds are over before the chunk is.
+const POLLS: u64 = 8;
 
 /// A member's view of its group's chunks. Every member's is the same.
 pub(super) struct Lockstep {
@@ -50,9 +50,9 @@ pub(super) struct Lockstep {
     done: u64,
     started: Nanos,
     under_way: bool,
-    /// What a glance already brought of the agreement under way.
+    /// What a poll already brought of the agreement under way.
     seen: Option<Proposal>,
-    glance_at: u64,
+    poll_at: u64,
 }
 
 impl Lockstep {
@@ -67,7 +67,7 @@ impl Lockstep {
             started: now,
             under_way: false,
             seen: None,
-            glance_at: 1,
+            poll_at: 1,
         }
     }
 
@@ -77,16 +77,16 @@ impl Lockstep {
         self.done += 1;
         if self.done >= self.chunk {
             Next::Boundary
-        } else if self.done >= self.glance_at {
-            self.glance_at = self.done + (self.chunk / GLANCES).max(1);
-            Next::Glance
+        } else if self.done >= self.poll_at {
+            self.poll_at = self.done + (self.chunk / POLLS).max(1);
+            Next::Poll
         } else {
             Next::Iterate
         }
     }
 
     /// Lets the agreement under way advance, without waiting for it.
-    pub(super) fn glance<G: Group>(&mut self, group: &mut G) -> Result<()> {
+    pub(super) fn poll<G: Group>(&mut self, group: &mut G) -> Result<()> {
         if self.under_way && self.seen.is_none() {
             self.seen = group.poll_agreement()?;
         }
@@ -124,7 +124,7 @@ impl Lockstep {
             let wanted = self.target.0 / slowest.max(1);
             self.chunk = wanted.clamp(1, (4 * self.chunk).min(self.longest));
         }
-        (self.done, self.glance_at, self.started) = (0, (self.chunk / GLANCES).max(1), group.now());
+        (self.done, self.poll_at, self.started) = (0, (self.chunk / POLLS).max(1), group.now());
         Ok(agreed.map_or_else(Ballot::default, |agreed| Ballot {
             stop: agreed[0] != 0,
             interrupted: agreed[1] != 0,
@@ -156,8 +156,8 @@ mod tests {
                 let took = 1000 + if slow { 20_000 * u64::from(me) } else { 0 };
                 group.wait_until(Nanos(group.now().0 + took))?;
                 let next = lockstep.step();
-                if next == Next::Glance {
-                    lockstep.glance(&mut group)?;
+                if next == Next::Poll {
+                    lockstep.poll(&mut group)?;
                 }
                 if next == Next::Boundary {
                     let mine =

@@ -24,7 +24,7 @@ pub use congestor::CongestorPhase;
 pub use control::{Control, Ended, PhaseObserver, REAL_GRAIN, Starter, VIRTUAL_GRAIN};
 pub use network::{Body, MeasureGraph, Membership, OpenNetwork, OpenPair, Opened};
 pub use pace::Kept;
-pub use phase::{Phase, PhaseId};
+pub use phase::{LoadState, PhaseId};
 pub use rank::{Job, Keep};
 pub use sequence::{congest, load_test, network_test, under_load};
 pub use slices::Slices;

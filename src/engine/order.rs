@@ -1,6 +1,6 @@
 //! The order of blocks: which state and which canary comes when.
 
-use super::Phase;
+use super::LoadState;
 
 /// What is measured at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,20 +13,20 @@ pub(super) struct Part {
 /// Parts that follow each other in one state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stretch {
-    pub phase: Phase,
+    pub phase: LoadState,
     pub parts: Vec<Part>,
 }
 
 impl Stretch {
-    pub(super) fn of(phase: Phase, part: Part) -> Self {
+    pub(super) fn of(phase: LoadState, part: Part) -> Self {
         Stretch { phase, parts: vec![part] }
     }
 }
 
 /// Isolated and loaded in the order of blocks: ABBA where `mirrored` is false, else BAAB, over and over.
-fn order(blocks: usize, mirrored: bool) -> Vec<Phase> {
-    let at = |place: usize| (matches!(place % 4, 1 | 2) != mirrored).then_some(Phase::Loaded);
-    (0..2 * blocks).map(|place| at(place).unwrap_or(Phase::Isolated)).collect()
+fn order(blocks: usize, mirrored: bool) -> Vec<LoadState> {
+    let at = |place: usize| (matches!(place % 4, 1 | 2) != mirrored).then_some(LoadState::Loaded);
+    (0..2 * blocks).map(|place| at(place).unwrap_or(LoadState::Isolated)).collect()
 }
 
 /// All blocks of all canaries. Which state and which canary come first is drawn; canaries go forwards in one block and
@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn blocks_balance_the_states_over_time() {
         let text = |blocks, mirrored| -> String {
-            order(blocks, mirrored).iter().map(|phase| if *phase == Phase::Loaded { 'B' } else { 'A' }).collect()
+            order(blocks, mirrored).iter().map(|phase| if *phase == LoadState::Loaded { 'B' } else { 'A' }).collect()
         };
         assert_eq!((text(2, false).as_str(), text(2, true).as_str()), ("ABBA", "BAAB"));
         assert_eq!(text(4, false), "ABBAABBA");
@@ -66,19 +66,19 @@ mod tests {
     fn every_canary_has_both_states_at_the_same_mean_time_and_load_comes_up_once_or_twice() {
         for (seed, loads) in [(0, 1), (1, 2), (2, 1), (7, 2)] {
             let stretches = stretches(2, 3, seed);
-            let all: Vec<(Phase, Part)> =
+            let all: Vec<(LoadState, Part)> =
                 stretches.iter().flat_map(|of| of.parts.iter().map(|part| (of.phase, *part))).collect();
             assert_eq!(all.len(), 12);
             let times = |test, phase| -> Vec<usize> {
-                let wanted = |(state, part): &(Phase, Part)| *state == phase && part.canary == Some(test);
+                let wanted = |(state, part): &(LoadState, Part)| *state == phase && part.canary == Some(test);
                 (0..all.len()).filter(|&at| wanted(&all[at])).collect()
             };
             for test in 0..3 {
-                let (isolated, loaded) = (times(test, Phase::Isolated), times(test, Phase::Loaded));
+                let (isolated, loaded) = (times(test, LoadState::Isolated), times(test, LoadState::Loaded));
                 assert_eq!((isolated.len(), loaded.len()), (2, 2));
                 assert_eq!(isolated.iter().sum::<usize>(), loaded.iter().sum::<usize>(), "{seed} {all:?}");
             }
-            let ramps = stretches.iter().filter(|of| of.phase == Phase::Loaded).count();
+            let ramps = stretches.iter().filter(|of| of.phase == LoadState::Loaded).count();
             assert_eq!(ramps, loads, "{seed}");
         }
         let first = |seed| stretches(2, 3, seed)[0].parts[0].canary;

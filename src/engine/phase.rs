@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The state a phase measures in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Phase {
+pub enum LoadState {
     /// Canaries without load.
     Isolated,
     /// One kind of congestor, nothing else.
@@ -22,16 +22,16 @@ pub enum Phase {
     Congest,
 }
 
-impl Phase {
-    const ALL: [Phase; 4] = [Phase::Isolated, Phase::Alone, Phase::Loaded, Phase::Congest];
+impl LoadState {
+    const ALL: [LoadState; 4] = [LoadState::Isolated, LoadState::Alone, LoadState::Loaded, LoadState::Congest];
 
     /// As messages name it.
     pub fn word(self) -> &'static str {
         match self {
-            Phase::Isolated => "isolated",
-            Phase::Alone => "alone",
-            Phase::Loaded => "loaded",
-            Phase::Congest => "congest",
+            LoadState::Isolated => "isolated",
+            LoadState::Alone => "alone",
+            LoadState::Loaded => "loaded",
+            LoadState::Congest => "congest",
         }
     }
 }
@@ -41,7 +41,7 @@ impl Phase {
 #[serde(from = "String", into = "String")]
 pub struct PhaseId {
     /// In what state; none in a study, and in steps between phases.
-    pub state: Option<Phase>,
+    pub state: Option<LoadState>,
     /// What is measured, by its title.
     pub test: String,
     /// What it goes over, where the job has several runs.
@@ -59,12 +59,12 @@ impl PhaseId {
     const PLACEMENT: &str = ", placement ";
 
     /// The only run's, on its only placement.
-    pub fn new(state: Phase, test: impl Into<String>) -> Self {
+    pub fn new(state: LoadState, test: impl Into<String>) -> Self {
         PhaseId { state: Some(state), test: test.into(), ..PhaseId::default() }
     }
 
     /// Whether it measures in this state.
-    pub fn is(&self, state: Phase) -> bool {
+    pub fn is(&self, state: LoadState) -> bool {
         self.state == Some(state)
     }
 
@@ -81,8 +81,12 @@ impl PhaseId {
 
 impl fmt::Display for PhaseId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words: Vec<&str> =
-            self.state.map(Phase::word).into_iter().chain(Some(&*self.test).filter(|test| !test.is_empty())).collect();
+        let words: Vec<&str> = self
+            .state
+            .map(LoadState::word)
+            .into_iter()
+            .chain(Some(&*self.test).filter(|test| !test.is_empty()))
+            .collect();
         f.write_str(&words.join(" "))?;
         if let Some(over) = &self.over {
             write!(f, "{}{over}", PhaseId::OVER)?;
@@ -110,7 +114,7 @@ impl From<&str> for PhaseId {
         let run = text.rsplit_once(PhaseId::OVER).filter(|(_, label)| is_network(label));
         let (text, over) = run.map_or((text, None), |(rest, label)| (rest, Some(label.to_owned())));
         let (first, rest) = text.split_once(' ').unwrap_or((text, ""));
-        let state = Phase::ALL.into_iter().find(|state| state.word() == first && !text.ends_with(' '));
+        let state = LoadState::ALL.into_iter().find(|state| state.word() == first && !text.ends_with(' '));
         let test = if state.is_some() { rest } else { text };
         PhaseId { state, test: test.to_owned(), over, placement }
     }
@@ -136,7 +140,7 @@ mod tests {
 
     #[test]
     fn words_of_a_phase_are_read_again() {
-        let phase = PhaseId::new(Phase::Loaded, "RR Two-sided Lat (8 B)");
+        let phase = PhaseId::new(LoadState::Loaded, "RR Two-sided Lat (8 B)");
         assert_eq!(
             (phase.to_string().as_str(), PhaseId::from("loaded RR Two-sided Lat (8 B)")),
             ("loaded RR Two-sided Lat (8 B)", phase.clone())
@@ -151,7 +155,7 @@ mod tests {
 
     #[test]
     fn an_application_may_be_called_anything() {
-        let phase = PhaseId::new(Phase::Isolated, "Application flow over wings, placement of parts");
+        let phase = PhaseId::new(LoadState::Isolated, "Application flow over wings, placement of parts");
         assert_eq!(PhaseId::from(phase.to_string()), phase);
     }
 

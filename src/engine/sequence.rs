@@ -11,7 +11,7 @@ use super::application::repetition;
 use super::canary::{CanaryPhase, Passes};
 use super::congestor::CongestorPhase;
 use super::order::{Part, Stretch, stretches};
-use super::{EncodedTally, Job, Measured, Phase, PhaseId, Tally};
+use super::{EncodedTally, Job, LoadState, Measured, PhaseId, Tally};
 use crate::layout::Role;
 use crate::stats::Direction;
 
@@ -34,17 +34,17 @@ const SLOTS_A_RING: u64 = 10;
 pub fn load_test(job: &mut Job<'_>) -> Outcome {
     let loads = !job.plan.congestors.is_empty();
     // Where nothing loads, isolated blocks stand where they stood.
-    in_states(job, |phase| phase == Phase::Isolated || loads)
+    in_states(job, |phase| phase == LoadState::Isolated || loads)
 }
 
 /// The half of it that is under load; where nothing loads, the other half.
 pub fn under_load(job: &mut Job<'_>) -> Outcome {
-    let only = if job.plan.congestors.is_empty() { Phase::Isolated } else { Phase::Loaded };
+    let only = if job.plan.congestors.is_empty() { LoadState::Isolated } else { LoadState::Loaded };
     in_states(job, |phase| phase == only)
 }
 
 /// Those parts of the load test on one placement that are in a state that is wanted.
-fn in_states(job: &mut Job<'_>, wanted: impl Fn(Phase) -> bool) -> Outcome {
+fn in_states(job: &mut Job<'_>, wanted: impl Fn(LoadState) -> bool) -> Outcome {
     let mut sequence = Sequence::new(job);
     let plan = sequence.job.plan;
     sequence.budget = nanos(plan.block_s());
@@ -57,17 +57,17 @@ fn in_states(job: &mut Job<'_>, wanted: impl Fn(Phase) -> bool) -> Outcome {
         for stretch in stretches(plan.blocks as usize, canaries, seed).into_iter().filter(|of| wanted(of.phase)) {
             sequence.stretch(&stretch)?;
         }
-    } else if wanted(Phase::Isolated) {
+    } else if wanted(LoadState::Isolated) {
         for test in 0..canaries {
-            sequence.stretch(&Stretch::of(Phase::Isolated, Part { canary: Some(test), ..Part::default() }))?;
+            sequence.stretch(&Stretch::of(LoadState::Isolated, Part { canary: Some(test), ..Part::default() }))?;
         }
     }
     for kind in (0..alone.len()).filter(|&kind| alone[kind]) {
-        sequence.stretch(&Stretch::of(Phase::Alone, Part { congestor: Some(kind), ..Part::default() }))?;
+        sequence.stretch(&Stretch::of(LoadState::Alone, Part { congestor: Some(kind), ..Part::default() }))?;
     }
-    if plan.blocks == 1 && wanted(Phase::Loaded) {
+    if plan.blocks == 1 && wanted(LoadState::Loaded) {
         for test in 0..canaries {
-            sequence.stretch(&Stretch::of(Phase::Loaded, Part { canary: Some(test), ..Part::default() }))?;
+            sequence.stretch(&Stretch::of(LoadState::Loaded, Part { canary: Some(test), ..Part::default() }))?;
         }
     }
     Ok(sequence.outcome())
@@ -77,7 +77,7 @@ fn in_states(job: &mut Job<'_>, wanted: impl Fn(Phase) -> bool) -> Outcome {
 pub fn network_test(job: &mut Job<'_>) -> Outcome {
     let mut sequence = Sequence::new(job);
     for test in 0..sequence.job.plan.canaries.len() {
-        sequence.stretch(&Stretch::of(Phase::Isolated, Part { canary: Some(test), ..Part::default() }))?;
+        sequence.stretch(&Stretch::of(LoadState::Isolated, Part { canary: Some(test), ..Part::default() }))?;
     }
     Ok(sequence.outcome())
 }
@@ -86,7 +86,7 @@ pub fn network_test(job: &mut Job<'_>) -> Outcome {
 pub fn congest(job: &mut Job<'_>, duration: Nanos) -> Outcome {
     let mut sequence = Sequence::new(job);
     sequence.budget = duration;
-    sequence.stretch(&Stretch::of(Phase::Congest, Part::default()))?;
+    sequence.stretch(&Stretch::of(LoadState::Congest, Part::default()))?;
     Ok(sequence.outcome())
 }
 
@@ -118,7 +118,7 @@ impl<'j, 'a> Sequence<'j, 'a> {
         let first = self.job.plan.canaries.iter().position(|test| test.kernel.is_application());
         let keep = self.job.keep.take();
         for _ in 0..times {
-            self.stretch(&Stretch::of(Phase::Isolated, Part { canary: first, ..Part::default() }))?;
+            self.stretch(&Stretch::of(LoadState::Isolated, Part { canary: first, ..Part::default() }))?;
             self.measured.clear();
         }
         self.job.keep = keep;
@@ -152,19 +152,19 @@ impl<'j, 'a> Sequence<'j, 'a> {
             return Ok(());
         }
         let tallies = match (phase, self.job.role) {
-            (Phase::Alone | Phase::Congest, Role::Congestor(kind)) => self.congest(kind, parts[0].congestor)?,
-            (Phase::Alone | Phase::Congest, _) => vec![self.tally().into()],
-            (Phase::Loaded, Role::Congestor(kind)) => self.load(kind, parts.len())?,
-            (Phase::Loaded, _) => {
+            (LoadState::Alone | LoadState::Congest, Role::Congestor(kind)) => self.congest(kind, parts[0].congestor)?,
+            (LoadState::Alone | LoadState::Congest, _) => vec![self.tally().into()],
+            (LoadState::Loaded, Role::Congestor(kind)) => self.load(kind, parts.len())?,
+            (LoadState::Loaded, _) => {
                 self.interrupted = self.job.meet(false)?;
                 self.parts(parts, true)?
             }
-            (Phase::Isolated, _) => self.parts(parts, false)?,
+            (LoadState::Isolated, _) => self.parts(parts, false)?,
         };
         self.interrupted |= self.job.meet(self.interrupted)?;
         self.job.control.observer.ends();
         self.collect(stretch, tallies)?;
-        if *phase != Phase::Isolated {
+        if *phase != LoadState::Isolated {
             self.after_load.fill(true);
         }
         Ok(())
@@ -172,8 +172,8 @@ impl<'j, 'a> Sequence<'j, 'a> {
 
     fn collect(&mut self, stretch: &Stretch, tallies: Vec<EncodedTally>) -> Result<()> {
         let complete = match stretch.phase {
-            Phase::Alone => !self.interrupted,
-            Phase::Isolated | Phase::Loaded | Phase::Congest => true,
+            LoadState::Alone => !self.interrupted,
+            LoadState::Isolated | LoadState::Loaded | LoadState::Congest => true,
         };
         for (part, tally) in stretch.parts.iter().zip(tallies) {
             if let Some(tally) = tally.decode().collect(self.job.bootstrap)?.filter(|_| complete) {
@@ -218,7 +218,7 @@ impl<'j, 'a> Sequence<'j, 'a> {
             }
             let mut tally = self.tally();
             if let Some(test) = part.canary {
-                let state = if loaded { Phase::Loaded } else { Phase::Isolated };
+                let state = if loaded { LoadState::Loaded } else { LoadState::Isolated };
                 let control = &self.job.control;
                 control.step(&control.phase(Some(state), self.title(test)));
             }
@@ -272,7 +272,7 @@ impl<'j, 'a> Sequence<'j, 'a> {
         if !self.job.starts_application {
             return false;
         }
-        let phase = if loaded { Phase::Loaded } else { Phase::Isolated };
+        let phase = if loaded { LoadState::Loaded } else { LoadState::Isolated };
         match repetition(&self.job.control, phase, tally) {
             Ok(()) => false,
             Err(why) => {

@@ -6,7 +6,7 @@
 //! delivered, the second come from rounded values and are computed anew.
 
 use super::{unknown_file, unknown_run, unknown_system};
-use crate::engine::Phase;
+use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::plan::{CanaryTest, Counts, Plan, Preset};
 use crate::result::{Command, LARGEST_FIGURE, Printed, ResultFile, Run, Test};
@@ -48,7 +48,7 @@ pub fn gpcnet(text: &str) -> Result<ResultFile, ImportError> {
         return Err(ImportError::NoTables);
     }
     let mut notes = vec!["GPCNeT prints no seed, placement, versions or samples: none of them is known".to_owned()];
-    let cut = load_test && !tests.iter().any(|test| test.phase == Phase::Loaded);
+    let cut = load_test && !tests.iter().any(|test| test.phase == LoadState::Loaded);
     if cut {
         notes.push("the log ends before the tests under load: there are no impacts".to_owned());
     }
@@ -74,7 +74,7 @@ fn size(line: &str) -> Option<(usize, usize)> {
 
 /// What the rows under a title are.
 enum Table {
-    Of(Phase),
+    Of(LoadState),
     /// Congestors alone, key results, or something GPCNeT 1.3 does not print.
     Other,
 }
@@ -111,9 +111,9 @@ fn bad(at: usize, detail: &str) -> ImportError {
 fn titled(title: &str) -> Table {
     const LOADED: &str = "Network Tests running with Congestion Tests";
     match title {
-        "Isolated Network Tests" | "Network Tests" => Table::Of(Phase::Isolated),
+        "Isolated Network Tests" | "Network Tests" => Table::Of(LoadState::Isolated),
         _ if title.ends_with("Key Results") => Table::Other,
-        _ if title.starts_with(LOADED) => Table::Of(Phase::Loaded),
+        _ if title.starts_with(LOADED) => Table::Of(LoadState::Loaded),
         _ => Table::Other,
     }
 }
@@ -140,7 +140,7 @@ fn figures(columns: &[&str], cells: &[&str]) -> Result<Printed, String> {
     Ok(Printed { avg: need("Avg")?, p99: need("99%")?, p999: of("99.9%")?, min: of("Min")?, max: of("Max")? })
 }
 
-fn test(phase: Phase, kernel: Canary, bytes: usize, printed: Printed) -> Test {
+fn test(phase: LoadState, kernel: Canary, bytes: usize, printed: Printed) -> Test {
     let info = kernel.info();
     Test {
         phase,

@@ -80,6 +80,6 @@ impl WatcherOverhead {
 
 /// The memory of all ranks, on rank 0. Collective over the job.
 pub(crate) fn memory(bootstrap: &mut dyn Bootstrap) -> Result<Option<MemoryRecord>> {
-    let mine = MemoryRecord::of(pages::wished(), pages::had(), pages::near_and_away());
+    let mine = MemoryRecord::of(pages::requested(), pages::had(), pages::near_and_away());
     reduce_json(bootstrap, Some(&mine), MemoryRecord::with)
 }

@@ -1,6 +1,6 @@
 //! What a lab is to look like, as the user asks for it and as the result file keeps it.
 //!
-//! A [`LabSpec`] is a wish until [`LabSpec::validate`] passed; [`Topology`](super::Topology) is built from valid ones
+//! A [`LabSpec`] is a request until [`LabSpec::validate`] passed; [`Topology`](super::Topology) is built from valid ones
 //! only.
 
 use clap::Args;

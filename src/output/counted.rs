@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use tailback_transport::Bytes;
 
 use crate::analysis::CounterRow;
-use crate::engine::{Phase, PhaseId};
+use crate::engine::{LoadState, PhaseId};
 use crate::lab::PortCounters;
 use crate::result::{CountersRecord, LabRecord, MachineRecord, PhaseCounters, held_up};
 use crate::text::{Cell, Rows, Table, factor, figure};
@@ -19,7 +19,7 @@ pub(crate) fn ports<'a>(phases: impl IntoIterator<Item = &'a PhaseCounters>) -> 
 }
 
 fn loaded(phases: &[PhaseCounters]) -> Vec<Port<'_>> {
-    ports(phases.iter().filter(|phase| phase.phase.is(Phase::Loaded)))
+    ports(phases.iter().filter(|phase| phase.phase.is(LoadState::Loaded)))
 }
 
 /// The ports that dropped or marked most, under load: where the congestion was.

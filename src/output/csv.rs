@@ -1,6 +1,6 @@
 //! CSV: one line per test and state, one per congestor, for spreadsheets and plots.
 
-use crate::engine::Phase;
+use crate::engine::LoadState;
 use crate::models::hpcc::name;
 use crate::result::{CongestorLoad, MaxRateResult, ModelResults, ResultFile, Run, Test, TransportFacts};
 use crate::stats::{Factor, Interval, Statistic, Summary};
@@ -26,7 +26,7 @@ pub(super) fn render(result: &ResultFile) -> String {
 #[derive(Clone, Copy)]
 struct Line<'a> {
     run: &'a Run,
-    phase: Phase,
+    phase: LoadState,
     test: Option<&'a Test>,
     load: Option<&'a CongestorLoad>,
 }
@@ -47,16 +47,16 @@ impl Line<'_> {
     }
 
     fn impact(&self, statistic: Statistic) -> Option<Factor> {
-        let loaded = self.canary().filter(|test| test.phase == Phase::Loaded)?;
+        let loaded = self.canary().filter(|test| test.phase == LoadState::Loaded)?;
         self.run.impact(loaded.kernel, statistic)
     }
 }
 
 /// Congestors alone, beside canaries, canaries.
 fn lines_of(run: &Run) -> Vec<Line<'_>> {
-    let alone = run.congestors.iter().map(|load| Line { run, phase: Phase::Alone, test: None, load: Some(load) });
+    let alone = run.congestors.iter().map(|load| Line { run, phase: LoadState::Alone, test: None, load: Some(load) });
     let beside = run.tests.iter().flat_map(|test| {
-        let line = move |load| Line { run, phase: Phase::Loaded, test: Some(test), load: Some(load) };
+        let line = move |load| Line { run, phase: LoadState::Loaded, test: Some(test), load: Some(load) };
         test.load.iter().map(line)
     });
     let known = run.tests.iter().filter(|test| test.summary.is_some() || test.printed.is_some());

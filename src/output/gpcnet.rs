@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use crate::engine::Phase;
+use crate::engine::LoadState;
 use crate::result::{Command, CongestorLoad, NodeRole, Printed, ResultFile, Run, Test};
 use crate::stats::Summary;
 use crate::text::{Cell, Table};
@@ -21,7 +21,7 @@ pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
         let mut tables = vec![isolated(run, verbose)];
         if verbose {
             tables.push(congestors(run));
-            tables.extend(run.tests.iter().filter(|test| test.phase == Phase::Loaded).map(loaded_verbose));
+            tables.extend(run.tests.iter().filter(|test| test.phase == LoadState::Loaded).map(loaded_verbose));
         } else {
             tables.push(loaded(run));
         }
@@ -114,7 +114,7 @@ fn load_row(load: &CongestorLoad) -> Option<Row<'_>> {
 }
 
 fn isolated(run: &Run, long: bool) -> Option<String> {
-    let rows = run.tests.iter().filter(|test| test.phase == Phase::Isolated);
+    let rows = run.tests.iter().filter(|test| test.phase == LoadState::Isolated);
     table("Isolated Network Tests", long, rows.filter_map(test_row))
 }
 
@@ -123,7 +123,7 @@ fn congestors(run: &Run) -> Option<String> {
 }
 
 fn loaded(run: &Run) -> Option<String> {
-    let rows = run.tests.iter().filter(|test| test.phase == Phase::Loaded);
+    let rows = run.tests.iter().filter(|test| test.phase == LoadState::Loaded);
     table("Network Tests running with Congestion Tests", false, rows.filter_map(test_row))
 }
 
@@ -138,9 +138,9 @@ fn key_results(run: &Run) -> Option<String> {
     let impacts: Vec<(&str, f64, f64)> = run
         .tests
         .iter()
-        .filter(|test| test.phase == Phase::Loaded)
+        .filter(|test| test.phase == LoadState::Loaded)
         .filter_map(|test| {
-            let calm = run.test(test.kernel, Phase::Isolated)?;
+            let calm = run.test(test.kernel, LoadState::Isolated)?;
             let factor = |of: fn(&Summary) -> f64, printed: fn(&Printed) -> f64| {
                 let value = |test: &Test| test.summary.as_ref().map(of).or_else(|| test.printed.as_ref().map(printed));
                 Some(test.direction.factor(value(calm)?, value(test)?)).filter(|factor| factor.is_finite())

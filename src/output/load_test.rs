@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::calibration;
 use super::counted::{amount, busiest, held_up_most, risen};
 use crate::analysis::compare;
-use crate::engine::Phase;
+use crate::engine::LoadState;
 use crate::result::{
     Command, CongestorLoad, ControlRecord, Headline, Node, NodeRole, ResultFile, Run, Test, TestImpact, TransportFacts,
     Verdict,
@@ -19,7 +19,7 @@ pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
     let detail = if verbose { Detail::Verbose } else { Detail::Short };
     for run in &result.runs {
         heading(&mut out, result, run);
-        for (title, phase) in [("Isolated", Phase::Isolated), ("Under load", Phase::Loaded)] {
+        for (title, phase) in [("Isolated", LoadState::Isolated), ("Under load", LoadState::Loaded)] {
             out += &section(title, &tests(run.tests.iter().filter(|test| test.phase == phase), detail));
         }
         if let Some(pace_s) = result.plan.pace_s {
@@ -266,7 +266,7 @@ fn percent(part: f64) -> String {
 /// How many times worse tests are under load, by each of these figures; those that have any.
 pub(crate) fn impacts<'a>(run: &'a Run, statistics: &[Statistic], wanted: impl Fn(&Test) -> bool) -> Rows<&'a Test> {
     let known = |test: &&Test| statistics.iter().any(|&of| run.impact(test.kernel, of).is_some());
-    Table::of(run.tests.iter().filter(|test| test.phase == Phase::Loaded && wanted(test)).filter(known))
+    Table::of(run.tests.iter().filter(|test| test.phase == LoadState::Loaded && wanted(test)).filter(known))
         .column("test", |test| &test.title)
         .columns(statistics, |table, &of| table.column(of.title(), |test| run.impact(test.kernel, of)))
 }
@@ -322,13 +322,13 @@ fn headline(out: &mut String, result: &ResultFile, run: &Run, of: &[(&TestImpact
         .done();
     let _ =
         writeln!(out, "{title}\n{over}; {} placement, seed {}\n{}", result.plan.placement, result.seed, table.text());
-    let mut remarks: Vec<String> = of.iter().flat_map(|(test, headline)| remarks(test, headline)).collect();
+    let mut warnings: Vec<String> = of.iter().flat_map(|(test, headline)| warnings(test, headline)).collect();
     let shown = |test: &&Test| of.iter().any(|(impact, _)| impact.kernel == test.kernel);
-    for test in run.tests.iter().filter(|test| test.phase == Phase::Loaded).filter(shown) {
-        remarks.extend(test.load.iter().filter_map(|load| weak(test, load)));
+    for test in run.tests.iter().filter(|test| test.phase == LoadState::Loaded).filter(shown) {
+        warnings.extend(test.load.iter().filter_map(|load| weak(test, load)));
     }
-    for remark in &remarks {
-        let _ = writeln!(out, "  {remark}");
+    for warning in &warnings {
+        let _ = writeln!(out, "  {warning}");
     }
     *out += "one more: where the impact of one more placement would lie.";
     if of.iter().any(|(_, headline)| headline.congested.is_some()) {
@@ -339,7 +339,7 @@ fn headline(out: &mut String, result: &ResultFile, run: &Run, of: &[(&TestImpact
 }
 
 /// What is to be said of one impact.
-fn remarks(test: &TestImpact, headline: &Headline) -> Vec<String> {
+fn warnings(test: &TestImpact, headline: &Headline) -> Vec<String> {
     let title = &test.title;
     let why = headline.not_reportable.map(|why| format!("{title}: not reportable: {why}."));
     let kinds = headline.kinds.iter().map(|kind| {

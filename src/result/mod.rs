@@ -20,7 +20,7 @@ mod system;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::Phase;
+use crate::engine::LoadState;
 use crate::kernel::{Canary, Congestor};
 use crate::plan::Plan;
 use crate::stats::{Direction, Impact, Summary};
@@ -215,7 +215,7 @@ pub struct TransportFacts {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Test {
     /// In what state.
-    pub phase: Phase,
+    pub phase: LoadState,
     /// The kernel.
     pub kernel: Canary,
     /// Its row in the tables.

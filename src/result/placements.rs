@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{CongestorLoad, NodeRole};
-use crate::engine::Phase;
+use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::stats::{NotReportable, Spread, Statistic, Summary, Took};
 
@@ -23,14 +23,14 @@ pub struct PlacementRecord {
 
 impl PlacementRecord {
     /// The test of a kernel in a state.
-    pub fn test(&self, kernel: Canary, phase: Phase) -> Option<&PlacementTest> {
+    pub fn test(&self, kernel: Canary, phase: LoadState) -> Option<&PlacementTest> {
         self.tests.iter().find(|test| test.kernel == kernel && test.phase == phase)
     }
 
     /// How many times worse a figure is under load here.
     pub fn factor(&self, kernel: Canary, statistic: Statistic) -> Option<f64> {
         let of = |phase| self.test(kernel, phase)?.summary.as_ref()?.get(statistic);
-        let factor = kernel.info().direction.factor(of(Phase::Isolated)?, of(Phase::Loaded)?);
+        let factor = kernel.info().direction.factor(of(LoadState::Isolated)?, of(LoadState::Loaded)?);
         (factor.is_finite() && factor > 0.0).then_some(factor)
     }
 }
@@ -39,7 +39,7 @@ impl PlacementRecord {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PlacementTest {
     /// In what state.
-    pub phase: Phase,
+    pub phase: LoadState,
     /// The kernel.
     pub kernel: Canary,
     /// The figures of all its blocks together.

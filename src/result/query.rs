@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 use tailback_transport::{Bytes, Description};
 
 use super::{Headline, ModelResults, PlacementRecord, ResultFile, Run, Test, TransportFacts};
-use crate::engine::Phase;
+use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::stats::{Factor, Statistic};
 
@@ -91,7 +91,7 @@ impl Run {
     }
 
     /// The test of a kernel in a state.
-    pub fn test(&self, kernel: Canary, phase: Phase) -> Option<&Test> {
+    pub fn test(&self, kernel: Canary, phase: LoadState) -> Option<&Test> {
         self.tests.iter().find(|test| test.kernel == kernel && test.phase == phase)
     }
 
@@ -107,7 +107,7 @@ impl Run {
     }
 
     /// Each placement's figure in a state, in their order; nothing unless every placement has one.
-    pub fn figures(&self, kernel: Canary, phase: Phase, statistic: Statistic) -> Option<Vec<f64>> {
+    pub fn figures(&self, kernel: Canary, phase: LoadState, statistic: Statistic) -> Option<Vec<f64>> {
         let figure = |of: &PlacementRecord| of.test(kernel, phase)?.summary.as_ref()?.get(statistic);
         let figures: Option<Vec<f64>> = self.placements.iter().map(figure).collect();
         figures.filter(|figures| !figures.is_empty())
@@ -118,7 +118,7 @@ impl Run {
         if let Some(of) = self.impacts.iter().find(|impact| impact.kernel == kernel) {
             return of.impact.get(statistic);
         }
-        let (calm, busy) = (self.test(kernel, Phase::Isolated)?, self.test(kernel, Phase::Loaded)?);
+        let (calm, busy) = (self.test(kernel, LoadState::Isolated)?, self.test(kernel, LoadState::Loaded)?);
         let factor = calm.direction.factor(calm.figure(statistic)?, busy.figure(statistic)?);
         factor.is_finite().then_some(Factor { factor, interval: None })
     }
@@ -126,7 +126,7 @@ impl Run {
     /// The 99th percentile under load over the isolated average: GPCNeT's paper speaks of that, its program divides by the
     /// isolated 99th percentile.
     pub fn p99_over_average(&self, kernel: Canary) -> Option<f64> {
-        let (calm, busy) = (self.test(kernel, Phase::Isolated)?, self.test(kernel, Phase::Loaded)?);
+        let (calm, busy) = (self.test(kernel, LoadState::Isolated)?, self.test(kernel, LoadState::Loaded)?);
         let factor = calm.direction.factor(calm.figure(Statistic::Avg)?, busy.figure(Statistic::P99)?);
         factor.is_finite().then_some(factor)
     }

@@ -9,7 +9,7 @@
 //!   against the user's length, so scratch is out of reach for this rank's user and for its peers' users.
 //! - Each background activity has its lane, its scratch and its sequence of tags: none waits for another.
 //! - No call of a group allocates once the group is made.
-//! - A refused call ([`Error::Usage`](tailback_transport::Error::Usage)) changes nothing.
+//! - A refused call ([`Error::Usage`]) changes nothing.
 //!
 //! Background operations advance in their own polls and waits only. A member that waits for one must therefore not
 //! withhold data that another member waits for.

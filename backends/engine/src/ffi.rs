@@ -128,16 +128,16 @@ impl Pages {
         }
     }
 
-    /// As the process wishes for.
-    fn new(len: usize, wish: HugePages) -> Result<Pages> {
+    /// As the process requested.
+    fn new(len: usize, requested: HugePages) -> Result<Pages> {
         let too_much = || Error::Setup(format!("there is no memory for a segment of {len} bytes"));
-        let size = if wish == HugePages::No { None } else { pages::huge_page() };
+        let size = if requested == HugePages::No { None } else { pages::huge_page() };
         let found = match size {
             Some(huge) if len >= huge / 2 => Pages::huge(len, huge),
-            None if wish != HugePages::No => Err("the kernel has none".into()),
+            None if requested != HugePages::No => Err("the kernel has none".into()),
             _ => return Pages::usual(len).ok_or_else(too_much),
         };
-        match (found, wish) {
+        match (found, requested) {
             (Ok(pages), _) => Ok(pages),
             (Err(why), HugePages::Require) => {
                 Err(Error::Setup(format!("there are no huge pages for a segment of {len} bytes: {why}")))
@@ -170,7 +170,7 @@ impl<R: Registration> Segment<R> {
     /// # Errors
     /// If there is no such memory, or what `register` says.
     pub fn new(len: usize, register: impl FnOnce(*mut u8, usize) -> Result<R>) -> Result<Segment<R>> {
-        Segment::of(Pages::new(len, pages::wished())?, len, register)
+        Segment::of(Pages::new(len, pages::requested())?, len, register)
     }
 
     fn of(pages: Pages, len: usize, register: impl FnOnce(*mut u8, usize) -> Result<R>) -> Result<Segment<R>> {

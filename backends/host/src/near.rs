@@ -15,7 +15,7 @@ use tailback_transport::{Bootstrap, Result};
 
 /// What the user says of devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum DeviceWish {
+pub enum DeviceSelection {
     /// Near ones, dealt out.
     #[default]
     Auto,
@@ -25,40 +25,40 @@ pub enum DeviceWish {
     Named(Vec<String>),
 }
 
-impl FromStr for DeviceWish {
+impl FromStr for DeviceSelection {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
         let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
         match text {
-            "auto" => Ok(DeviceWish::Auto),
-            "round-robin" => Ok(DeviceWish::RoundRobin),
+            "auto" => Ok(DeviceSelection::Auto),
+            "round-robin" => Ok(DeviceSelection::RoundRobin),
             _ if names.iter().any(String::is_empty) => Err(format!("'{text}' is no list of names")),
             _ if names.iter().any(|name| name == "auto" || name == "round-robin") => {
                 Err(format!("'{text}': auto and round-robin stand alone"))
             }
-            _ => Ok(DeviceWish::Named(names)),
+            _ => Ok(DeviceSelection::Named(names)),
         }
     }
 }
 
-impl fmt::Display for DeviceWish {
+impl fmt::Display for DeviceSelection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DeviceWish::Auto => f.write_str("auto"),
-            DeviceWish::RoundRobin => f.write_str("round-robin"),
-            DeviceWish::Named(names) => f.write_str(&names.join(",")),
+            DeviceSelection::Auto => f.write_str("auto"),
+            DeviceSelection::RoundRobin => f.write_str("round-robin"),
+            DeviceSelection::Named(names) => f.write_str(&names.join(",")),
         }
     }
 }
 
-impl DeviceWish {
+impl DeviceSelection {
     /// Whether a device of this name may be used.
     #[must_use]
     pub fn allows(&self, name: &str) -> bool {
         match self {
-            DeviceWish::Named(names) => names.iter().any(|known| known == name),
-            DeviceWish::Auto | DeviceWish::RoundRobin => true,
+            DeviceSelection::Named(names) => names.iter().any(|known| known == name),
+            DeviceSelection::Auto | DeviceSelection::RoundRobin => true,
         }
     }
 
@@ -67,7 +67,7 @@ impl DeviceWish {
     /// # Errors
     /// What is wrong.
     pub fn check(&self, rails: usize) -> std::result::Result<(), String> {
-        let DeviceWish::Named(names) = self else { return Ok(()) };
+        let DeviceSelection::Named(names) = self else { return Ok(()) };
         match (1..names.len()).find(|&at| names[..at].contains(&names[at])) {
             Some(at) if rails > 1 => Err(format!("--device names {} twice: each rail has its own", names[at])),
             _ => Ok(()),
@@ -78,8 +78,8 @@ impl DeviceWish {
     #[must_use]
     pub fn missing(&self, there: &[String]) -> Vec<String> {
         match self {
-            DeviceWish::Named(names) => names.iter().filter(|name| !there.contains(name)).cloned().collect(),
-            DeviceWish::Auto | DeviceWish::RoundRobin => Vec::new(),
+            DeviceSelection::Named(names) => names.iter().filter(|name| !there.contains(name)).cloned().collect(),
+            DeviceSelection::Auto | DeviceSelection::RoundRobin => Vec::new(),
         }
     }
 }
@@ -161,15 +161,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wishes_are_words_or_names() {
-        assert_eq!("auto".parse(), Ok(DeviceWish::Auto));
-        assert_eq!("round-robin".parse(), Ok(DeviceWish::RoundRobin));
-        let named: DeviceWish = "mlx5_1,mlx5_0".parse().unwrap();
+    fn selections_are_words_or_names() {
+        assert_eq!("auto".parse(), Ok(DeviceSelection::Auto));
+        assert_eq!("round-robin".parse(), Ok(DeviceSelection::RoundRobin));
+        let named: DeviceSelection = "mlx5_1,mlx5_0".parse().unwrap();
         assert_eq!(named.to_string(), "mlx5_1,mlx5_0");
-        assert!(named.allows("mlx5_0") && !named.allows("mlx5_2") && DeviceWish::Auto.allows("mlx5_2"));
+        assert!(named.allows("mlx5_0") && !named.allows("mlx5_2") && DeviceSelection::Auto.allows("mlx5_2"));
         assert_eq!(named.missing(&["mlx5_0".into()]), ["mlx5_1"]);
         for wrong in ["", "mlx5_0,", "mlx5_0,auto"] {
-            assert!(wrong.parse::<DeviceWish>().is_err(), "{wrong}");
+            assert!(wrong.parse::<DeviceSelection>().is_err(), "{wrong}");
         }
     }
 
@@ -210,10 +210,13 @@ mod tests {
 
     #[test]
     fn rails_are_no_device_twice() {
-        let wish: DeviceWish = "a,b,a".parse().unwrap();
-        assert_eq!(wish.check(1), Ok(()));
-        assert!(wish.check(2).unwrap_err().contains("--device names a twice"));
-        assert_eq!((DeviceWish::Auto.check(2), "a,b".parse::<DeviceWish>().unwrap().check(3)), (Ok(()), Ok(())));
+        let selection: DeviceSelection = "a,b,a".parse().unwrap();
+        assert_eq!(selection.check(1), Ok(()));
+        assert!(selection.check(2).unwrap_err().contains("--device names a twice"));
+        assert_eq!(
+            (DeviceSelection::Auto.check(2), "a,b".parse::<DeviceSelection>().unwrap().check(3)),
+            (Ok(()), Ok(()))
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The pages of segments: whether huge ones are wanted, what there was of them, and whose memory they are in.
 //!
-//! Memory is a process's, and so is the wish: it is said once, before there are segments. Huge pages are those that the
+//! Memory is a process's, and so is the request: it is made once, before there are segments. Huge pages are those that the
 //! administrator has reserved (`vm.nr_hugepages`), or else what the kernel makes of usual ones (transparent). Pages are first
 //! touched by the rank itself, so the kernel takes them from the memory that is nearest to the core it runs on.
 
@@ -57,18 +57,18 @@ pub struct PagesHad {
     pub why: Option<String>,
 }
 
-static WISH: Mutex<HugePages> = Mutex::new(HugePages::No);
+static REQUESTED: Mutex<HugePages> = Mutex::new(HugePages::No);
 static HAD: Mutex<PagesHad> = Mutex::new(PagesHad { usual: 0, reserved: 0, transparent: 0, why: None });
 
 /// From now on segments of this process are made so.
-pub fn wish(pages: HugePages) {
-    *lock(&WISH) = pages;
+pub fn request(pages: HugePages) {
+    *lock(&REQUESTED) = pages;
 }
 
-/// What was wished for.
+/// What was requested.
 #[must_use]
-pub fn wished() -> HugePages {
-    *lock(&WISH)
+pub fn requested() -> HugePages {
+    *lock(&REQUESTED)
 }
 
 /// What there was, so far.

@@ -21,7 +21,7 @@ use tailback_bootstrap::launch::{self, LaunchOptions, RankSetup};
 use tailback_bootstrap::{JoinConfig, TcpBootstrap};
 use tailback_engine::{Collective, Rendezvous};
 use tailback_host::WaitMode;
-use tailback_libfabric::{LibfabricConfig, Source, Wishes};
+use tailback_libfabric::{DomainSelection, LibfabricConfig, Source};
 use tailback_transport::{Bootstrap, Group, Monitor, Rank, Result, Span, Tag, Transport};
 
 /// No run takes this long, however loaded the machine.
@@ -198,8 +198,9 @@ fn rank(arguments: &[String]) -> Result<()> {
     let mut bootstrap = TcpBootstrap::join(join, Arc::new(Monitor::new()))?;
     let source =
         Source { address: IpAddr::V4(Ipv4Addr::LOCALHOST), asked: false, reason: "all ranks share one host".into() };
-    let wishes = Wishes { provider: Some(arguments[0].clone()), source: Some(source), ..Wishes::default() };
-    let config = LibfabricConfig { path: None, wishes, wait: Some(WaitMode::Spin) };
+    let selection =
+        DomainSelection { provider: Some(arguments[0].clone()), source: Some(source), ..DomainSelection::default() };
+    let config = LibfabricConfig { path: None, selection, wait: Some(WaitMode::Spin) };
     // The whole stack that a kernel sees.
     let raw = tailback_libfabric::open(&mut bootstrap, &config)?;
     let mut transport = Collective::new(Rendezvous::eager(raw));

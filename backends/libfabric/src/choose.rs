@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use tailback_host::near::{DeviceWish, Seat};
+use tailback_host::near::{DeviceSelection, Seat};
 use tailback_transport::{Error, Result};
 
 use crate::ffi::{Fabric, Info, Query};
@@ -28,11 +28,11 @@ pub struct Source {
 
 /// What narrows the offers down.
 #[derive(Clone, Debug, Default)]
-pub struct Wishes {
+pub struct DomainSelection {
     /// The provider, `tcp;ofi_rxm` for example.
     pub provider: Option<String>,
     /// The domains: devices or interfaces, of which each rank takes one.
-    pub domain: Option<DeviceWish>,
+    pub domain: Option<DeviceSelection>,
     /// The traffic class.
     pub traffic_class: Option<TrafficClass>,
     /// The local address, for providers that use the Internet's.
@@ -41,11 +41,11 @@ pub struct Wishes {
     pub undirected: bool,
 }
 
-impl Wishes {
+impl DomainSelection {
     /// The domain, where the user named exactly one.
     fn only_domain(&self) -> Option<&str> {
         match &self.domain {
-            Some(DeviceWish::Named(names)) if names.len() == 1 => names.first().map(String::as_str),
+            Some(DeviceSelection::Named(names)) if names.len() == 1 => names.first().map(String::as_str),
             _ => None,
         }
     }
@@ -67,31 +67,33 @@ pub(crate) struct Choice {
 }
 
 /// Takes an offer, or says why there is none.
-pub(crate) fn choose(fabric: &Fabric, wishes: &Wishes, seat: &Seat) -> Result<Choice> {
+pub(crate) fn choose(fabric: &Fabric, selection: &DomainSelection, seat: &Seat) -> Result<Choice> {
     let query = Query {
-        provider: wishes.provider.as_deref(),
-        domain: wishes.only_domain(),
+        provider: selection.provider.as_deref(),
+        domain: selection.only_domain(),
         usable: true,
-        traffic_class: wishes.traffic_class.map_or(0, TrafficClass::number),
+        traffic_class: selection.traffic_class.map_or(0, TrafficClass::number),
         ..Query::default()
     };
     let mut found = None;
-    for (rma, directed) in WANTED.into_iter().filter(|(_, directed)| !(wishes.undirected && *directed)) {
+    for (rma, directed) in WANTED.into_iter().filter(|(_, directed)| !(selection.undirected && *directed)) {
         let query = Query { rma, directed, ..query.clone() };
         let mut offers = usable(fabric, &query)?;
-        offers.retain(|Info { offer, .. }| wishes.domain.as_ref().is_none_or(|wish| wish.allows(&offer.domain)));
+        offers.retain(|Info { offer, .. }| {
+            selection.domain.as_ref().is_none_or(|selection| selection.allows(&offer.domain))
+        });
         if !offers.is_empty() {
             found = Some((query, offers));
             break;
         }
     }
-    let Some((query, offers)) = found else { return Err(Error::Setup(why_none(fabric, wishes)?)) };
+    let Some((query, offers)) = found else { return Err(Error::Setup(why_none(fabric, selection)?)) };
     let listed: Vec<&Offer> = offers.iter().map(|info| &info.offer).collect();
-    let (at, reason) = pick(&listed, wishes, seat, |offer| seat.is_near(&folder(offer)))?;
+    let (at, reason) = pick(&listed, selection, seat, |offer| seat.is_near(&folder(offer)))?;
     let info = offers.into_iter().nth(at).expect("picked from the list");
     let (provider, domain) = (info.offer.provider.clone(), info.offer.domain.clone());
     let exact = Query { provider: Some(&provider), domain: Some(&domain), ..query };
-    let info = address(fabric, &exact, info, wishes)?;
+    let info = address(fabric, &exact, info, selection)?;
     let directed = exact.directed && info.offer.is_directed();
     let delivering = usable(fabric, &Query { delivery_complete: true, ..exact })?;
     let delivery_complete = delivering.iter().any(|other| {
@@ -112,19 +114,24 @@ fn usable(fabric: &Fabric, query: &Query<'_>) -> Result<Vec<Info>> {
 }
 
 /// The position of the offer to take, and why.
-fn pick(offers: &[&Offer], wishes: &Wishes, seat: &Seat, is_near: impl Fn(&Offer) -> bool) -> Result<(usize, String)> {
+fn pick(
+    offers: &[&Offer],
+    selection: &DomainSelection,
+    seat: &Seat,
+    is_near: impl Fn(&Offer) -> bool,
+) -> Result<(usize, String)> {
     let provider = &offers[0].provider;
     let of_provider = || offers.iter().enumerate().filter(|(_, offer)| offer.provider == *provider);
-    if wishes.only_domain().is_some() {
+    if selection.only_domain().is_some() {
         return Ok((0, "as asked for".into()));
     }
-    if let Some(wish) = &wishes.domain {
-        return Ok((dealt(offers, wish, seat, is_near), format!("{wish}, place {} on its host", seat.index)));
+    if let Some(selection) = &selection.domain {
+        return Ok((dealt(offers, selection, seat, is_near), format!("{selection}, place {} on its host", seat.index)));
     }
     let addressed = of_provider().any(|(_, offer)| offer.address.is_some());
     let of_devices = !addressed && !offers[0].is_named();
-    let Some(source) = wishes.source.as_ref().filter(|_| !of_devices) else {
-        let at = if of_devices { dealt(offers, &DeviceWish::Auto, seat, is_near) } else { 0 };
+    let Some(source) = selection.source.as_ref().filter(|_| !of_devices) else {
+        let at = if of_devices { dealt(offers, &DeviceSelection::Auto, seat, is_near) } else { 0 };
         let place =
             if of_devices { format!("auto, place {} on its host", seat.index) } else { "libfabric's first".into() };
         return Ok((at, place));
@@ -148,16 +155,16 @@ fn pick(offers: &[&Offer], wishes: &Wishes, seat: &Seat, is_near: impl Fn(&Offer
 
 /// The first provider's offer that is dealt to a rank in this seat: among domains of the first one's kind, near ones before far
 /// ones. A domain that stands for the provider's own choice is taken as it is.
-fn dealt(offers: &[&Offer], wish: &DeviceWish, seat: &Seat, is_near: impl Fn(&Offer) -> bool) -> usize {
+fn dealt(offers: &[&Offer], selection: &DeviceSelection, seat: &Seat, is_near: impl Fn(&Offer) -> bool) -> usize {
     let first = offers[0];
-    if *wish == DeviceWish::Auto && first.domain.contains("autoselect") {
+    if *selection == DeviceSelection::Auto && first.domain.contains("autoselect") {
         return 0;
     }
     let of_provider = (0..offers.len()).filter(|&at| offers[at].provider == first.provider).collect();
     // Ranks on different domains talk to each other: without a word of the user's they are of one fabric.
-    let fabric = |at: usize| (*wish == DeviceWish::Auto).then(|| offers[at].fabric.clone());
+    let fabric = |at: usize| (*selection == DeviceSelection::Auto).then(|| offers[at].fabric.clone());
     let kind = |&at: &usize| (fabric(at), offers[at].link_speed);
-    let near = |&at: &usize| *wish == DeviceWish::RoundRobin || is_near(offers[at]);
+    let near = |&at: &usize| *selection == DeviceSelection::RoundRobin || is_near(offers[at]);
     seat.deal(of_provider, 1, |&at| offers[at].domain.clone(), kind, near).first().copied().unwrap_or_default()
 }
 
@@ -171,15 +178,15 @@ fn folder(offer: &Offer) -> PathBuf {
 }
 
 /// The same offer with the local address or name to use.
-fn address(fabric: &Fabric, exact: &Query<'_>, info: Info, wishes: &Wishes) -> Result<Info> {
+fn address(fabric: &Fabric, exact: &Query<'_>, info: Info, selection: &DomainSelection) -> Result<Info> {
     let name;
     let query = if info.offer.is_named() {
         shared_memory::sweep();
         name = shared_memory::name();
         Query { name: Some(&name), ..exact.clone() }
     } else {
-        match (&wishes.source, info.offer.address) {
-            (Some(source), Some(listed)) if source.asked && source.address != listed && wishes.domain.is_none() => {
+        match (&selection.source, info.offer.address) {
+            (Some(source), Some(listed)) if source.asked && source.address != listed && selection.domain.is_none() => {
                 Query { source: Some(source.address), ..exact.clone() }
             }
             _ => return Ok(info),
@@ -200,8 +207,8 @@ fn no_address(provider: &str, address: IpAddr, offers: &[&Offer]) -> String {
 }
 
 /// What stands in the way.
-fn why_none(fabric: &Fabric, wishes: &Wishes) -> Result<String> {
-    let provider = wishes.provider.as_deref();
+fn why_none(fabric: &Fabric, selection: &DomainSelection) -> Result<String> {
+    let provider = selection.provider.as_deref();
     let any = fabric.query(&Query { provider, ..Query::default() }).map_err(Error::from)?;
     let mut obstacles: Vec<String> =
         any.iter().filter_map(|info| Some(format!("{} {}", info.offer.provider, info.offer.obstacle()?))).collect();
@@ -212,9 +219,9 @@ fn why_none(fabric: &Fabric, wishes: &Wishes) -> Result<String> {
     }
     let of =
         |what: &str, name: &Option<String>| name.as_ref().map(|name| format!(" {what} {name}")).unwrap_or_default();
-    let domain = wishes.domain.as_ref().map(ToString::to_string);
-    let asked = of("of provider", &wishes.provider) + &of("on domain", &domain);
-    let class = wishes.traffic_class.map(|class| format!(" with traffic class {class}")).unwrap_or_default();
+    let domain = selection.domain.as_ref().map(ToString::to_string);
+    let asked = of("of provider", &selection.provider) + &of("on domain", &domain);
+    let class = selection.traffic_class.map(|class| format!(" with traffic class {class}")).unwrap_or_default();
     let mut text = format!("libfabric has no usable endpoint{asked}{class}");
     if !served.is_empty() {
         let mut domains: Vec<String> =
@@ -290,15 +297,15 @@ mod tests {
     }
 
     /// The domains that ranks take, by their place on the host; near are those that `near` says.
-    fn taken(name: &str, wish: Option<&str>, near: fn(&str) -> bool) -> Vec<String> {
+    fn taken(name: &str, selection: Option<&str>, near: fn(&str) -> bool) -> Vec<String> {
         let all = machine(name);
-        let domain: Option<DeviceWish> = wish.map(|text| text.parse().unwrap());
+        let domain: Option<DeviceSelection> = selection.map(|text| text.parse().unwrap());
         let usable =
             |offer: &&Offer| offer.obstacle().is_none() && domain.as_ref().is_none_or(|of| of.allows(&offer.domain));
         let offers: Vec<&Offer> = all.iter().filter(usable).collect();
-        let wishes = Wishes { domain: domain.clone(), ..Wishes::default() };
+        let selection = DomainSelection { domain: domain.clone(), ..DomainSelection::default() };
         let seat = |index| Seat { index, cores: Vec::new() };
-        let pick = |index| pick(&offers, &wishes, &seat(index), |offer| near(&offer.domain)).unwrap().0;
+        let pick = |index| pick(&offers, &selection, &seat(index), |offer| near(&offer.domain)).unwrap().0;
         (0..4).map(|index| offers[pick(index)].domain.clone()).collect()
     }
 
@@ -339,8 +346,8 @@ mod tests {
             let all = machine(name);
             let offers: Vec<&Offer> = all.iter().filter(|offer| offer.obstacle().is_none()).collect();
             let source = Source { address: address.parse().unwrap(), asked, reason: "asked".into() };
-            let wishes = Wishes { source: Some(source), ..Wishes::default() };
-            pick(&offers, &wishes, &Seat::default(), |_| true).map(|(at, _)| offers[at].domain.clone())
+            let selection = DomainSelection { source: Some(source), ..DomainSelection::default() };
+            pick(&offers, &selection, &Seat::default(), |_| true).map(|(at, _)| offers[at].domain.clone())
         };
         assert_eq!(at("verbs", "10.5.0.8", false).unwrap(), "mlx5_1");
         assert_eq!(at("tcp", "192.168.1.2", true).unwrap(), "eno1");

@@ -78,7 +78,7 @@ pub(crate) fn describe(
     add("address", offer.address.map(|address| address.to_string()));
     add("device", offer.device.clone());
     add("link_speed_mbit_per_s", link_speed(offer).map(|speed| speed.to_string()));
-    add("traffic_class", config.wishes.traffic_class.map(|class| class.to_string()));
+    add("traffic_class", config.selection.traffic_class.map(|class| class.to_string()));
     add("library_path", config.path.as_ref().map(|path| path.display().to_string()));
     Description { backend: "libfabric".into(), library: format!("libfabric {}", fabric.version()), details }
 }

@@ -18,7 +18,7 @@ mod shared_memory;
 mod traffic_class;
 mod transport;
 
-pub use choose::{Source, Wishes};
+pub use choose::{DomainSelection, Source};
 pub use config::LibfabricConfig;
 pub use facts::{Provider, survey};
 pub use ffi::make_room;

@@ -23,10 +23,10 @@ pub type LibfabricTransport = Tagged<Endpoint>;
 pub fn open(bootstrap: &mut dyn Bootstrap, config: &LibfabricConfig) -> Result<LibfabricTransport> {
     let fabric = load(config.path.as_deref())?;
     let seat = Seat::find(bootstrap)?;
-    let choice = choose(&fabric, &config.wishes, &seat)?;
+    let choice = choose(&fabric, &config.selection, &seat)?;
     let offer = choice.info.offer.clone();
     let end = Domain::of(&offer, bootstrap.host());
-    let asked = config.wishes.provider.is_some();
+    let asked = config.selection.provider.is_some();
     let ends =
         local_ports::choose(bootstrap, &[end], &[], asked, "name one provider that reaches all with --provider")?;
     let (wait, wait_reason) = WaitMode::choose(config.wait, bootstrap)?;

@@ -22,8 +22,8 @@ const COULD_NOT_RUN: i32 = 2;
 /// How long the watcher's call may take to end the job.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often a neighbour is looked at. Launchers that end a job by asking first give its ranks at least twice as long.
-const GLANCE: Duration = Duration::from_millis(500);
-/// How long it may be stopped, counted in glances so that a job that is stopped as a whole, and this thread with it, goes on
+const CHECK_EVERY: Duration = Duration::from_millis(500);
+/// How long it may be stopped, counted in checks so that a job that is stopped as a whole, and this thread with it, goes on
 /// where it was.
 const STOPPED_LIMIT: Duration = Duration::from_secs(7);
 
@@ -81,7 +81,7 @@ impl Watch {
     /// Without a `limit` a rank may be stuck for as long as it likes; its neighbour is looked after all the same.
     pub(crate) fn start(identity: Identity, limit: Option<Duration>) -> Result<Watch> {
         let (neighbours, met) = channel::<Neighbour>();
-        let pause = limit.map_or(GLANCE, |limit| (limit / 8).clamp(Duration::from_millis(10), GLANCE));
+        let pause = limit.map_or(CHECK_EVERY, |limit| (limit / 8).clamp(Duration::from_millis(10), CHECK_EVERY));
         let body = move || {
             let mut seen = (identity.monitor.ticks(), Instant::now());
             let mut beside: Option<Beside> = None;
@@ -90,12 +90,12 @@ impl Watch {
                 let woken = met.recv_timeout(pause);
                 identity.monitor.woke();
                 match woken {
-                    Ok(neighbour) => beside = Some(Beside { neighbour, pause, glances: 0 }),
+                    Ok(neighbour) => beside = Some(Beside { neighbour, pause, stopped_checks: 0 }),
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
                 if let Some(beside) = &mut beside
-                    && let Some(reason) = beside.glance()
+                    && let Some(reason) = beside.check()
                 {
                     identity.abort_from_aside(beside.neighbour.rank.0, &reason);
                 }
@@ -132,23 +132,23 @@ impl Drop for Watch {
     }
 }
 
-/// A neighbour, the pause between two glances at it, and how many in a row found it stopped.
+/// A neighbour, the pause between two checks of it, and how many in a row found it stopped.
 struct Beside {
     neighbour: Neighbour,
     pause: Duration,
-    glances: u32,
+    stopped_checks: u32,
 }
 
 impl Beside {
     /// Looks at the neighbour; says what is wrong with it.
-    fn glance(&mut self) -> Option<String> {
+    fn check(&mut self) -> Option<String> {
         let process = self.neighbour.process;
         match self.neighbour.state() {
-            State::Well => self.glances = 0,
+            State::Well => self.stopped_checks = 0,
             State::Gone => return Some(format!("its process {process} is gone: killed, or crashed")),
-            State::Stopped => self.glances += 1,
+            State::Stopped => self.stopped_checks += 1,
         }
-        let stopped = self.pause * self.glances;
+        let stopped = self.pause * self.stopped_checks;
         let is_long = stopped >= STOPPED_LIMIT;
         is_long.then(|| format!("its process {process} has been stopped for {:.1} s", stopped.as_secs_f64()))
     }

@@ -49,7 +49,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// A duration, or a point on a [`tailback_host::Clock`], in nanoseconds.
+/// A duration, or a point on a clock, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(pub u64);
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use tailback_engine::local_ports::{self, Chosen, LocalPort};
-use tailback_host::near::{DeviceWish, Seat};
+use tailback_host::near::{DeviceSelection, Seat};
 use tailback_transport::{Bootstrap, Error, Result};
 
 use crate::config::VerbsConfig;
@@ -41,17 +41,17 @@ pub(crate) struct Choice {
 impl Choice {
     /// Chooses for each rail among what the user named, or all active ports. Collective over the job.
     pub(crate) fn make(bootstrap: &mut dyn Bootstrap, config: &VerbsConfig) -> Result<Vec<Choice>> {
-        let (wish, rails) = (&config.device, config.rails);
-        wish.check(rails).map_err(Error::Setup)?;
+        let (selection, rails) = (&config.device, config.rails);
+        selection.check(rails).map_err(Error::Setup)?;
         let seat = Seat::find(bootstrap)?;
         let (candidates, mut obstacles) = Self::candidates(config)?;
         if count(&candidates, |of| of.place().name()) < rails {
-            let named = matches!(wish, DeviceWish::Named(_)).then_some("--device names no others");
+            let named = matches!(selection, DeviceSelection::Named(_)).then_some("--device names no others");
             let port = config.port.map(|_| "--port leaves others out");
             obstacles.extend([named, port].into_iter().flatten().map(str::to_owned));
         }
-        let asked = match wish {
-            DeviceWish::Named(names) if names.len() == rails => Some(names),
+        let asked = match selection {
+            DeviceSelection::Named(names) if names.len() == rails => Some(names),
             _ => None,
         };
         let candidates = match asked {
@@ -65,7 +65,7 @@ impl Choice {
             let Chosen { index, reason, record, unlike, .. } = chosen;
             let reason = match asked {
                 Some(_) => reason,
-                None => format!("{wish}, place {} on its host; {reason}", seat.index),
+                None => format!("{selection}, place {} on its host; {reason}", seat.index),
             };
             Choice { reason, record, unlike, ..candidates[index].clone() }
         };
@@ -80,11 +80,11 @@ impl Choice {
 
     /// What devices have to have in common to be equals. Ranks on different ones talk to each other, so without a word of the
     /// user's they are of one network, as far as addresses tell.
-    fn kind(&self, wish: &DeviceWish) -> (bool, Option<u32>, Vec<u8>) {
+    fn kind(&self, selection: &DeviceSelection) -> (bool, Option<u32>, Vec<u8>) {
         let ethernet = self.port.link_layer == LinkLayer::Ethernet;
-        let network = match wish {
-            DeviceWish::Auto => network(&self.gid),
-            DeviceWish::RoundRobin | DeviceWish::Named(_) => &[],
+        let network = match selection {
+            DeviceSelection::Auto => network(&self.gid),
+            DeviceSelection::RoundRobin | DeviceSelection::Named(_) => &[],
         };
         (ethernet, self.port.rate, network.to_vec())
     }
@@ -166,7 +166,7 @@ fn first_of_each(candidates: &[Choice], names: &[String]) -> Vec<Choice> {
 fn dealt(candidates: Vec<Choice>, seat: &Seat, config: &VerbsConfig) -> Vec<Choice> {
     let devices = count(&candidates, |of| of.context.name.clone()).max(1);
     let ports = count(&candidates, |of| of.place().name()).div_ceil(devices).max(1);
-    let near = |of: &Choice| config.device == DeviceWish::RoundRobin || seat.is_near(&of.context.folder());
+    let near = |of: &Choice| config.device == DeviceSelection::RoundRobin || seat.is_near(&of.context.folder());
     let each = config.rails.div_ceil(ports);
     seat.deal(candidates, each, |of| of.context.name.clone(), |of| of.kind(&config.device), near)
 }

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use tailback_bootstrap::Secret;
 use tailback_host::WaitMode;
-use tailback_host::near::DeviceWish;
+use tailback_host::near::DeviceSelection;
 
 /// How to open a [`VerbsTransport`](crate::VerbsTransport). Every rank passes its own.
 #[derive(Clone, Debug)]
 pub struct VerbsConfig {
     /// Which devices; every rank takes as many of their ports as it has rails. As many names as rails are a rail each, in their
     /// order.
-    pub device: DeviceWish,
+    pub device: DeviceSelection,
     /// How many rails: ports that a rank uses at once, with a pair for a peer on each.
     pub rails: usize,
     /// The port, from 1. None: the first that is active; over rails, any.
@@ -40,7 +40,7 @@ impl VerbsConfig {
     #[must_use]
     pub fn new(secret: Secret) -> Self {
         VerbsConfig {
-            device: DeviceWish::default(),
+            device: DeviceSelection::default(),
             rails: 1,
             port: None,
             gid_index: None,

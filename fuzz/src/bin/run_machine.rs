@@ -1,5 +1,5 @@
 //! Whatever a machine file holds: a machine that is accepted also runs. Every event of its first 10 us, with messages between
-//! near and far ports and more of them to one, leaves the network's books in order.
+//! near and far ports and more of them to one, leaves the network's accounts in order.
 
 #![no_main]
 

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::Side;
 use super::verdict::same_placements;
-use crate::engine::Phase;
+use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::result::TransportFacts;
 use crate::stats::{self, Design, RawCells, Scale, Shares};
@@ -124,8 +124,8 @@ fn distance(mpi: &Side<'_>, raw: &Side<'_>) -> Option<f64> {
 /// log10 of loaded samples over the isolated median, at every quantile. Samples grow as things get worse, for
 /// bandwidths too, so no direction is needed.
 fn slowdowns(side: &Side<'_>, kernel: Canary) -> Option<Vec<f64>> {
-    let isolated = side.run.test(kernel, Phase::Isolated)?.samples()?;
-    let loaded = side.run.test(kernel, Phase::Loaded)?.samples()?;
+    let isolated = side.run.test(kernel, LoadState::Isolated)?.samples()?;
+    let loaded = side.run.test(kernel, LoadState::Loaded)?.samples()?;
     let at = |of: &Histogram<u64>, quantile: f64| of.value_at_quantile(quantile).max(1) as f64;
     let median = at(&isolated, 0.5);
     let quantile = |step: u32| f64::from(step) / f64::from(QUANTILES + 1);
@@ -147,7 +147,7 @@ fn share(mpi: &Side<'_>, raw: &[Raw<'_>], kernel: Canary) -> Option<Share> {
     };
     Some(Share {
         kernel,
-        title: mpi.run.test(kernel, Phase::Loaded)?.title.clone(),
+        title: mpi.run.test(kernel, LoadState::Loaded)?.title.clone(),
         mpi: mpi.run.impact(kernel, kernel.headline())?.factor,
         reference: shares.as_ref().ok().map(|shares| raw[shares.reference].run.label.clone()),
         shares,

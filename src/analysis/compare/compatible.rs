@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::{By, Side};
-use crate::engine::Phase;
+use crate::engine::LoadState;
 use crate::lab::LabSpec;
 use crate::models::beff::Beff;
 use crate::models::maxrate;
@@ -218,8 +218,8 @@ fn placement<'a>(side: &Side<'a>) -> Vec<(&'a str, String)> {
 
 /// An impact is the answer to a load: when one side's network carried far less of it, that is said.
 fn load(first: &Side<'_>, other: &Side<'_>, found: &mut Found<'_>) {
-    for test in first.run.tests.iter().filter(|test| test.phase == Phase::Loaded) {
-        let Some(twin) = other.run.test(test.kernel, Phase::Loaded) else { continue };
+    for test in first.run.tests.iter().filter(|test| test.phase == LoadState::Loaded) {
+        let Some(twin) = other.run.test(test.kernel, LoadState::Loaded) else { continue };
         let delivered = |test: &crate::result::Test| test.load.iter().map(|load| load.delivered_mib_per_s).sum::<f64>();
         let (mine, theirs) = (delivered(test), delivered(twin));
         if mine > 0.0 && theirs > 0.0 && (mine / theirs).max(theirs / mine) > LOAD_RATIO {

@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 use super::sides::Side;
-use crate::engine::Phase;
+use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::stats::{Statistic, mean, variance};
 use crate::text::{Table, factor, figure};
@@ -49,7 +49,7 @@ pub(super) fn conditions(sides: &[Side<'_>]) -> Vec<ConditionRow> {
     let mut rows = Vec::new();
     for kernel in sides[0].kernels() {
         let statistic = kernel.headline();
-        let quiet = figures(tame.iter().copied(), kernel, Phase::Isolated, statistic);
+        let quiet = figures(tame.iter().copied(), kernel, LoadState::Isolated, statistic);
         let quiet_median = quartile(&quiet, 0.5);
         let mut add = |condition: String, figures: &[f64]| {
             let test = sides.iter().flat_map(|side| &side.run.tests).find(|test| test.kernel == kernel);
@@ -75,9 +75,9 @@ pub(super) fn conditions(sides: &[Side<'_>]) -> Vec<ConditionRow> {
         add("quiet".into(), &quiet);
         for name in &labels {
             let named = wild.iter().copied().filter(|side| label(side) == *name);
-            add(name.clone(), &figures(named, kernel, Phase::Isolated, statistic));
+            add(name.clone(), &figures(named, kernel, LoadState::Isolated, statistic));
         }
-        add("loaded".into(), &figures(tame.iter().copied(), kernel, Phase::Loaded, statistic));
+        add("loaded".into(), &figures(tame.iter().copied(), kernel, LoadState::Loaded, statistic));
     }
     rows
 }
@@ -89,7 +89,7 @@ fn label(side: &Side<'_>) -> String {
 fn figures<'s>(
     sides: impl Iterator<Item = &'s Side<'s>>,
     kernel: Canary,
-    phase: Phase,
+    phase: LoadState,
     statistic: Statistic,
 ) -> Vec<f64> {
     sides.filter_map(|side| side.run.test(kernel, phase)?.figure(statistic)).collect()
@@ -138,8 +138,8 @@ mod tests {
     fn wild(times: f64, label: Option<&str>) -> ResultFile {
         let mut file = synthetic::file("tcp", None, times);
         let run = &mut file.runs[0];
-        run.tests.retain(|test| test.phase == Phase::Loaded);
-        run.tests.iter_mut().for_each(|test| test.phase = Phase::Isolated);
+        run.tests.retain(|test| test.phase == LoadState::Loaded);
+        run.tests.iter_mut().for_each(|test| test.phase = LoadState::Isolated);
         (run.impacts, run.placements) = (Vec::new(), Vec::new());
         file.plan.congestors.clear();
         file.label = label.map(str::to_owned);

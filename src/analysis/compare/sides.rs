@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use hdrhistogram::Histogram;
 
-use crate::engine::Phase;
+use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::result::{ResultFile, Run, System, Test, distinct};
 
@@ -62,7 +62,8 @@ pub struct Side<'a> {
 impl<'a> Side<'a> {
     /// A kernel's tests that kept their samples, isolated and loaded.
     pub fn sampled(&self, kernel: Canary) -> Vec<(&'a Test, Histogram<u64>)> {
-        let tests = [Phase::Isolated, Phase::Loaded].into_iter().filter_map(|phase| self.run.test(kernel, phase));
+        let tests =
+            [LoadState::Isolated, LoadState::Loaded].into_iter().filter_map(|phase| self.run.test(kernel, phase));
         tests.filter_map(|test| Some((test, test.samples()?))).collect()
     }
 

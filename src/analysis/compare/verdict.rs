@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 use super::sides::Side;
-use crate::engine::Phase;
+use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::stats::{Direction, FAMILY_ERROR, Factor, Ratio, Statistic, paired, unpaired};
 
@@ -128,8 +128,8 @@ impl<'a> Measured<'a> {
     pub(super) fn value(&self, state: State, statistic: Statistic) -> Option<f64> {
         let test = |phase| self.side.run.test(self.kernel, phase)?.figure(statistic);
         match state {
-            State::Isolated => test(Phase::Isolated),
-            State::Loaded => test(Phase::Loaded),
+            State::Isolated => test(LoadState::Isolated),
+            State::Loaded => test(LoadState::Loaded),
             State::Impact => self.side.run.impact(self.kernel, statistic).map(|of| of.factor),
         }
     }
@@ -137,8 +137,8 @@ impl<'a> Measured<'a> {
     /// Each placement's figure.
     pub(super) fn each(&self, state: State, statistic: Statistic) -> Option<Vec<f64>> {
         match state {
-            State::Isolated => self.side.run.figures(self.kernel, Phase::Isolated, statistic),
-            State::Loaded => self.side.run.figures(self.kernel, Phase::Loaded, statistic),
+            State::Isolated => self.side.run.figures(self.kernel, LoadState::Isolated, statistic),
+            State::Loaded => self.side.run.figures(self.kernel, LoadState::Loaded, statistic),
             State::Impact => self.side.run.factors(self.kernel, statistic),
         }
     }

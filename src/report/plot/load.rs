@@ -3,7 +3,7 @@
 
 use super::{Plot, WIDTH, bar, escape, fit, label, line, text};
 use crate::analysis::compare::Side;
-use crate::engine::Phase;
+use crate::engine::LoadState;
 use crate::kernel::Congestor;
 use crate::result::{Node, NodeRole, ResultFile};
 use crate::text::figure;
@@ -14,7 +14,7 @@ pub fn load(side: &Side<'_>) -> Option<Plot> {
     const RIGHT: f64 = WIDTH - 62.0;
     const BAR: f64 = 15.0;
     let tests: Vec<_> =
-        side.run.tests.iter().filter(|test| test.phase == Phase::Loaded && !test.load.is_empty()).collect();
+        side.run.tests.iter().filter(|test| test.phase == LoadState::Loaded && !test.load.is_empty()).collect();
     let loads = tests.iter().flat_map(|test| &test.load);
     let most = loads.map(|load| load.delivered_mib_per_s).fold(0.0f64, f64::max);
     if tests.is_empty() || !most.is_finite() || most <= 0.0 {

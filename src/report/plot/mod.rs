@@ -9,7 +9,7 @@ mod maxrate;
 mod queues;
 mod samples;
 
-use crate::engine::Phase;
+use crate::engine::LoadState;
 use crate::text::escape;
 
 pub use contention::contention;
@@ -143,8 +143,8 @@ fn cell((x, y): (f64, f64), (width, height): (f64, f64), class: &str, opacity: f
 }
 
 /// The colour of a state.
-fn class_of(state: Option<Phase>) -> &'static str {
-    if state == Some(Phase::Isolated) { "calm" } else { "busy" }
+fn class_of(state: Option<LoadState>) -> &'static str {
+    if state == Some(LoadState::Isolated) { "calm" } else { "busy" }
 }
 
 /// The rectangle between the axes of a plot.

@@ -3,7 +3,7 @@
 //! not send because of it.
 
 use super::{Area, Plot, WIDTH, bar, class_of, dot, fit, label, polyline, text};
-use crate::engine::{Phase, PhaseId};
+use crate::engine::{LoadState, PhaseId};
 use crate::result::{CrowdedPort, MachineRecord, QueueRecord, distinct};
 use crate::text::figure;
 
@@ -46,7 +46,7 @@ fn over_time(name: &str, of: &PhaseId, queues: &[QueueRecord]) -> Option<Plot> {
             body += &dot(at(look.at_us, look.queued_bytes as f64), 3, class, &title);
         }
         let peak = record.looks.iter().map(|look| look.queued_bytes).max().unwrap_or(0) as f64;
-        let state = record.phase.state.map_or("in all", Phase::word);
+        let state = record.phase.state.map_or("in all", LoadState::word);
         told.push(format!("{state}: at most {} KiB", figure(peak / KIB)));
     }
     body += &AREA.title(31.0, "KiB in all queues, over microseconds of virtual time");

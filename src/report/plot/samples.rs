@@ -5,7 +5,7 @@ use hdrhistogram::Histogram;
 
 use super::{Area, LogAxis, Plot, WIDTH, class_of, dot, extent, line, polyline, text};
 use crate::analysis::compare::Side;
-use crate::engine::Phase;
+use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::stats::{Direction, Statistic};
 use crate::text::{escape, figure};
@@ -15,7 +15,7 @@ const BINNED: Area = Area { left: 40.0, right: WIDTH - 16.0, top: 14.0, bottom: 
 
 /// Shares of samples per bin, of a state that was measured.
 struct Shares {
-    phase: Phase,
+    phase: LoadState,
     share: Vec<f64>,
     p99: Option<f64>,
 }
@@ -114,7 +114,7 @@ pub fn percentiles(side: &Side<'_>, kernel: Canary) -> Option<Plot> {
     let first = tests.first()?.0;
     let most = tests.iter().map(|(_, samples)| samples.len()).max()?;
     let nines = (most as f64).log10().clamp(1.0, 6.0);
-    let curves: Vec<(Phase, Vec<(f64, f64)>)> = tests
+    let curves: Vec<(LoadState, Vec<(f64, f64)>)> = tests
         .iter()
         .map(|(test, samples)| {
             let own = (samples.len() as f64).log10().clamp(0.1, 6.0);
@@ -168,12 +168,13 @@ fn share(nines: f64) -> String {
 pub fn repetitions(side: &Side<'_>, kernel: Canary) -> Option<Plot> {
     const ROW: f64 = 24.0;
     let test = side.run.tests.iter().find(|test| test.kernel == kernel && kernel.is_application())?;
-    let figures = |placement: usize, phase: Phase| -> Vec<f64> {
+    let figures = |placement: usize, phase: LoadState| -> Vec<f64> {
         let of = side.run.placements[placement].test(kernel, phase);
         of.map_or_else(Vec::new, |test| test.blocks.iter().filter_map(|block| block.headline).collect())
     };
     let placements = side.run.placements.len();
-    let all = (0..placements).flat_map(|at| [figures(at, Phase::Isolated), figures(at, Phase::Loaded)].concat());
+    let all =
+        (0..placements).flat_map(|at| [figures(at, LoadState::Isolated), figures(at, LoadState::Loaded)].concat());
     let (low, high) = extent(all);
     if !(low > 0.0 && high.is_finite() && high > 0.0) {
         return None;
@@ -184,7 +185,7 @@ pub fn repetitions(side: &Side<'_>, kernel: Canary) -> Option<Plot> {
     for at in 0..placements {
         let top = 8.0 + at as f64 * ROW;
         body += &text(area.left - 8.0, top + 13.0, "end", "tick", &format!("placement {}", at + 1));
-        for (phase, y) in [(Phase::Isolated, top + 5.0), (Phase::Loaded, top + 14.0)] {
+        for (phase, y) in [(LoadState::Isolated, top + 5.0), (LoadState::Loaded, top + 14.0)] {
             for value in figures(at, phase) {
                 let title = format!("placement {}, {}: {} {}", at + 1, phase.word(), figure(value), test.unit);
                 body += &dot((axis.at(value), y), 4, class_of(Some(phase)), &title);

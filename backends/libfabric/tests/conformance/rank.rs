@@ -10,7 +10,7 @@ use tailback_bootstrap::launch::{LaunchOptions, run};
 use tailback_bootstrap::{JoinConfig, TcpBootstrap};
 use tailback_engine::rendezvous::DEFAULT_THRESHOLD;
 use tailback_engine::{Collective, Rendezvous};
-use tailback_libfabric::{LibfabricConfig, Source, Wishes};
+use tailback_libfabric::{DomainSelection, LibfabricConfig, Source};
 use tailback_testkit::conformance;
 use tailback_transport::{Bootstrap, Error, Group, Monitor, Rank, Result, Span, Tag, Transport};
 
@@ -62,7 +62,7 @@ fn work<B: Bootstrap>(arguments: &[String], bootstrap: &mut B) -> std::result::R
     let protocol = arguments[2].parse().map_err(text)?;
     let config = LibfabricConfig {
         path: std::env::var_os("TAILBACK_LIBFABRIC").map(Into::into),
-        wishes: Wishes {
+        selection: DomainSelection {
             provider: word(1),
             domain: word(4).map(|names| names.parse()).transpose()?,
             source: Some(Source {
@@ -71,7 +71,7 @@ fn work<B: Bootstrap>(arguments: &[String], bootstrap: &mut B) -> std::result::R
                 reason: "all ranks share one host".into(),
             }),
             undirected: arguments[0] == "undirected",
-            ..Wishes::default()
+            ..DomainSelection::default()
         },
         wait: word(3).map(|wait| wait.parse()).transpose().map_err(text)?,
     };

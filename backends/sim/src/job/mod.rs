@@ -54,7 +54,7 @@ pub struct Finished<R> {
     pub now_ps: u64,
     /// How much was simulated.
     pub work: Work,
-    /// Whether the network's books are in order. Messages that nobody received are under way no more, but open.
+    /// Whether the network's accounts are in order. Messages that nobody received are under way no more, but open.
     pub audit: Audit,
     /// Counters of the phases that were begun.
     pub phases: Vec<PhaseCounters>,
@@ -203,7 +203,7 @@ fn schedule(world: &RefCell<World>, fibers: &mut Fibers<'_>) -> Option<Box<dyn A
     loop {
         let next = {
             let mut world = world.borrow_mut();
-            // After the last rank too: what is still under way comes to its end, so that the books can be checked.
+            // After the last rank too: what is still under way comes to its end, so that the accounts can be checked.
             while world.ready.is_empty() && world.step() {}
             world.ready.pop_front()
         };

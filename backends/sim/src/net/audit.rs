@@ -27,7 +27,7 @@ impl Audit {
 }
 
 impl Network {
-    /// Checks the books. Called when [`Network::step`] has nothing left to do.
+    /// Checks the accounts. Called when [`Network::step`] has nothing left to do.
     #[must_use]
     pub fn audit(&mut self) -> Audit {
         let work = self.work;

@@ -19,7 +19,7 @@ use tailback_bootstrap::handshake::{AcceptorSide, HandshakeError, InitiatorSide,
 use tailback_bootstrap::strangers::{self, PROOF_LIMIT, Stranger};
 use tailback_transport::{Rank, Result};
 
-use super::peer::{Half, Link, Route, Stage};
+use super::peer::{Connection, Half, Route, Stage};
 use super::{HALF, TcpLedger, TcpWire, failed};
 
 /// Attempts before a peer that accepts connections but never answers counts as lost.
@@ -212,7 +212,7 @@ impl TcpWire {
         half.socket.set_nonblocking(false).map_err(report)?;
         epoll::modify(&self.epoll, &half.socket, EventData::new_u64(peer as u64), interest())
             .map_err(|e| report(e.into()))?;
-        self.peers[peer].route = Route::Up(Box::new(Link::new(half.socket)));
+        self.peers[peer].route = Route::Up(Box::new(Connection::new(half.socket)));
         self.up.push(peer as u32);
         // Below some number of links a spinning rank reads them all; every link is looked at once when that changes.
         for at in 0..self.up.len() {

@@ -52,7 +52,7 @@ pub enum Then {
 
 /// An authenticated connection.
 #[derive(Debug)]
-pub struct Link {
+pub struct Connection {
     /// The connection. It would block: every call but the one that means to sleep says that it must not.
     pub socket: Socket,
     /// The payload being read.
@@ -73,11 +73,11 @@ pub struct Link {
     pub writable: bool,
 }
 
-impl Link {
+impl Connection {
     /// A fresh link over an authenticated socket.
     pub fn new(socket: Socket) -> Self {
         let stage = vec![0; STAGE].into_boxed_slice();
-        Link {
+        Connection {
             socket,
             incoming: Incoming::Header,
             stage,
@@ -101,7 +101,7 @@ pub enum Route {
     /// The peer's own attempt is to be used and has not arrived.
     Redirected,
     /// Connected.
-    Up(Box<Link>),
+    Up(Box<Connection>),
     /// The connection ended, and how.
     Lost(String),
 }

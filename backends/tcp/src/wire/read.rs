@@ -14,7 +14,7 @@ use tailback_engine::matching::{Envelope, GroupLookup, Place, Slot};
 use tailback_transport::Result;
 
 use super::outbox::Ends;
-use super::peer::{Asked, Held, Incoming, Link, Route, STAGE, Then};
+use super::peer::{Asked, Connection, Held, Incoming, Route, STAGE, Then};
 use super::{TcpLedger, TcpWire};
 use crate::header::{HEADER, Header, Message};
 
@@ -84,7 +84,7 @@ impl TcpWire {
     /// One system call, or `None` when there is no link.
     fn read_once(&mut self, ledger: &mut TcpLedger, peer: usize, flags: RecvFlags) -> Option<Got> {
         let Route::Up(link) = &mut self.peers[peer].route else { return None };
-        let Link { socket, incoming, stage, start, end, long, .. } = &mut **link;
+        let Connection { socket, incoming, stage, start, end, long, .. } = &mut **link;
         if *start > 0 {
             stage.copy_within(*start..*end, 0);
             (*start, *end) = (0, *end - *start);

@@ -6,7 +6,7 @@
 use tailback_engine::matching::{Envelope, GroupLookup, Place};
 use tailback_transport::Result;
 
-use super::link::{Incoming, Link, Route};
+use super::link::{Connection, Incoming, Route};
 use super::work::{Key, Work};
 use super::{VerbsLedger, VerbsWire};
 use crate::ffi::{self, Memory};
@@ -174,7 +174,7 @@ impl VerbsWire {
 
 /// Takes a message that is whole in its buffer to the receive that waits for it: whether that is what came.
 #[inline]
-fn deliver(link: &Link, ledger: &mut VerbsLedger, peer: usize, buffer: u32, len: usize) -> bool {
+fn deliver(link: &Connection, ledger: &mut VerbsLedger, peer: usize, buffer: u32, len: usize) -> bool {
     if !link.heard || !matches!(link.incoming, Incoming::Header) {
         return false;
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tailback_transport::{Rank, Result};
 
-use super::link::{Link, Route};
+use super::link::{Connection, Route};
 use super::window::GROWN_LIMIT;
 use super::{VerbsLedger, VerbsWire};
 use crate::ffi::{Completion, Peer};
@@ -40,7 +40,7 @@ impl VerbsWire {
         let rank = self.rank(peer);
         let endpoint = &mut self.endpoints[self.rails.rail(peer)];
         endpoint.make_room(endpoint.sizes.completions(), rank)?;
-        let link = Link::new(endpoint, &self.peers[peer].address, peer, rank)?;
+        let link = Connection::new(endpoint, &self.peers[peer].address, peer, rank)?;
         endpoint.links += 1;
         self.peers[peer].route = Route::Linked(Box::new(link));
         self.connecting.push(peer);

@@ -50,7 +50,7 @@ impl Incoming {
 
 /// A pair and what belongs to it.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct Connection {
     pub(super) pair: Pair,
     pub(super) handle: Handle,
     pub(super) buffers: Buffers,
@@ -87,15 +87,15 @@ pub(super) struct Link {
     pub(super) incoming: Incoming,
 }
 
-impl Link {
+impl Connection {
     /// A pair on this end with the rank of a peer, whose address that is: its buffers posted, not connected yet.
-    pub(super) fn new(endpoint: &Endpoint, address: &Address, peer: usize, rank: Rank) -> Result<Link> {
+    pub(super) fn new(endpoint: &Endpoint, address: &Address, peer: usize, rank: Rank) -> Result<Connection> {
         let Endpoint { domain, completions, sizes, .. } = endpoint;
         let path = endpoint.path(address);
         let depths = Depths { sends: sizes.sends, receives: sizes.most + sizes.spare, inline: INLINE };
         let count = sizes.first + sizes.spare;
         let behind = sizes.sends as usize * LONG_HEADER + LANDING;
-        let link = Link {
+        let link = Connection {
             pair: Pair::new(domain, completions, depths, path.port, rank)?,
             handle: Handle::new(domain, &path, rank)?,
             buffers: Buffers::new(domain, sizes.buffer, count, behind)?,
@@ -202,7 +202,7 @@ pub(super) enum Route {
     /// Not yet.
     Idle,
     /// By a pair that is connected or will be.
-    Linked(Box<Link>),
+    Linked(Box<Connection>),
     /// No more, and why.
     Lost(String),
 }

@@ -8,7 +8,7 @@ use tailback_engine::matching::{Group, GroupMember, MessageRequest, Slot};
 use tailback_transport::{Result, Span};
 
 use super::ids;
-use super::link::{Link, Route};
+use super::link::{Connection, Route};
 use super::work::{AccessKind, Done, Key, Work};
 use super::{VerbsLedger, VerbsWire};
 use crate::ffi::{self, Piece};
@@ -125,7 +125,7 @@ impl VerbsWire {
 
 /// Sends a message inside its request. There are a credit and a place for it.
 #[inline]
-fn send_short(link: &mut Link, peer: usize, group: &Group<VerbsWire>, request: &MessageRequest) -> Result<()> {
+fn send_short(link: &mut Connection, peer: usize, group: &Group<VerbsWire>, request: &MessageRequest) -> Result<()> {
     let (header, size) = header(group, request).encode(link.piece_len);
     let told = link.window.spend();
     let (number, signalled) = link.begin(Done::Nothing, false);
@@ -141,7 +141,7 @@ fn send_short(link: &mut Link, peer: usize, group: &Group<VerbsWire>, request: &
 /// Posts a put from `piece`, or a get into it; the last one of an operation completes it. There is a place for it.
 #[inline]
 fn access(
-    link: &mut Link,
+    link: &mut Connection,
     peer: usize,
     kind: AccessKind,
     done: Done,
@@ -172,7 +172,7 @@ fn body(group: &Group<VerbsWire>, rail: usize, request: &MessageRequest, len: us
 /// A link and what its work refers to.
 struct Poster<'a> {
     peer: usize,
-    link: &'a mut Link,
+    link: &'a mut Connection,
     ledger: &'a mut VerbsLedger,
 }
 

@@ -43,12 +43,12 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// As `wished`, on a device whose queues take `requests` each.
-    pub(crate) fn new(wished: &Buffers, requests: u32) -> Sizes {
+    /// As `wanted`, on a device whose queues take `requests` each.
+    pub(crate) fn new(wanted: &Buffers, requests: u32) -> Sizes {
         let spare = |most: u32| 3 + most.div_ceil(FIRST).next_power_of_two().ilog2();
-        let most = wished.credits.min(requests.saturating_sub(spare(wished.credits))).max(1);
+        let most = wanted.credits.min(requests.saturating_sub(spare(wanted.credits))).max(1);
         let sends = most.max(SENDS).next_power_of_two().min(1 << requests.max(FEWEST_SENDS).ilog2());
-        Sizes { buffer: wished.bytes, first: first(most), most, spare: spare(most), sends }
+        Sizes { buffer: wanted.bytes, first: first(most), most, spare: spare(most), sends }
     }
 
     /// Completions that one peer can cause at a time, as long as its window has not grown.
