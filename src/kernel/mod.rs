@@ -11,7 +11,6 @@ mod application;
 mod at_once;
 mod clock;
 mod panel;
-mod payload;
 mod repeat;
 mod ring;
 mod rooted;

@@ -1,8 +1,7 @@
 //! What a kernel is, and the bytes that its members send and check.
 
-use tailback_transport::{Error, Group, Rank, Result};
+use tailback_transport::{Error, Group, Rank, Result, payload};
 
-use super::payload;
 use crate::layout::Neighbours;
 
 /// What a plan sets of a kernel's messages.

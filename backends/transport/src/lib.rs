@@ -16,6 +16,7 @@ pub mod cpu_list;
 mod error;
 mod group;
 mod monitor;
+pub mod payload;
 mod traffic_class;
 mod types;
 pub mod units;

@@ -1,6 +1,6 @@
 //! What kernels send: bytes that tell their sender and their place, so that what arrived can be checked.
 
-use tailback_transport::Rank;
+use crate::Rank;
 
 /// The byte that `sender` puts at `index` of everything it sends.
 fn byte(sender: Rank, index: usize) -> u8 {
