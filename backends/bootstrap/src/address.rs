@@ -1,17 +1,17 @@
 //! Which of this host's addresses carries the data, on each rail.
 //!
 //! The user names an interface or an address per rail. Else loopback and every interface that is up are candidates, in the system's
-//! order, for the choice of local ends that all backends have ([`tailback_engine::local_ports`]). An address that another
+//! order, for the choice of local ends that all backends have ([`crate::local_ports`]). An address that another
 //! host has too, as bridges of containers do, leads nowhere. The choice and its reason go into the description.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use if_addrs::{IfAddr, IfOperStatus, Interface};
 
-use tailback_engine::local_ports::{self, Chosen, LocalPort, Reach};
 use tailback_transport::{Bootstrap, Error, Result};
 
 use crate::hosts::machine;
+use crate::local_ports::{self, Chosen, LocalPort, Reach};
 
 /// An address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq)]

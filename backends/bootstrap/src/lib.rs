@@ -22,6 +22,7 @@ mod join;
 pub mod launch;
 mod launcher_pipe;
 pub mod limits;
+pub mod local_ports;
 mod message;
 mod neighbour;
 mod polling;

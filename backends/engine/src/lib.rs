@@ -2,15 +2,14 @@
 //!
 //! Such a backend is an [`Engine`] (messages, put, get, flush). [`Rendezvous`] adds the put and get protocols for messages,
 //! and [`Collective`] barrier, allreduce and agreement: the same known protocols and algorithms on every raw backend. A
-//! library that matches tags becomes an engine by [`tagged`], a network that matches nothing by [`matching`]; which of a rank's
-//! devices carry the data is chosen by [`local_ports`], and a group's memory is a [`Segment`].
+//! library that matches tags becomes an engine by [`tagged`], a network that matches nothing by [`matching`]; a group's memory is
+//! a [`Segment`].
 
 #![deny(unsafe_code)]
 
 pub mod collective;
 mod engine;
 mod ffi;
-pub mod local_ports;
 pub mod matching;
 pub mod rendezvous;
 pub mod tagged;

@@ -1,7 +1,7 @@
 //! A rank's domain, as other ranks need to know it for the choice of local ends. libfabric orders its offers itself and a
 //! rank takes one of them, so there is one candidate: what is left to do is to see that all ranks' go together.
 
-use tailback_engine::local_ports::{LocalPort, Reach};
+use tailback_bootstrap::local_ports::{LocalPort, Reach};
 
 use crate::offer::Offer;
 

@@ -1,6 +1,6 @@
 //! Opening the transport: load the library, choose an offer, tell the others where, choose how to wait.
 
-use tailback_engine::local_ports;
+use tailback_bootstrap::local_ports;
 use tailback_engine::tagged::{TagLibrary, Tagged, Tags};
 use tailback_host::WaitMode;
 use tailback_host::near::Seat;

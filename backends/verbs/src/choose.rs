@@ -1,10 +1,10 @@
 //! Which device, port and address to use on each rail: what the user named, or all that work, for the choice of local ends
-//! that all backends have ([`tailback_engine::local_ports`]); else what is wrong with each.
+//! that all backends have ([`tailback_bootstrap::local_ports`]); else what is wrong with each.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use tailback_engine::local_ports::{self, Chosen, LocalPort};
+use tailback_bootstrap::local_ports::{self, Chosen, LocalPort};
 use tailback_host::near::{DeviceSelection, Seat};
 use tailback_transport::{Bootstrap, Error, Result};
 

@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use tailback_engine::local_ports::{LocalPort, Reach};
+use tailback_bootstrap::local_ports::{LocalPort, Reach};
 
 use crate::gid::{gid_text, is_link_local, is_mapped, network};
 
@@ -57,7 +57,7 @@ impl LocalPort for Place {
 
 #[cfg(test)]
 mod tests {
-    use tailback_engine::local_ports;
+    use tailback_bootstrap::local_ports;
     use tailback_testkit::loopback;
 
     use super::*;
