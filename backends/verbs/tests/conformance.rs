@@ -20,8 +20,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tailback_bootstrap::launch::{self, LaunchOptions};
-use tailback_bootstrap::launch::{self, LaunchOptions};
-use tailback_bootstrap::{JoinConfig, TcpBootstrap};
 use tailback_bootstrap::{JoinConfig, TcpBootstrap};
 use tailback_engine::rendezvous::DEFAULT_THRESHOLD;
 use tailback_engine::{Collective, Engine, Lane, Protocol, Rendezvous};
