@@ -20,6 +20,7 @@
 //! `types`, `rails`, `member`, `groups`, `ledger` hold state and do no I/O; `wire` is what a backend adds; `core` has the
 //! operations. All of it is generic over the wire and monomorphised; once warm, a message allocates nothing.
 
+mod arrival;
 mod core;
 mod groups;
 mod ledger;
@@ -29,9 +30,10 @@ mod rails;
 mod types;
 mod wire;
 
+pub use self::arrival::Place;
 pub use self::core::Core;
 pub use self::groups::{Group, Groups};
-pub use self::ledger::{HELD_LIMIT, HELD_MOST, Ledger, Place};
+pub use self::ledger::{HELD_LIMIT, HELD_MOST, Ledger};
 pub use self::member::Member;
 pub use self::rails::{MOST_RAILS, Rails, STRIPED_ABOVE};
 pub use self::types::{Envelope, FlowControl, GroupLookup, GroupMember, MessageRequest, Slot, WireTypes};

@@ -5,8 +5,9 @@ use std::fmt;
 use tailback_host::{Clock, Idle};
 use tailback_transport::{Description, Error, Nanos, Rank, Result, Span, Tag};
 
+use super::arrival::wrong_length;
 use super::groups::{Arrival, Early};
-use super::ledger::{HELD_EACH, HELD_LIMIT, Ledger, wrong_length};
+use super::ledger::{HELD_EACH, HELD_LIMIT, Ledger};
 use super::marks::{Counts, of_home};
 use super::rails::Rails;
 use super::types::{GroupLookup, GroupMember, MessageRequest, Slot};
