@@ -95,35 +95,56 @@ fn packets_cross_the_spine() {
     }
 }
 
+/// A shaped link is as slow as it was asked to be; that it is no slower is read from the kernel's own settings, as a
+/// timer that a busy machine serves late makes any transfer slow.
 fn rates_hold_and_shaping_comes_off() {
     const BYTES: u64 = 5_000_000;
     let rate = Rate::bits_per_second(100_000_000);
+    let least = rate.seconds(BYTES);
     let mut lab = up(&LabSpec { link_rate: rate, ..spec("rate", 2, 1) });
-    let traffic = Traffic::new(&lab, &[1]);
-    let shaped = traffic.transfer(0, 1, BYTES);
+    let transfer = |lab: &Lab| Traffic::new(lab, &[1]).transfer(0, 1, BYTES);
+    let shaped = transfer(&lab);
     let before = lab.counters().expect("reads counters");
     let sent = before.iter().find(|port| port.from == "h0").expect("h0 has a port");
     assert!(sent.bytes > BYTES && sent.queue.as_ref().is_some_and(|queue| queue.overlimits > 0), "{sent:?}");
-    drop(traffic);
+    assert_eq!(configured(&lab), Some(rate));
     lab.set_shaping(Shaping::Off).expect("unshapes");
-    let traffic = Traffic::new(&lab, &[1]);
-    let unshaped = traffic.transfer(0, 1, BYTES);
-    drop(traffic);
+    // The first that the machine did not interrupt.
+    let unshaped: Vec<f64> = (0..10)
+        .scan(false, |done, _| {
+            let seconds = (!*done).then(|| transfer(&lab))?;
+            *done = seconds < 0.9 * least;
+            Some(seconds)
+        })
+        .collect();
     assert!(lab.counters().expect("reads counters").iter().all(|port| port.queue.is_none()));
+    assert_eq!(configured(&lab), None);
     lab.set_shaping(Shaping::On).expect("shapes");
-    let traffic = Traffic::new(&lab, &[1]);
-    let again = traffic.transfer(0, 1, BYTES);
-    drop(traffic);
-    let least = rate.seconds(BYTES);
+    let again = transfer(&lab);
+    assert_eq!(configured(&lab), Some(rate));
     eprintln!(
-        "  5 MB at {rate}: {least:.3} s by arithmetic, {shaped:.3} s, unshaped {unshaped:.3} s, again {again:.3} s"
+        "  5 MB at {rate}: {least:.3} s by arithmetic, {shaped:.3} s, unshaped {unshaped:.3?} s, again {again:.3} s"
     );
-    // A burst may pass at once, and headers and a busy machine take their time.
+    // A burst may pass at once.
     for seconds in [shaped, again] {
-        assert!((0.9 * least..3.0 * least).contains(&seconds), "{seconds} s");
+        assert!(seconds > 0.9 * least, "{seconds} s");
     }
-    assert!(unshaped < 0.9 * least, "{unshaped} s without shaping");
+    assert!(unshaped.last().is_some_and(|seconds| *seconds < 0.9 * least), "{unshaped:?} s without shaping");
     lab.down().expect("ends");
+}
+
+/// The rate that the kernel holds the first host's link to, if any.
+fn configured(lab: &Lab) -> Option<Rate> {
+    let prefix = lab.command_on(&lab.hosts()[0]);
+    let mut command = Command::new(&prefix[0]);
+    command
+        .args(&prefix[1..])
+        .args(["tc", "-j", "qdisc", "show", "dev", "d0"])
+        .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin");
+    let output = command.output().expect("starts");
+    assert!(output.status.success(), "{output:?}");
+    let queues: serde_json::Value = serde_json::from_slice(&output.stdout).expect("is JSON");
+    queues[0]["options"]["rate"].as_u64().map(|bytes| Rate::bits_per_second(8 * bytes))
 }
 
 fn a_lab_ends_with_its_maker() {
