@@ -30,7 +30,8 @@ impl Request {
     pub(crate) fn as_work<R>(&self, then: impl FnOnce(&Work<'_>) -> R) -> R {
         let body = |networks: &mut Networks<'_>, monitor: &Arc<Monitor>| self.run(networks, monitor);
         let (stall_limit, asks) = (self.stall_limit(), self.asks());
-        then(&Work { settings: &self.settings, stall_limit, interrupt: interrupt_flag, asks, body: &body })
+        let build = concat!(env!("CARGO_PKG_VERSION"), " ", env!("TAILBACK_GIT"), " ", env!("TAILBACK_FEATURES"));
+        then(&Work { settings: &self.settings, stall_limit, interrupt: interrupt_flag, build, asks, body: &body })
     }
 
     fn stall_limit(&self) -> Option<Duration> {

@@ -3,12 +3,12 @@
 
 use std::fmt::Write as _;
 
-use tailback_stats::median;
 use tailback_transport::Bytes;
 
 use crate::analysis::{Kind, Span};
 use crate::models::maxrate::{ALIKE, Halo, Model, Observation, medians};
 use crate::result::{BetweenResult, Estimate, FitResult, MaxRateResult, RegimeResult};
+use crate::stats::median;
 use crate::text::{Table, figure, percent, section};
 
 /// A terminal is not wider than so many numbers of pairs.

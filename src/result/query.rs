@@ -167,7 +167,13 @@ impl Test {
 
 #[cfg(test)]
 mod tests {
+    use clap::ValueEnum as _;
+    use tailback_engine::Protocol;
+
+    use super::*;
     use crate::assemble::synthetic;
+    use crate::backend::{Backend, MessagePath, Network};
+    use crate::engine::PhaseId;
     use crate::result::{KnownBy, NodePorts};
 
     #[test]
@@ -177,5 +183,18 @@ mod tests {
         file.system.ports = Some(NodePorts { per_node: 4, known_by: KnownBy::User });
         file.system.ranks = 320;
         assert_eq!(file.ranks_per_port(), Some(8.0), "320 ranks on 10 nodes");
+    }
+
+    #[test]
+    fn phases_and_runs_have_one_label_of_a_network() {
+        for &backend in Backend::value_variants() {
+            let messages = backend.is_raw().then_some(MessagePath { protocol: Protocol::Put, threshold: Bytes(1) });
+            let label = Network { backend, messages }.label();
+            let protocol = messages.map(|of| ("protocol".to_owned(), of.protocol.to_string()));
+            let (backend, details) = (backend.to_string(), protocol.into_iter().collect());
+            let facts = TransportFacts::of(Description { backend, library: String::new(), details }, None);
+            assert_eq!(facts.label(), label);
+            assert_eq!(PhaseId::from(format!("loaded lat over {label}")).over, Some(label));
+        }
     }
 }

@@ -66,7 +66,7 @@ fn section_3_1() {
 /// Table 1 (data/maxrate-table1.csv) and the sentences on it: R_N does not bind but in rendezvous, of which a few pairs have it all.
 #[test]
 fn table_1() {
-    let rows = include_str!("../../../data/maxrate-table1.csv").lines().skip(1);
+    let rows = include_str!("../../../../data/maxrate-table1.csv").lines().skip(1);
     for row in rows {
         let cells: Vec<&str> = row.split(',').collect();
         let number = |at: usize| cells[at].parse::<f64>().unwrap();
@@ -86,7 +86,7 @@ fn table_1() {
 /// Table 2 (data/maxrate-table2.csv): "uniformly the max-rate models more accurately describe", and (4) a little better than (3).
 #[test]
 fn table_2() {
-    for row in include_str!("../../../data/maxrate-table2.csv").lines().skip(1) {
+    for row in include_str!("../../../../data/maxrate-table2.csv").lines().skip(1) {
         let sums: Vec<f64> = row.split(',').skip(1).map(|cell| cell.parse().unwrap()).collect();
         assert!(sums[0] < sums[1] && sums[2..].iter().all(|postal| *postal > sums[1]), "{row}");
         assert!(sums[1] / sums[0] < 1.15, "{row}");

@@ -9,8 +9,6 @@ use tailback_transport::{Bootstrap, Monitor, Rank, Result};
 
 use super::{Networks, Variant, Work, give_up};
 
-const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("TAILBACK_GIT"), " ", env!("TAILBACK_FEATURES"));
-
 /// How a rank's request differs from rank 0's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Difference {
@@ -58,7 +56,7 @@ pub(super) fn run_agreed(work: &Work<'_>, networks: &mut Networks<'_>, monitor: 
 fn complaint(work: &Work<'_>, variants: &[Variant], bootstrap: &mut dyn Bootstrap) -> Result<Option<String>> {
     let networks: Vec<String> = variants.iter().map(|variant| variant.label()).collect();
     // The build comes first: options of another one may well be written differently.
-    let own = format!("{}\n{}\n{}", BUILD, networks.join("; "), work.asks);
+    let own = format!("{}\n{}\n{}", work.build, networks.join("; "), work.asks);
     let of_root =
         bootstrap.broadcast(if bootstrap.rank() == Rank(0) { own.clone().into_bytes() } else { Vec::new() })?;
     let mark = Difference::between(&own, &String::from_utf8_lossy(&of_root)).mark();

@@ -78,7 +78,7 @@ fn figure_4() {
         ("graph-a", &[&[5.0, 4.0, 2.0], &[5.0, 4.0, 2.0], &[2.5, 2.5], &[2.5, 2.5], &[1.25]]),
         ("graph-b", &[&[5.0, 2.0], &[5.0, 2.0], &[3.5], &[3.5], &[3.5]]),
     ];
-    let rows: Vec<Vec<&str>> = include_str!("../../../data/contention-figure4.csv")
+    let rows: Vec<Vec<&str>> = include_str!("../../../../data/contention-figure4.csv")
         .lines()
         .skip(1)
         .map(|row| row.split(',').collect())

@@ -19,6 +19,8 @@ pub struct Work<'a> {
     pub stall_limit: Option<Duration>,
     /// From when it is called on, what it gives is raised once the user wants this work to end in order.
     pub interrupt: fn() -> Arc<AtomicBool>,
+    /// The build of the program, as ranks of one job have to agree on it.
+    pub build: &'static str,
     /// What was asked for, as far as all ranks of a job have to agree on it.
     pub asks: String,
     /// Does the work as one rank of a job and gives the exit code. Errors end the whole job.

@@ -27,7 +27,7 @@ impl Backend {
     }
 
     /// Whether its messages follow a protocol of ours.
-    pub(super) fn is_raw(self) -> bool {
+    pub fn is_raw(self) -> bool {
         self != Backend::Mpi
     }
 

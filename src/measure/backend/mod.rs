@@ -34,4 +34,4 @@ pub use settings::{
 };
 pub use sim::{JobSize, Simulated};
 pub use tailback_sim::begin_phase;
-pub use variant::{Network, Variant, variants};
+pub use variant::{MessagePath, Network, Variant, variants};

@@ -154,12 +154,7 @@ fn twice<N: PartialEq + std::fmt::Display>(option: &str, names: &[N]) -> Result<
 
 #[cfg(test)]
 mod tests {
-    use clap::ValueEnum as _;
-    use tailback_transport::Description;
-
     use super::*;
-    use crate::engine::PhaseId;
-    use crate::result::TransportFacts;
 
     fn named(transports: &[Backend], protocols: &[Protocol], threshold: Option<usize>) -> Result<String, String> {
         let (transports, protocols) = (transports.to_vec(), protocols.to_vec());
@@ -243,19 +238,6 @@ mod tests {
         assert_eq!(over(&[Tcp], &[Tcp], &[Put, Get]).unwrap(), "tcp, put | tcp, get");
         let twice = over(&[Tcp, Tcp], &[Mpi], &[]).unwrap_err();
         assert!(twice.contains("--congestor-transport names tcp twice"), "{twice}");
-    }
-
-    #[test]
-    fn phases_and_runs_have_one_label_of_a_network() {
-        for &backend in Backend::value_variants() {
-            let messages = backend.is_raw().then_some(MessagePath { protocol: Protocol::Put, threshold: Bytes(1) });
-            let label = Network { backend, messages }.label();
-            let protocol = messages.map(|of| ("protocol".to_owned(), of.protocol.to_string()));
-            let (backend, details) = (backend.to_string(), protocol.into_iter().collect());
-            let facts = TransportFacts::of(Description { backend, library: String::new(), details }, None);
-            assert_eq!(facts.label(), label);
-            assert_eq!(PhaseId::from(format!("loaded lat over {label}")).over, Some(label));
-        }
     }
 
     #[test]
