@@ -64,6 +64,7 @@ fn numbers_out_of_range() {
     refused("run --congestors incast=lots", "'lots' is no weight");
     refused("run --budget 0s", "budget 0 s is not between");
     refused("run --budget soon", "invalid duration 'soon'");
+    refused("run --loop closed --pace 1ms", "a pace is for open loops");
     refused("run --pace 1us", "pace 0.000001 s is not between 10 us and 10 s");
     refused("run --pace 100ms --budget 1s", "a block of 100 ms has no four iterations");
     refused("run --copies 9", "9");

@@ -40,6 +40,8 @@ struct Gathered {
     passes: u64,
     wall_ns: u64,
     schedule: Schedule,
+    /// The time inside timed iterations and the tests' wall time, both added up over ranks.
+    covered: (u64, u64),
     loads: Vec<Option<Load>>,
 }
 
@@ -116,7 +118,7 @@ impl<'a> RunBuilder<'a> {
         let mut schedule = Schedule::default();
         let (mut records, mut samples) = (Vec::new(), Vec::new());
         let mut loads: Vec<Option<Load>> = vec![None; self.plan.congestors.len()];
-        let (mut passes, mut wall_ns) = (0, 0);
+        let (mut passes, mut wall_ns, mut covered) = (0, 0, (0, 0));
         for (place, tally) in blocks {
             let of_samples = tally.canary.as_ref().and_then(|samples| {
                 let batches: Vec<&Batch> = samples.batches().collect();
@@ -134,6 +136,7 @@ impl<'a> RunBuilder<'a> {
                 p50: of_block.as_ref().map(|summary| summary.p50),
             });
             wall_ns += tally.wall_ns;
+            covered = (covered.0 + tally.covered_ns, covered.1 + tally.rank_ns);
             loads.iter_mut().zip(tally.loads).for_each(|(sum, load)| join(sum, load));
             if let Some(of_block) = tally.canary {
                 passes += of_block.passes();
@@ -154,13 +157,15 @@ impl<'a> RunBuilder<'a> {
             |of| (of.canary, of.phase) == (canary, phase),
             || {
                 let (parts, figures, loads) = (Vec::new(), Vec::new(), vec![None; kinds]);
-                Gathered { canary, phase, parts, figures, passes: 0, wall_ns: 0, schedule: Schedule::default(), loads }
+                let (passes, wall_ns, schedule, covered) = (0, 0, Schedule::default(), (0, 0));
+                Gathered { canary, phase, parts, figures, passes, wall_ns, schedule, covered, loads }
             },
         );
         gathered.parts.push(part);
         gathered.figures.extend(figures);
         gathered.passes += passes;
         gathered.wall_ns += wall_ns;
+        gathered.covered = (gathered.covered.0 + covered.0, gathered.covered.1 + covered.1);
         gathered.schedule.join(&schedule);
         gathered.loads.iter_mut().zip(loads).for_each(|(sum, load)| join(sum, load));
         PlacementTest { phase, kernel, summary, blocks: records, load }
@@ -200,6 +205,7 @@ impl<'a> RunBuilder<'a> {
         let test = &self.plan.canaries[of.canary];
         let direction = test.kernel.info().direction;
         let application = self.plan.application.as_ref().filter(|_| test.kernel.is_application());
+        let open = self.plan.pace_of(test).is_some();
         let samples = of.samples();
         let batches: Vec<&Batch> = samples.iter().flat_map(Samples::batches).collect();
         let batch =
@@ -214,7 +220,8 @@ impl<'a> RunBuilder<'a> {
             wall_s: of.wall_ns as f64 * 1e-9,
             summary: Summary::of_batches(&batches, of.passes, direction, self.plan.weight_of(test))
                 .or_else(|| Summary::of_figures(&of.figures, direction)),
-            schedule: self.plan.pace_of(test).map(|_| of.schedule),
+            schedule: open.then_some(of.schedule),
+            covered: (!open && of.covered.1 > 0).then(|| of.covered.0 as f64 / of.covered.1 as f64),
             histogram: application
                 .is_none()
                 .then(|| EncodedHistogram::of(&Batch::joined(batches.iter().copied()).histogram())),
@@ -305,13 +312,15 @@ fn join(sum: &mut Option<Load>, load: Option<Load>) {
 impl Schedule {
     /// Adds what the engine saw.
     pub fn add(&mut self, kept: &Kept) {
-        self.join(&Schedule { iterations: kept.slots, late: kept.late, worst_s: kept.worst_ns as f64 * 1e-9 });
+        let Kept { slots, late, lost, worst_ns } = *kept;
+        self.join(&Schedule { iterations: slots, late, lost, worst_s: worst_ns as f64 * 1e-9 });
     }
 
     /// Adds another part of the same test.
     pub fn join(&mut self, other: &Schedule) {
         self.iterations += other.iterations;
         self.late += other.late;
+        self.lost += other.lost;
         self.worst_s = self.worst_s.max(other.worst_s);
     }
 }

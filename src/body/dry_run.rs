@@ -46,8 +46,8 @@ pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Optio
             plan.placement
         );
     }
-    if let Some(pace) = plan.pace_s {
-        let _ = writeln!(out, "Latency canaries begin an iteration every {} ms", 1e3 * pace);
+    if let Some(moments) = plan.open_loop() {
+        let _ = writeln!(out, "Latency canaries begin iterations {moments}");
     }
     if session.mixes.len() > 1 {
         let names: Vec<&str> = session.mixes.iter().filter_map(|mix| mix.name.as_deref()).collect();

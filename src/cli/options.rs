@@ -12,7 +12,7 @@ use crate::job::{Checks, ControlSelection, CountersSelection, LocalRanks, Output
 use crate::kernel::{Canary, Congestor};
 use crate::layout::{Policy, Split};
 use crate::output::Format;
-use crate::plan::{Patch, Preset, Set};
+use crate::plan::{Loop, Patch, Preset, Set};
 use crate::result::Command;
 use crate::units;
 
@@ -121,8 +121,13 @@ pub struct CanaryOptions {
     #[arg(long, value_name = "LIST", value_delimiter = ',', help = measured())]
     pub canaries: Option<Vec<Canary>>,
 
-    /// Latency canaries begin an iteration every TIME, however long the one before takes, and count from when it was
-    /// due; choose more than a loaded iteration takes, e.g. 20ms in the lab [default: one after the other]
+    /// When latency canaries begin an iteration: at random moments (open), or one after the other, as GPCNeT (closed)
+    /// [default: closed]
+    #[arg(long = "loop", value_name = "KIND", value_enum, hide_possible_values = true)]
+    pub canary_loop: Option<Loop>,
+
+    /// An open loop whose iterations begin TIME apart in the mean, however long the one before takes, and count from when
+    /// they were due [default with --loop open: five times as far as an iteration takes]
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub pace: Option<Duration>,
 }
@@ -266,6 +271,7 @@ impl RunOptions {
         let alone = self.roles.congestors_alone || (output.verbose && output.format == Format::Gpcnet);
         let patch = Patch {
             canaries: self.canaries.canaries,
+            canary_loop: self.canaries.canary_loop,
             pace_s: self.canaries.pace.map(|pace| pace.as_secs_f64()),
             each_congestor: self.congestors.each(),
             congestors: self.congestors.mix()?,
@@ -295,8 +301,8 @@ impl RunOptions {
 impl NetworkOptions {
     /// What is asked for, as plain values.
     pub fn request(self) -> Result<Request, String> {
-        let pace_s = self.canaries.pace.map(|pace| pace.as_secs_f64());
-        let patch = Patch { canaries: self.canaries.canaries, pace_s, ..Patch::default() };
+        let CanaryOptions { canaries, canary_loop, pace } = self.canaries;
+        let patch = Patch { canaries, canary_loop, pace_s: pace.map(|pace| pace.as_secs_f64()), ..Patch::default() };
         let request = request(Command::Network, &self.plan, patch, self.common)?;
         Ok(Request { checks: self.checks, ..request })
     }

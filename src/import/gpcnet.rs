@@ -152,6 +152,7 @@ fn test(phase: LoadState, kernel: Canary, bytes: usize, printed: Printed) -> Tes
         wall_s: 0.0,
         summary: None,
         histogram: None,
+        covered: None,
         schedule: None,
         printed: Some(printed),
         batches: Vec::new(),

@@ -181,7 +181,7 @@ impl LabBench<'_> {
         let plan = &self.plan;
         let placements = plan.placements.min(CONTROL_PLACEMENTS);
         // A schedule has so many iterations in a block and no more.
-        let share = if plan.pace_s.is_some() { 1.0 } else { CONTROL_SHARE };
+        let share = if plan.open_loop().is_some() { 1.0 } else { CONTROL_SHARE };
         let budget_s = plan.budget_s * f64::from(placements) / f64::from(plan.placements) * share;
         Plan { placements, budget_s: budget_s.max(LEAST_BUDGET_S), ..plan.clone() }
     }

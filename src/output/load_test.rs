@@ -22,9 +22,9 @@ pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
         for (title, phase) in [("Isolated", LoadState::Isolated), ("Under load", LoadState::Loaded)] {
             out += &section(title, &tests(run.tests.iter().filter(|test| test.phase == phase), detail));
         }
-        if let Some(pace_s) = result.plan.pace_s {
-            let every = format!("an iteration every {} ms, timed from when it was due", figure(1e3 * pace_s));
-            out += &section(&format!("Schedule: {every}"), &schedules(run));
+        if let Some(moments) = result.plan.open_loop() {
+            out +=
+                &section(&format!("Open loop: iterations {moments}, timed from when they were due"), &schedules(run));
         }
         impacts_of(&mut out, result, run);
         let alone = if result.command == Command::Congest { "Congestors" } else { "Congestors alone" };
@@ -191,14 +191,15 @@ pub(crate) fn tests<'a>(tests: impl Iterator<Item = &'a Test>, detail: Detail) -
         .done()
 }
 
-/// How paced canaries kept their schedule; one that the network did not carry measured itself.
+/// How open loops kept their schedule; one that the network did not carry measured itself.
 fn schedules(run: &Run) -> Table {
     Table::of(run.tests.iter().filter_map(|test| Some((test, test.schedule?))))
-        .column("paced canary", |(test, _)| &test.title)
+        .column("open loop", |(test, _)| &test.title)
         .column("state", |(test, _)| test.phase.word())
         .column("iterations", |(_, kept)| kept.iterations)
         .column("late", |(_, kept)| format!("{:.1}%", 100.0 * kept.late_share()))
         .column("by up to ms", |(_, kept)| 1e3 * kept.worst_s)
+        .column("lost", |(_, kept)| kept.lost)
         .column("", |(_, kept)| if kept.is_overloaded() { "overloaded: a longer pace is needed" } else { "" })
         .done()
 }

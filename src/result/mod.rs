@@ -230,7 +230,11 @@ pub struct Test {
     pub wall_s: f64,
     /// The figures; absent when no sample was taken.
     pub summary: Option<Summary>,
-    /// How a paced canary kept its schedule; absent without one.
+    /// The share of its time that was inside timed iterations, from 0 to 1; absent where iterations had a schedule, and in
+    /// results before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub covered: Option<f64>,
+    /// How an open loop kept its schedule; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
     /// All samples: ns for latencies, ns/MiB for bandwidths. Absent in results of programs that keep none.
@@ -245,13 +249,16 @@ pub struct Test {
     pub load: Vec<CongestorLoad>,
 }
 
-/// How iterations that were to begin at equal distances did so.
+/// How iterations that were to begin at given times did so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Schedule {
     /// Iterations, over all ranks.
     pub iterations: u64,
     /// Those that began late because the one before was not over.
     pub late: u64,
+    /// Those that were not timed, as their time had come while canaries agreed on how to go on.
+    #[serde(default)]
+    pub lost: u64,
     /// The longest that one began too late, in seconds.
     pub worst_s: f64,
 }

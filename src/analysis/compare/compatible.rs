@@ -113,9 +113,7 @@ pub fn differences<'a>(first: &Side<'a>, other: &Side<'a>) -> Vec<Difference> {
     let both_load = !mine.congestors.is_empty() && !theirs.congestors.is_empty();
     let one_job = first.run.beside.is_some() && other.run.beside.is_some();
     found.unlike(both_load && !one_job, Aspect::Congestors, mix(first), mix(other));
-    let pace = |plan: &Plan| {
-        plan.pace_s.map_or_else(|| "one after the other".to_owned(), |pace| format!("every {} ms", 1e3 * pace))
-    };
+    let pace = |plan: &Plan| plan.open_loop().unwrap_or_else(|| "one after the other".to_owned());
     found.unlike(true, "iterations of latency canaries", pace(mine), pace(theirs));
     let application =
         |plan: &Plan| plan.application.as_ref().map_or_else(|| "none".to_owned(), |of| of.command.join(" "));

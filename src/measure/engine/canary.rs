@@ -3,19 +3,21 @@
 use tailback_transport::{Group, Nanos, Result};
 
 use super::control::Control;
-use super::lockstep::{Ballot, Lockstep, Next, Timing};
+use super::lockstep::{Ballot, Lockstep, Next};
 use super::pace::{Kept, Schedule};
 use crate::kernel::{Kernel, KernelVisitor, until_steady};
 use crate::layout::Neighbours;
-use crate::plan::CanaryTest;
+use crate::plan::{CanaryTest, Pace};
 use crate::stats::{Direction, MAX_BATCHES, Rule, Samples, Took};
 
 /// A test is cut into about this many chunks, so that its end is this exact a fraction of its budget.
 const CHUNKS: u64 = 40;
-/// The same where iterations have a schedule.
-const PACED_CHUNKS: u64 = 10;
 /// The warm-up of a test takes at most this part of its budget, on top of it.
 const WARM_UP: u64 = 10;
+/// Between two of a schedule's iterations an agreement is asked after about so often.
+const POLLS: u64 = 8;
+/// Fewer iterations on a schedule than this on a ring are not worth another ring.
+const SLOTS_A_RING: u64 = 10;
 const MIB: f64 = 1_048_576.0;
 
 /// What a canary rank brings back from a test.
@@ -23,6 +25,8 @@ const MIB: f64 = 1_048_576.0;
 pub struct Finished {
     pub samples: Samples,
     pub wall: Nanos,
+    /// How much of that time was inside timed iterations.
+    pub covered: Nanos,
     /// How long the canary ran untimed, until it was steady or until the load before it was no longer felt.
     pub settled: Nanos,
     /// How many iterations that took, ring by ring.
@@ -53,8 +57,10 @@ pub struct CanaryPhase<'a> {
     pub passes: Passes,
     /// How long the test may take.
     pub budget: Nanos,
-    /// How far apart iterations begin, where not one after the other.
-    pub pace: Option<Nanos>,
+    /// When iterations begin, where not one after the other.
+    pub pace: Option<Pace>,
+    /// Of the schedule's random distances: the same on every canary, another in every phase.
+    pub seed: u64,
     /// Load has just ended: warm up until it is no longer felt, at most so long.
     pub settle: Option<Nanos>,
     /// Followed and stopped by.
@@ -92,16 +98,10 @@ struct TimedLoop<'a, G: Group, K> {
     recorder: Recorder,
     lockstep: Lockstep,
     started: Nanos,
+    /// The ring of the last iteration.
+    ring: Neighbours,
     /// Decided by the team's size, the same on every rank of the job's largest team.
     iterations: u64,
-}
-
-/// Why a pass ended at a boundary.
-enum End {
-    /// Its time was over.
-    Pass,
-    /// The test's was, or the user's patience.
-    Test { interrupted: bool },
 }
 
 impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
@@ -113,43 +113,41 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
         };
         let started = run.canaries.now();
         let lockstep = Self::lockstep(&run, started);
-        TimedLoop { run, kernel, recorder, lockstep, started, iterations }
+        let ring = run.phase.rings[0];
+        TimedLoop { run, kernel, recorder, lockstep, started, ring, iterations }
     }
 
     fn lockstep(run: &CanaryRun<'_, G>, now: Nanos) -> Lockstep {
-        // With a schedule, an agreement costs slots.
-        let chunks = if run.schedule.is_some() { PACED_CHUNKS } else { CHUNKS };
-        Lockstep::new(Timing::AtBoundary, Nanos(run.phase.budget.0 / chunks), u64::MAX / 8, now)
+        Lockstep::new(Nanos(run.phase.budget.0 / CHUNKS), u64::MAX / 8, now)
     }
 
     fn run(mut self) -> Result<Finished> {
-        let counts = self.run.phase.test.counts;
         let (settled, warm_up) = self.warm_up()?;
-        let passes = match self.run.phase.passes {
-            Passes::Counted => u64::from(counts.rings) * u64::from(counts.measurements),
-            Passes::Timed => self.run.phase.rings.len() as u64,
-        };
-        let mut interrupted = false;
-        for pass in 0..passes {
-            let ring = self.run.phase.rings[pass as usize % self.run.phase.rings.len()];
-            self.run.canaries.barrier()?;
-            let until = Nanos(self.run.phase.budget.0 * (pass + 1) / passes);
-            let end = match self.run.schedule {
-                Some(_) => self.paced_pass(ring, until)?,
-                None => self.pass(ring, until)?,
+        let mut agreed = Ballot::default();
+        for pass in 0..self.passes() {
+            self.ring = self.run.phase.rings[pass as usize % self.run.phase.rings.len()];
+            agreed = match self.run.schedule {
+                Some(_) => self.open_pass(pass)?,
+                None => self.closed_pass(pass)?,
             };
-            let over = matches!(end, Some(End::Test { .. }));
-            if pass == 0 || over || pass + 1 == passes {
-                self.check(ring)?;
-            }
-            if let Some(End::Test { interrupted: cut }) = end {
-                interrupted = cut;
+            if agreed.is_over() || pass + 1 == self.passes() {
+                self.lockstep.finish(self.run.canaries)?;
                 break;
             }
         }
         let wall = self.run.canaries.now().since(self.started);
-        let kept = self.run.schedule.map(|schedule| schedule.kept).unwrap_or_default();
-        Ok(Finished { samples: self.recorder.samples, wall, settled, warm_up, kept, interrupted })
+        self.check()?;
+        let kept = self.run.schedule.map_or_else(Kept::default, |schedule| schedule.kept);
+        let Recorder { samples, covered, .. } = self.recorder;
+        Ok(Finished { samples, wall, covered, settled, warm_up, kept, interrupted: agreed.interrupted })
+    }
+
+    fn passes(&self) -> u64 {
+        let counts = self.run.phase.test.counts;
+        match self.run.phase.passes {
+            Passes::Counted => u64::from(counts.rings) * u64::from(counts.measurements),
+            Passes::Timed => self.run.phase.rings.len() as u64,
+        }
     }
 
     /// Iterates untimed until the rate is steady on every ring, for at most a part of the budget: libraries make
@@ -171,13 +169,14 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
             }
         };
         let mut took = Took::default();
-        let mut spent = 0;
+        let (mut spent, mut iterations) = (0, 0);
         canaries.barrier()?;
         for &ring in rings {
             // What was spent is agreed on, so all canaries stop at the same ring.
             if spent >= limit.0 {
                 break;
             }
+            self.ring = ring;
             let interrupted = || control.interrupted();
             let rested = until_steady(&mut **canaries, rule, &control.monitor, interrupted, |canaries, iterations| {
                 let start = canaries.now();
@@ -188,34 +187,48 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
             let Some(rested) = rested else { break };
             took.add(&rested);
             spent += rested.spent.0;
+            iterations += rested.iterations;
+        }
+        let budget = *budget;
+        self.check()?;
+        if let Some(schedule) = &mut self.run.schedule {
+            schedule.begin(self.run.canaries, Nanos(spent / iterations.max(1)), budget)?;
+            let slots = budget.0 / schedule.mean().0.max(1);
+            let rings = ((slots / SLOTS_A_RING).max(1) as usize).min(self.run.phase.rings.len());
+            self.run.phase.rings = &self.run.phase.rings[..rings];
         }
         self.started = self.run.canaries.now();
         self.lockstep = Self::lockstep(&self.run, self.started);
         Ok((self.started.since(begin), took))
     }
 
-    /// Warm-up and timed iterations on one ring. An agreed end comes at the same iteration on every rank; `until` is the
-    /// part of the budget that is over then.
-    fn pass(&mut self, ring: Neighbours, until: Nanos) -> Result<Option<End>> {
+    /// Timed iterations on one ring, one after the other, until the group agreed on another part of the test, or all of
+    /// the pass's iterations are made. An agreed end comes at the same iteration on every rank.
+    fn closed_pass(&mut self, pass: u64) -> Result<Ballot> {
         let mut timed = 0;
         let warmup = match self.run.phase.passes {
             Passes::Counted => u64::from(self.run.phase.test.counts.warmup),
-            // Enough to open connections; on a slow network more would be a good part of the pass.
-            Passes::Timed => u64::from(self.run.phase.test.counts.warmup.min(1)),
+            Passes::Timed => 0,
         };
         for iteration in 0..warmup + self.iterations {
             let group = &mut *self.run.team;
             let start = group.now();
-            self.kernel.iterate(group, ring)?;
+            self.kernel.iterate(group, self.ring)?;
             let took = group.now().since(start);
             // The first iteration of a test is timed if nothing else is: a budget may leave room for no other.
             if iteration >= warmup {
                 self.recorder.record(took);
                 timed += 1;
             }
-            if self.lockstep.step() == Next::Boundary
-                && let Some(end) = self.boundary(until)?
-            {
+            let agreed = match self.lockstep.step() {
+                Next::Iterate => continue,
+                Next::Poll => {
+                    self.lockstep.poll(self.run.canaries)?;
+                    continue;
+                }
+                Next::Boundary => self.boundary()?.0,
+            };
+            if agreed.part > pass {
                 if timed == 0 && self.recorder.samples.passes() == 0 {
                     self.recorder.record(took);
                     timed = 1;
@@ -223,33 +236,45 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
                 if self.counts(timed) {
                     self.recorder.close_pass();
                 }
-                return Ok(Some(end));
+                return Ok(agreed);
             }
         }
         self.recorder.close_pass();
-        Ok(None)
+        Ok(Ballot::default())
     }
 
-    /// The same by a schedule, which begins anew after each agreement: what that took is nobody's latency.
-    fn paced_pass(&mut self, ring: Neighbours, until: Nanos) -> Result<Option<End>> {
-        self.kernel.iterate(&mut *self.run.team, ring)?;
-        let mut begins = true;
+    /// The same by a schedule. What an agreement was waited for is nobody's latency.
+    fn open_pass(&mut self, pass: u64) -> Result<Ballot> {
+        let mut free = self.run.canaries.now();
         loop {
-            let Some(schedule) = &mut self.run.schedule else { return Ok(None) };
-            if std::mem::take(&mut begins) {
-                schedule.begin(self.run.canaries)?;
+            let Some(schedule) = &mut self.run.schedule else { return Ok(Ballot::default()) };
+            // What is left of the time until then is the agreement's.
+            while self.lockstep.is_open() && self.run.canaries.now().0 < schedule.due().0 {
+                let soon = self.run.canaries.now().0 + schedule.mean().0 / POLLS;
+                self.run.canaries.wait_until(Nanos(soon.min(schedule.due().0)))?;
+                self.lockstep.poll(self.run.canaries)?;
             }
             let group = &mut *self.run.team;
-            let (start, late) = schedule.slot(group)?;
-            self.kernel.iterate(group, ring)?;
-            let took = group.now().since(start);
-            self.recorder.record_late(late, took);
-            if self.lockstep.step() == Next::Boundary {
-                begins = true;
-                if let Some(end) = self.boundary(until)? {
-                    self.recorder.close_pass();
-                    return Ok(Some(end));
-                }
+            let slot = schedule.slot(group, free)?;
+            let start = group.now();
+            self.kernel.iterate(group, self.ring)?;
+            free = group.now();
+            let took = free.since(start);
+            if let Some(late) = slot {
+                self.recorder.record_late(late, took);
+            }
+            if self.lockstep.step() != Next::Boundary {
+                continue;
+            }
+            let (agreed, waited) = self.boundary()?;
+            if let Some(schedule) = &mut self.run.schedule
+                && waited.0 > 0
+            {
+                schedule.excuse(self.run.canaries.now());
+            }
+            if agreed.part > pass {
+                self.recorder.close_pass();
+                return Ok(agreed);
             }
         }
     }
@@ -262,25 +287,25 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
         }
     }
 
-    fn boundary(&mut self, until: Nanos) -> Result<Option<End>> {
+    /// Proposes where to be at the next boundary, as near as chunks allow, and gives what was agreed for this one.
+    fn boundary(&mut self) -> Result<(Ballot, Nanos)> {
         self.run.phase.control.monitor.tick();
         let now = self.run.canaries.now();
-        let spent = now.since(self.started).0 + self.lockstep.expected(now).0;
+        let next = now.since(self.started).0 + self.lockstep.expected(now).0;
+        let (budget, half_a_chunk) = (self.run.phase.budget.0, self.lockstep.expected(now).0 / 2);
         let interrupted = self.run.phase.control.interrupted();
-        let next = self.run.phase.passes == Passes::Timed && spent >= until.0;
-        let mine = Ballot { stop: interrupted || spent >= self.run.phase.budget.0, interrupted, next };
-        let agreed = self.lockstep.agree(self.run.canaries, mine)?;
-        Ok(match agreed {
-            Ballot { stop: true, interrupted, .. } => Some(End::Test { interrupted }),
-            Ballot { next: true, .. } => Some(End::Pass),
-            _ => None,
-        })
+        let part = match self.run.phase.passes {
+            _ if interrupted || next + half_a_chunk >= budget => Ballot::OVER,
+            Passes::Counted => 0,
+            Passes::Timed => (u128::from(next + half_a_chunk) * u128::from(self.passes()) / u128::from(budget)) as u64,
+        };
+        self.lockstep.agree(self.run.canaries, Ballot { part, interrupted })
     }
 
     /// Between two barriers nobody writes, so what arrived can be looked at.
-    fn check(&mut self, ring: Neighbours) -> Result<()> {
+    fn check(&mut self) -> Result<()> {
         self.run.canaries.barrier()?;
-        self.kernel.check(&mut *self.run.team, ring)?;
+        self.kernel.check(&mut *self.run.team, self.ring)?;
         self.run.canaries.barrier()
     }
 }
@@ -293,6 +318,8 @@ pub(super) struct Recorder {
     scale: Option<f64>,
     pass_ns: u64,
     pass_iterations: u64,
+    /// The time inside all iterations that were recorded.
+    covered: Nanos,
 }
 
 impl Recorder {
@@ -301,13 +328,14 @@ impl Recorder {
             Direction::Latency => Some(1.0 / K::PARTS as f64),
             Direction::Bandwidth => (kernel.payload() > 0).then(|| MIB / kernel.payload() as f64),
         };
-        Recorder { samples, direction, scale, pass_ns: 0, pass_iterations: 0 }
+        Recorder { samples, direction, scale, pass_ns: 0, pass_iterations: 0, covered: Nanos(0) }
     }
 
     #[inline]
     pub(super) fn record(&mut self, took: Nanos) {
         self.pass_ns += took.0;
         self.pass_iterations += 1;
+        self.covered.0 += took.0;
         if let Some(scale) = self.scale {
             self.samples.record((took.0 as f64 * scale).round() as u64);
         }
@@ -330,6 +358,6 @@ impl Recorder {
     /// Forgets everything recorded so far.
     pub(super) fn restart(&mut self) {
         self.samples.clear();
-        (self.pass_ns, self.pass_iterations) = (0, 0);
+        (self.pass_ns, self.pass_iterations, self.covered) = (0, 0, Nanos(0));
     }
 }

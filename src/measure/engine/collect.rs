@@ -31,6 +31,10 @@ pub struct Tally {
     pub figure: Option<f64>,
     /// The longest wall time of a rank's test, in ns.
     pub wall_ns: u64,
+    /// The time inside canaries' timed iterations, added up over the ranks, in ns.
+    pub covered_ns: u64,
+    /// The wall time of canaries' tests, added up over the ranks, in ns.
+    pub rank_ns: u64,
     /// The longest time a rank iterated untimed, until it was steady or earlier load was no longer felt, in ns.
     pub settled_ns: u64,
     /// How many iterations that took: the same on all canaries.
@@ -118,6 +122,8 @@ impl Tally {
     fn merge_encoded(&mut self, mut bytes: &[u8]) -> std::result::Result<(), SamplesError> {
         self.wall_ns = self.wall_ns.max(word(&mut bytes)?);
         self.settled_ns = self.settled_ns.max(word(&mut bytes)?);
+        self.covered_ns += word(&mut bytes)?;
+        self.rank_ns += word(&mut bytes)?;
         // One rank at most has a figure; none is no number.
         let figure = f64::from_bits(word(&mut bytes)?);
         self.figure = self.figure.or((!figure.is_nan()).then_some(figure));
@@ -126,8 +132,9 @@ impl Tally {
         if measurements > 0 {
             self.warm_up = Took { measurements, unsteady, fewest, most };
         }
-        let (slots, late, worst_ns) = (word(&mut bytes)?, word(&mut bytes)?, word(&mut bytes)?);
-        self.kept.merge(Kept { slots, late, worst_ns });
+        let [slots, late, lost, worst_ns] =
+            [word(&mut bytes)?, word(&mut bytes)?, word(&mut bytes)?, word(&mut bytes)?];
+        self.kept.merge(Kept { slots, late, lost, worst_ns });
         if let Some(encoded) = take_samples(&mut bytes)? {
             match &mut self.canary {
                 Some(mine) => mine.merge_encoded(encoded)?,
@@ -159,11 +166,12 @@ impl Tally {
     }
 
     fn encode(&self) -> Vec<u8> {
-        let Kept { slots, late, worst_ns } = self.kept;
+        let Kept { slots, late, lost, worst_ns } = self.kept;
         let Took { measurements, unsteady, fewest, most } = self.warm_up;
         let took = [measurements, unsteady, fewest, most];
         let figure = self.figure.unwrap_or(f64::NAN).to_bits();
-        let words = [&[self.wall_ns, self.settled_ns, figure], &took[..], &[slots, late, worst_ns]].concat();
+        let times = [self.wall_ns, self.settled_ns, self.covered_ns, self.rank_ns, figure];
+        let words = [&times, &took[..], &[slots, late, lost, worst_ns]].concat();
         let mut out: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         put_samples(&mut out, self.canary.as_ref());
         for load in &self.loads {

@@ -6,7 +6,7 @@ use super::Slices;
 use super::canary::Recorder;
 use super::collect::{EncodedTally, Load, Tally};
 use super::control::{Control, REAL_GRAIN};
-use super::lockstep::{Ballot, Lockstep, Next, Timing};
+use super::lockstep::{Ballot, Lockstep, Next};
 use crate::kernel::{Kernel, KernelVisitor};
 use crate::layout::natural_ring;
 use crate::plan::{CongestorTest, Counts};
@@ -69,7 +69,7 @@ impl<G: Group> KernelVisitor for CongestorRun<'_, G> {
         let mut recorder = Recorder::new::<K>(&kernel, test.kernel.info().direction, control.samples(1));
         let longest = test.kernel.info().scaled(test.counts.iterations, group.size());
         let chunk = chunk(budget, control.grain);
-        let mut lockstep = Lockstep::new(Timing::Overlapped, chunk, longest.into(), group.now());
+        let mut lockstep = Lockstep::new(chunk, longest.into(), group.now());
         let mut watch = Watch::new(until, kind, group.now(), kernel.payload(), budget, control.grain);
         let mut looked = group.now();
         loop {
@@ -92,8 +92,9 @@ impl<G: Group> KernelVisitor for CongestorRun<'_, G> {
             watch.look(group.now(), &mut recorder)?;
             let interrupted = control.interrupted() || watch.interrupted;
             let stop = watch.stage == Stage::Over || (interrupted && watch.may_stop_itself());
-            let agreed = lockstep.agree(group, Ballot { stop, interrupted, next: false })?;
-            if agreed.stop {
+            let part = if stop { Ballot::OVER } else { 0 };
+            let (agreed, _) = lockstep.agree(group, Ballot { part, interrupted })?;
+            if agreed.is_over() {
                 // A team mate may still be in its last iteration and need this rank to serve it. What follows is the
                 // world's, which may be on another network.
                 group.barrier()?;

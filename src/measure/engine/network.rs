@@ -149,7 +149,7 @@ impl<T: Transport> OpenNetwork for Opened<T> {
     }
 
     fn measure(&mut self, phase: CanaryPhase<'_>) -> Result<Finished> {
-        let schedule = phase.pace.map(|pace| Schedule::new(self.clock, pace));
+        let schedule = phase.pace.map(|pace| Schedule::new(self.clock, pace, phase.seed));
         let (team, canaries) = (self.team.as_mut().expect(JOINED), self.canaries.as_mut().expect(JOINED));
         let kernel = phase.test.kernel;
         kernel.visit(CanaryRun { phase, team, canaries, schedule })

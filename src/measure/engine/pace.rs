@@ -1,14 +1,25 @@
-//! Iterations that begin at times agreed beforehand, however long the ones before took.
+//! Iterations that begin at times drawn beforehand, however long the ones before took: an open loop.
 //!
-//! A canary that sends one message after the other asks a slow network seldom. One with a schedule asks at equal
-//! distances, as the world outside does, and counts from when it should have begun: what it could not send in time
-//! because an earlier message was still under way waited too.
+//! A canary that sends one message after the other asks a slow network seldom, and its ranks wait for each other, so one
+//! slow path makes all of them slow. One with a schedule asks at random moments, as the world outside does, and counts from
+//! when it should have begun: what it could not send in time because an earlier message was still under way waited too.
+//! Distances are exponential, so that no rhythm of the load is met more often than others.
 //!
 //! All canaries begin an iteration together, so they need one clock, which [`SharedClock`] is.
 
+use chacha20::ChaCha8Rng;
+use rand::{RngExt as _, SeedableRng as _};
 use tailback_transport::{Group, Nanos, Result};
 
 use crate::kernel::SharedClock;
+use crate::plan::Pace;
+
+/// In the mean, distances are so many times an iteration's time: most iterations are over before the next is due.
+const DISTANCE: u64 = 5;
+/// A block has at least so many iterations, however late they begin.
+const FEWEST: u64 = 10;
+/// And at most so many: more would tell no more, and find a busy machine's ranks still asleep.
+const MOST: u64 = 1000;
 
 /// How a schedule was kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,6 +28,8 @@ pub struct Kept {
     pub slots: u64,
     /// Those that began late, as the one before was not over.
     pub late: u64,
+    /// Those that were not timed, as their time had come while an agreement was waited for.
+    pub lost: u64,
     /// The longest that one began too late, in ns.
     pub worst_ns: u64,
 }
@@ -26,60 +39,87 @@ impl Kept {
     pub(super) fn merge(&mut self, other: Kept) {
         self.slots += other.slots;
         self.late += other.late;
+        self.lost += other.lost;
         self.worst_ns = self.worst_ns.max(other.worst_ns);
     }
 }
 
-/// Times at equal distances, the same on every canary.
-#[derive(Clone, Copy, Debug)]
+/// Times at random distances, the same on every canary.
+#[derive(Debug)]
 pub(super) struct Schedule {
     clock: SharedClock,
-    pace: Nanos,
+    pace: Pace,
+    mean: Nanos,
+    random: ChaCha8Rng,
     /// The next time to begin, by this member's clock.
     next: Nanos,
-    /// How long agreeing took last time.
-    agreed_in: Nanos,
+    /// Until then this member waited for something that is not timed.
+    excused: Nanos,
     pub kept: Kept,
 }
 
 impl Schedule {
-    pub(super) fn new(clock: SharedClock, pace: Nanos) -> Self {
-        Schedule { clock, pace, next: Nanos(0), agreed_in: Nanos(0), kept: Kept::default() }
+    pub(super) fn new(clock: SharedClock, pace: Pace, seed: u64) -> Self {
+        let random = ChaCha8Rng::seed_from_u64(seed);
+        let zero = Nanos(0);
+        Schedule { clock, pace, mean: Nanos(1), random, next: zero, excused: zero, kept: Kept::default() }
     }
 
-    /// Agrees on a first time that is still to come when the last member hears of it. Collective over `canaries`.
-    pub(super) fn begin<G: Group>(&mut self, canaries: &mut G) -> Result<()> {
-        if self.agreed_in.0 == 0 {
-            self.agree(canaries)?;
-        }
-        let [latest, slowest, ..] = self.agree(canaries)?;
-        self.next = self.clock.own(latest + 2 * slowest + self.pace.0);
+    /// The mean distance.
+    pub(super) fn mean(&self) -> Nanos {
+        self.mean
+    }
+
+    /// Decides on the mean distance, where that was left open, by what an iteration took, and agrees on a first time that is
+    /// still to come when the last member hears of it. Collective over `canaries`, which all give the same times.
+    pub(super) fn begin<G: Group>(&mut self, canaries: &mut G, iteration: Nanos, budget: Nanos) -> Result<()> {
+        self.mean = match self.pace {
+            Pace::Mean(mean) => mean,
+            Pace::Auto => Nanos((DISTANCE * iteration.0).clamp((budget.0 / MOST).max(1), (budget.0 / FEWEST).max(1))),
+        };
+        let begin = canaries.now();
+        canaries.start_agreement([0; 4])?;
+        canaries.wait_agreement()?;
+        let now = canaries.now();
+        canaries.start_agreement([self.clock.shared(now), now.since(begin).0, 0, 0])?;
+        let [latest, slowest, ..] = canaries.wait_agreement()?;
+        self.next = self.clock.own(latest + 2 * slowest + self.distance());
         Ok(())
     }
 
-    fn agree<G: Group>(&mut self, canaries: &mut G) -> Result<[u64; 4]> {
-        let begin = canaries.now();
-        canaries.start_agreement([self.clock.shared(begin), self.agreed_in.0, 0, 0])?;
-        let agreed = canaries.wait_agreement()?;
-        self.agreed_in = Nanos(canaries.now().since(begin).0.max(1));
-        Ok(agreed)
+    /// When the next iteration is due.
+    pub(super) fn due(&self) -> Nanos {
+        self.next
     }
 
-    /// Waits for the next time to begin and gives when the iteration's own time begins, and how long it had waited by
-    /// then: nothing, unless the one before had kept it.
-    pub(super) fn slot<G: Group>(&mut self, group: &mut G) -> Result<(Nanos, Nanos)> {
+    fn distance(&mut self) -> u64 {
+        let uniform: f64 = self.random.random();
+        (-(1.0 - uniform).ln() * self.mean.0 as f64) as u64
+    }
+
+    /// What came due until now, while this member waited for others, is not timed.
+    pub(super) fn excuse(&mut self, now: Nanos) {
+        self.excused = now;
+    }
+
+    /// Waits for the next time to begin and gives how long the iteration had waited by then: nothing, unless the one before,
+    /// which was over at `free`, had kept it. No time at all when it is not to be timed.
+    pub(super) fn slot<G: Group>(&mut self, group: &mut G, free: Nanos) -> Result<Option<Nanos>> {
         let due = self.next;
-        self.next = Nanos(due.0 + self.pace.0);
+        self.next = Nanos(due.0 + self.distance());
         self.kept.slots += 1;
-        let now = group.now();
-        if now.0 < due.0 {
-            group.wait_until(due)?;
-            return Ok((group.now(), Nanos(0)));
+        if due.0 <= self.excused.0 {
+            self.kept.lost += 1;
+            return Ok(None);
         }
-        let late = now.since(due);
-        self.kept.late += u64::from(late.0 > 0);
+        if free.0 <= due.0 {
+            group.wait_until(due)?;
+            return Ok(Some(Nanos(0)));
+        }
+        let late = group.now().since(due);
+        self.kept.late += 1;
         self.kept.worst_ns = self.kept.worst_ns.max(late.0);
-        Ok((now, late))
+        Ok(Some(late))
     }
 }
 
@@ -92,46 +132,96 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn members_begin_together_and_count_what_kept_them() {
-        const PACE: Nanos = Nanos(4_000_000);
+    /// When a member's iterations began and how late, and how it kept the schedule.
+    type Begun = (Vec<(u64, Option<u64>)>, Kept);
+
+    /// Every member's by the one clock. The iteration of slot 20 takes 40 ms, of which other slots become due; member 1 waits for something else for 40 ms in slot 60.
+    fn run(seed: u64) -> Vec<Begun> {
         let job = Simulation::new(Machine::load("small").unwrap()).ranks(3);
         let finished = job.run(|_, raw| {
             let mut transport = Collective::new(raw);
             let members: Vec<Rank> = (0..3usize).map(Rank::from).collect();
             let mut group = transport.group(&members, crate::kernel::CLOCK_SEGMENT)?;
             let clock = SharedClock::compare(&mut group)?;
-            let mut schedule = Schedule::new(clock, PACE);
+            let mut schedule = Schedule::new(clock, Pace::Mean(MEAN), seed);
+            schedule.begin(&mut group, Nanos(1000), Nanos(1_000_000_000))?;
             let mut begun = Vec::new();
-            for chunk in 0..2 {
-                schedule.begin(&mut group)?;
-                for slot in 0..4 {
-                    let (start, late) = schedule.slot(&mut group)?;
-                    begun.push((clock.shared(start), late.0));
-                    if (chunk, slot) == (1, 1) {
-                        group.wait_until(Nanos(group.now().0 + 6_000_000))?;
-                    }
+            let mut free = Nanos(0);
+            for slot in 0..SLOTS {
+                let late = schedule.slot(&mut group, free)?;
+                begun.push((clock.shared(group.now()), late.map(|late| late.0)));
+                if slot == 20 || (slot, group.rank().0) == (60, 1) {
+                    group.wait_until(Nanos(group.now().0 + 40_000_000))?;
                 }
+                if slot == 60 && group.rank().0 == 1 {
+                    schedule.excuse(group.now());
+                }
+                free = group.now();
             }
             Ok::<_, Error>((begun, schedule.kept))
         });
-        let begun = finished.unwrap().results;
-        for (times, kept) in &begun {
-            // One slot was kept by the long one before it, and none else.
-            assert_eq!((kept.slots, kept.late), (8, 1), "{kept:?}");
-            assert!((1_900_000..2_100_000).contains(&kept.worst_ns), "{kept:?}");
-            // The slot after the long one: its own time began late, by what the long one took over its slot.
-            assert!(times[6].1 >= 1_900_000, "{times:?}");
-            assert!(times[7].0 > times[6].0);
-        }
+        finished.unwrap().results
+    }
+
+    const MEAN: Nanos = Nanos(4_000_000);
+    const SLOTS: usize = 1000;
+
+    #[test]
+    fn members_begin_together_and_count_what_kept_them() {
+        let all = run(1);
+        let due = |rank: usize, slot: usize| {
+            let (start, late) = all[rank].0[slot];
+            late.map(|late| start - late)
+        };
         // Virtual time is one clock: the comparison is exact to what a message takes.
-        for place in 0..8 {
-            let due = |rank: usize| {
-                let (start, late) = begun[rank].0[place];
-                start - late
-            };
-            let spread = (0..3).map(due).max().unwrap() - (0..3).map(due).min().unwrap();
-            assert!(spread < 5_000, "slot {place} was due {spread} ns apart");
+        for slot in 0..SLOTS {
+            let times: Vec<u64> = (0..3).filter_map(|rank| due(rank, slot)).collect();
+            let spread = times.iter().max().unwrap() - times.iter().min().unwrap();
+            assert!(spread < 5_000, "slot {slot} was due {spread} ns apart");
         }
+        for (rank, (begun, kept)) in all.iter().enumerate() {
+            let late = begun.iter().filter(|(_, late)| late.is_some_and(|late| late > 0)).count() as u64;
+            let lost = begun.iter().filter(|(_, late)| late.is_none()).count() as u64;
+            assert_eq!((kept.slots, kept.late, kept.lost), (SLOTS as u64, late, lost));
+            // Some ten were due in 40 ms.
+            assert!((2..30).contains(&late) && kept.worst_ns > 20_000_000, "{kept:?}");
+            assert_eq!((2..30).contains(&lost), rank == 1, "{kept:?}");
+        }
+    }
+
+    #[test]
+    fn distances_are_exponential_and_drawn_anew() {
+        let distances = |seed: u64| -> Vec<f64> {
+            let begun = &run(seed)[0].0;
+            let due: Vec<u64> = begun.iter().filter_map(|(start, late)| Some(start - (*late)?)).collect();
+            due.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / MEAN.0 as f64).collect()
+        };
+        let (one, other) = (distances(1), distances(2));
+        assert_ne!(one[..10], other[..10]);
+        for distances in [one, other] {
+            let count = distances.len() as f64;
+            let mean = distances.iter().sum::<f64>() / count;
+            // As far as 1000 draws tell: four standard errors.
+            assert!((mean - 1.0).abs() < 4.0 / count.sqrt(), "{mean}");
+            let short = distances.iter().filter(|distance| **distance < 0.5).count() as f64 / count;
+            assert!((short - (1.0 - (-0.5f64).exp())).abs() < 4.0 * (0.24 / count).sqrt(), "{short}");
+        }
+    }
+
+    #[test]
+    fn a_pace_left_open_follows_the_iteration_and_the_budget() {
+        let job = Simulation::new(Machine::load("small").unwrap()).ranks(2);
+        let finished = job.run(|_, raw| {
+            let mut transport = Collective::new(raw);
+            let mut group = transport.group(&[Rank(0), Rank(1)], crate::kernel::CLOCK_SEGMENT)?;
+            let clock = SharedClock::compare(&mut group)?;
+            let mut mean = |iteration: u64| -> Result<u64> {
+                let mut schedule = Schedule::new(clock, Pace::Auto, 1);
+                schedule.begin(&mut group, Nanos(iteration), Nanos(1_000_000))?;
+                Ok(schedule.mean().0)
+            };
+            Ok::<_, Error>([mean(2_000)?, mean(300_000)?, mean(10)?])
+        });
+        assert_eq!(finished.unwrap().results, [[10_000, 100_000, 1_000]; 2]);
     }
 }

@@ -60,7 +60,8 @@ impl<'a> Job<'a> {
         let starts_application = canaries.as_ref().is_some_and(|canaries| canaries[0] == me);
         let mut own = Membership {
             world: Some(bootstrap.everyone()),
-            canaries: canaries.map(|canaries| (canaries, plan.pace_s.is_some())),
+            canaries: canaries
+                .map(|canaries| (canaries, plan.canaries.iter().any(|test| plan.pace_of(test).is_some()))),
             team: (role != Role::Idle).then_some((members, bytes)),
         };
         let network: &mut dyn OpenNetwork = &mut *networks.canaries;

@@ -27,9 +27,6 @@ fn rings_a_block(direction: Direction) -> usize {
     }
 }
 
-/// A ring that is measured by a schedule has at least so many places in it.
-const SLOTS_A_RING: u64 = 10;
-
 /// The load test on one placement: every canary alone and under load.
 pub fn load_test(job: &mut Job<'_>) -> Outcome {
     let loads = !job.plan.congestors.is_empty();
@@ -102,6 +99,8 @@ struct Sequence<'j, 'a> {
     measured: Vec<Measured>,
     /// For each canary, whether there was load since it last ran alone.
     after_load: Vec<bool>,
+    /// How many tests were begun.
+    phases: u64,
     interrupted: bool,
 }
 
@@ -109,7 +108,15 @@ impl<'j, 'a> Sequence<'j, 'a> {
     fn new(job: &'j mut Job<'a>) -> Self {
         let budget = nanos(job.plan.budget_s);
         let after_load = vec![false; job.plan.canaries.len()];
-        Sequence { job, budget, passes: Passes::Counted, measured: Vec::new(), after_load, interrupted: false }
+        Sequence {
+            job,
+            budget,
+            passes: Passes::Counted,
+            measured: Vec::new(),
+            after_load,
+            phases: 0,
+            interrupted: false,
+        }
     }
 
     /// Repetitions of an application before anything counts: its files are then where they are needed.
@@ -285,14 +292,14 @@ impl<'j, 'a> Sequence<'j, 'a> {
     fn measure(&mut self, at: usize, loaded: bool, tally: &mut Tally) -> Result<bool> {
         let test = &self.job.plan.canaries[at];
         let mut rings = self.job.rings(test);
-        let pace = self.job.plan.pace_of(test).map(nanos);
+        let pace = self.job.plan.pace_of(test);
         let passes = if pace.is_some() { Passes::Timed } else { self.passes };
         if passes == Passes::Timed {
             rings.truncate(rings_a_block(test.kernel.info().direction));
         }
-        if let Some(pace) = pace {
-            rings.truncate((self.budget.0 / (SLOTS_A_RING * pace.0)).max(1) as usize);
-        }
+        // Another schedule in every phase, and on every placement.
+        self.phases += 1;
+        let seed = self.job.seed() ^ (self.phases << 32);
         let settle = !loaded && std::mem::take(&mut self.after_load[at]);
         let phase = CanaryPhase {
             test,
@@ -301,6 +308,7 @@ impl<'j, 'a> Sequence<'j, 'a> {
             passes,
             budget: self.budget,
             pace,
+            seed,
             settle: settle.then_some(Nanos(self.budget.0 / 2)),
             control: &self.job.control,
         };
@@ -309,6 +317,7 @@ impl<'j, 'a> Sequence<'j, 'a> {
         let blocks = self.job.plan.blocks > 1;
         tally.canary = Some(if blocks { finished.samples.in_one() } else { finished.samples });
         tally.wall_ns = finished.wall.0;
+        (tally.covered_ns, tally.rank_ns) = (finished.covered.0, finished.wall.0);
         tally.settled_ns = finished.settled.0;
         tally.warm_up = finished.warm_up;
         tally.kept = finished.kept;

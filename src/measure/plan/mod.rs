@@ -8,8 +8,10 @@ mod patch;
 mod preset;
 mod write;
 
+use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tailback_transport::Nanos;
 
 use crate::kernel::{Canary, Congestor, Info, Sizes};
 use crate::layout::{Policy, Split};
@@ -97,6 +99,35 @@ impl CongestorTest {
     }
 }
 
+/// When latency canaries begin an iteration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Loop {
+    /// At random moments, however long the one before takes: what a message meets that comes at any time
+    Open,
+    /// One after the other, as GPCNeT: what a program feels whose ranks wait for each other
+    #[default]
+    Closed,
+}
+
+impl std::fmt::Display for Loop {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(match self {
+            Loop::Open => "open",
+            Loop::Closed => "closed",
+        })
+    }
+}
+
+/// How far apart the iterations of an open loop begin, in the mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// So far.
+    Mean(Nanos),
+    /// Several times as far as an iteration takes that follows another.
+    Auto,
+}
+
 /// A complete, valid plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
@@ -117,8 +148,11 @@ pub struct Plan {
     /// Measure more placements until the headline's interval is this narrow (0.1 = +-10%), up to `longest_s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<f64>,
-    /// Latency canaries begin an iteration every so many seconds, however long the one before takes; absent: one after
-    /// the other.
+    /// When latency canaries begin an iteration.
+    #[serde(default, rename = "loop")]
+    pub canary_loop: Loop,
+    /// In an open loop, the mean distance in seconds; absent: several times as long as an iteration takes. Before there
+    /// were open loops by name, a pace meant one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace_s: Option<f64>,
     /// The longest that a run may go on for its precision, in seconds.
@@ -192,10 +226,24 @@ impl Plan {
         named.map_or_else(|| test.title(), Application::title)
     }
 
-    /// The pace of a canary: bandwidths have none, nor has a program.
-    pub fn pace_of(&self, test: &CanaryTest) -> Option<f64> {
-        let paced = test.kernel.info().direction == Direction::Latency && !test.kernel.is_application();
-        self.pace_s.filter(|_| paced)
+    /// When a canary begins iterations, in an open loop: bandwidths have none, nor has a program.
+    pub fn pace_of(&self, test: &CanaryTest) -> Option<Pace> {
+        let is_latency = test.kernel.info().direction == Direction::Latency && !test.kernel.is_application();
+        match (self.pace_s, self.canary_loop) {
+            _ if !is_latency => None,
+            (Some(seconds), _) => Some(Pace::Mean(Nanos((1e9 * seconds) as u64))),
+            (None, Loop::Open) => Some(Pace::Auto),
+            (None, Loop::Closed) => None,
+        }
+    }
+
+    /// When latency canaries begin iterations, in words; nothing in a closed loop.
+    pub fn open_loop(&self) -> Option<String> {
+        match (self.pace_s, self.canary_loop) {
+            (Some(seconds), _) => Some(format!("at random moments, {} ms apart in the mean", 1e3 * seconds)),
+            (None, Loop::Open) => Some("at random moments, several iterations' time apart".into()),
+            (None, Loop::Closed) => None,
+        }
     }
 
     /// What a sample of a canary counts, by time.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::{Application, Better, CanaryTest, Counts, Plan, PlanError, Preset};
+use super::{Application, Better, CanaryTest, Counts, Loop, Plan, PlanError, Preset};
 use crate::input::Limit;
 use crate::kernel::{Canary, Congestor};
 use crate::layout::{Policy, Split};
@@ -55,6 +55,7 @@ pub struct Patch {
     pub placement: Option<Policy>,
     pub blocks: Option<u32>,
     pub precision: Option<f64>,
+    pub canary_loop: Option<Loop>,
     pub pace_s: Option<f64>,
     pub longest_s: Option<f64>,
     pub canary_fraction: Option<f64>,
@@ -81,6 +82,8 @@ struct File {
     placement: Option<Policy>,
     blocks: Option<u32>,
     precision: Option<Value>,
+    #[serde(rename = "loop")]
+    canary_loop: Option<Loop>,
     pace: Option<Value>,
     longest: Option<Value>,
     canary_fraction: Option<Value>,
@@ -128,6 +131,7 @@ impl Patch {
             placement: file.placement,
             blocks: file.blocks,
             precision: file.precision.as_ref().map(fraction).transpose().map_err(malformed)?,
+            canary_loop: file.canary_loop,
             pace_s: file.pace.as_ref().map(seconds).transpose().map_err(malformed)?,
             longest_s: file.longest.as_ref().map(seconds).transpose().map_err(malformed)?,
             canary_fraction: file.canary_fraction.as_ref().map(fraction).transpose().map_err(malformed)?,
@@ -151,7 +155,16 @@ impl Patch {
         plan.placement = self.placement.unwrap_or(plan.placement);
         plan.blocks = self.blocks.unwrap_or(plan.blocks);
         plan.precision = self.precision.or(plan.precision);
-        plan.pace_s = self.pace_s.or(plan.pace_s);
+        match (self.canary_loop, self.pace_s) {
+            (Some(Loop::Closed), Some(_)) => {
+                return Err(PlanError::Invalid("a pace is for open loops: leave it out, or --loop closed".into()));
+            }
+            (Some(Loop::Closed), None) => (plan.canary_loop, plan.pace_s) = (Loop::Closed, None),
+            (Some(Loop::Open), _) | (None, Some(_)) => {
+                (plan.canary_loop, plan.pace_s) = (Loop::Open, self.pace_s.or(plan.pace_s));
+            }
+            (None, None) => {}
+        }
         plan.longest_s = self.longest_s.unwrap_or(plan.longest_s);
         plan.canary_fraction = self.canary_fraction.unwrap_or(plan.canary_fraction);
         plan.load_fraction = self.load_fraction.unwrap_or(plan.load_fraction);

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CanaryTest, CongestorTest, Counts, Plan};
+use super::{CanaryTest, CongestorTest, Counts, Loop, Plan};
 use crate::kernel::{Canary, Congestor};
 use crate::layout::{Policy, Split};
 
@@ -71,6 +71,7 @@ impl Preset {
             placement: if self == Preset::Gpcnet { Policy::Random } else { Policy::Balanced },
             blocks: if self == Preset::Gpcnet { 1 } else { 2 },
             precision: None,
+            canary_loop: Loop::Closed,
             pace_s: None,
             // On virtual time: ten times as many placements as without a precision, or so.
             longest_s: if self == Preset::Sim { 1.0 } else { 600.0 },

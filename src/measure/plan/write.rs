@@ -16,6 +16,7 @@ impl Plan {
         line(format!("placements = {}", self.placements));
         line(format!("placement = \"{}\"", self.placement));
         line(format!("blocks = {}", self.blocks));
+        line(format!("loop = \"{}\"", self.canary_loop));
         self.pace_s.iter().for_each(|pace| line(format!("pace = \"{}ms\"", 1e3 * pace)));
         if let Some(precision) = self.precision {
             line(format!("precision = {precision}\nlongest = \"{}s\"", self.longest_s));
