@@ -15,6 +15,7 @@ mod help;
 mod hostile;
 mod hpcc;
 mod interrupts;
+mod jobs;
 mod lab;
 mod launcher;
 mod measured;

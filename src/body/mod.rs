@@ -48,11 +48,23 @@ impl Request {
 
     fn asks(&self) -> String {
         let Request {
-            command, preset, seed, groups, budget, patches, duration, dry_run, calibration, counters, ..
+            command,
+            preset,
+            seed,
+            pair_with,
+            groups,
+            budget,
+            patches,
+            duration,
+            dry_run,
+            calibration,
+            counters,
+            ..
         } = self;
         let Settings { protocols, copies, eager_threshold, roles, rails, .. } = &self.settings;
         let study = self.study.as_ref().map(|of| (&of.study, of.ranks_per_node));
-        let plan = (command, preset, seed, groups.is_some(), budget, patches, duration, dry_run, calibration);
+        let files = (groups.is_some(), pair_with.is_some());
+        let plan = (command, preset, seed, files, budget, patches, duration, dry_run, calibration);
         format!("{plan:?} {study:?} {counters:?} {:?}", (protocols, copies, eager_threshold, roles, rails))
     }
 

@@ -46,9 +46,11 @@ pub struct CalibrateOptions {
 
 /// Hides what is of a load test, and refused here with the reason.
 fn without_unused(option: Arg) -> Arg {
-    const UNUSED: [&str; 11] = [
+    const UNUSED: [&str; 13] = [
         "preset",
         "load_fraction",
+        "pair_with",
+        "launches",
         "congestors_alone",
         "precision",
         "longest",
@@ -71,6 +73,8 @@ impl CalibrateOptions {
             ("--load-fraction", roles.load_fraction.is_some(), "that is what is searched for"),
             ("--congestors-alone", roles.congestors_alone, "congestors are run beside canaries"),
             ("--congestors each", self.run.congestors.each().is_some(), "every congestor is run by itself anyway"),
+            ("--pair-with", roles.pair_with.is_some(), "placements are those of the recorded run"),
+            ("--launches", local.launches > 1, "the search runs many jobs as it is"),
             ("--precision", roles.precision.is_some(), "all runs have the same placements"),
             ("--control", local.control.is_some(), "a control is for `tailback run` with the plan that is found"),
             ("--fail-if", !checks.fail_if.is_empty(), "thresholds are for `tailback run` with the plan that is found"),

@@ -95,7 +95,8 @@ pub struct PlanOptions {
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub budget: Option<Duration>,
 
-    /// Seed of placements and rings [default: made of the node names, so that jobs on the same nodes pair up]
+    /// Seed of placements and rings, which repeats those of another job [default: drawn for each job; of a simulated one
+    /// made of the node names]
     #[arg(long)]
     pub seed: Option<u64>,
 
@@ -165,6 +166,11 @@ pub struct RoleOptions {
     #[arg(long, value_enum, value_name = "POLICY")]
     pub placement: Option<Policy>,
 
+    /// Repeat the placements and rings of another result, for comparisons pair by pair: its seed, on as many nodes and
+    /// ranks, with the same groups and roles; of this and --seed the last counts
+    #[arg(long, value_name = "FILE", overrides_with = "seed")]
+    pub pair_with: Option<PathBuf>,
+
     /// A file of `host group` lines: switches, racks or whatever is known of the topology, for balanced placements
     /// [default: $TAILBACK_GROUP on each node; the leaves of the lab]
     #[arg(long, value_name = "FILE")]
@@ -227,6 +233,12 @@ pub struct LocalOptions {
     /// Do not measure them again
     #[arg(long)]
     pub no_control: bool,
+
+    /// Run the job J times, each in fresh processes and with a seed of its own (all with that of --seed, if it is given),
+    /// and show how much jobs differ; --out r.json gives r-1.json to r-J.json. Single jobs are shown with --verbose
+    #[arg(long, value_name = "J", default_value_t = 1, hide_default_value = true,
+        value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub launches: u32,
 }
 
 /// How it is run and shown.
@@ -294,7 +306,8 @@ impl RunOptions {
             congestor: of_role(self.roles.congestor_class, self.roles.congestor_congestion_control),
         };
         let control = if self.local.no_control { ControlSelection::No } else { self.local.control.unwrap_or_default() };
-        Ok(Request { control, groups: self.roles.groups, checks: self.checks, ..request })
+        let (launches, pair_with) = (self.local.launches, self.roles.pair_with);
+        Ok(Request { control, launches, pair_with, groups: self.roles.groups, checks: self.checks, ..request })
     }
 }
 

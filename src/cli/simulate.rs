@@ -59,6 +59,9 @@ impl SimulateOptions {
         if output.out.is_some() || output.csv.is_some() {
             return Err("--out and --csv are for one result: --keep DIR keeps those of all alternatives".into());
         }
+        if request.launches > 1 {
+            return Err("--launches is for `tailback run`: a simulation gives the same again".into());
+        }
         if !request.checks.fail_if.is_empty() || request.checks.junit.is_some() || request.dry_run {
             return Err(
                 "simulate compares and checks nothing: --fail-if, --junit and --dry-run are for `tailback run`".into(),

@@ -6,6 +6,7 @@ use tailback_host::near::core_list;
 use tailback_transport::{Bootstrap, Capabilities, Description, Monitor, Rank, Result as TransportResult, Support};
 
 use super::host_counters::HostCounters;
+use super::pair;
 use super::reduce_json::{gather, tell};
 use super::request::{Decision, Request};
 use crate::backend::{Networks, RankHost, RoleSettings};
@@ -21,7 +22,7 @@ pub(crate) struct Session<'a> {
     /// Whether this is rank 0.
     pub root: bool,
     pub decision: Decision,
-    /// What the user asked for, or what these nodes always get.
+    /// What the user asked for, or what was drawn; a simulated job's is made of its node names.
     pub seed: u64,
     pub nodes: Nodes,
     /// Every rank's host, which virtual nodes have in common.
@@ -87,6 +88,14 @@ impl<'a> Session<'a> {
             Ok(session) => session,
             Err(message) => return refused(&message),
         };
+        if request.pair_with.is_some() {
+            let plan = &session.decision.plan;
+            let check = || pair::check(request, &session.nodes, plan, |index| session.layout(index, plan));
+            let mine = root.then(check);
+            if let Err(message) = tell::<Result<(), String>>(networks.bootstrap(), mine.as_ref())? {
+                return refused(&message);
+            }
+        }
         // A study asks each network when its time comes.
         if session.decision.study.is_some() {
             return Ok(Prepared::Ready(Box::new(session)));

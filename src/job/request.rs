@@ -30,6 +30,12 @@ pub struct Request {
     pub preset: Option<Preset>,
     /// The seed asked for, if one was.
     pub seed: Option<u64>,
+    /// A result whose placements are to be repeated.
+    pub pair_with: Option<PathBuf>,
+    /// How many jobs are run, one after the other.
+    pub launches: u32,
+    /// What ranks of one of several jobs are told beyond the user's own words.
+    pub job_words: Vec<OsString>,
     /// A file that says which group of the topology each host belongs to.
     pub groups: Option<PathBuf>,
     /// Wall time of each test, if it was asked for.
@@ -141,7 +147,7 @@ pub struct Output {
     pub quiet: bool,
 
     /// Nothing on stdout: results are only kept.
-    #[arg(skip)]
+    #[arg(long, hide = true)]
     pub silent: bool,
 }
 
@@ -152,6 +158,7 @@ pub(crate) struct Decision {
     /// Of a study, where its ranks are and nothing else.
     pub plan: Plan,
     pub study: Option<Study>,
+    /// Of a simulated job, only what was asked for.
     pub seed: Option<u64>,
     /// Hosts and their groups, where the user named a file.
     pub groups: Option<Vec<(String, String)>>,
@@ -176,6 +183,9 @@ impl Request {
             study: None,
             preset: None,
             seed: None,
+            pair_with: None,
+            launches: 1,
+            job_words: Vec::new(),
             groups: None,
             budget: None,
             patches: Vec::new(),
@@ -232,6 +242,7 @@ impl Request {
             return Err("--preset sim is for --transport sim: real networks need real time".into());
         }
         self.check_thresholds(&plan)?;
+        self.paired()?;
         result::check_distinct(self.files())?;
         for path in self.files() {
             result::check_writable(path).map_err(|error| error.to_string())?;
@@ -267,6 +278,7 @@ impl Request {
         if self.preset.is_none() && self.calibration.is_none() && self.study.is_none() {
             words.extend(["--preset".into(), plan.preset.to_string().into()]);
         }
+        words.extend(self.job_words.iter().cloned());
         words
     }
 
@@ -294,19 +306,35 @@ impl Request {
         self.output.out.iter().chain(&self.output.csv).chain(&self.checks.junit).chain(plan).chain(drawing)
     }
 
+    /// The seed asked for, or that of the result whose placements are to be repeated.
+    pub(crate) fn asked_seed(&self) -> Result<Option<u64>, String> {
+        let recorded = self.calibration.as_ref().map(CalibrationSelection::recorded).transpose()?;
+        Ok(self.seed.or(self.paired()?.or(recorded).map(|file| file.seed)))
+    }
+
     pub(crate) fn decide(&self) -> Result<Decision, String> {
-        // Placements pair up with the recorded ones, where the nodes are the same.
-        let recorded = self.calibration.as_ref().map(CalibrationSelection::recorded).transpose()?.map(|file| file.seed);
+        if self.launches > 1 {
+            return Err("--launches starts jobs itself, which it cannot inside a launcher's: repeat the launcher's \
+                        command, each with an --out of its own"
+                .into());
+        }
+        // A simulation is repeatable; on a real network every job is to be a new draw.
+        let drawn = || self.settings.machine.is_none().then(draw_seed);
         Ok(Decision {
             command: self.command,
             plan: self.resolve(Preset::Gpcnet)?,
             study: self.study.as_ref().map(|of| of.study.clone()),
-            seed: self.seed.or(recorded),
+            seed: self.asked_seed()?.or_else(drawn),
             groups: self.groups.as_deref().map(read_groups).transpose()?,
             duration_s: self.duration.as_secs_f64(),
             dry_run: self.dry_run,
         })
     }
+}
+
+/// A new seed. 32 bits: easy to read out and to type.
+pub(crate) fn draw_seed() -> u64 {
+    rand::random::<u32>().into()
 }
 
 /// `host group` a line; empty lines and those that start with # are passed over.

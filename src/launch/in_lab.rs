@@ -159,7 +159,7 @@ impl LabBench<'_> {
             ControlKind::Express => "control: placements again, with canaries whose packets pass the queues",
             ControlKind::Unshaped => "control: placements again, with unshaped links",
         });
-        match self.once(Some(kind))? {
+        match self.once(Some((kind, file.seed)))? {
             Ran::Result(again, phases) => {
                 if again.interrupted {
                     file.interrupted = true;
@@ -197,10 +197,12 @@ impl LabBench<'_> {
     }
 
     /// What ranks are told beyond the user's own words in a control.
-    fn control_words(&self, kind: ControlKind) -> Vec<OsString> {
+    fn control_words(&self, kind: ControlKind, seed: u64) -> Vec<OsString> {
         let plan = &self.plan;
         let Plan { placements, budget_s, .. } = self.control_plan();
-        let mut words = vec!["--placements".into(), placements.to_string().into()];
+        // The placements of the run: its seed may have been drawn, or another result's.
+        let mut words = vec!["--seed".into(), seed.to_string().into()];
+        words.extend(["--placements".into(), placements.to_string().into()]);
         words.extend(["--budget".into(), format!("{}ms", 1e3 * budget_s).into()]);
         if let Some(precision) = plan.precision {
             // As precise as it is, it is no more.
@@ -216,11 +218,11 @@ impl LabBench<'_> {
         words
     }
 
-    /// Runs the ranks once, over links as they are: the run itself, or a control.
-    fn once(&self, control: Option<ControlKind>) -> Result<Ran, String> {
-        let control_words = control.map(|kind| self.control_words(kind)).unwrap_or_default();
+    /// Runs the ranks once, over links as they are: the run itself, or a control on placements of its seed.
+    fn once(&self, control: Option<(ControlKind, u64)>) -> Result<Ran, String> {
+        let control_words = control.map(|(kind, seed)| self.control_words(kind, seed)).unwrap_or_default();
         let command = with_options(this_command()?, self.request.fixed(&self.plan).into_iter().chain(control_words));
-        let name = control.map_or("run", ControlKind::word);
+        let name = control.map_or("run", |(kind, _)| kind.word());
         let socket = self.scratch.path(&format!("{name}.phases"));
         let record = self.listen(&socket)?;
         let result = self.scratch.path(&format!("{name}.json"));

@@ -6,6 +6,7 @@
 
 mod in_lab;
 mod ranks;
+mod repeated;
 mod simulated;
 mod what_if;
 
@@ -19,17 +20,18 @@ use crate::plan::Preset;
 
 use in_lab::run_in_lab;
 use ranks::{exit_code, grace, local_ranks, outside_lab, this_command, with_options};
+use repeated::repeated;
 
 pub use what_if::what_if;
 
 /// Runs the request in the job this process belongs to, or starts one.
 pub fn start(request: &Request) -> Result<u8, String> {
-    request.as_work(|work| in_job(work, || run(request)))
+    request.as_work(|work| in_job(work, || repeated(request, run)))
 }
 
 /// The same in an emulated cluster of this shape; in a rank of it, the request itself.
 pub fn start_in_lab(request: &Request, spec: &LabSpec) -> Result<u8, String> {
-    request.as_work(|work| in_job(work, || run_in_lab(request, spec)))
+    request.as_work(|work| in_job(work, || repeated(request, |request| run_in_lab(request, spec))))
 }
 
 /// Runs the request on this machine.

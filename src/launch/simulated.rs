@@ -40,7 +40,8 @@ pub(crate) fn run(request: &Request, machine: &Machine) -> Result<u8, String> {
         machine.name,
         machine.about
     ));
-    request.as_work(|work| simulate(work, size, request.seed.unwrap_or(1)))
+    let seed = request.seed.or(request.paired()?.map(|file| file.seed)).unwrap_or(1);
+    request.as_work(|work| simulate(work, size, seed))
 }
 
 /// The request's changes to a plan over those for this machine: its own preset, whose tests are as long as its links are

@@ -10,6 +10,7 @@ pub(crate) mod hpcc;
 pub(crate) mod load_test;
 pub(crate) mod maxrate;
 pub(crate) mod models;
+mod over_jobs;
 mod progress;
 
 use std::io::{ErrorKind, Write as _};
@@ -21,6 +22,7 @@ pub use calibration::mix;
 pub use load_test::placement_lines;
 pub use maxrate::halos;
 pub use models::{contention, draw, steps, study};
+pub use over_jobs::over_jobs;
 pub use progress::Progress;
 
 /// How results are printed.

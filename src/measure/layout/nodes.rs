@@ -89,8 +89,8 @@ impl Nodes {
         self.group_names.len()
     }
 
-    /// A seed that is the same for the same nodes, so that jobs before and after a change on one allocation are placed
-    /// alike. 32 bits: easy to read out and to type.
+    /// A seed that is the same for the same nodes: a simulation's, which is to be repeatable. 32 bits: easy to read out and
+    /// to type.
     pub fn seed(&self) -> u64 {
         let mut names: Vec<&str> = self.names.iter().map(String::as_str).collect();
         names.sort_unstable();

@@ -2,12 +2,14 @@
 //!
 //! Every policy gives an order of the nodes; the last of it measure, the others load, kind by kind. A placement of
 //! canaries behind one switch and one of canaries across two are different questions, so the default deals roles evenly
-//! over the groups that are known, and over a series of placements every node measures about equally often.
+//! over the groups that are known, and over a series of placements every node measures about equally often. Where roles
+//! are drawn, two or more canary nodes are never all in one of several groups. The first node of a kind is the root of
+//! an incast, so which group comes first in the order is drawn too, and each group has its turn.
 
 use serde::{Deserialize, Serialize};
 
 use super::Nodes;
-use super::shuffle::{Stream, shuffle, stream};
+use super::shuffle::{Stream, order, shuffle, stream};
 
 /// How roles are placed on nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema, clap::ValueEnum)]
@@ -16,7 +18,7 @@ pub enum Policy {
     /// Drawn, with every role spread evenly over the groups that are known (leaf switches of the lab, --groups)
     #[default]
     Balanced,
-    /// Drawn from all nodes, as GPCNeT does
+    /// Drawn from all nodes, as GPCNeT does; never all canaries in one group where several are known
     Random,
     /// A block of neighbouring nodes measures
     Linear,
@@ -67,6 +69,7 @@ impl Placement {
             Policy::Random => {
                 let mut order: Vec<u32> = (0..count as u32).collect();
                 shuffle(&mut order, &mut stream(self.own_seed(), Stream::Roles));
+                apart(nodes, &mut order, canaries);
                 order
             }
             Policy::Balanced => self.balanced(nodes, canaries),
@@ -108,22 +111,46 @@ impl Placement {
         }
         let mut own = stream(self.own_seed(), Stream::Roles);
         let (mut measure, mut load) = (Vec::new(), Vec::new());
-        for (mut group, quota) in groups.into_iter().zip(quotas(&sizes, canaries, self.index as usize)) {
+        let (turns, quotas) = (self.turns(groups.len()), quotas(&sizes, canaries, self.index as usize));
+        for ((mut group, quota), turn) in groups.into_iter().zip(quotas).zip(turns) {
             let mut rest = group.split_off(quota);
             shuffle(&mut rest, &mut own);
             measure.extend(group);
-            let share = rest.len() as f64;
-            load.extend(rest.into_iter().enumerate().map(|(at, node)| ((at as f64 + 0.5) / share, node)));
+            let (lag, share) = (turn as f64 / sizes.len() as f64, rest.len() as f64);
+            load.extend(rest.into_iter().enumerate().map(|(at, node)| ((at as f64 + lag) / share, turn, node)));
         }
         // By their part of the group, so that every stretch of the order, and so every kind, has nodes of all groups.
-        load.sort_by(|a, b| a.0.total_cmp(&b.0));
+        load.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         // As a job's ranks are numbered: a collective then crosses between groups the same way in every placement.
         by_name(nodes, &mut measure);
-        load.into_iter().map(|(_, node)| node).chain(measure).collect()
+        load.into_iter().map(|(_, _, node)| node).chain(measure).collect()
+    }
+
+    /// The place of each group in the order of this placement. Drawn for every `count` placements and rotated within them,
+    /// so that each group comes first in one of them.
+    fn turns(&self, count: usize) -> Vec<usize> {
+        let (round, step) = (self.index as usize / count, self.index as usize % count);
+        let mut turns = order(self.seed, round as u64, count);
+        turns.iter_mut().for_each(|turn| *turn = (*turn + step) % count);
+        turns
     }
 }
 
-/// How many of `wanted` each group gives: in proportion to its size, the remainder to one group after the other.
+/// Sees to it that the last `canaries` of an order are not all of one group, where they need not be: the last node before
+/// them that is of another group takes the place of one of them.
+fn apart(nodes: &Nodes, order: &mut [u32], canaries: usize) {
+    let (load, measure) = order.split_at_mut(order.len() - canaries);
+    let group = |node: u32| nodes.group_of(node as usize);
+    let Some((&mut first, others @ [_, ..])) = measure.split_first_mut() else { return };
+    if others.iter().all(|&node| group(node) == group(first))
+        && let Some(other) = load.iter_mut().rfind(|node| group(**node) != group(first))
+    {
+        std::mem::swap(other, &mut others[0]);
+    }
+}
+
+/// How many of `wanted` each group gives: in proportion to its size, the remainder to one group after the other. Two or
+/// more are never all of one group.
 fn quotas(sizes: &[usize], wanted: usize, turn: usize) -> Vec<usize> {
     let total: usize = sizes.iter().sum();
     let mut quotas: Vec<usize> = sizes.iter().map(|size| wanted * size / total.max(1)).collect();
@@ -134,6 +161,14 @@ fn quotas(sizes: &[usize], wanted: usize, turn: usize) -> Vec<usize> {
             quotas[group] += 1;
         }
         at += 1;
+    }
+    let mut groups = (0..sizes.len()).map(|after| (turn + after) % sizes.len());
+    if wanted > 1
+        && let Some(only) = quotas.iter().position(|&quota| quota == wanted)
+        && let Some(other) = groups.find(|&group| group != only && sizes[group] > 0)
+    {
+        quotas[only] -= 1;
+        quotas[other] += 1;
     }
     quotas
 }
@@ -216,6 +251,36 @@ mod tests {
     }
 
     #[test]
+    fn every_group_comes_first_equally_often() {
+        for (count, groups) in [(16, 2), (15, 3), (13, 2)] {
+            let nodes = nodes(count, groups);
+            let mut firsts = Vec::new();
+            for seed in 0..20 {
+                let first = |index| {
+                    let order = Placement { seed, index, policy: Policy::Balanced }.order(&nodes, 3);
+                    nodes.group_of(order[0] as usize)
+                };
+                let series: Vec<usize> = (0..4 * groups as u32).map(first).collect();
+                let times = |group| series.iter().filter(|first| **first == group).count();
+                assert!((0..groups).all(|group| times(group) == 4), "seed {seed}: {series:?}");
+                firsts.push(series);
+            }
+            firsts.dedup();
+            assert!(firsts.len() > 10, "drawn, not the same for every seed: {firsts:?}");
+        }
+    }
+
+    #[test]
+    fn a_seed_keeps_its_placements() {
+        let order = |index| Placement { seed: 42, index, policy: Policy::Balanced }.order(&nodes(8, 2), 2);
+        assert_eq!(
+            [order(0), order(1)],
+            [[7, 0, 6, 2, 4, 3, 1, 5], [2, 6, 1, 5, 0, 7, 3, 4]],
+            "changing this breaks the seeds in users' result files"
+        );
+    }
+
+    #[test]
     fn regular_policies_are_regular() {
         let nodes = nodes(12, 1);
         for index in 0..5 {
@@ -243,6 +308,41 @@ mod tests {
                 let mut order = Placement { seed, index, policy }.order(&nodes, wanted);
                 order.sort_unstable();
                 prop_assert_eq!(order, (0..count as u32).collect::<Vec<_>>());
+            }
+        }
+
+        #[test]
+        fn drawn_canaries_are_never_all_in_one_of_several_groups(
+            sizes in proptest::collection::vec(1usize..12, 2..6), seed: u64, index in 0u32..40, wanted in 2usize..12,
+        ) {
+            let of: Vec<String> =
+                sizes.iter().enumerate().flat_map(|(at, &size)| std::iter::repeat_n(format!("leaf{at}"), size)).collect();
+            let names: Vec<String> = (0..of.len()).map(|node| format!("n{node}")).collect();
+            let (nodes, wanted) = (Nodes::from_hosts(&names).with_groups(&of), wanted.min(of.len()));
+            for policy in [Policy::Balanced, Policy::Random] {
+                let chosen = canaries(&nodes, Placement { seed, index, policy }, wanted);
+                let first = nodes.group_of(chosen[0]);
+                prop_assert!(chosen.iter().any(|&node| nodes.group_of(node) != first), "{policy}: {chosen:?}");
+            }
+        }
+
+        #[test]
+        fn stretches_of_congestors_are_balanced(
+            sizes in proptest::collection::vec(1usize..12, 2..5), seed: u64, index in 0u32..40,
+        ) {
+            let of: Vec<String> =
+                sizes.iter().enumerate().flat_map(|(at, &size)| std::iter::repeat_n(format!("leaf{at}"), size)).collect();
+            let names: Vec<String> = (0..of.len()).map(|node| format!("n{node}")).collect();
+            let nodes = Nodes::from_hosts(&names).with_groups(&of);
+            let order = Placement { seed, index, policy: Policy::Balanced }.order(&nodes, 2);
+            let load = &order[..order.len() - 2];
+            let count = |part: &[u32], group| part.iter().filter(|&&node| nodes.group_of(node as usize) == group).count();
+            for length in 1..=load.len() {
+                for group in 0..sizes.len() {
+                    let fair = count(load, group) as f64 * length as f64 / load.len() as f64;
+                    let off = (count(&load[..length], group) as f64 - fair).abs();
+                    prop_assert!(off < 2.0, "{off} of group {group} in the first {length} of {load:?}");
+                }
             }
         }
     }

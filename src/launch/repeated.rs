@@ -1,0 +1,108 @@
+//! Several jobs of one request, one after the other, each in fresh processes: what differs from job to job.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::simulated;
+use crate::job::{Request, Scratch, draw_seed};
+use crate::output::{self, Format};
+use crate::result;
+
+/// Exit codes from the best to the worst: passed, inconclusive, failed, could not run.
+const CODES: [u8; 4] = [0, 3, 1, 2];
+
+/// Starts the request as often as was asked for, until a job cannot run, and shows what the jobs say together.
+pub(super) fn repeated(request: &Request, start: impl Fn(&Request) -> Result<u8, String>) -> Result<u8, String> {
+    if request.launches == 1 {
+        return start(request);
+    }
+    if request.dry_run {
+        return start(&job(request, None, request.seed));
+    }
+    if request.output.format != Format::Table {
+        return Err("--launches prints a table over all jobs: --out keeps the result of each for other formats".into());
+    }
+    if request.files().any(|path| result::is_stdout(path)) {
+        return Err("--launches writes a file for each job, and not to stdout".into());
+    }
+    let simulated = simulated::machine(&request.settings).is_some();
+    if simulated && request.asked_seed()?.is_some() {
+        return Err(
+            "--launches with one seed: a simulation gives the same again; leave --seed and --pair-with out".into()
+        );
+    }
+    let scratch = Scratch::new()?;
+    let jobs: Vec<Request> = (1..=request.launches)
+        .map(|number| {
+            // All jobs repeat the placements that were asked for, or each has its own; a simulation's are repeatable.
+            let asked = request.seed.is_some() || request.pair_with.is_some();
+            let own = || if simulated { u64::from(number) } else { draw_seed() };
+            let mut job = job(request, Some(number), if asked { request.seed } else { Some(own()) });
+            let kept = job.output.out.get_or_insert_with(|| scratch.path(&format!("{number}.json"))).clone();
+            job.job_words.extend(["--out".into(), kept.into_os_string()]);
+            job
+        })
+        .collect();
+    for path in jobs.iter().flat_map(Request::files) {
+        result::check_writable(path).map_err(|error| error.to_string())?;
+    }
+    let (mut files, mut worst) = (Vec::new(), 0);
+    for (job, number) in jobs.iter().zip(1..) {
+        request.say(&format!("job {number} of {}", request.launches));
+        let code = start(job)?;
+        worst = worst.max(CODES.iter().position(|of| *of == code).unwrap_or(CODES.len() - 1));
+        if CODES[worst] == 2 {
+            eprintln!("tailback: job {number} of {} did not come to its end: no further job is run", request.launches);
+            break;
+        }
+        let path = job.output.out.as_deref().expect("every job has a file");
+        files.push(result::read(path).map_err(|error| error.to_string())?);
+    }
+    if files.len() > 1 {
+        output::print(&output::over_jobs(&files))?;
+    }
+    Ok(CODES[worst])
+}
+
+/// The request for one of the jobs, with what its ranks are told of it; a dry run has no number.
+fn job(request: &Request, number: Option<u32>, seed: Option<u64>) -> Request {
+    let mut job = Request { launches: 1, seed, ..request.clone() };
+    let mut words: Vec<OsString> = vec!["--launches".into(), "1".into()];
+    if let Some(number) = number {
+        job.output.silent = !request.output.verbose;
+        let files = [&mut job.output.out, &mut job.output.csv, &mut job.checks.junit];
+        files.into_iter().flatten().for_each(|path| *path = numbered(path, number));
+        let given = [("--csv", &job.output.csv), ("--junit", &job.checks.junit)];
+        for (option, path) in given.into_iter().filter_map(|(option, path)| Some((option, path.as_ref()?))) {
+            words.extend([option.into(), path.into()]);
+        }
+        words.extend(job.output.silent.then(|| "--silent".into()));
+        // Of a result to pair with, ranks read the seed themselves, and check that it can be repeated.
+        words.extend(seed.into_iter().flat_map(|seed| ["--seed".into(), seed.to_string().into()]));
+    }
+    job.job_words = words;
+    job
+}
+
+/// `r.json` as `r-2.json`.
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{number}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_job_has_a_file_of_its_own() {
+        for (path, expected) in [("r.json", "r-2.json"), ("a.b/r", "a.b/r-2"), ("/x/r.v1.json", "/x/r.v1-2.json")] {
+            assert_eq!(numbered(Path::new(path), 2), Path::new(expected));
+        }
+    }
+}
