@@ -150,6 +150,7 @@ fn test(phase: LoadState, kernel: Canary, bytes: usize, printed: Printed) -> Tes
         direction: info.direction,
         unit: info.direction.unit().into(),
         wall_s: 0.0,
+        covered: None,
         summary: None,
         histogram: None,
         schedule: None,

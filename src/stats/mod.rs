@@ -15,9 +15,9 @@
 #![forbid(unsafe_code)]
 
 mod batches;
-mod drift;
 mod gate;
 mod impact;
+mod judgement;
 mod many;
 mod samples;
 mod share;
@@ -29,9 +29,9 @@ mod summary;
 mod time;
 
 pub use batches::{FEWEST_BATCHES, MOST_LAG1, OnePlacement, Sum, Withheld, jackknife, lag1, one_placement, sums};
-pub use drift::{NotReportable, moved, reportable};
 pub use gate::{FailsIf, Outcome};
-pub use impact::{Factor, Impact};
+pub use impact::{Added, Factor, Impact};
+pub use judgement::{Evidence, FEWEST_COVERED, Judgement, NotReportable, TestState};
 pub use many::{AllPairs, FAMILY_ERROR, Pair, holm};
 pub use samples::{Batch, MAX_BATCHES, Samples, SamplesError};
 pub use share::{Design, NoShare, RawCells, Scale, Share, Shares};
