@@ -18,6 +18,7 @@ mod batches;
 mod drift;
 mod gate;
 mod impact;
+mod jobs;
 mod many;
 mod samples;
 mod share;
@@ -32,7 +33,8 @@ pub use batches::{FEWEST_BATCHES, MOST_LAG1, OnePlacement, Sum, Withheld, jackkn
 pub use drift::{NotReportable, moved, reportable};
 pub use gate::{FailsIf, Outcome};
 pub use impact::{Factor, Impact};
-pub use many::{AllPairs, FAMILY_ERROR, Pair, holm};
+pub use jobs::{Components, Difference, JobVariance, Jobs, difference};
+pub use many::{AllPairs, FAMILY_ERROR, Pair, holm, holm_levels};
 pub use samples::{Batch, MAX_BATCHES, Samples, SamplesError};
 pub use share::{Design, NoShare, RawCells, Scale, Share, Shares};
 pub use spread::{FEWEST_PLACEMENTS, Interval, Ratio, Spread, left_out, mean, median, paired, unpaired, variance};
