@@ -37,7 +37,7 @@ fn an_interrupted_run_shows_and_keeps_its_complete_phases_and_fails() {
         job.signal(signal);
         let outcome = end(job, &ranks);
         assert_eq!(outcome.code(), Some(2), "{outcome:?}");
-        assert!(outcome.stdout.contains("Isolated\n") && outcome.stdout.contains("RR Two-sided Lat"), "{outcome:?}");
+        assert!(outcome.stdout.contains("Idle\n") && outcome.stdout.contains("RR Two-sided Lat"), "{outcome:?}");
         assert!(!outcome.stdout.contains("Multiple Allreduce"), "it was cut short: {}", outcome.stdout);
         assert!(outcome.stdout.ends_with("Interrupted: phases that were not complete are left out.\n"), "{outcome:?}");
         assert!(outcome.errors().is_empty(), "the user knows why: {}", outcome.stderr);

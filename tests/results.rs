@@ -9,7 +9,7 @@ const QUICK: &str = "run --budget 150ms";
 fn a_run_without_a_launcher_prints_its_tables() {
     let outcome = succeed(QUICK);
     let titles =
-        ["Isolated\n", "Under load\n", "Congestion impact: times worse under load", "The same by other figures"];
+        ["Idle\n", "Under load\n", "Congestion impact: what load adds, and times worse", "Impact by other statistics"];
     let tables: Vec<&str> = titles
         .iter()
         .map(|title| {

@@ -1,12 +1,10 @@
 //! The control of a lab: the time that load still adds where canaries meet no queue is the processor's.
 
 use crate::engine::LoadState;
-use crate::kernel::Canary;
-use crate::plan::SECONDS;
 use crate::result::{
-    Cause, ControlKind, ControlRecord, PhaseCounters, PlacementRecord, Run, TestImpact, Verdict, WORTH_EXPLAINING,
+    Cause, ControlKind, ControlRecord, PhaseCounters, PlacementRecord, Run, Test, TestImpact, Verdict, WORTH_EXPLAINING,
 };
-use crate::stats::{Direction, FEWEST_PLACEMENTS, Interval, mean, t95, variance};
+use crate::stats::{Added, Interval};
 
 impl ControlRecord {
     /// Holds runs against the same ones without queues for canaries; nothing when there are none of those.
@@ -28,12 +26,13 @@ impl Verdict {
     /// baselines of different speed say nothing about each other.
     pub fn of(shaped: &Run, control: &Run, impact: &TestImpact) -> Option<Self> {
         let kernel = impact.kernel;
+        let added = |of: &PlacementRecord| of.added_ns(kernel, kernel.headline());
         let pairs: Vec<(f64, f64)> = shaped
             .placements
             .iter()
             .zip(&control.placements)
             .filter(|(with, without)| with.seed == without.seed)
-            .filter_map(|(with, without)| Some((added(with, kernel)?, added(without, kernel)?)))
+            .filter_map(|(with, without)| Some((added(with)?, added(without)?)))
             .collect();
         let headline = |run: &Run| run.impact(kernel, kernel.headline()).map(|of| of.factor);
         let (with, without) = (headline(shaped)?, headline(control)?);
@@ -41,8 +40,7 @@ impl Verdict {
             (!pairs.is_empty()).then(|| pairs.iter().map(of).sum::<f64>() / pairs.len() as f64)
         };
         // A figure that a program prints need not be a time; its parts are parts all the same.
-        let unit = shaped.test(kernel, LoadState::Loaded).map(|test| test.unit.as_str());
-        let is_time = !kernel.is_application() || unit == Some(SECONDS);
+        let is_time = shaped.test(kernel, LoadState::Loaded).is_some_and(Test::is_time);
         let share = share(&pairs);
         let interval = share.and_then(|(_, interval)| interval);
         Some(Verdict {
@@ -60,19 +58,6 @@ impl Verdict {
     }
 }
 
-/// What load adds on one placement, in time.
-fn added(placement: &PlacementRecord, kernel: Canary) -> Option<f64> {
-    let time = |phase| {
-        let figure = placement.test(kernel, phase)?.summary.as_ref()?.get(kernel.headline())?;
-        Some(match kernel.info().direction {
-            Direction::Latency if kernel.is_application() => figure * 1e9,
-            Direction::Latency => figure * 1e3,
-            Direction::Bandwidth => 1e9 / figure,
-        })
-    };
-    Some(time(LoadState::Loaded)? - time(LoadState::Isolated)?)
-}
-
 /// The control's part of the added time, placement by placement, with the 95% interval of its mean (Student's t; from three
 /// placements on). Not on logarithms: a part next to nothing is as far from one half whether it is 1% or 0.1%. Nothing
 /// where load added no time.
@@ -81,12 +66,7 @@ fn share(pairs: &[(f64, f64)]) -> Option<(f64, Option<Interval>)> {
         return None;
     }
     let shares: Vec<f64> = pairs.iter().map(|(whole, part)| part / whole).collect();
-    let (mean, count) = (mean(&shares), pairs.len() as f64);
-    let interval = variance(&shares).filter(|_| pairs.len() >= FEWEST_PLACEMENTS).map(|variance| {
-        let half = t95(count - 1.0) * (variance / count).sqrt();
-        Interval { low: mean - half, high: mean + half }
-    });
-    Some((mean, interval))
+    Added::of(&shares).map(|of| (of.value, of.interval))
 }
 
 fn cause(shaped: f64, control: Option<Interval>) -> Cause {

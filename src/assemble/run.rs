@@ -10,8 +10,7 @@ use crate::result::{
     PlacementTest, Run, Schedule, Test, TestImpact, TimeCongested, TransportFacts, distinct,
 };
 use crate::stats::{
-    Batch, Direction, Factor, Impact, Interval, Samples, Spread, Summary, TimeView, moved, one_placement, pooled,
-    reportable, unpaired,
+    Batch, Direction, Factor, Impact, Interval, Samples, Spread, Summary, TimeView, one_placement, pooled, unpaired,
 };
 
 /// Puts together one transport's run, placement by placement.
@@ -189,7 +188,7 @@ impl<'a> RunBuilder<'a> {
         gathered.sort_by_key(|of| (of.phase == LoadState::Loaded, of.canary));
         let tests = gathered.into_iter().map(|of| self.test(of)).collect();
         let impacts = (0..self.plan.canaries.len()).filter_map(|canary| self.impact(canary)).collect();
-        Run {
+        let run = Run {
             transport: self.transport.clone(),
             congestors_over: self.congestors_over.clone(),
             beside: self.beside.clone(),
@@ -198,7 +197,8 @@ impl<'a> RunBuilder<'a> {
             impacts,
             placements: self.placements.clone(),
             models: None,
-        }
+        };
+        run.judged()
     }
 
     fn test(&self, of: &Gathered) -> Test {
@@ -255,7 +255,14 @@ impl<'a> RunBuilder<'a> {
             let interval = if factors.len() == 1 { single() } else { spread.interval };
             Some(Factor { factor: spread.factor, interval })
         });
-        headline.is_some().then(|| TestImpact { kernel: test.kernel, title: self.plan.title(test), impact, headline })
+        headline.is_some().then(|| TestImpact {
+            kernel: test.kernel,
+            title: self.plan.title(test),
+            added_us: None,
+            not_reportable: Vec::new(),
+            impact,
+            headline,
+        })
     }
 
     fn loads(&self, loads: &[Option<Load>], phase: LoadState) -> Vec<CongestorLoad> {
@@ -344,29 +351,14 @@ impl Headline {
             placements.iter().filter(of).filter_map(|placement| placement.factor(kernel, statistic)).collect()
         };
         let spread = Spread::of(&factors(&|_| true))?;
-        let ends: Vec<(f64, f64)> = placements.iter().filter_map(|placement| ends(placement, kernel)).collect();
-        let logs = ends.iter().map(|(first, last)| moved(*first, *last).ln()).filter(|log| log.is_finite());
-        let baseline = (!ends.is_empty()).then(|| (logs.sum::<f64>() / ends.len() as f64).exp());
-        let not_reportable = baseline.and_then(|moved| reportable(1.0, moved, spread.factor).err());
         let names = distinct(placements.iter().map(|placement| placement.kind.as_str()));
         let kind = |name: &&str| {
             let spread = Spread::of(&factors(&|placement| placement.kind == **name))?;
             Some(KindSpread { kind: (*name).to_owned(), spread })
         };
         let kinds = if names.len() > 1 { names.iter().filter_map(kind).collect() } else { Vec::new() };
-        Some(Headline { statistic, spread, congested, baseline_moved: baseline, not_reportable, kinds })
+        Some(Headline { statistic, spread, congested, kinds })
     }
-}
-
-/// The headline's figure in the first and in the last isolated block, so that more is worse.
-fn ends(placement: &PlacementRecord, kernel: Canary) -> Option<(f64, f64)> {
-    let blocks = &placement.test(kernel, LoadState::Isolated)?.blocks;
-    let [first, .., last] = &blocks[..] else { return None };
-    let (first, last) = (first.headline?, last.headline?);
-    Some(match kernel.info().direction {
-        Direction::Latency => (first, last),
-        Direction::Bandwidth => (1.0 / first, 1.0 / last),
-    })
 }
 
 /// The placement, node by node.

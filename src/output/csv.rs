@@ -2,7 +2,7 @@
 
 use crate::engine::LoadState;
 use crate::models::hpcc::name;
-use crate::result::{CongestorLoad, MaxRateResult, ModelResults, ResultFile, Run, Test, TransportFacts};
+use crate::result::{Answer, CongestorLoad, MaxRateResult, ModelResults, ResultFile, Run, Test, TransportFacts};
 use crate::stats::{Factor, Interval, Statistic, Summary};
 use crate::text::{Cell, Rows, Table};
 
@@ -46,6 +46,11 @@ impl Line<'_> {
         self.summary().map_or_else(|| self.canary()?.figure(statistic), |summary| summary.raw(statistic))
     }
 
+    /// The answer of the test, on its line under load.
+    fn answer(&self) -> Option<Answer<'_>> {
+        self.run.answer(self.canary().filter(|test| test.phase == LoadState::Loaded)?.kernel)
+    }
+
     fn impact(&self, statistic: Statistic) -> Option<Factor> {
         let loaded = self.canary().filter(|test| test.phase == LoadState::Loaded)?;
         self.run.impact(loaded.kernel, statistic)
@@ -79,7 +84,7 @@ fn impact<'a>(table: Rows<Line<'a>>, of: Statistic) -> Rows<Line<'a>> {
 fn lines(result: &ResultFile) -> Table {
     let protocol = |of: &TransportFacts| of.protocol.clone().unwrap_or_default();
     let percentiles = Statistic::MESSAGES.into_iter().filter(|of| *of != Statistic::Avg);
-    Table::of(result.runs.iter().flat_map(lines_of))
+    let table = Table::of(result.runs.iter().flat_map(lines_of))
         .column("transport", |line| line.run.transport.network().to_owned())
         .column("protocol", |line| protocol(&line.run.transport))
         .column("phase", |line| line.phase.word())
@@ -107,7 +112,26 @@ fn lines(result: &ResultFile) -> Table {
         .column("congestor_transport", |line| line.run.congestors_over.as_ref().map(|of| of.network().to_owned()))
         .column("congestor_protocol", |line| line.run.congestors_over.as_ref().map(protocol))
         .column("beside", |line| line.run.beside.clone())
-        .done()
+        .column("covered", |line| line.canary()?.covered);
+    answer(table).done()
+}
+
+/// The answer in its order: idle, loaded, added, impact; then why it is not to be reported, if it is not.
+fn answer(table: Rows<Line<'_>>) -> Rows<Line<'_>> {
+    let added = |line: &Line<'_>| line.answer()?.added;
+    let impact = |line: &Line<'_>| line.answer()?.impact;
+    table
+        .column("statistic", |line| line.answer().map(|of| of.statistic.key()))
+        .column("idle", |line| line.answer().map(|of| of.idle))
+        .column("loaded", |line| line.answer().map(|of| of.loaded))
+        .column("added_unit", |line| line.answer().map(|of| of.added_unit().to_owned()))
+        .column("added", |line| added(line).map(|of| of.value))
+        .column("added_low", |line| added(line)?.interval.map(|of| of.low))
+        .column("added_high", |line| added(line)?.interval.map(|of| of.high))
+        .column("impact", |line| impact(line).map(|of| of.factor))
+        .column("impact_low", |line| impact(line)?.interval.map(|of| of.low))
+        .column("impact_high", |line| impact(line)?.interval.map(|of| of.high))
+        .column("not_reportable", |line| line.answer()?.judgement.why_not())
 }
 
 fn key(of: Statistic) -> String {

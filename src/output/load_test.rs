@@ -1,4 +1,5 @@
-//! Tailback's own tables: what was run, isolated, under load, the impact with its interval, the load delivered.
+//! Tailback's own tables: what was run, idle, under load, what load adds and the impact with their intervals, the load
+//! delivered.
 
 use std::fmt::Write as _;
 
@@ -7,11 +8,11 @@ use super::counted::{amount, busiest, held_up_most, risen};
 use crate::analysis::compare;
 use crate::engine::LoadState;
 use crate::result::{
-    Command, CongestorLoad, ControlRecord, Headline, Node, NodeRole, ResultFile, Run, Test, TestImpact, TransportFacts,
+    Answer, Command, CongestorLoad, ControlRecord, Headline, Node, NodeRole, ResultFile, Run, Test, TransportFacts,
     Verdict,
 };
 use crate::stats::{Direction, Statistic};
-use crate::text::{Rows, Table, factor, figure, section, with_interval};
+use crate::text::{Rows, Table, factor, figure, section, with_interval, within};
 
 pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
     let mut out = banner(result);
@@ -19,7 +20,7 @@ pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
     let detail = if verbose { Detail::Verbose } else { Detail::Short };
     for run in &result.runs {
         heading(&mut out, result, run);
-        for (title, phase) in [("Isolated", LoadState::Isolated), ("Under load", LoadState::Loaded)] {
+        for (title, phase) in [("Idle", LoadState::Isolated), ("Under load", LoadState::Loaded)] {
             out += &section(title, &tests(run.tests.iter().filter(|test| test.phase == phase), detail));
         }
         if let Some(moments) = result.plan.open_loop() {
@@ -168,6 +169,11 @@ pub(crate) enum Detail {
     Report,
 }
 
+/// A state as tables call it; GPCNeT's format and the file keep GPCNeT's word.
+fn state(phase: LoadState) -> &'static str {
+    if phase == LoadState::Isolated { "idle" } else { phase.word() }
+}
+
 /// The figures of tests.
 pub(crate) fn tests<'a>(tests: impl Iterator<Item = &'a Test>, detail: Detail) -> Table {
     let (verbose, report) = (detail >= Detail::Verbose, detail == Detail::Report);
@@ -177,7 +183,7 @@ pub(crate) fn tests<'a>(tests: impl Iterator<Item = &'a Test>, detail: Detail) -
     };
     Table::of(tests)
         .column("test", |test| title(test))
-        .column_if(report, "state", |test| test.phase.word())
+        .column_if(report, "state", |test| state(test.phase))
         .column_if(verbose, "best", |test| test.extremes().0)
         .columns(Statistic::columns(), |table, of| table.column(of.title(), |test| test.figure(of)))
         .column("worst", |test| test.extremes().1)
@@ -195,7 +201,7 @@ pub(crate) fn tests<'a>(tests: impl Iterator<Item = &'a Test>, detail: Detail) -
 fn schedules(run: &Run) -> Table {
     Table::of(run.tests.iter().filter_map(|test| Some((test, test.schedule?))))
         .column("open loop", |(test, _)| &test.title)
-        .column("state", |(test, _)| test.phase.word())
+        .column("state", |(test, _)| state(test.phase))
         .column("iterations", |(_, kept)| kept.iterations)
         .column("late", |(_, kept)| format!("{:.1}%", 100.0 * kept.late_share()))
         .column("by up to ms", |(_, kept)| 1e3 * kept.worst_s)
@@ -272,85 +278,101 @@ pub(crate) fn impacts<'a>(run: &'a Run, statistics: &[Statistic], wanted: impl F
         .columns(statistics, |table, &of| table.column(of.title(), |test| run.impact(test.kernel, of)))
 }
 
-/// All impacts of a run: what is claimed first, how far to trust it, and the same by other figures.
+/// What load does in a run: the answer of every test, how far to trust it, and the impact by other statistics.
 fn impacts_of(out: &mut String, result: &ResultFile, run: &Run) {
-    let of_kind = |applications: bool| {
-        let all = run.impacts.iter().filter(move |of| of.kernel.is_application() == applications);
-        all.filter_map(|of| Some((of, of.headline.as_ref()?))).collect::<Vec<_>>()
-    };
-    let times = "Congestion impact: times worse under load";
-    headline(out, result, run, &of_kind(true), &format!("{times}, by the mean of an application's repetitions"));
-    let moment = "for a message that comes at a random moment (75th percentile by time)";
-    headline(out, result, run, &of_kind(false), &format!("{times}, {moment}"));
+    let answers = run.answers().filter_map(|answer| Some((run.headline(answer.test.kernel)?, answer)));
+    let (applications, kernels): (Vec<_>, Vec<_>) = answers.partition(|(_, of)| of.test.kernel.is_application());
+    headline(out, result, &applications, "mean of an application's repetitions");
+    headline(out, result, &kernels, "time-weighted p75");
     // An application has one figure, which stands above; so does the headline, where there is one.
-    let claimed = run.impacts.iter().any(|of| of.headline.is_some());
-    let others: Vec<Statistic> = Statistic::columns().filter(|&of| !claimed || of != Statistic::HEADLINE).collect();
+    let others: Vec<Statistic> =
+        Statistic::columns().filter(|&of| kernels.is_empty() || of != Statistic::HEADLINE).collect();
     let table = impacts(run, &others, |test| !test.kernel.is_application()).done();
-    *out += &section("The same by other figures: of time, then of messages (-: too few iterations to tell)", &table);
+    *out += &section("Impact by other statistics: time-weighted, then per message (-: too few iterations)", &table);
     if run.tests.iter().any(|test| test.printed.is_some()) {
         *out += "No intervals: these figures are another program's, rounded as it printed them.\n\n";
     }
 }
 
-/// Impacts, and all that tells how far to trust them.
-fn headline(out: &mut String, result: &ResultFile, run: &Run, of: &[(&TestImpact, &Headline)], title: &str) {
-    let over = match of.iter().map(|(_, headline)| headline.spread.placements).max() {
+/// Idle, loaded, added and impact: what every view shows of a test, in this order.
+pub(crate) fn answer_columns<R>(table: Rows<R>, answer: impl Fn(&R) -> &Answer<'_> + Copy) -> Rows<R> {
+    table
+        .column("idle", move |row| answer(row).idle)
+        .column("loaded", move |row| answer(row).loaded)
+        .column("unit", move |row| answer(row).test.unit.clone())
+        .column("added", move |row| added(answer(row)))
+        .column("impact", move |row| {
+            let answer = answer(row);
+            if answer.judgement.is_reportable() {
+                answer.impact.map(with_interval)
+            } else {
+                Some("not reportable".into())
+            }
+        })
+}
+
+/// The time that load adds, with its interval; nothing where it is not to be reported.
+fn added(answer: &Answer<'_>) -> Option<String> {
+    let added = answer.added.filter(|_| answer.judgement.is_reportable())?;
+    Some(format!("{} {}", within(added.value, added.interval, figure), answer.added_unit()))
+}
+
+/// The answers of tests, and all that tells how far to trust them.
+fn headline(out: &mut String, result: &ResultFile, of: &[(&Headline, Answer<'_>)], by: &str) {
+    let over = match of.iter().map(|(headline, _)| headline.spread.placements).max() {
         None => return,
         Some(1) => "this placement only: another may lie far outside".to_owned(),
         Some(2) => "2 placements, too few for an interval".to_owned(),
-        Some(count) => format!("95% interval over {count} placements"),
+        Some(count) => format!("[95% interval over {count} placements]"),
     };
-    let bounds = |low: f64, high: f64| format!("{} - {}", factor(low), factor(high));
-    let impact = |test: &TestImpact, headline: &Headline| match headline.not_reportable {
-        Some(_) => "not reportable".to_owned(),
-        None => {
-            // With one placement only, an application still has its repetitions to tell by.
-            let repeated = test.impact.get(headline.statistic).filter(|_| test.kernel.is_application());
-            with_interval(repeated.unwrap_or_else(|| headline.spread.into()))
-        }
-    };
-    let range = |of: &Headline| match of.spread.placements {
-        0 | 1 => "this one only".to_owned(),
-        _ => bounds(of.spread.lowest, of.spread.highest),
-    };
-    let table = Table::of(of)
-        .column("test", |(test, _)| &test.title)
-        .column("impact", |(test, headline)| impact(test, headline))
-        .column("placements from - to", |(_, headline)| range(headline))
-        .column("one more", |(_, headline)| headline.spread.prediction.map(|of| bounds(of.low, of.high)))
-        .column("time held up", |(_, headline)| headline.congested.map(|of| percent(of.loaded)))
-        .column("alone", |(_, headline)| headline.congested.map(|of| percent(of.isolated)))
-        .done();
-    let _ =
-        writeln!(out, "{title}\n{over}; {} placement, seed {}\n{}", result.plan.placement, result.seed, table.text());
-    let mut warnings: Vec<String> = of.iter().flat_map(|(test, headline)| warnings(test, headline)).collect();
-    let shown = |test: &&Test| of.iter().any(|(impact, _)| impact.kernel == test.kernel);
-    for test in run.tests.iter().filter(|test| test.phase == LoadState::Loaded).filter(shown) {
-        warnings.extend(test.load.iter().filter_map(|load| weak(test, load)));
+    let table = Table::of(of).column("test", |(_, answer)| &answer.test.title);
+    let table = answer_columns(table, |(_, answer)| answer).done();
+    let _ = writeln!(
+        out,
+        "Congestion impact: what load adds, and times worse ({by})\n{over}; {} placement, seed {}\n{}",
+        result.plan.placement,
+        result.seed,
+        table.text()
+    );
+    let mut warnings: Vec<String> = of.iter().flat_map(|(headline, answer)| warnings(answer, headline)).collect();
+    for (_, answer) in of {
+        warnings.extend(answer.test.load.iter().filter_map(|load| weak(answer.test, load)));
     }
     for warning in &warnings {
         let _ = writeln!(out, "  {warning}");
     }
-    *out += "one more: where the impact of one more placement would lie.";
-    if of.iter().any(|(_, headline)| headline.congested.is_some()) {
-        *out += " time held up: the share of time in which the canary took\n\
-                 more than twice its isolated median; alone: the same without load.";
+    if !warnings.is_empty() {
+        out.push('\n');
     }
-    *out += "\n\n";
+    *out += &section("Spread of the impact, and share of time congested (above twice the idle median)", &spreads(of));
 }
 
-/// What is to be said of one impact.
-fn warnings(test: &TestImpact, headline: &Headline) -> Vec<String> {
-    let title = &test.title;
-    let why = headline.not_reportable.map(|why| format!("{title}: not reportable: {why}."));
+/// How the impact differs from placement to placement, and how much of the time it was felt.
+fn spreads(of: &[(&Headline, Answer<'_>)]) -> Table {
+    let bounds = |low: f64, high: f64| format!("{} - {}", factor(low), factor(high));
+    let range = |of: &Headline| match of.spread.placements {
+        0 | 1 => "this one only".to_owned(),
+        _ => bounds(of.spread.lowest, of.spread.highest),
+    };
+    Table::of(of)
+        .column("test", |(_, answer)| &answer.test.title)
+        .column("placements", |(headline, _)| range(headline))
+        .column("next placement (95%)", |(headline, _)| headline.spread.prediction.map(|of| bounds(of.low, of.high)))
+        .column("idle", |(headline, _)| headline.congested.map(|of| percent(of.isolated)))
+        .column("loaded", |(headline, _)| headline.congested.map(|of| percent(of.loaded)))
+        .done()
+}
+
+/// What is to be said of one answer.
+fn warnings(answer: &Answer<'_>, headline: &Headline) -> Vec<String> {
+    let title = &answer.test.title;
+    let why = answer.judgement.why_not().map(|why| format!("{title}: not reportable: {why}."));
     let kinds = headline.kinds.iter().map(|kind| {
         let (name, of) = (&kind.kind, kind.spread);
         let times = if of.placements == 1 { "1 placement".into() } else { format!("{} placements", of.placements) };
         format!("{title}, {name} ({times}): {}.", with_interval(of.into()))
     });
-    let moved = headline.baseline_moved.filter(|moved| moved.ln().abs() > 0.1);
-    let moved = moved.map(|moved| format!("{title}: isolated, the last block was {moved:.2}x the first."));
-    why.into_iter().chain(kinds).chain(moved).collect()
+    why.into_iter().chain(kinds).collect()
 }
 
 /// What is to be said of a load that was not there all along.
@@ -388,7 +410,8 @@ mod tests {
     fn an_imported_average_stands_under_avg() {
         let log = crate::output::Format::Gpcnet.render(&synthetic::file("mpi", None, 5.0), false);
         let shown = render(&crate::import::gpcnet(&log).unwrap(), false);
-        let impacts: Vec<&str> = shown.lines().skip_while(|line| !line.starts_with("The same by")).skip(1).collect();
+        let impacts: Vec<&str> =
+            shown.lines().skip_while(|line| !line.starts_with("Impact by other")).skip(1).collect();
         let end = |line: &str, cell: &str| line.find(cell).map(|at| at + cell.len());
         for line in &impacts[1..=3] {
             let factors: Vec<&str> = line.split_whitespace().filter(|cell| cell.ends_with('x')).collect();

@@ -13,22 +13,25 @@ use crate::models::maxrate::{Model, Values};
 use crate::output::counted::{self, Port};
 use crate::output::load_test::{self, Detail, placement_lines};
 use crate::result::{
-    ContentionResult, CountersRecord, LabRecord, MachineRecord, MaxRateResult, TransportFacts, Verdict, held_up,
+    Answer, ContentionResult, CountersRecord, LabRecord, MachineRecord, MaxRateResult, TransportFacts, Verdict, held_up,
 };
 use crate::stats::Statistic;
 use crate::text::{Table, factor, figure, percent};
 
-/// Impacts of every run: the answer, before any detail.
+/// The answer of every test of every run, before any detail.
 pub(super) fn key_results(sides: &[Side<'_>], kernels: &[Canary]) -> String {
-    let all = || kernels.iter().flat_map(|&kernel| compare::SHOWN.map(|of| (kernel, of)));
-    let known = |side: &&Side<'_>| all().any(|(kernel, of)| side.run.impact(kernel, of).is_some());
-    Table::of(sides.iter().filter(known))
-        .column("run", |side| &side.label)
-        .columns(all(), |table, (kernel, of)| {
-            table.column(format!("{} {}", kernel.info().key, of.key()), |side| side.run.impact(kernel, of))
-        })
+    let all = sides.iter().flat_map(|side| kernels.iter().map(move |&kernel| (side, kernel)));
+    let rows: Vec<(&Side<'_>, Answer<'_>)> =
+        all.filter_map(|(side, kernel)| Some((side, side.run.answer(kernel)?))).collect();
+    let refused = rows.iter().any(|(_, answer)| !answer.judgement.is_reportable());
+    let table = Table::of(rows)
+        .column("run", |(side, _)| &side.label)
+        .column("test", |(_, answer)| &answer.test.title)
+        .column("by", |(_, answer)| answer.statistic.key());
+    load_test::answer_columns(table, |(_, answer)| answer)
+        .column_if(refused, "why not", |(_, answer)| answer.judgement.why_not())
         .done()
-        .html("Congestion impact: times worse under load, with 95% interval")
+        .html("Congestion impact: what load adds, and times worse, with 95% interval")
 }
 
 /// Named values, several of a kind named once.

@@ -8,6 +8,7 @@ mod calibration;
 mod counters;
 mod file;
 mod histogram;
+mod judge;
 mod lab;
 mod machine;
 mod models;
@@ -23,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::LoadState;
 use crate::kernel::{Canary, Congestor};
 use crate::plan::Plan;
-use crate::stats::{Direction, Impact, Summary};
+use crate::stats::{Added, Direction, Impact, NotReportable, Summary};
 
 pub use calibration::{CalibrationRecord, CalibrationRun, Comparison, PartFound, Share, ShareFound};
 pub(crate) use counters::OTHERS;
@@ -33,6 +34,7 @@ pub use file::{
     write_text,
 };
 pub use histogram::EncodedHistogram;
+pub use judge::Answer;
 pub(crate) use lab::WORTH_EXPLAINING;
 pub use lab::{Cause, ControlKind, ControlRecord, LabRecord, PhaseCounters, PlacementRates, Verdict};
 pub use machine::{CrowdedPort, Feeder, MachineRecord, QueueLook, QueueRecord, WorstMoment, held_up};
@@ -334,6 +336,13 @@ pub struct TestImpact {
     pub kernel: Canary,
     /// Its row in the tables.
     pub title: String,
+    /// The time that load adds to the headline's figure, in us, or us per MiB for a bandwidth; absent in results before
+    /// this was kept, and where the figure of an application is no time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub added_us: Option<Added>,
+    /// Why added time and impact are not to be reported; empty if they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_reportable: Vec<NotReportable>,
     /// Factors with confidence intervals.
     pub impact: Impact,
     /// What is claimed first, with all that tells how far to trust it. Absent in results before there was one.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{CongestorLoad, NodeRole};
 use crate::engine::LoadState;
 use crate::kernel::Canary;
-use crate::stats::{NotReportable, Spread, Statistic, Summary, Took};
+use crate::stats::{Direction, Spread, Statistic, Summary, Took};
 
 /// One placement.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -33,6 +33,26 @@ impl PlacementRecord {
         let factor = kernel.info().direction.factor(of(LoadState::Isolated)?, of(LoadState::Loaded)?);
         (factor.is_finite() && factor > 0.0).then_some(factor)
     }
+
+    /// A figure as a time in ns (ns per MiB for a bandwidth), so that more is worse.
+    pub fn time_ns(&self, kernel: Canary, phase: LoadState, statistic: Statistic) -> Option<f64> {
+        time_ns(kernel, self.test(kernel, phase)?.summary.as_ref()?.get(statistic)?)
+    }
+
+    /// The time that load adds to a figure here, in ns (ns per MiB for a bandwidth).
+    pub fn added_ns(&self, kernel: Canary, statistic: Statistic) -> Option<f64> {
+        let of = |phase| self.time_ns(kernel, phase, statistic);
+        Some(of(LoadState::Loaded)? - of(LoadState::Isolated)?)
+    }
+}
+
+/// A figure as a time in ns, or of a rate the time of its unit. An application's figure is taken to be in seconds.
+pub(super) fn time_ns(kernel: Canary, figure: f64) -> Option<f64> {
+    let time = match kernel.info().direction {
+        Direction::Latency if kernel.is_application() => figure * 1e9,
+        direction => direction.sample_ns(figure),
+    };
+    time.is_finite().then_some(time)
 }
 
 /// One canary in one state on one placement.
@@ -86,12 +106,8 @@ pub struct Headline {
     /// The factor over all placements: geometric mean, interval, range, and what one more placement may show.
     #[serde(flatten)]
     pub spread: Spread,
-    /// The share of time that the canary was held up.
+    /// The share of time in which the canary was congested.
     pub congested: Option<TimeCongested>,
-    /// Last isolated block over first, geometric mean over placements; absent with a single isolated block.
-    pub baseline_moved: Option<f64>,
-    /// Why the factor is not to be reported, if it is not.
-    pub not_reportable: Option<NotReportable>,
     /// The same by kind of placement, where there are several kinds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<KindSpread>,

@@ -1,11 +1,43 @@
-//! The Congestion Impact Factor: how many times worse a figure is under load, with its uncertainty.
+//! What load does to a figure, with its uncertainty: the time it adds, and how many times worse the figure is (the
+//! Congestion Impact Factor).
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Interval, Spread, Statistic};
+use super::{FEWEST_PLACEMENTS, Interval, Spread, Statistic, mean, t95, variance};
+
+/// The time that load adds, over placements.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Added {
+    /// Mean over the placements. Less than 0 where load made things quicker.
+    pub value: f64,
+    /// The 95% confidence interval of that mean (Student's t); absent with fewer than three placements.
+    pub interval: Option<Interval>,
+}
+
+impl Added {
+    /// Of what load adds on each placement; nothing when there is none, or one that is no number. Times add up, so there
+    /// are no logarithms in this.
+    pub fn of(added: &[f64]) -> Option<Self> {
+        if added.is_empty() || !added.iter().all(|of| of.is_finite()) {
+            return None;
+        }
+        let (value, count) = (mean(added), added.len() as f64);
+        let interval = variance(added).filter(|_| added.len() >= FEWEST_PLACEMENTS).map(|variance| {
+            let half = t95(count - 1.0) * (variance / count).sqrt();
+            Interval { low: value - half, high: value + half }
+        });
+        Some(Added { value, interval })
+    }
+
+    /// The same in a unit that is `times` as large.
+    pub fn scaled(self, times: f64) -> Self {
+        let interval = self.interval.map(|of| Interval { low: of.low * times, high: of.high * times });
+        Added { value: self.value * times, interval }
+    }
+}
 
 /// One figure's impact factor.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -37,5 +69,28 @@ impl Impact {
     /// One of the factors.
     pub fn get(&self, statistic: Statistic) -> Option<Factor> {
         self.0.get(&statistic).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn added_time_has_the_interval_of_the_textbook() {
+        // Mean 2.5, variance 5/3, t(3) = 3.182446.
+        let found = Added::of(&[1.0, 2.0, 3.0, 4.0]).unwrap();
+        let half = 3.182_446_3 * (5.0f64 / 12.0).sqrt();
+        let interval = found.interval.unwrap();
+        assert_eq!(found.value, 2.5);
+        assert!((interval.low - (2.5 - half)).abs() < 1e-6 && (interval.high - (2.5 + half)).abs() < 1e-6, "{found:?}");
+        let scaled = found.scaled(-2.0);
+        assert_eq!((scaled.value, scaled.interval.unwrap().low), (-5.0, -2.0 * interval.low));
+    }
+
+    #[test]
+    fn few_placements_have_no_interval_and_none_no_time() {
+        assert_eq!(Added::of(&[-3.0, 5.0]), Some(Added { value: 1.0, interval: None }));
+        assert_eq!((Added::of(&[]), Added::of(&[1.0, f64::NAN, 2.0])), (None, None));
     }
 }

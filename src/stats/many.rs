@@ -22,6 +22,20 @@ pub fn holm(p_values: &[f64]) -> Vec<f64> {
     adjusted
 }
 
+/// The level at which Holm's correction tests each, in the order given. An interval of that level excludes "no difference"
+/// exactly where [`holm`] marks one.
+pub fn holm_levels(p_values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..p_values.len()).collect();
+    order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));
+    let (mut levels, mut left) = (vec![FAMILY_ERROR; p_values.len()], p_values.len());
+    for &at in &order {
+        levels[at] = FAMILY_ERROR / left as f64;
+        // From the first that is not marked on, all have its level.
+        left -= usize::from(p_values[at] < levels[at]);
+    }
+    levels
+}
+
 /// Two alternatives held against each other.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Pair {
@@ -111,6 +125,17 @@ mod tests {
         assert!(adjusted.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-12), "{adjusted:?}");
         assert_eq!(holm(&[0.9, 0.8]), [1.0, 1.0]);
         assert_eq!(holm(&[]), [0.0; 0]);
+    }
+
+    #[test]
+    fn holms_levels_mark_what_its_p_values_mark() {
+        assert_eq!(holm_levels(&[0.04, 0.001, 0.5]), [0.025, 0.05 / 3.0, 0.025]);
+        assert_eq!(holm_levels(&[0.02, 0.001, 0.04]), [0.025, 0.05 / 3.0, 0.05]);
+        for p_values in [[0.012, 0.04, 0.03, 0.005], [0.2, 0.01, 0.01, 0.01], [0.05, 0.05, 0.05, 0.0]] {
+            let by_level: Vec<bool> = p_values.iter().zip(holm_levels(&p_values)).map(|(p, of)| *p < of).collect();
+            let adjusted: Vec<bool> = holm(&p_values).iter().map(|p| *p < FAMILY_ERROR).collect();
+            assert_eq!(by_level, adjusted, "{p_values:?}");
+        }
     }
 
     /// Logarithms with what placements have in common, an own mean, and a little noise.

@@ -15,9 +15,10 @@
 #![forbid(unsafe_code)]
 
 mod batches;
-mod drift;
 mod gate;
 mod impact;
+mod jobs;
+mod judgement;
 mod many;
 mod samples;
 mod share;
@@ -29,10 +30,11 @@ mod summary;
 mod time;
 
 pub use batches::{FEWEST_BATCHES, MOST_LAG1, OnePlacement, Sum, Withheld, jackknife, lag1, one_placement, sums};
-pub use drift::{NotReportable, moved, reportable};
 pub use gate::{FailsIf, Outcome};
-pub use impact::{Factor, Impact};
-pub use many::{AllPairs, FAMILY_ERROR, Pair, holm};
+pub use impact::{Added, Factor, Impact};
+pub use jobs::{Components, Difference, JobVariance, Jobs, difference};
+pub use judgement::{Evidence, FEWEST_COVERED, Judgement, NotReportable, TestState};
+pub use many::{AllPairs, FAMILY_ERROR, Pair, holm, holm_levels};
 pub use samples::{Batch, MAX_BATCHES, Samples, SamplesError};
 pub use share::{Design, NoShare, RawCells, Scale, Share, Shares};
 pub use spread::{FEWEST_PLACEMENTS, Interval, Ratio, Spread, left_out, mean, median, paired, unpaired, variance};

@@ -34,6 +34,22 @@ impl Direction {
         }
     }
 
+    /// A figure as the sample it was made of, in ns (ns per MiB for a bandwidth).
+    pub fn sample_ns(self, figure: f64) -> f64 {
+        match self {
+            Direction::Latency => figure * 1e3,
+            Direction::Bandwidth => 1e9 / figure,
+        }
+    }
+
+    /// The unit of added time: rates are compared by what they add to the time of a MiB.
+    pub fn added_unit(self) -> &'static str {
+        match self {
+            Direction::Latency => "us",
+            Direction::Bandwidth => "us/MiB",
+        }
+    }
+
     /// How many times worse `loaded` is than `isolated`.
     pub fn factor(self, isolated: f64, loaded: f64) -> f64 {
         match self {

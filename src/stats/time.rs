@@ -63,6 +63,15 @@ impl TimeView {
         self.moment / self.total()
     }
 
+    /// How many equal samples would say as much, if these are `weight`ed so (Kish): a few long ones among many short ones
+    /// hold most of the time, and quantiles of time rest on them.
+    pub fn effective(&self, weight: Weight) -> f64 {
+        match weight {
+            Weight::Length => self.total() / self.mean_ns(),
+            Weight::Even => self.total(),
+        }
+    }
+
     /// The part of the time, from 0 to 1, spent in samples longer than `ns`.
     pub fn share_above(&self, ns: f64) -> f64 {
         let within = self.values.partition_point(|&(value, _)| value <= ns);
@@ -115,6 +124,16 @@ mod tests {
         assert!(close(time.quantile_ns(0.0), 1000.0) && close(time.quantile_ns(1.0), 2000.0));
         assert!(close(time.quantile_ns(-1.0), 1000.0) && close(time.quantile_ns(7.0), 2000.0));
         assert_eq!((time.share_above(1.0), time.share_above(1e9)), (1.0, 0.0));
+    }
+
+    #[test]
+    fn two_long_samples_among_thousands_of_short_ones_are_what_the_time_rests_on() {
+        let histogram = histogram(&[(1000, 10_000), (1_000_000_000, 2)]);
+        let effective = |weight| TimeView::of(&histogram, weight).unwrap().effective(weight);
+        assert!((effective(Weight::Length) - 2.02).abs() < 1e-3, "{}", effective(Weight::Length));
+        assert_eq!(effective(Weight::Even), 10_002.0);
+        let equal = TimeView::of(&self::histogram(&[(5000, 70)]), Weight::Length).unwrap();
+        assert!(close(equal.effective(Weight::Length), 70.0));
     }
 
     #[test]
