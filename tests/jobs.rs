@@ -119,3 +119,23 @@ fn an_interrupt_ends_all_launches_and_what_was_complete_is_kept() {
     assert!(!folder.has("r-3.json"));
     assert_eq!(folder.json("r-1.json")["interrupted"], false);
 }
+
+#[test]
+fn what_the_machine_did_is_kept_for_every_phase() {
+    let folder = Folder::new();
+    let file = folder.path("r.json");
+    let shown = succeed(&format!("{SMALL} -v -q --out {file}")).stdout;
+    assert!(shown.contains("\nWhat the machine did, over all ranks\n"), "{shown}");
+    let result = folder.json("r.json");
+    let activity = result["system"]["activity"].as_array().expect("kept").clone();
+    let of = |state: &str| activity.iter().filter(|of| of["phase"].as_str().unwrap().starts_with(state)).count();
+    // Blocks that follow each other in one state are one phase: ABBA or BAAB.
+    assert_eq!(of("isolated ") + of("loaded "), 6, "{activity:?}");
+    assert!(of("isolated ") >= 2 && of("loaded ") >= 2, "{activity:?}");
+    for of in &activity {
+        assert!(of["voluntary_switches"].as_u64().is_some_and(|count| count > 0), "{of}");
+        assert!(of["seconds"].as_f64().is_some_and(|seconds| seconds > 0.0), "{of}");
+    }
+    succeed(&format!("{SMALL} -q --no-counters --out {file}"));
+    assert!(folder.json("r.json")["system"].get("activity").is_none());
+}

@@ -2,6 +2,7 @@
 //!
 //! The types are those of [`crate::result`]; what makes them stands here, beside what it is made from.
 
+mod activity;
 mod control;
 mod counters;
 mod machine;

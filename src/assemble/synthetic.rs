@@ -142,5 +142,6 @@ fn system(plan: &Plan) -> System {
         ports: None,
         watch: None,
         memory: None,
+        activity: Vec::new(),
     }
 }

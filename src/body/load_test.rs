@@ -13,7 +13,7 @@ use crate::assemble;
 use crate::backend::{Networks, RoleSettings, Variant, give_up};
 use crate::engine::{self, Control, Job, Measured, OpenPair, REAL_GRAIN, Starter, VIRTUAL_GRAIN};
 use crate::job::{
-    Decision, EnclosingLab, Observers, ResultAssembler, RunConfig, RunOutcome, Session, WatcherOverhead,
+    Decision, EnclosingLab, Observers, ResultAssembler, RunConfig, RunOutcome, Session, WatcherOverhead, activity,
     interrupt_flag, memory, show,
 };
 use crate::kernel::Info;
@@ -117,6 +117,9 @@ impl<'a> Runs<'a> {
         if self.session.request.settings.machine.is_none() {
             assembler.watch = self.watcher.collect(networks.bootstrap(), self.session.monitor)?;
             assembler.memory = memory(networks.bootstrap())?;
+        }
+        if let Some(mine) = self.observers.activity() {
+            assembler.activity.extend(activity(networks.bootstrap(), &mine)?);
         }
         if let Some(trouble) = &outcome.trouble {
             assembler.tell(trouble);

@@ -55,5 +55,6 @@ fn unknown_system(ranks: usize, nodes: usize) -> System {
         ports: None,
         watch: None,
         memory: None,
+        activity: Vec::new(),
     }
 }

@@ -23,7 +23,7 @@ pub(crate) use interrupt::flag as interrupt_flag;
 pub(crate) use observers::{Heard, Observers, PHASES_VARIABLE, listen};
 pub(crate) use port_counters::{EnclosingLab, Recording};
 pub(crate) use prepare::{Mix, Prepared, Session};
-pub(crate) use reduce_json::{WatcherOverhead, memory, tell};
+pub(crate) use reduce_json::{WatcherOverhead, activity, memory, tell};
 pub use request::{Checks, ControlSelection, CountersSelection, LocalRanks, Output, Request, RunsOn, StudySelection};
 pub(crate) use request::{Decision, draw_seed};
 pub(crate) use result_assembler::{ResultAssembler, RunConfig, RunOutcome};

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tailback_host::Activity;
 use tailback_transport::Nanos;
 
 use super::host_counters::HostCounters;
@@ -18,10 +19,13 @@ use super::prepare::Session;
 use crate::backend;
 use crate::engine::{PhaseId, PhaseObserver};
 use crate::output::Progress;
+use crate::result::HostActivity;
 
 /// All of them on one rank.
 pub(crate) struct Observers {
     host_counters: HostCounters,
+    /// What the machine does, where it is looked at.
+    machine: Option<Mutex<MachineWatch>>,
     lab: Arc<EnclosingLab>,
     /// Rank 0's.
     reporter: Option<PhaseReporter>,
@@ -34,8 +38,24 @@ impl Observers {
         let reporter = if session.root { PhaseReporter::from_env() } else { None };
         let progress = (session.root && reporter.is_none())
             .then(|| Progress::new(request.shows_progress()).of_virtual_time(request.settings.machine.is_some()));
-        Arc::new(Observers { host_counters, lab: Arc::clone(lab), reporter, progress })
+        let real = request.settings.machine.is_none() && !request.counters.no_counters;
+        let machine = real.then(Mutex::default);
+        Arc::new(Observers { host_counters, machine, lab: Arc::clone(lab), reporter, progress })
     }
+
+    /// What this rank saw of the machine since this was last asked; nothing where nobody looks.
+    pub(crate) fn activity(&self) -> Option<Vec<HostActivity>> {
+        let machine = self.machine.as_ref()?;
+        Some(std::mem::take(&mut machine.lock().unwrap_or_else(PoisonError::into_inner).seen))
+    }
+}
+
+/// What a rank sees of the machine, phase by phase.
+#[derive(Default)]
+struct MachineWatch {
+    /// The phase that is measured, and what was seen before it.
+    begun: Option<(PhaseId, Activity)>,
+    seen: Vec<HostActivity>,
 }
 
 impl PhaseObserver for Observers {
@@ -50,9 +70,19 @@ impl PhaseObserver for Observers {
             progress.phase(phase, budget);
         }
         self.host_counters.begin(phase);
+        if let Some(machine) = &self.machine {
+            let mut machine = machine.lock().unwrap_or_else(PoisonError::into_inner);
+            machine.begun = Some((phase.clone(), Activity::now()));
+        }
     }
 
     fn ends(&self) {
+        if let Some(machine) = &self.machine {
+            let mut machine = machine.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((phase, before)) = machine.begun.take() {
+                machine.seen.push(HostActivity::of(phase, Activity::now().since(&before)));
+            }
+        }
         self.host_counters.end();
         self.lab.end();
         if let Some(reporter) = &self.reporter {

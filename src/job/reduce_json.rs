@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use tailback_host::pages;
 use tailback_transport::{Bootstrap, Error, Monitor, Result};
 
-use crate::result::{MemoryRecord, WatchRecord};
+use crate::result::{HostActivity, MemoryRecord, WatchRecord};
 
 /// Rank 0's value, on every rank; what others have is ignored. Collective over the job.
 pub(crate) fn tell<T: Serialize + DeserializeOwned>(bootstrap: &mut dyn Bootstrap, mine: Option<&T>) -> Result<T> {
@@ -76,6 +76,11 @@ impl WatcherOverhead {
         let has_watcher = bootstrap.monitor().is_some();
         reduce_json(bootstrap, has_watcher.then_some(&mine), WatchRecord::with)
     }
+}
+
+/// What the machine did in the phases since this was last asked, over all ranks, on rank 0. Collective over the job.
+pub(crate) fn activity(bootstrap: &mut dyn Bootstrap, mine: &Vec<HostActivity>) -> Result<Vec<HostActivity>> {
+    Ok(reduce_json(bootstrap, Some(mine), HostActivity::all_with)?.unwrap_or_default())
 }
 
 /// The memory of all ranks, on rank 0. Collective over the job.

@@ -16,8 +16,8 @@ use crate::backend::{Network, Networks, Variant};
 use crate::engine::Measured;
 use crate::layout::Layout;
 use crate::result::{
-    self, Build, CountersRecord, Headline, HostFacts, KnownBy, MachineRecord, MemoryRecord, ModelResults, Node,
-    NodePorts, ResultFile, Run, System, TransportFacts, WatchRecord,
+    self, Build, CountersRecord, Headline, HostActivity, HostFacts, KnownBy, MachineRecord, MemoryRecord, ModelResults,
+    Node, NodePorts, ResultFile, Run, System, TransportFacts, WatchRecord,
 };
 
 /// The most that is measured in vain when a job does not come to its end, but for the phase it was in.
@@ -72,6 +72,8 @@ pub(crate) struct ResultAssembler<'a> {
     pub(crate) watch: Option<WatchRecord>,
     /// The memory of all ranks.
     pub(crate) memory: Option<MemoryRecord>,
+    /// What the machine did in each phase.
+    pub(crate) activity: Vec<HostActivity>,
     /// Whether the user wanted no more; on every rank.
     pub(crate) interrupted: bool,
     /// Whether these runs are a part of something else, which shows and keeps them.
@@ -97,6 +99,7 @@ impl<'a> ResultAssembler<'a> {
             counters: CountersRecord::default(),
             watch: None,
             memory: None,
+            activity: Vec::new(),
             interrupted: false,
             is_part: request.calibration.is_some(),
         }
@@ -117,6 +120,7 @@ impl<'a> ResultAssembler<'a> {
             ports: None,
             watch: None,
             memory: None,
+            activity: Vec::new(),
         });
     }
 
@@ -300,6 +304,7 @@ impl<'a> ResultAssembler<'a> {
         let counters = self.counters.clone().of_complete(&tests.collect::<Vec<_>>()).within_limits();
         system.ports = self.ports(&system, &counters);
         (system.watch, system.memory) = (self.watch, self.memory.clone());
+        system.activity.clone_from(&self.activity);
         let mut file = ResultFile {
             schema_version: result::SCHEMA_VERSION,
             build: Build::this(),

@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
-use super::calibration;
 use super::counted::{amount, busiest, held_up_most, risen};
+use super::{activity, calibration};
 use crate::analysis::compare;
 use crate::engine::LoadState;
 use crate::result::{
@@ -44,6 +44,9 @@ pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
     }
     if let Some(counters) = &result.counters {
         out += &section("Counters of the nodes that tell of congestion, those that rose most first", &risen(counters));
+    }
+    if verbose {
+        out += &section("What the machine did, over all ranks", &activity::table(&result.system.activity));
     }
     if let Some(why) = result.why() {
         out += "Why\n";

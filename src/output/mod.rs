@@ -2,6 +2,7 @@
 //!
 //! Results go to stdout, progress and notes to stderr. Every view is a function from a [`ResultFile`] to text.
 
+mod activity;
 mod calibration;
 pub(crate) mod counted;
 mod csv;

@@ -48,8 +48,8 @@ pub(crate) use query::distinct;
 pub(crate) use read::LARGEST_FIGURE;
 pub use read::{parse, read};
 pub use system::{
-    HostFacts, KnownBy, MemoryRecord, NetworkEnd, Node, NodePorts, NodeRole, RailEnd, RankEnds, System, WatchRecord,
-    WatcherEnd,
+    HostActivity, HostFacts, KnownBy, MemoryRecord, NetworkEnd, Node, NodePorts, NodeRole, RailEnd, RankEnds, System,
+    WatchRecord, WatcherEnd,
 };
 
 /// Changes when a reader of the old form would misread the new one. Version 1 had one placement and no figures by time;

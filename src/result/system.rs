@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::engine::PhaseId;
 use crate::kernel::Congestor;
 
 /// The machine and how the job was placed on it.
@@ -30,6 +31,34 @@ pub struct System {
     /// What the memory of messages was made of, and whether it was near.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryRecord>,
+    /// What the machine did in each phase, in the order they ran: why a baseline may have been disturbed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub activity: Vec<HostActivity>,
+}
+
+/// What the machine did in one phase, over all ranks. What the kernel does not tell is absent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HostActivity {
+    /// The phase, with its placement.
+    #[schemars(with = "String")]
+    pub phase: PhaseId,
+    /// How long it took, the longest of all ranks.
+    pub seconds: f64,
+    /// The lowest and the highest frequency of the ranks' cores before and after, in MHz.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mhz: Option<[f64; 2]>,
+    /// What decides on frequencies, each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub governors: Vec<String>,
+    /// The part of a host's processor time, from 0 to 1, that a hypervisor gave to others: the most of all hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steal: Option<f64>,
+    /// Context switches of all ranks because they waited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub voluntary_switches: Option<u64>,
+    /// Context switches of all ranks because another had their core.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub involuntary_switches: Option<u64>,
 }
 
 /// One node.

@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod activity;
 mod clock;
 mod cores;
 pub mod near;
@@ -12,6 +13,7 @@ mod process_stat;
 mod seats;
 mod wait;
 
+pub use activity::{Activity, ActivitySince};
 pub use clock::Clock;
 pub use process_stat::ProcessStat;
 pub use wait::{Idle, Rest, WaitMode, nap};
