@@ -13,7 +13,7 @@ fn results_are_compared_checked_and_reported() {
     let folder = Folder::new();
     let (a, b) = (measure(&folder, "a.json", ""), measure(&folder, "b.json", ""));
     let compared = succeed(&format!("compare {a} {b}")).stdout;
-    for text in ["Idle\n", "Under load\n", "Congestion impact", "ratio", "Student's t", "(primary)"] {
+    for text in ["Isolated\n", "Under load\n", "Congestion impact", "ratio", "Student's t", "(primary)"] {
         assert!(compared.contains(text), "{text}: {compared}");
     }
     let checks = "--fail-if lat.avg.loaded>0 --fail-if lat.avg.loaded.ratio<0";

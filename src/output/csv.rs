@@ -3,7 +3,7 @@
 use crate::engine::LoadState;
 use crate::models::hpcc::name;
 use crate::result::{Answer, CongestorLoad, MaxRateResult, ModelResults, ResultFile, Run, Test, TransportFacts};
-use crate::stats::{Factor, Interval, Statistic, Summary};
+use crate::stats::{Factor, Interval, NotReportable, Statistic, Summary};
 use crate::text::{Cell, Rows, Table};
 
 pub(super) fn render(result: &ResultFile) -> String {
@@ -131,7 +131,12 @@ fn answer(table: Rows<Line<'_>>) -> Rows<Line<'_>> {
         .column("impact", |line| impact(line).map(|of| of.factor))
         .column("impact_low", |line| impact(line)?.interval.map(|of| of.low))
         .column("impact_high", |line| impact(line)?.interval.map(|of| of.high))
-        .column("not_reportable", |line| line.answer()?.judgement.why_not())
+        .column("not_reportable", |line| line.answer().map(|of| against(&of)))
+}
+
+/// The keys of all that is against an answer.
+fn against(answer: &Answer<'_>) -> String {
+    answer.judgement.reasons.iter().map(NotReportable::key).collect::<Vec<_>>().join(" ")
 }
 
 fn key(of: Statistic) -> String {

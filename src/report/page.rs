@@ -180,12 +180,10 @@ fn plots(plots: &[Plot], lead: &str, key: &str) -> Content {
 fn key_results(report: &Report<'_>) -> Content {
     let kernels = report.kernels();
     let impacts = report.sides.iter().flat_map(|side| {
-        kernels.iter().filter_map(move |&kernel| {
-            Some((
-                side,
-                kernel,
-                side.run.impact(kernel, kernel.headline()).or_else(|| side.run.impact(kernel, Statistic::P99))?,
-            ))
+        let reportable = kernels.iter().filter(|&&kernel| side.run.judgement(kernel).is_reportable());
+        reportable.filter_map(move |&kernel| {
+            let headline = side.run.impact(kernel, kernel.headline());
+            Some((side, kernel, headline.or_else(|| side.run.impact(kernel, Statistic::P99))?))
         })
     });
     // What is certain comes first: a wide interval makes the largest factors.

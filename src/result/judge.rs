@@ -91,6 +91,7 @@ impl Run {
             effective: STATES.map(|phase| state(phase)?.effective_iterations()),
             covered: STATES.map(|phase| state(phase)?.covered),
             idle_blocks_ns: self.placements.iter().map(|of| idle_blocks_ns(of, kernel)).collect(),
+            idle_ns: self.typical(kernel, STATES[0], statistic).and_then(|figure| time_ns(kernel, figure)),
             added_ns: self.each_added_ns(kernel, statistic).map(|each| mean(&each)),
             silent: self.silent(kernel),
             congested_idle: self.headline(kernel).and_then(|of| of.congested).map(|of| of.isolated),
@@ -194,13 +195,13 @@ mod tests {
         let silent = judged(|run| {
             run.placements[3].tests.iter_mut().for_each(|test| {
                 test.load.iter_mut().take(1).for_each(|load| load.delivered_bytes = 0);
-            })
+            });
         });
         assert!(matches!(silent[..], [NotReportable::LoadNotDelivered { .. }]), "{silent:?}");
         let few = judged(|run| {
             run.tests.iter_mut().for_each(|test| {
                 test.summary.as_mut().unwrap().iterations = Some(6);
-            })
+            });
         });
         assert!(few.iter().all(|of| matches!(of, NotReportable::TooFewIterations { .. })) && few.len() == 2, "{few:?}");
     }

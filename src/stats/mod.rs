@@ -36,7 +36,7 @@ pub use jobs::{Components, Difference, JobVariance, Jobs, difference};
 pub use judgement::{Evidence, FEWEST_COVERED, Judgement, NotReportable, TestState};
 pub use many::{AllPairs, FAMILY_ERROR, Pair, holm, holm_levels};
 pub use samples::{Batch, MAX_BATCHES, Samples, SamplesError};
-pub use share::{Design, NoShare, RawCells, Scale, Share, Shares};
+pub use share::{Blame, Design, NoShare, RawCells, Share, Shares};
 pub use spread::{FEWEST_PLACEMENTS, Interval, Ratio, Spread, left_out, mean, median, paired, unpaired, variance};
 pub use statistic::{Statistic, carries, pooled};
 pub use steady::{Rested, Rule, Steady, Took};

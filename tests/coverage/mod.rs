@@ -9,6 +9,7 @@
 
 #![allow(clippy::print_stdout)]
 
+mod blame;
 mod process;
 mod small;
 mod study;

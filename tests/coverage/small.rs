@@ -1,8 +1,6 @@
 //! The small version: seconds, with the other tests.
 
-use tailback::stats::{
-    AllPairs, Design, RawCells, Samples, Scale, Shares, Spread, Statistic, Withheld, one_placement, paired, unpaired,
-};
+use tailback::stats::{AllPairs, Samples, Spread, Statistic, Withheld, one_placement, paired, unpaired};
 
 use super::process::{Draw, Process};
 use super::study::{coverage, effects};
@@ -90,32 +88,6 @@ fn of_equal_alternatives_at_most_one_in_twenty_is_named() {
         });
         assert!(named <= 0.05, "{alternatives}: {named}");
     }
-}
-
-#[test]
-fn shares_hold_the_truth_with_the_reference_chosen_anew() {
-    const RUNS: u64 = 400;
-    // Two raw protocols that are the same, and a library that doubles what they suffer.
-    let truth = 10f64.ln() / 20f64.ln();
-    let (mut given, mut held) = (0, 0);
-    for seed in 0..RUNS {
-        let mut draw = Draw::new(seed);
-        let common = effects(0.3, &mut draw);
-        let mut cell = |factor: f64| {
-            let own = effects(0.15, &mut draw);
-            own.iter().zip(&common).map(|(own, common)| factor * (own + common).exp()).collect::<Vec<f64>>()
-        };
-        let mut raw = || RawCells { raw: cell(10.0), ..RawCells::default() };
-        let raw = vec![raw(), raw()];
-        let design = Design { library: cell(20.0), raw };
-        if let Ok(shares) = Shares::of(&design, Scale::Log, seed) {
-            given += 1;
-            held += u32::from(!shares.network.interval.excludes(truth));
-        }
-    }
-    let part = f64::from(held) / f64::from(given);
-    println!("shares: given {given} of {RUNS}, hold the truth in {:.1}%", 100.0 * part);
-    assert!(part > 0.92 && given > RUNS as u32 / 2, "{part} of {given}");
 }
 
 /// Coverage of one placement's own average, and how often it has an interval at all.
