@@ -31,9 +31,9 @@ mod time;
 
 pub use batches::{FEWEST_BATCHES, MOST_LAG1, OnePlacement, Sum, Withheld, jackknife, lag1, one_placement, sums};
 pub use drift::{NotReportable, moved, reportable};
-pub use gate::{FailsIf, Outcome};
+pub use gate::{FailsIf, Outcome, needed};
 pub use impact::{Factor, Impact};
-pub use jobs::{Components, Difference, JobVariance, Jobs, difference};
+pub use jobs::{Components, Difference, JobVariance, Jobs, difference, paired_difference};
 pub use many::{AllPairs, FAMILY_ERROR, Pair, holm, holm_levels};
 pub use samples::{Batch, MAX_BATCHES, Samples, SamplesError};
 pub use share::{Design, NoShare, RawCells, Scale, Share, Shares};
