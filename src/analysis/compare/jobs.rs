@@ -10,6 +10,7 @@ use super::{State, Verdict};
 use crate::analysis::added::{self, Times};
 use crate::engine::LoadState;
 use crate::kernel::Canary;
+use crate::result::Test;
 use crate::stats::{self, Components, Difference, Direction, JobVariance, Statistic, mean, paired_difference};
 
 /// One side of a comparison: a job, or several of the same kind.
@@ -193,7 +194,7 @@ pub(super) fn components(sets: &[&JobSet<'_>], kernel: Canary, title: &str) -> O
         for job in &set.jobs {
             let scaled = |block: Vec<f64>| block.into_iter().map(|added| added / of.scale).collect::<Vec<f64>>();
             blocks.extend(added::blocks(job.run, kernel).into_iter().map(scaled));
-            let samples = job.run.test(kernel, LoadState::Loaded).and_then(|test| test.samples());
+            let samples = job.run.test(kernel, LoadState::Loaded).and_then(Test::samples);
             messages.extend(samples.map(|samples| samples.stdev() / 1e3 / of.scale));
         }
         jobs.push(of);
