@@ -80,7 +80,7 @@ fn its_result_is_compared_reported_checked_and_shown_like_a_canarys() {
     };
     let ratio = row("isolated")["cells"][1]["ratio"]["factor"].as_f64().unwrap();
     assert!((ratio - 5.0).abs() < 1e-6, "a program that says five times as much: {ratio}");
-    assert_eq!(row("impact")["primary"], true);
+    assert_eq!((&row("added")["primary"], &row("added")["unit"]), (&true.into(), &"s".into()));
     refused(&[(&format!("compare {before} {after}"), "not comparable")]);
     succeed(&format!("report {before} {after} --out {}", folder.path("report.html")));
     let html = folder.text("report.html");

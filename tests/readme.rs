@@ -70,8 +70,8 @@ fn type_in(folder: &Path, line: &str) {
     let mut command = Command::new("sh");
     command.args(["-c", line]).current_dir(folder).env("PATH", path).env("TAILBACK_NO_LAB", "1");
     let outcome = Job::start(command).end();
-    // A threshold may well fail: that is a result.
-    assert!(matches!(outcome.code(), Some(0 | 1)), "{line}\n{}{}", outcome.stdout, outcome.stderr);
+    // A threshold may well fail or be inconclusive: that is a result.
+    assert!(matches!(outcome.code(), Some(0 | 1 | 3)), "{line}\n{}{}", outcome.stdout, outcome.stderr);
     assert!(outcome.errors().is_empty(), "{line}: {outcome:?}");
 }
 
@@ -99,6 +99,9 @@ fn commands_that_need_no_cluster_do_what_they_say() {
     let log = make("show before.json --format gpcnet");
     std::fs::write(folder.path().join("gpcnet.log"), log).unwrap();
     make(&format!("{sim} --seed 1 --out after.json"));
+    for (seed, name) in [(1, "before-1"), (2, "before-2"), (3, "after-1"), (4, "after-2")] {
+        make(&format!("{sim} --seed {seed} --out {name}.json"));
+    }
 
     let typed: Vec<String> = commands("README.md")
         .into_iter()

@@ -13,7 +13,9 @@ fn results_are_compared_checked_and_reported() {
     let folder = Folder::new();
     let (a, b) = (measure(&folder, "a.json", ""), measure(&folder, "b.json", ""));
     let compared = succeed(&format!("compare {a} {b}")).stdout;
-    for text in ["Isolated\n", "Under load\n", "Congestion impact", "ratio", "Student's t", "(primary)"] {
+    for text in
+        ["Isolated\n", "Under load\n", "Added time", "Congestion impact", "ratio", "Welch's test", "these two jobs"]
+    {
         assert!(compared.contains(text), "{text}: {compared}");
     }
     let checks = "--fail-if lat.avg.loaded>0 --fail-if lat.avg.loaded.ratio<0";
@@ -21,7 +23,23 @@ fn results_are_compared_checked_and_reported() {
     assert_eq!(checked.code(), Some(1), "{checked:?}");
     assert_eq!(checked.stderr.matches("tailback: failed: ").count(), 2, "{}", checked.stderr);
     let junit = folder.text("checks.xml");
-    assert!(junit.contains("<testsuites tests=\"3\" failures=\"2\" skipped=\"0\">"), "{junit}");
+    assert!(junit.contains("<testsuites tests=\"3\" failures=\"2\" errors=\"0\" skipped=\"1\">"), "{junit}");
+
+    let c = measure(&folder, "c.json", "");
+    let several = run(&format!("compare {a} {b} --with {c} --within 50% -v"));
+    assert!(several.code().is_some_and(|code| [0, 1, 3].contains(&code)), "{several:?}");
+    for text in ["(2 jobs)", "detectable %", "Standard deviations of added time", "same: within 50%"] {
+        assert!(several.stdout.contains(text), "{text}: {}", several.stdout);
+    }
+    let open = run(&format!("compare {a} {b} --fail-if lat.avg.loaded.ratio>1"));
+    assert_eq!(open.code(), Some(3), "one job a side decides nothing: {open:?}");
+    let missing = run(&format!("compare {a} {b} --fail-if get-lat.avg.loaded>1"));
+    assert_eq!(missing.code(), Some(2), "{missing:?}");
+    refused(&[
+        (&format!("compare {a} {a} --with {b}"), "are the same job"),
+        (&format!("compare {a} {b} --within 0%"), "invalid margin '0%'"),
+        (&format!("compare {a} {b} --history {}", folder.path("")), "has no two results of this plan"),
+    ]);
 
     let (page, plots) = (folder.path("report.html"), folder.path("plots"));
     succeed(&format!("report {a} {b} --published --out {page} --plots {plots}"));
@@ -40,6 +58,7 @@ fn a_run_fails_its_thresholds_with_code_1_and_refuses_senseless_ones() {
     assert_eq!(failed.stderr.matches("tailback: failed: ").count(), 1, "{}", failed.stderr);
     refused(&[
         ("run --fail-if a2a.p99.impact>1", "the plan does not measure a2a"),
+        ("run --placements 2 --fail-if lat.time-p75.added>1", "has no interval with --placements 2"),
         ("run --fail-if lat.p99.loaded.ratio>1", "ratios are for `tailback compare`"),
         ("run --fail-if lat.p95.impact>1", ""),
     ]);

@@ -2,6 +2,7 @@
 //!
 //! Pure functions of [`crate::result`]; views show what they give.
 
+pub mod added;
 mod between;
 pub mod compare;
 mod counters;

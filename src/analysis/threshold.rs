@@ -1,22 +1,25 @@
-//! Thresholds for CI: `lat.time-p75.impact > 10` fails a command, with exit code 1 and a JUnit file that says which.
+//! Thresholds for CI: `lat.time-p75.added > 500` fails a command, with exit code 1 and a JUnit file that says which.
 //!
 //! Grammar: `KERNEL.STAT.STATE [.ratio] [.low|.high] OP NUMBER`, where STAT is a statistic's key, STATE is isolated,
-//! loaded or impact, OP is one of > >= < <=. With `.ratio` the figure is how many times worse a side is than the first
-//! one of a comparison; `.low` and `.high` are the ends of its 95% interval.
+//! loaded, added (loaded minus isolated, in us or us/MiB) or impact, OP is one of > >= < <=. With `.ratio` the figure is
+//! how many times worse a side is than the first one of a comparison; `.low` and `.high` are the ends of its 95% interval.
 //!
-//! An impact or a ratio fails when all of its interval does, passes when none of it does, and is inconclusive otherwise.
-//! A figure without an interval is judged by itself where none was to be had (a state's figure), and is inconclusive
-//! where one was. A figure that was not measured fails: a check that checked nothing must not pass.
+//! There are four answers. A figure fails when all of its interval does, passes when none of it does, and is inconclusive
+//! otherwise; then it is said how many placements or jobs would decide. A figure of one state that has too few placements
+//! for an interval is judged by itself. A figure that was not measured is neither passed nor failed; what a plan cannot
+//! measure is refused before the run ([`Threshold::unmeasurable`]).
 
 use std::fmt;
 use std::str::FromStr;
 
+use crate::analysis::added::{self, Times};
 use crate::analysis::compare::{Comparison, State};
 use crate::engine::LoadState;
 use crate::kernel::Canary;
+use crate::plan::Plan;
 use crate::result::Run;
-use crate::stats::{Factor, FailsIf, Outcome, Statistic};
-use crate::text::{escape, figure, with_interval};
+use crate::stats::{FEWEST_PLACEMENTS, FailsIf, Interval, Jobs, Outcome, Spread, Statistic, carries, needed};
+use crate::text::{escape, factor, figure, within};
 
 /// Signs, longer ones first, so that `>=` is not read as `>`.
 const SIGNS: [(&str, FailsIf); 4] =
@@ -79,9 +82,9 @@ impl FromStr for Threshold {
         let state = State::ALL
             .into_iter()
             .find(|known| known.key() == state)
-            .ok_or_else(|| format!("unknown state '{state}': choose from isolated, loaded, impact"))?;
-        if part != Part::Whole && state != State::Impact && !ratio {
-            return Err("only impacts and ratios have intervals: .low and .high are for them".into());
+            .ok_or_else(|| format!("unknown state '{state}': choose from isolated, loaded, added, impact"))?;
+        if ratio && state == State::Added {
+            return Err("added times are compared by their difference, not by a ratio: see `compare --within`".into());
         }
         Ok(Threshold { kernel: kernel.parse()?, statistic, state, ratio, part, operator, number })
     }
@@ -114,13 +117,47 @@ pub struct Check {
     pub found: String,
 }
 
-/// A figure, and whether an interval was to be had.
-#[derive(Clone, Copy)]
-enum Found {
-    Nothing,
-    /// Of one state: it has none.
-    Plain(f64),
-    WithInterval(Factor),
+/// A figure with what is known of it.
+struct Found {
+    value: f64,
+    interval: Option<Interval>,
+    /// How it is shown.
+    form: fn(f64) -> String,
+    unit: String,
+    /// Whether its interval is symmetric on a logarithmic scale.
+    is_log: bool,
+    /// What the interval is over: their name, how many on a side, and on how many sides.
+    over: (&'static str, usize, usize),
+}
+
+impl Found {
+    /// A figure over placements, on a logarithmic scale.
+    fn spread(figures: &[f64], form: fn(f64) -> String) -> Option<Self> {
+        let Spread { factor, interval, placements, .. } = Spread::of(figures)?;
+        Some(Found {
+            value: factor,
+            interval,
+            form,
+            unit: String::new(),
+            is_log: true,
+            over: ("placements", placements, 1),
+        })
+    }
+
+    /// How many more placements or jobs would decide, in words.
+    fn more(&self, limit: f64) -> String {
+        let (name, count, sides) = self.over;
+        let Some(Interval { low, high }) = self.interval else { return format!("more {name} are needed to tell") };
+        let scale = |value: f64| if self.is_log { value.max(f64::MIN_POSITIVE).ln() } else { value };
+        let (half, distance) = ((scale(high) - scale(low)) / 2.0, (scale(self.value) - scale(limit)).abs());
+        match needed(count, sides, half, distance) {
+            Some(number) => {
+                let side = if sides > 1 { " a side" } else { "" };
+                format!("by this spread about {} more {name}{side} decide", (number - count).max(1))
+            }
+            None => format!("too near the limit for any number of {name}"),
+        }
+    }
 }
 
 impl Threshold {
@@ -129,15 +166,70 @@ impl Threshold {
         self.state != State::Isolated
     }
 
+    /// Why this plan cannot answer it, where that is known before the run.
+    pub fn unmeasurable(&self, plan: &Plan) -> Option<String> {
+        let Some(test) = plan.canaries.iter().find(|test| test.kernel == self.kernel) else {
+            let measured: Vec<&str> = plan.canaries.iter().map(|test| test.kernel.info().key).collect();
+            return Some(format!("the plan does not measure {}, but {}", self.kernel, measured.join(", ")));
+        };
+        if self.needs_load() && plan.congestors.is_empty() {
+            return Some("without congestors nothing is measured under load".into());
+        }
+        let key = self.statistic.key();
+        let is_by_time = !Statistic::MESSAGES.contains(&self.statistic);
+        if self.kernel.is_application() && is_by_time {
+            return Some(format!("{key} is of messages in time; a program has avg and percentiles of repetitions"));
+        }
+        let counts = test.counts;
+        let blocks = [counts.iterations, counts.rings, counts.measurements, plan.blocks].map(u64::from);
+        let most = blocks.into_iter().fold(1, u64::saturating_mul);
+        let quantile = self.statistic.quantile().filter(|quantile| *quantile > 0.5 && !is_by_time);
+        if let Some(quantile) = quantile.filter(|of| !self.kernel.is_application() && !carries(most, *of)) {
+            let fewest = (10.0 / (1.0 - quantile)).round();
+            return Some(format!("{key} needs {fewest} iterations of a placement, the plan has at most {most}"));
+        }
+        let placements = plan.placements as usize;
+        let alone = placements == 1 && self.state == State::Impact && self.statistic == Statistic::Avg;
+        let needs_several = matches!(self.state, State::Added | State::Impact) && !alone;
+        (needs_several && placements < FEWEST_PLACEMENTS && plan.precision.is_none()).then(|| {
+            format!("it has no interval with --placements {placements}: at least {FEWEST_PLACEMENTS} are needed")
+        })
+    }
+
     /// Holds the threshold against a run called `name`. Ratios need a comparison: see [`Threshold::check_ratios`].
     pub fn check(&self, name: &str, run: &Run) -> Check {
-        let figure = |phase| run.test(self.kernel, phase).and_then(|test| test.figure(self.statistic));
-        let found = match self.state {
-            State::Isolated => figure(LoadState::Isolated).map(Found::Plain),
-            State::Loaded => figure(LoadState::Loaded).map(Found::Plain),
-            State::Impact => run.impact(self.kernel, self.statistic).map(Found::WithInterval),
+        let of_state = |phase| {
+            let placed = run.figures(self.kernel, phase, self.statistic).filter(|all| all.len() >= FEWEST_PLACEMENTS);
+            placed.and_then(|figures| Found::spread(&figures, figure)).or_else(|| {
+                let value = run.test(self.kernel, phase)?.figure(self.statistic)?;
+                // There is none to be had: judged by itself.
+                let interval = Some(Interval { low: value, high: value });
+                Some(Found {
+                    value,
+                    interval,
+                    form: figure,
+                    unit: String::new(),
+                    is_log: true,
+                    over: ("placements", 1, 1),
+                })
+            })
         };
-        self.judge(name, found.unwrap_or(Found::Nothing))
+        let found = match self.state {
+            State::Isolated => of_state(LoadState::Isolated),
+            State::Loaded => of_state(LoadState::Loaded),
+            State::Added => Times::of(run, self.kernel, self.statistic).map(|times| {
+                let (scale, placements) = (1.0, times.loaded.len());
+                let jobs = Jobs { figures: vec![times.added()], scale, same_placements: false };
+                let unit = run.test(self.kernel, LoadState::Loaded).map(added::unit).unwrap_or_default();
+                let (value, interval) = (jobs.mean(), jobs.interval());
+                Found { value, interval, form: figure, unit, is_log: false, over: ("placements", placements, 1) }
+            }),
+            State::Impact => run.impact(self.kernel, self.statistic).map(|of| {
+                let over = ("placements", run.placements.len(), 1);
+                Found { value: of.factor, interval: of.interval, form: factor, unit: String::new(), is_log: true, over }
+            }),
+        };
+        self.judge(name, found.as_ref())
     }
 
     /// Holds a ratio threshold against every side but the first.
@@ -146,40 +238,71 @@ impl Threshold {
             .rows
             .iter()
             .find(|row| row.kernel == self.kernel && row.state == self.state && row.statistic == self.statistic);
-        let ratio = |side: usize| row.and_then(|row| row.cells[side].ratio).map_or(Found::Nothing, Found::WithInterval);
+        let jobs = comparison.jobs.iter().copied().min().unwrap_or(0);
+        let ratio = |side: usize| {
+            let of = row.and_then(|row| row.cells[side].ratio)?;
+            let over = ("jobs", jobs, 2);
+            Some(Found {
+                value: of.factor,
+                interval: of.interval,
+                form: factor,
+                unit: String::new(),
+                is_log: true,
+                over,
+            })
+        };
         let names = comparison.sides.iter().enumerate().skip(1);
-        names.map(|(side, name)| self.judge(name, ratio(side))).collect()
+        names.map(|(side, name)| self.judge(name, ratio(side).as_ref())).collect()
     }
 
-    fn judge(&self, run: &str, found: Found) -> Check {
-        let alone = |value: f64| if self.operator.holds(value, self.number) { Outcome::Fail } else { Outcome::Pass };
-        let (outcome, found) = match found {
-            Found::Nothing => (Outcome::Fail, "was not measured".to_owned()),
-            Found::Plain(value) => (alone(value), format!("is {}", figure(value))),
-            Found::WithInterval(of) => {
-                let end = |pick: fn(&crate::stats::Interval) -> f64| {
-                    of.interval.as_ref().map_or(Outcome::Inconclusive, |interval| alone(pick(interval)))
-                };
-                let outcome = match self.part {
-                    Part::Whole => self.operator.judge(of.interval, self.number),
-                    Part::Low => end(|interval| interval.low),
-                    Part::High => end(|interval| interval.high),
-                };
-                let none = if of.interval.is_none() { ", without an interval" } else { "" };
-                (outcome, format!("is {}{none}", with_interval(of)))
-            }
+    fn judge(&self, run: &str, found: Option<&Found>) -> Check {
+        let (run, threshold) = (run.to_owned(), self.to_string());
+        let Some(found) = found else {
+            return Check { run, threshold, outcome: Outcome::NotMeasured, found: "was not measured".into() };
         };
-        Check { run: run.to_owned(), threshold: self.to_string(), outcome, found }
+        // The end of an interval is a number like any other.
+        let looked_at = found.interval.map(|of| match self.part {
+            Part::Whole => of,
+            Part::Low => Interval { high: of.low, ..of },
+            Part::High => Interval { low: of.high, ..of },
+        });
+        let outcome = self.operator.judge(looked_at, self.number);
+        let shown = match found.interval.filter(|of| of.low < of.high) {
+            None => (found.form)(found.value),
+            interval => within(found.value, interval, found.form),
+        };
+        let none = if found.interval.is_none() { ", without an interval" } else { "" };
+        let unit = if found.unit.is_empty() { String::new() } else { format!(" {}", found.unit) };
+        let more = match outcome {
+            Outcome::Inconclusive => format!("; {}", found.more(self.number)),
+            _ => String::new(),
+        };
+        Check { run, threshold, outcome, found: format!("is {shown}{unit}{none}{more}") }
     }
 }
 
-/// The checks as a JUnit file: what is inconclusive counts as skipped, or as failed when `strict`.
+/// The exit code of these answers: 1 when one failed, 2 when one was not measured, 3 when one is inconclusive. What is
+/// inconclusive fails when `strict`.
+pub fn exit_code(checks: &[Check], strict: bool) -> u8 {
+    let any = |outcome| checks.iter().any(|check| check.outcome == outcome);
+    match () {
+        () if any(Outcome::Fail) || (strict && any(Outcome::Inconclusive)) => 1,
+        () if any(Outcome::NotMeasured) => 2,
+        () if any(Outcome::Inconclusive) => 3,
+        () => 0,
+    }
+}
+
+/// The checks as a JUnit file: what is inconclusive counts as skipped, or as failed when `strict`; what was not measured is
+/// an error.
 pub fn junit(checks: &[Check], strict: bool) -> String {
     use std::fmt::Write as _;
     let fails = |check: &&Check| check.outcome == Outcome::Fail || (strict && check.outcome == Outcome::Inconclusive);
     let failures = checks.iter().filter(fails).count();
     let skipped = checks.iter().filter(|check| check.outcome == Outcome::Inconclusive && !strict).count();
-    let counts = format!("tests=\"{}\" failures=\"{failures}\" skipped=\"{skipped}\"", checks.len());
+    let errors = checks.iter().filter(|check| check.outcome == Outcome::NotMeasured).count();
+    let counts =
+        format!("tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\"", checks.len());
     let mut out = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {counts}>\n");
     let _ = writeln!(out, "  <testsuite name=\"tailback\" {counts}>");
     for check in checks {
@@ -187,6 +310,7 @@ pub fn junit(checks: &[Check], strict: bool) -> String {
         let _ = write!(out, "    <testcase classname=\"{run}\" name=\"{name}\"");
         let _ = match check.outcome {
             Outcome::Pass => writeln!(out, "/>"),
+            Outcome::NotMeasured => writeln!(out, "><error message=\"{name}: {found}\"/></testcase>"),
             _ if fails(&check) => writeln!(out, "><failure message=\"{name}: {found}\"/></testcase>"),
             _ => writeln!(out, "><skipped message=\"inconclusive: {name}: {found}\"/></testcase>"),
         };
@@ -209,6 +333,7 @@ mod tests {
             "allreduce.p999.loaded.ratio >= 1.2",
             "lat.time-p75.impact.high > 3",
             "lat.p99.loaded.ratio.low > 1.1",
+            "bw-sync.time-p75.added > 500",
         ] {
             assert_eq!(text.parse::<Threshold>().unwrap().to_string(), text);
         }
@@ -222,10 +347,10 @@ mod tests {
             ("lat.p99 > 10", "has not three parts"),
             ("latency.p99.impact > 10", "unknown canary 'latency': choose from lat,"),
             ("lat.p95.impact > 10", "unknown statistic 'p95': choose from avg,"),
-            ("lat.p99.factor > 10", "unknown state 'factor': choose from isolated,"),
+            ("lat.p99.factor > 10", "unknown state 'factor': choose from isolated, loaded, added, impact"),
             ("lat.p99.impact > ten", "'ten' is no number"),
             ("lat.p99.impact > inf", "no finite number"),
-            ("lat.p99.loaded.low > 1", "only impacts and ratios have intervals"),
+            ("lat.p99.added.ratio > 1", "compared by their difference"),
         ] {
             let error = text.parse::<Threshold>().unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");
@@ -245,7 +370,61 @@ mod tests {
         assert_eq!(check("lat.time-p75.impact.low > 5").outcome, Outcome::Pass);
         assert_eq!(check("lat.p50.isolated > 1").outcome, Outcome::Fail);
         let missing = check("a2a.p99.impact > 4");
-        assert_eq!((missing.outcome, missing.found.as_str()), (Outcome::Fail, "was not measured"));
+        assert_eq!((missing.outcome, missing.found.as_str()), (Outcome::NotMeasured, "was not measured"));
+    }
+
+    #[test]
+    fn added_times_and_figures_of_a_state_are_judged_by_their_intervals() {
+        let file = synthetic::file("tcp", None, 5.0);
+        let times = Times::of(&file.runs[0], Canary::Lat, Statistic::HEADLINE).unwrap();
+        let check = |state: &str, limit: f64| {
+            format!("lat.time-p75.{state} > {limit}").parse::<Threshold>().unwrap().check("a", &file.runs[0])
+        };
+        let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
+        for (state, value) in [("added", mean(&times.added())), ("loaded", mean(&times.loaded))] {
+            assert_eq!(check(state, 0.8 * value).outcome, Outcome::Fail);
+            assert_eq!(check(state, 1.2 * value).outcome, Outcome::Pass);
+            let open = check(state, 1.02 * value);
+            assert_eq!(open.outcome, Outcome::Inconclusive);
+            // Placements differ by a standard deviation of 6%: 2% are told by some forty.
+            let more: usize = open.found.split("about ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+            assert!((20..80).contains(&more), "{open:?}");
+        }
+        assert!(check("added", 1.0).found.contains("] us"), "{:?}", check("added", 1.0));
+    }
+
+    #[test]
+    fn what_a_plan_cannot_measure_is_known_before_the_run() {
+        let plan = crate::plan::Preset::Gpcnet.plan();
+        let several = Plan { placements: 5, ..plan.clone() };
+        let why = |text: &str, plan: &Plan| text.parse::<Threshold>().unwrap().unmeasurable(plan).unwrap_or_default();
+        assert!(why("a2a.p99.impact > 1", &several).starts_with("the plan does not measure a2a, but lat,"));
+        assert!(why("lat.time-p75.added > 1", &plan).starts_with("it has no interval with --placements 1: at least 3"));
+        assert_eq!((why("lat.avg.impact > 1", &plan), why("lat.p99.loaded > 1", &plan)), Default::default());
+        assert_eq!(why("lat.time-p75.added > 1", &several), "");
+        let mut few = several.clone();
+        few.canaries[0].counts.iterations = 1;
+        few.canaries[0].counts.rings = 10;
+        few.canaries[0].counts.measurements = 5;
+        let most = 50 * u64::from(few.blocks);
+        let expected = format!("p999 needs 10000 iterations of a placement, the plan has at most {most}");
+        assert_eq!((why("lat.p999.loaded > 1", &few), why("lat.time-p75.loaded > 1", &few)), (expected, String::new()));
+        let unloaded = Plan { congestors: Vec::new(), ..several };
+        assert!(why("lat.avg.added > 1", &unloaded).starts_with("without congestors"));
+        assert_eq!(why("lat.avg.isolated > 1", &unloaded), "");
+    }
+
+    #[test]
+    fn each_answer_has_its_exit_code() {
+        let check = |outcome| Check { run: String::new(), threshold: String::new(), outcome, found: String::new() };
+        let code =
+            |outcomes: &[Outcome], strict| exit_code(&outcomes.iter().map(|&of| check(of)).collect::<Vec<_>>(), strict);
+        use Outcome::{Fail, Inconclusive, NotMeasured, Pass};
+        assert_eq!(code(&[], false), 0);
+        assert_eq!(code(&[Pass, Inconclusive], false), 3);
+        assert_eq!(code(&[Pass, Inconclusive], true), 1);
+        assert_eq!(code(&[NotMeasured, Inconclusive, Pass], false), 2);
+        assert_eq!(code(&[NotMeasured, Inconclusive, Fail], false), 1);
     }
 
     #[test]
@@ -254,22 +433,23 @@ mod tests {
         file.runs[0].impacts.clear();
         let check = "lat.p99.impact > 4".parse::<Threshold>().unwrap().check("a", &file.runs[0]);
         assert_eq!(check.outcome, Outcome::Inconclusive);
-        assert!(check.found.ends_with("without an interval"), "{check:?}");
+        assert!(check.found.ends_with("without an interval; more placements are needed to tell"), "{check:?}");
     }
 
     #[test]
-    fn junit_tells_all_three_and_escapes() {
+    fn junit_tells_all_four_and_escapes() {
         let (run, threshold) = ("a<b".to_owned(), "lat.p99.impact > 10".to_owned());
         let pass = Check { run, threshold, outcome: Outcome::Pass, found: "is 2".into() };
         let fail = Check { outcome: Outcome::Fail, found: "is 12".into(), ..pass.clone() };
         let open = Check { outcome: Outcome::Inconclusive, found: "is 10".into(), ..pass.clone() };
-        let all = [pass, fail, open];
+        let none = Check { outcome: Outcome::NotMeasured, found: "was not measured".into(), ..pass.clone() };
+        let all = [pass, fail, open, none];
         let text = junit(&all, false);
-        assert!(text.contains("<testsuites tests=\"3\" failures=\"1\" skipped=\"1\">"), "{text}");
+        assert!(text.contains("<testsuites tests=\"4\" failures=\"1\" errors=\"1\" skipped=\"1\">"), "{text}");
         assert!(text.contains("classname=\"a&lt;b\" name=\"lat.p99.impact &gt; 10\"/>"), "{text}");
         assert!(text.contains("<failure message=\"lat.p99.impact &gt; 10: is 12\"/>"), "{text}");
         assert!(text.contains("<skipped message=\"inconclusive: lat.p99.impact &gt; 10: is 10\"/>"), "{text}");
-        assert!(junit(&all, true).contains("failures=\"2\" skipped=\"0\""), "strict");
+        assert!(junit(&all, true).contains("failures=\"2\" errors=\"1\" skipped=\"0\""), "strict");
     }
 
     proptest! {

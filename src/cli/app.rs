@@ -31,7 +31,7 @@ const PLACEHOLDERS: &str = "CMD is started by the first of the nodes that measur
      {nodes}, {per_node} and {launch} (the launcher's words for all of that). A CMD that has none of these is put behind \
      {launch}. The same is in TAILBACK_APP_HOSTS, TAILBACK_APP_HOSTFILE and TAILBACK_APP_N.\n\n\
      Exit codes: 0 = ran and passed its thresholds, 1 = a threshold failed, 2 = it could not run, the program failed or \
-     it was interrupted";
+     it was interrupted, 3 = a threshold is inconclusive";
 
 /// What is read off a program, and how it is started.
 #[derive(Clone, Debug, Args)]

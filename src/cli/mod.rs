@@ -1,6 +1,6 @@
 //! The command line: what the user types, turned into a request for the rest.
 //!
-//! Exit codes: 0 = ran and passed its thresholds, 1 = a threshold failed, 2 = it could not run.
+//! Exit codes: 0 = ran and passed its thresholds, 1 = a threshold failed, 2 = it could not run, 3 = inconclusive.
 
 mod app;
 mod calibrate;
@@ -40,8 +40,8 @@ pub struct Cli {
     command: Command,
 }
 
-const EXIT_CODES: &str =
-    "Exit codes: 0 = ran and passed its thresholds, 1 = a threshold failed, 2 = it could not run or was interrupted";
+const EXIT_CODES: &str = "Exit codes: 0 = ran and passed its thresholds, 1 = a threshold failed, 2 = it could not run or was interrupted, \
+     3 = a threshold is inconclusive";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -57,7 +57,7 @@ enum Command {
     Calibrate(Box<calibrate::CalibrateOptions>),
     /// Print a result file again
     Show(show::ShowOptions),
-    /// Compare results: ratios with confidence intervals, and which differences are significant
+    /// Compare results: the time that load adds, ratios of all figures, and which differences are significant
     Compare(compare::CompareOptions),
     /// Make one self-contained HTML page of results
     Report(report::ReportOptions),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::calibration_target::CalibrationSelection;
 use super::study::Study;
-use crate::analysis::threshold::{Check, Threshold, junit};
+use crate::analysis::threshold::{Check, Threshold, exit_code, junit};
 use crate::backend::Settings;
 use crate::input::Limit;
 use crate::kernel::Info;
@@ -259,13 +259,8 @@ impl Request {
             if self.command == Command::Network && threshold.needs_load() {
                 return Err(format!("'{threshold}': the network test has no load: only isolated figures"));
             }
-            if threshold.needs_load() && plan.congestors.is_empty() {
-                return Err(format!("'{threshold}': without congestors nothing is measured under load"));
-            }
-            if !plan.canaries.iter().any(|test| test.kernel == threshold.kernel) {
-                let measured: Vec<&str> = plan.canaries.iter().map(|test| test.kernel.info().key).collect();
-                let measured = measured.join(", ");
-                return Err(format!("'{threshold}': the plan does not measure {}, but {measured}", threshold.kernel));
+            if let Some(why) = threshold.unmeasurable(plan) {
+                return Err(format!("'{threshold}': {why}"));
             }
         }
         Ok(())
@@ -358,9 +353,10 @@ fn read_groups(path: &Path) -> Result<Vec<(String, String)>, String> {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Thresholds")]
 pub struct Checks {
-    /// Exit with code 1 if this holds, e.g. 'lat.time-p75.impact > 10' or 'bw-sync.avg.isolated < 500'; repeatable. An
-    /// impact fails when all of its interval does; what its interval leaves open is inconclusive. In a comparison also
-    /// 'lat.p99.loaded.ratio > 1.2': times worse than the first file
+    /// Exit with code 1 if this holds, e.g. 'lat.time-p75.added > 500' (us that load adds), 'lat.time-p75.impact > 10' or
+    /// 'bw-sync.avg.isolated < 500'; repeatable. A figure fails when all of its interval does; what its interval leaves
+    /// open is inconclusive: exit code 3, with how many more placements or jobs would decide. In a comparison also
+    /// 'lat.p99.loaded.ratio > 1.2': times worse than the first side
     #[arg(long, value_name = "CONDITION")]
     pub fail_if: Vec<Threshold>,
 
@@ -368,7 +364,7 @@ pub struct Checks {
     #[arg(long, value_name = "FILE", requires = "fail_if")]
     pub junit: Option<PathBuf>,
 
-    /// Fail what is inconclusive
+    /// Fail what is inconclusive: exit code 1 rather than 3
     #[arg(long, requires = "fail_if")]
     pub strict: bool,
 }
@@ -389,26 +385,20 @@ impl Checks {
 
     /// Tells on stderr what failed or stayed open, writes the JUnit file, and gives the exit code.
     pub fn conclude(&self, checks: &[Check]) -> Result<u8, String> {
-        let mut code = 0;
         for check in checks {
             let Check { run, threshold, found, .. } = check;
-            match check.outcome {
-                Outcome::Pass => {}
-                Outcome::Fail => {
-                    eprintln!("tailback: failed: {run}: {threshold}: it {found}");
-                    code = 1;
-                }
-                Outcome::Inconclusive => {
-                    let hint = if self.strict { "" } else { " (more placements tell; --strict fails it)" };
-                    eprintln!("tailback: inconclusive: {run}: {threshold}: it {found}{hint}");
-                    code = code.max(u8::from(self.strict));
-                }
-            }
+            let word = match check.outcome {
+                Outcome::Pass => continue,
+                Outcome::Fail => "failed",
+                Outcome::Inconclusive => "inconclusive",
+                Outcome::NotMeasured => "not measured",
+            };
+            eprintln!("tailback: {word}: {run}: {threshold}: it {found}");
         }
         if let Some(path) = &self.junit {
             result::write_text(path, &junit(checks, self.strict)).map_err(|error| error.to_string())?;
         }
-        Ok(code)
+        Ok(exit_code(checks, self.strict))
     }
 }
 

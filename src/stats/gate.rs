@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Interval;
+use super::{Interval, t95};
 
 /// On which side of the limit a figure fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,32 @@ impl FailsIf {
 pub enum Outcome {
     Pass,
     Fail,
+    /// Its interval holds the limit.
     Inconclusive,
+    /// There is no figure to hold against the limit.
+    NotMeasured,
+}
+
+/// No more observations than this are asked for.
+const MOST_NEEDED: usize = 1000;
+
+/// How many observations a side decide, when `count` of them on each of `sides` sides give an interval of this half width
+/// around a figure at this distance from the limit, and their spread stays what it is. None up to a thousand: nothing.
+pub fn needed(count: usize, sides: usize, half: f64, distance: f64) -> Option<usize> {
+    let width = |count: usize| t95((sides * (count - 1)) as f64) / (count as f64).sqrt();
+    if count < 2 || !half.is_finite() {
+        return None;
+    }
+    let decides = |number: usize| half * width(number) / width(count) < distance;
+    let (mut low, mut high) = (count, MOST_NEEDED.max(count));
+    if !decides(high) {
+        return None;
+    }
+    while low < high {
+        let middle = usize::midpoint(low, high);
+        if decides(middle) { high = middle } else { low = middle + 1 }
+    }
+    Some(low)
 }
 
 #[cfg(test)]
@@ -72,6 +97,17 @@ mod tests {
         assert_eq!(judge(FailsIf::AtLeast, 10.0, 11.0), Outcome::Fail);
         assert_eq!(judge(FailsIf::AtMost, 9.0, 10.0), Outcome::Fail);
         assert_eq!(judge(FailsIf::Below, 10.0, 11.0), Outcome::Pass);
+    }
+
+    #[test]
+    fn what_would_decide_follows_from_the_spread() {
+        // A standard deviation of 1: t(4) / sqrt(5) = 1.242 now; t / sqrt(n) is below 0.5 from 18 on, at 0.497.
+        let half = 2.776_445 / 5f64.sqrt();
+        assert_eq!(needed(5, 1, half, 0.5), Some(18));
+        assert_eq!(needed(5, 1, half, 2.0), Some(5), "it decides already");
+        // Two sides have twice the degrees of freedom.
+        assert!(needed(3, 2, 1.0, 0.5) < needed(3, 1, 1.0, 0.15));
+        assert_eq!((needed(5, 1, half, 0.0), needed(1, 1, 1.0, 1.0), needed(5, 1, f64::NAN, 1.0)), (None, None, None));
     }
 
     #[test]

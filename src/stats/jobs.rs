@@ -13,7 +13,7 @@
 //! A side of a single job has no spread of its own. It borrows that of repeated jobs elsewhere ([`JobVariance`]), in
 //! proportion to its scale; where there are none, a difference has no error, and nothing may be claimed of it.
 
-use super::spread::{Interval, mean, variance, welch};
+use super::spread::{FEWEST_PLACEMENTS, Interval, mean, variance, welch};
 use super::student::{two_sided_p, two_sided_t};
 
 /// A figure of the jobs of one side.
@@ -140,7 +140,7 @@ pub fn difference(
     if !single.is_empty() {
         let others: Vec<Jobs> = repeated.iter().copied().cloned().collect();
         let Some(borrowed) = known.copied().or_else(|| JobVariance::pooled(&others)) else {
-            return Some(Difference { value, error: None });
+            return Some(Difference::untested(value));
         };
         let squares: f64 = single.iter().map(|side| borrowed.of_one(side)).sum();
         match parts.first_mut().filter(|_| known.is_none()) {
@@ -155,7 +155,28 @@ pub fn difference(
     Some(Difference::new(value, &parts))
 }
 
+/// `after` minus `before`, placement by placement of one job, in which both were measured in turns: what the job met is in
+/// both. Nothing when they differ in number; without an error for fewer than three.
+pub fn paired_difference(before: &[f64], after: &[f64]) -> Option<Difference> {
+    let differences: Vec<f64> = before.iter().zip(after).map(|(before, after)| after - before).collect();
+    let value = mean(&differences);
+    let count = differences.len() as f64;
+    if before.len() != after.len() || before.is_empty() || !value.is_finite() {
+        return None;
+    }
+    let square = variance(&differences).filter(|_| differences.len() >= FEWEST_PLACEMENTS);
+    Some(match square {
+        Some(square) => Difference::new(value, &[(square / count, count - 1.0)]),
+        None => Difference::untested(value),
+    })
+}
+
 impl Difference {
+    /// One of which nothing may be claimed.
+    pub fn untested(value: f64) -> Self {
+        Difference { value, error: None }
+    }
+
     fn new(value: f64, parts: &[(f64, f64)]) -> Self {
         let square: f64 = parts.iter().map(|(square, _)| square).sum();
         Difference { value, error: Some((square.sqrt(), welch(parts))) }
@@ -284,6 +305,17 @@ mod tests {
         assert!(close(found.interval(0.05).unwrap().low, 1.5 - t95(freedom) * error));
         let seen = found.detectable(0.05).unwrap();
         assert!(close(seen, (t95(freedom) + two_sided_t(0.4, freedom)) * error));
+    }
+
+    #[test]
+    fn pairs_cancel_what_placements_have_in_common() {
+        // Differences 1, 2, 3: mean 2, variance 1, over three placements.
+        let found = paired_difference(&[5.0, 50.0, 500.0], &[6.0, 52.0, 503.0]).unwrap();
+        assert_eq!(found.value, 2.0);
+        assert!(close(found.p_value().unwrap(), two_sided_p(2.0 * 3f64.sqrt(), 2.0)), "{found:?}");
+        assert_eq!(paired_difference(&[5.0, 50.0], &[6.0, 52.0]).unwrap().p_value(), None);
+        assert_eq!(paired_difference(&[5.0, 50.0], &[6.0]), None);
+        assert_eq!(paired_difference(&[], &[]), None);
     }
 
     #[test]

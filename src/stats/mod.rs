@@ -30,9 +30,9 @@ mod summary;
 mod time;
 
 pub use batches::{FEWEST_BATCHES, MOST_LAG1, OnePlacement, Sum, Withheld, jackknife, lag1, one_placement, sums};
-pub use gate::{FailsIf, Outcome};
+pub use gate::{FailsIf, Outcome, needed};
 pub use impact::{Added, Factor, Impact};
-pub use jobs::{Components, Difference, JobVariance, Jobs, difference};
+pub use jobs::{Components, Difference, JobVariance, Jobs, difference, paired_difference};
 pub use judgement::{Evidence, FEWEST_COVERED, Judgement, NotReportable, TestState};
 pub use many::{AllPairs, FAMILY_ERROR, Pair, holm, holm_levels};
 pub use samples::{Batch, MAX_BATCHES, Samples, SamplesError};

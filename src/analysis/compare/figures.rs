@@ -79,7 +79,7 @@ pub(super) fn rows(sides: &[Vec<Figure>]) -> Vec<FigureRow> {
     let adjusted = holm(&family.iter().filter_map(|cell| cell.p_value).collect::<Vec<_>>());
     for (cell, p_value) in family.iter_mut().zip(adjusted) {
         cell.p_value = Some(p_value);
-        cell.verdict = cell.ratio.map(|of| Verdict::of(of.factor, Some(p_value)));
+        cell.verdict = cell.ratio.map(|of| Verdict::of(of.factor > 1.0, p_value));
     }
     rows
 }
@@ -106,7 +106,7 @@ fn cell(base: &Figure, other: Option<&Figure>) -> Cell {
     let sound = ratio.is_finite() && ratio > 0.0;
     let p_value = apart.filter(|_| sound).map(chance);
     let ratio = sound.then_some(Factor { factor: ratio, interval });
-    let verdict = ratio.map(|of| Verdict::of(of.factor, p_value));
+    let verdict = ratio.map(|_| Verdict::Unknown);
     Cell { ratio, p_value, verdict, ..Cell::base(Some(other.value)) }
 }
 

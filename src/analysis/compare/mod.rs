@@ -1,8 +1,8 @@
-//! Results side by side: figures of every side, and how many times worse each is than the first, with a confidence
-//! interval and a verdict.
+//! Results side by side: figures of every side, how each differs from the first, with a confidence interval and a
+//! verdict.
 //!
-//! The test behind a verdict is over placements, which are what is independent in a run (docs/methodology.md). Out of
-//! scope: differences between repeated jobs, which no single result can show.
+//! What decides is the time that load adds. The test behind a verdict is over jobs, which are what is independent; one job
+//! a side is shown and never marked (docs/methodology.md).
 
 mod aggressors;
 mod attribution;
@@ -10,6 +10,7 @@ mod compatible;
 mod conditions;
 mod counters;
 mod figures;
+mod jobs;
 mod protocols;
 mod side_by_side;
 pub mod sides;
@@ -21,11 +22,12 @@ pub use compatible::{Aspect, Difference, differences};
 pub use conditions::{CONDITIONS_TITLE, ConditionRow, conditions_table};
 pub use counters::{COUNTERS_TITLE, CounterCell, CounterComparison, counters_table};
 pub use figures::{FIGURES_TEST, FigureRow};
+pub use jobs::{ComponentRow, JobSet};
 pub use protocols::ProtocolFinding;
 pub use side_by_side::render;
-pub use side_by_side::{Comparison, SHOWN, TEST, compare, compare_congestors};
+pub use side_by_side::{COMPONENTS_TITLE, Comparison, SHOWN, TEST, compare, compare_congestors, compare_jobs};
 pub use sides::{By, Side, sides};
-pub use verdict::{Cell, Row, State, Verdict};
+pub use verdict::{Cell, Change, Row, State, Verdict};
 
 #[cfg(test)]
 mod tests;

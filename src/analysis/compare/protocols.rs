@@ -8,8 +8,8 @@
 
 use serde::Serialize;
 
-use super::verdict::{Measured, same_placements};
-use super::{Side, State};
+use super::Side;
+use super::verdict::same_placements;
 use crate::kernel::Canary;
 use crate::result::distinct;
 use crate::stats::AllPairs;
@@ -58,10 +58,9 @@ pub fn findings(sides: &[Side<'_>]) -> Vec<ProtocolFinding> {
 fn finding(backend: &str, runs: &[&Side<'_>], kernel: Canary) -> Option<(ProtocolFinding, Vec<Vec<f64>>)> {
     let (mut impacts, mut logs) = (Vec::new(), Vec::new());
     for side in runs {
-        let measured = Measured::of(side, kernel);
-        let Some(impact) = measured.value(State::Impact, kernel.headline()) else { continue };
+        let Some(impact) = side.run.impact(kernel, kernel.headline()).map(|of| of.factor) else { continue };
         impacts.push((side.run.transport.protocol.clone()?, impact));
-        let each = measured.each(State::Impact, kernel.headline()).unwrap_or_default();
+        let each = side.run.factors(kernel, kernel.headline()).unwrap_or_default();
         logs.push(each.into_iter().map(f64::ln).collect::<Vec<f64>>());
     }
     // The same protocol in two files asks what else differs between them, which is not for protocols to answer.

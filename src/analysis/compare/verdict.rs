@@ -1,14 +1,13 @@
-//! One figure of one test on every side, how many times worse it is than the first side's, and what that says.
+//! One figure of one test on every side, how it differs from the first side's, and what that says.
 //!
-//! Placements are what is independent in a run. Sides that measured the same placements are held against each other
-//! placement by placement, which cancels what placements have in common; others as two unrelated sets.
+//! Every difference is a [`Difference`]: of added times as it is, of other figures on a logarithmic scale, where it is the
+//! logarithm of "times worse". More is worse in both.
 
 use serde::Serialize;
 
 use super::sides::Side;
-use crate::engine::LoadState;
 use crate::kernel::Canary;
-use crate::stats::{Direction, FAMILY_ERROR, Factor, Ratio, Statistic, paired, unpaired};
+use crate::stats::{Difference, FAMILY_ERROR, Factor, Interval, Statistic};
 
 /// What of a test is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -17,18 +16,21 @@ use crate::stats::{Direction, FAMILY_ERROR, Factor, Ratio, Statistic, paired, un
 pub enum State {
     Isolated,
     Loaded,
+    /// Loaded minus isolated, as a time.
+    Added,
     Impact,
 }
 
 impl State {
     /// All of them, in the order of the tables.
-    pub const ALL: [State; 3] = [State::Isolated, State::Loaded, State::Impact];
+    pub const ALL: [State; 4] = [State::Isolated, State::Loaded, State::Added, State::Impact];
 
     /// As the user types it.
     pub fn key(self) -> &'static str {
         match self {
             State::Isolated => "isolated",
             State::Loaded => "loaded",
+            State::Added => "added",
             State::Impact => "impact",
         }
     }
@@ -42,20 +44,25 @@ pub enum Verdict {
     Worse,
     /// The figure is better, likewise.
     Better,
+    /// Both are the same within the margin that was given, likewise.
+    Same,
     /// No difference was shown.
     NotSignificant,
+    /// Neither a difference nor sameness within the margin was shown.
+    CannotTell,
+    /// There is no test: each side is one job, and how much jobs differ is not known.
+    OneJob,
     /// There is no test: too few placements, or figures of another program.
     Unknown,
 }
 
 impl Verdict {
-    /// The verdict of a ratio of "times worse" whose p-value has been adjusted for its family.
-    pub fn of(ratio: f64, p_value: Option<f64>) -> Self {
+    /// Of a difference whose p-value has been adjusted for its family.
+    pub fn of(is_worse: bool, p_value: f64) -> Self {
         match p_value {
-            None => Verdict::Unknown,
-            Some(p_value) if p_value >= FAMILY_ERROR => Verdict::NotSignificant,
-            Some(_) if ratio > 1.0 => Verdict::Worse,
-            Some(_) => Verdict::Better,
+            _ if p_value >= FAMILY_ERROR => Verdict::NotSignificant,
+            _ if is_worse => Verdict::Worse,
+            _ => Verdict::Better,
         }
     }
 
@@ -64,10 +71,32 @@ impl Verdict {
         match self {
             Verdict::Worse => "worse *",
             Verdict::Better => "better *",
+            Verdict::Same => "same",
             Verdict::NotSignificant => "not sig.",
+            Verdict::CannotTell => "cannot tell",
+            Verdict::OneJob => "one job",
             Verdict::Unknown => "no test",
         }
     }
+}
+
+/// How an added time differs from the first side's. Parts are of the first side's loaded time, which is idle plus added:
+/// that makes sense with and without congestion.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Change {
+    /// In the unit of the row.
+    pub difference: f64,
+    /// As a part of the first side's loaded time.
+    pub part: f64,
+    /// The interval of that part which the verdict is based on; absent without a test.
+    pub interval: Option<Interval>,
+    /// The confidence of the interval: 0.95, or more where several tests are corrected for.
+    pub confidence: Option<f64>,
+    /// The least part that would have been found in four of five such comparisons; absent without a test.
+    pub detectable: Option<f64>,
+    /// The first side's loaded time.
+    #[serde(skip)]
+    pub(super) loaded: f64,
 }
 
 /// One side's figure beside the first's.
@@ -75,26 +104,74 @@ impl Verdict {
 pub struct Cell {
     /// The figure; absent when this side did not measure it.
     pub value: Option<f64>,
-    /// How many times worse than the first side; absent on the first side.
+    /// Of an added time: its 95% interval over jobs, or over the placements of a single one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Interval>,
+    /// How many times worse than the first side; absent on the first side, and of added times.
     pub ratio: Option<Factor>,
-    /// How likely a ratio as far from 1 is when nothing differs, adjusted for all tests of its family.
+    /// Of an added time: how it differs from the first side's; absent on the first side.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change: Option<Change>,
+    /// How likely a difference as far from none is when nothing differs, adjusted for all tests of its family.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p_value: Option<f64>,
     /// Whether that is significant; absent on the first side.
     pub verdict: Option<Verdict>,
+    /// What the verdict is made of.
+    #[serde(skip)]
+    pub(super) difference: Option<Difference>,
 }
 
 impl Cell {
     /// Of the first side.
     pub(super) fn base(value: Option<f64>) -> Self {
-        Cell { value, ratio: None, p_value: None, verdict: None }
+        Cell { value, interval: None, ratio: None, change: None, p_value: None, verdict: None, difference: None }
     }
 
-    /// Of another side; the verdict comes once the p-values of its family are known.
-    pub(super) fn beside(value: Option<f64>, ratio: Option<Ratio>) -> Self {
-        let factor = ratio.map(|of| Factor { factor: of.ratio, interval: of.interval });
-        let p_value = ratio.and_then(|of| of.p_value);
-        Cell { value, ratio: factor, p_value, verdict: ratio.map(|of| Verdict::of(of.ratio, p_value)) }
+    /// Of another side, by its number of times worse; the verdict comes once the p-values of its family are known, and is
+    /// `untested` where there is none.
+    pub(super) fn times_worse(value: Option<f64>, difference: Option<Difference>, untested: Verdict) -> Self {
+        let ratio = difference.map(|of| Factor { factor: of.value.exp(), interval: None });
+        Cell { ratio, ..Cell::beside(value, difference, untested) }
+    }
+
+    /// The same of an added time.
+    pub(super) fn added(value: Option<f64>, difference: Option<Difference>, untested: Verdict, loaded: f64) -> Self {
+        let change = difference.map(|of| Change {
+            difference: of.value,
+            part: of.value / loaded,
+            interval: None,
+            confidence: None,
+            detectable: None,
+            loaded,
+        });
+        Cell { change, ..Cell::beside(value, difference, untested) }
+    }
+
+    fn beside(value: Option<f64>, difference: Option<Difference>, untested: Verdict) -> Self {
+        let p_value = difference.and_then(|of| of.p_value());
+        Cell { p_value, verdict: difference.map(|_| untested), difference, ..Cell::base(value) }
+    }
+
+    /// Judges by the p-value that is adjusted for the family, and shows the interval of the level it was tested at.
+    pub(super) fn judge(&mut self, adjusted: f64, level: f64) {
+        let Some(difference) = self.difference else { return };
+        self.p_value = Some(adjusted);
+        self.verdict = Some(Verdict::of(difference.value > 0.0, adjusted));
+        self.show(level);
+        let detectable = difference.detectable(level);
+        self.change.iter_mut().for_each(|of| of.detectable = detectable.map(|least| least / of.loaded));
+    }
+
+    /// The interval that misses with probability `alpha`.
+    pub(super) fn show(&mut self, alpha: f64) {
+        let interval = self.difference.and_then(|of| of.interval(alpha));
+        let map = |form: &dyn Fn(f64) -> f64| interval.map(|of| Interval { low: form(of.low), high: form(of.high) });
+        self.ratio.iter_mut().for_each(|of| of.interval = map(&f64::exp));
+        if let Some(change) = &mut self.change {
+            change.interval = map(&|end| end / change.loaded);
+            change.confidence = Some(1.0 - alpha);
+        }
     }
 }
 
@@ -111,55 +188,6 @@ pub struct Row {
     /// Of the figures; `x` for impacts.
     pub unit: String,
     pub cells: Vec<Cell>,
-}
-
-/// A kernel on one side.
-pub(super) struct Measured<'a> {
-    side: &'a Side<'a>,
-    kernel: Canary,
-}
-
-impl<'a> Measured<'a> {
-    pub(super) fn of(side: &'a Side<'a>, kernel: Canary) -> Self {
-        Measured { side, kernel }
-    }
-
-    /// The figure over all placements.
-    pub(super) fn value(&self, state: State, statistic: Statistic) -> Option<f64> {
-        let test = |phase| self.side.run.test(self.kernel, phase)?.figure(statistic);
-        match state {
-            State::Isolated => test(LoadState::Isolated),
-            State::Loaded => test(LoadState::Loaded),
-            State::Impact => self.side.run.impact(self.kernel, statistic).map(|of| of.factor),
-        }
-    }
-
-    /// Each placement's figure.
-    pub(super) fn each(&self, state: State, statistic: Statistic) -> Option<Vec<f64>> {
-        match state {
-            State::Isolated => self.side.run.figures(self.kernel, LoadState::Isolated, statistic),
-            State::Loaded => self.side.run.figures(self.kernel, LoadState::Loaded, statistic),
-            State::Impact => self.side.run.factors(self.kernel, statistic),
-        }
-    }
-
-    /// How many times worse `self` is than `base`.
-    pub(super) fn ratio(&self, base: &Self, state: State, statistic: Statistic) -> Option<Ratio> {
-        let direction: Direction = self.kernel.info().direction;
-        // An impact is a number of times already: more is worse for every kernel.
-        let falls = state != State::Impact && direction == Direction::Bandwidth;
-        let over_placements = || {
-            let (before, after) = (base.each(state, statistic)?, self.each(state, statistic)?);
-            let (before, after) = if falls { (after, before) } else { (before, after) };
-            if same_placements(base.side, self.side) { paired(&before, &after) } else { unpaired(&before, &after) }
-        };
-        let plain = || {
-            let (before, after) = (base.value(state, statistic)?, self.value(state, statistic)?);
-            let ratio = if falls { before / after } else { after / before };
-            (ratio.is_finite() && ratio > 0.0).then_some(Ratio { ratio, interval: None, p_value: None })
-        };
-        over_placements().or_else(plain)
-    }
 }
 
 /// Whether both measured the same placements of the same nodes.
