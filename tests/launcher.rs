@@ -54,6 +54,8 @@ fn exit_codes() {
     assert_eq!(launch("-n 3", "exit 0").code(), Some(0));
     let outcome = launch("-n 3", "[ $TAILBACK_RANK != 0 ]");
     assert_eq!((outcome.code(), outcome.stderr.as_str()), (Some(1), ""), "a result: a threshold failed");
+    let outcome = launch("-n 3", "[ $TAILBACK_RANK != 0 ] || exit 3");
+    assert_eq!((outcome.code(), outcome.stderr.as_str()), (Some(3), ""), "a result: a threshold is inconclusive");
     let outcome = launch("-n 3", "if [ $TAILBACK_RANK = 1 ]; then exit 7; fi; sleep 60");
     assert_eq!(
         (outcome.code(), outcome.stderr.as_str()),

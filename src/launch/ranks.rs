@@ -83,7 +83,7 @@ pub(crate) fn with_options(mut command: Vec<OsString>, options: impl IntoIterato
 pub(crate) fn exit_code(code: tailback_transport::Result<i32>) -> Result<u8, String> {
     // A shell's code for a signal means the same here: it could not run.
     match code.map_err(|error| error.to_string())? {
-        code @ (0 | 1) => Ok(code as u8),
+        code @ (0 | 1 | 3) => Ok(code as u8),
         _ => Ok(2),
     }
 }
@@ -132,5 +132,12 @@ mod tests {
             with_options(words("tailback app -q -- env -- lmp"), preset()),
             words("tailback app -q --preset lab -- env -- lmp")
         );
+    }
+
+    #[test]
+    fn results_have_codes_of_their_own_and_all_else_could_not_run() {
+        for (code, expected) in [(0, 0), (1, 1), (2, 2), (3, 3), (7, 2), (137, 2)] {
+            assert_eq!(exit_code(Ok(code)), Ok(expected));
+        }
     }
 }

@@ -126,6 +126,9 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
         let mut agreed = Ballot::default();
         for pass in 0..self.passes() {
             self.ring = self.run.phase.rings[pass as usize % self.run.phase.rings.len()];
+            if K::PUTS {
+                self.run.canaries.barrier()?;
+            }
             agreed = match self.run.schedule {
                 Some(_) => self.open_pass(pass)?,
                 None => self.closed_pass(pass)?,

@@ -34,6 +34,9 @@ impl Windows {
 
 /// How a member exchanges with its neighbours.
 pub trait Exchange {
+    /// Whether it puts: see [`Kernel::PUTS`].
+    const PUTS: bool = false;
+
     /// Messages outstanding per neighbour.
     fn window(sizes: Sizes) -> usize {
         sizes.window
@@ -107,6 +110,8 @@ impl Exchange for Synchronised {
 
 /// A window of puts to each neighbour, then a flush of both.
 impl Exchange for Puts {
+    const PUTS: bool = true;
+
     #[inline]
     fn iterate<G: Group>(windows: Windows, group: &mut G, ring: Neighbours) -> Result<()> {
         for message in 0..windows.window {
@@ -124,6 +129,7 @@ pub struct RingExchange<E>(Windows, PhantomData<E>);
 impl<E: Exchange> Kernel for RingExchange<E> {
     /// A latency is that of one neighbour's exchange.
     const PARTS: u64 = 2;
+    const PUTS: bool = E::PUTS;
 
     fn new(sizes: Sizes, _size: usize, _rank: Rank) -> Self {
         RingExchange(Windows { bytes: sizes.bytes, window: E::window(sizes) }, PhantomData)

@@ -18,6 +18,10 @@ pub trait Kernel {
     /// A latency sample is the iteration's time divided by this.
     const PARTS: u64 = 1;
 
+    /// Whether members write into each other's segments: one that is still on the last ring would write over what this ring
+    /// brought, so they meet before each.
+    const PUTS: bool = false;
+
     /// The kernel for a member of a group of `size`.
     fn new(sizes: Sizes, size: usize, rank: Rank) -> Self;
 

@@ -288,8 +288,8 @@ impl Processes {
         let Some((rank, status)) = self.first_failure else { return 0 };
         match (status.code(), status.signal()) {
             (Some(code), _) => {
-                // Code 1 is a result (a threshold failed), unless it took others down.
-                if !self.reported && (code != 1 || self.terminated) {
+                // Codes 1 and 3 are results (a threshold failed, or is inconclusive), unless they took others down.
+                if !self.reported && (![1, 3].contains(&code) || self.terminated) {
                     say("error", &format!("rank {rank} ended with exit code {code}"));
                 }
                 code
