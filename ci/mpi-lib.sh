@@ -99,16 +99,19 @@ mpi_program() {
     mpi_cargo "$@" --message-format=json | sed -n 's|.*"executable":"\([^"]*/'"$name"'\(-[0-9a-f]*\)\{0,1\}\)".*|\1|p' | tail -n 1
 }
 
-# mpi_product FEATURES [--release]: builds the benchmark and prints where it stays for this flavour.
-mpi_product() {
-    local built kept="$CARGO_TARGET_DIR/$MPI_SELECTED/tailback${2:+-release}"
+# mpi_product FEATURES [--release]: builds the benchmark and prints where it stays for this flavour. One at a time: cargo puts
+# the program where another flavour's build would replace it before it is copied.
+mpi_product() (
+    mkdir -p "$CARGO_TARGET_DIR/$MPI_SELECTED"
+    exec 9>"$CARGO_TARGET_DIR/.product"
+    flock 9
+    kept="$CARGO_TARGET_DIR/$MPI_SELECTED/tailback${2:+-release}"
     built=$(mpi_program tailback build -q --locked --no-default-features --features "$1" ${2:+"$2"})
-    [ -x "$built" ] || return 1
-    mkdir -p "$(dirname "$kept")"
+    [ -x "$built" ] || exit 1
     # Another step may be running it.
     cmp -s "$built" "$kept" || { cp "$built" "$kept.$$" && mv "$kept.$$" "$kept"; }
     echo "$kept"
-}
+)
 
 # mpi_run FLAVOUR RANKS SECONDS COMMAND...: several ranks a core, where MPI can make them yield, under a limit.
 mpi_run() {

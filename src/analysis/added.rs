@@ -12,18 +12,18 @@ use crate::stats::{Direction, Statistic};
 /// are turned over.
 fn time(kernel: Canary, figure: f64) -> f64 {
     match kernel.info().direction {
-        Direction::Latency => figure,
+        Direction::Latency if kernel.is_application() => figure,
         Direction::Bandwidth if kernel.is_application() => 1.0 / figure,
-        Direction::Bandwidth => 1e6 / figure,
+        direction => direction.sample_ns(figure) / 1e3,
     }
 }
 
 /// The unit of the time that load adds to a test.
 pub fn unit(test: &Test) -> String {
-    match (test.kernel.info().direction, test.kernel.is_application()) {
-        (Direction::Latency, _) => test.unit.clone(),
-        (Direction::Bandwidth, true) => format!("1/({})", test.unit),
-        (Direction::Bandwidth, false) => "us/MiB".into(),
+    match test.kernel.info().direction {
+        Direction::Latency if test.kernel.is_application() => test.unit.clone(),
+        Direction::Bandwidth if test.kernel.is_application() => format!("1/({})", test.unit),
+        direction => direction.added_unit().into(),
     }
 }
 
