@@ -1,89 +1,121 @@
 #!/usr/bin/env python3
-"""What a series of equal lab runs says of their intervals. usage: coverage-lab.py FOLDER
+"""What series of lab jobs say of added times, their intervals and comparisons. usage: coverage-lab.py TAILBACK FOLDER
 
-Reads run-*.json (results) and compare-*.json (`tailback compare --json`) and prints, for each canary with a bound: how
-many headline intervals hold the geometric mean of all runs, the sd of ln(headline), the interval's median half-width,
-and how many comparisons mark a primary figure. Exits 1 when a bound is missed.
+Reads results: seeds-*.json (each of another seed), one-*.json (all of one), busy-*.json (the seeds again; beside every second
+one, from the first on, a core was busy) and longer-*.json (the seeds again, queues 20% longer). Prints a line for each set and canary, and what `tailback
+compare` marks with one and with three jobs a side. Exits 1 when a bound is missed.
 
-Fields read: .runs[0].impacts[] | {kernel, headline: {factor, interval: {low, high}}}, and of comparisons
-.rows[] | {kernel, primary, cells[].verdict}. A comparison without `primary` has none to mark, which is an error here.
+Fields read: .runs[0].impacts[] | {kernel, added_us: {value, interval: {low, high}}, not_reportable}, and of comparisons
+.rows[] | {kernel, primary, cells[].verdict}.
 """
 
+import itertools
 import json
 import math
 import pathlib
+import random
 import statistics
+import subprocess
 import sys
 
-# Of 20 runs at least 17 intervals hold the mean; sd of ln; no wider than +-20%; at most 2 of 20 comparisons marked.
-HELD = 0.85
-MOST_SD = {"lat": 0.10, "allreduce": 0.15}
-MOST_HALF_WIDTH = 1.20
-MARKED = 0.10
+# Of ln(added time) over jobs.
+MOST_SD = {"lat": 0.03, "allreduce": 0.03, "bw-sync": 0.10}
+HELD = 0.9
+BUSY_WITHIN = 0.10
+JOBS_A_SIDE = 3
+PAIRS = 40
+MOST_MARKED = 1
+TOLD_APART = 0.9
 
 
-def headlines(folder):
-    """kernel -> [(factor, low, high)], low and high None where there is no interval."""
+def answers(path):
+    """kernel -> (added, low, high, whether it may be reported)."""
     found = {}
-    for path in sorted(folder.glob("run-*.json")):
-        for impact in json.loads(path.read_text())["runs"][0]["impacts"]:
-            headline = impact.get("headline")
-            if headline is None:
-                sys.exit(f"{path}: no headline of {impact['kernel']}")
-            interval = headline.get("interval") or {}
-            found.setdefault(impact["kernel"], []).append(
-                (headline["factor"], interval.get("low"), interval.get("high"))
-            )
+    for impact in json.loads(path.read_text())["runs"][0]["impacts"]:
+        added = impact["added_us"]
+        interval = added.get("interval") or {}
+        reportable = not impact.get("not_reportable")
+        found[impact["kernel"]] = (added["value"], interval.get("low"), interval.get("high"), reportable)
     return found
 
 
-def judge(kernel, runs):
-    """Prints a line, returns what was missed."""
-    logs = [math.log(factor) for factor, _, _ in runs]
-    mean = statistics.fmean(logs)
-    spread = statistics.stdev(logs) if len(logs) > 1 else 0.0
-    held = sum(low is not None and low <= math.exp(mean) <= high for _, low, high in runs)
-    widths = [math.sqrt(high / low) for _, low, high in runs if low]
-    width = statistics.median(widths) if widths else math.inf
-    print(
-        f"{kernel:<12} {math.exp(mean):9.2f}x   {held:3} of {len(runs):3} hold it   sd(ln) {spread:.3f}"
-        f"   half-width {100 * (width - 1):5.1f}%   factors {math.exp(min(logs)):.2f} to {math.exp(max(logs)):.2f}"
-    )
-    if kernel not in MOST_SD:
-        return []
-    missed = []
-    if held < HELD * len(runs):
-        missed.append(f"{kernel}: {held} of {len(runs)} intervals hold the mean")
-    if spread > MOST_SD[kernel]:
-        missed.append(f"{kernel}: sd of ln {spread:.3f}, at most {MOST_SD[kernel]}")
-    if width > MOST_HALF_WIDTH:
-        missed.append(f"{kernel}: intervals of +-{100 * (width - 1):.0f}%, at most {100 * (MOST_HALF_WIDTH - 1):.0f}%")
+def judge(name, paths):
+    """Prints a line for each canary of a set, returns what was missed."""
+    jobs, missed = [answers(path) for path in paths], []
+    for kernel, most in MOST_SD.items():
+        found = [job[kernel] for job in jobs]
+        logs = [math.log(added) for added, *_ in found]
+        mean, spread = statistics.fmean(added for added, *_ in found), statistics.stdev(logs)
+        held = sum(low is not None and low <= mean <= high for _, low, high, _ in found)
+        half = statistics.median((high - low) / 2 / mean for _, low, high, _ in found if low is not None)
+        reportable = sum(of[3] for of in found)
+        print(
+            f"{name:<7} {kernel:<10} added {mean:10.0f}   sd(ln) {spread:.3f}   {held:3} of {len(found):3} intervals hold the mean"
+            f"   half-width {100 * half:4.1f}%   {reportable:3} reportable"
+        )
+        if spread > most:
+            missed.append(f"{name}, {kernel}: sd of ln {spread:.3f}, at most {most}")
+        if held < HELD * len(found):
+            missed.append(f"{name}, {kernel}: {held} of {len(found)} intervals hold the mean")
     return missed
 
 
-def comparisons(folder):
-    paths = sorted(folder.glob("compare-*.json"))
-    marked = 0
-    for path in paths:
-        primary = [row for row in json.loads(path.read_text())["rows"] if row.get("primary")]
-        if not primary:
-            sys.exit(f"{path}: no primary figure")
-        verdicts = [cell["verdict"] for row in primary for cell in row["cells"]]
-        marked += any(verdict in ("worse", "better") for verdict in verdicts)
-    print(f"\n{marked} of {len(paths)} comparisons of equal runs mark a primary figure")
-    return [f"{marked} of {len(paths)} equal runs told apart"] if marked > MARKED * len(paths) else []
+def beside_a_busy_core(quiet, busy):
+    """Every second job had the busy core; what it says is within bounds, or is not reported."""
+    missed = []
+    for kernel in MOST_SD:
+        usual = statistics.fmean(answers(path)[kernel][0] for path in quiet)
+        found = [answers(path)[kernel] for path in busy[::2]]
+        off = [abs(added / usual - 1) for added, _, _, reportable in found if reportable]
+        beyond = sum(of > BUSY_WITHIN for of in off)
+        said = len(found) - len(off)
+        together = statistics.fmean(added for added, *_ in found) / usual - 1
+        print(
+            f"busy    {kernel:<10} {len(found)} jobs beside a busy core: {100 * together:+.1f}% together, {beyond} reportable"
+            f" ones off by more than {100 * BUSY_WITHIN:.0f}%, {said} not reportable"
+        )
+        if abs(together) > BUSY_WITHIN and said < len(found):
+            missed.append(f"beside a busy core, {kernel}: {100 * together:+.1f}%")
+    return missed
+
+
+def marks(tailback, one, other):
+    """Whether a comparison marks an added time."""
+    words = [tailback, "compare", "--json", *map(str, one), "--with", *map(str, other)]
+    found = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+    primary = [row for row in found["rows"] if row["primary"]]
+    if not primary:
+        sys.exit(f"{words}: no primary figure")
+    return any(cell.get("verdict") in ("worse", "better") for row in primary for cell in row["cells"])
+
+
+def comparisons(tailback, equal, longer):
+    draw = random.Random(1)
+    single = sum(marks(tailback, [a], [b]) for a, b in itertools.islice(zip(equal, equal[1:] + equal[:1]), PAIRS))
+    several = 0
+    for _ in range(PAIRS):
+        jobs = draw.sample(equal, 2 * JOBS_A_SIDE)
+        several += marks(tailback, jobs[:JOBS_A_SIDE], jobs[JOBS_A_SIDE:])
+    print(f"equal jobs: {single} of {min(PAIRS, len(equal))} marked with one a side, {several} of {PAIRS} with {JOBS_A_SIDE}")
+    tries = 10
+    told = sum(marks(tailback, draw.sample(equal, JOBS_A_SIDE), draw.sample(longer, JOBS_A_SIDE)) for _ in range(tries))
+    print(f"queues 20% longer: {told} of {tries} told apart with {JOBS_A_SIDE} a side")
+    missed = [f"{single} single jobs marked"] if single else []
+    missed += [f"{several} of {PAIRS} equal sides marked"] if several > MOST_MARKED else []
+    return missed + ([f"{told} of {tries} longer queues told apart"] if told < TOLD_APART * tries else [])
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 3:
         sys.exit(__doc__.splitlines()[0])
-    folder = pathlib.Path(sys.argv[1])
-    found = headlines(folder)
-    if not found:
-        sys.exit(f"{folder}: no run-*.json")
-    missed = [what for kernel, runs in found.items() for what in judge(kernel, runs)]
-    missed += [f"{kernel}: not measured" for kernel in MOST_SD if kernel not in found]
-    missed += comparisons(folder)
+    tailback, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+    sets = {name: sorted(folder.glob(f"{name}-*.json")) for name in ("seeds", "one", "busy", "longer")}
+    for name, paths in sets.items():
+        if len(paths) < 2 * JOBS_A_SIDE:
+            sys.exit(f"{folder}: {len(paths)} {name}-*.json, at least {2 * JOBS_A_SIDE} are needed")
+    missed = judge("seeds", sets["seeds"]) + judge("one", sets["one"])
+    missed += beside_a_busy_core(sets["seeds"], sets["busy"])
+    missed += comparisons(tailback, sets["seeds"], sets["longer"])
     for what in missed:
         print(f"missed: {what}")
     sys.exit(bool(missed))

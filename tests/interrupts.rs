@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// A first phase that is over at once, a second that would take a minute.
-const LONG: &str = "run -n 6 --placements 1 --blocks 1 --canaries lat,allreduce --budget 60s \
+const LONG: &str = "run --loop closed -n 6 --placements 1 --blocks 1 --canaries lat,allreduce --budget 60s \
                     --set lat.rings=1 --set lat.measurements=1 --set lat.iterations=3 --set lat.warmup=0";
 
 fn start(line: &str, ranks: usize) -> (Job, Vec<Pid>) {

@@ -58,7 +58,7 @@ fn a_run_fails_its_thresholds_with_code_1_and_refuses_senseless_ones() {
     assert_eq!(failed.stderr.matches("tailback: failed: ").count(), 1, "{}", failed.stderr);
     refused(&[
         ("run --fail-if a2a.p99.impact>1", "the plan does not measure a2a"),
-        ("run --placements 2 --fail-if lat.time-p75.added>1", "has no interval with --placements 2"),
+        ("run --placements 2 --fail-if lat.time-p90.added>1", "has no interval with --placements 2"),
         ("run --fail-if lat.p99.loaded.ratio>1", "ratios are for `tailback compare`"),
         ("run --fail-if lat.p95.impact>1", ""),
     ]);

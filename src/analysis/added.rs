@@ -76,7 +76,7 @@ mod tests {
     fn rates_add_time_per_byte() {
         let run = &synthetic::file("tcp", None, 3.0).runs[0];
         for kernel in [Canary::Lat, Canary::BwSync] {
-            let times = Times::of(run, kernel, Statistic::HEADLINE).unwrap();
+            let times = Times::of(run, kernel, kernel.headline()).unwrap();
             assert_eq!((times.isolated.len(), times.loaded.len()), (5, 5));
             // Three times as long on the placement in the middle: twice the isolated time is added.
             let (added, isolated) = (times.added()[2], times.isolated[2]);

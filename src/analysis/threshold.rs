@@ -1,11 +1,12 @@
-//! Thresholds for CI: `lat.time-p75.added > 500` fails a command, with exit code 1 and a JUnit file that says which.
+//! Thresholds for CI: `lat.time-p90.added > 500` fails a command, with exit code 1 and a JUnit file that says which.
 //!
 //! Grammar: `KERNEL.STAT.STATE [.ratio] [.low|.high] OP NUMBER`, where STAT is a statistic's key, STATE is isolated,
 //! loaded, added (loaded minus isolated, in us or us/MiB) or impact, OP is one of > >= < <=. With `.ratio` the figure is
 //! how many times worse a side is than the first one of a comparison; `.low` and `.high` are the ends of its 95% interval.
 //!
 //! There are four answers. A figure fails when all of its interval does, passes when none of it does, and is inconclusive
-//! otherwise; then it is said how many placements or jobs would decide. A figure of one state that has too few placements
+//! otherwise; then it is said how many placements or jobs would decide. Where the answer of a run may not be reported
+//! ([`crate::stats::Judgement`]) it is inconclusive, and why is said. A figure of one state that has too few placements
 //! for an interval is judged by itself. A figure that was not measured is neither passed nor failed; what a plan cannot
 //! measure is refused before the run ([`Threshold::unmeasurable`]).
 
@@ -13,7 +14,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::analysis::added::{self, Times};
-use crate::analysis::compare::{Comparison, State};
+use crate::analysis::compare::{Comparison, State, Verdict};
 use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::plan::Plan;
@@ -52,7 +53,7 @@ impl FromStr for Threshold {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        const FORM: &str = "a threshold is KERNEL.STAT.STATE OP NUMBER, e.g. 'lat.time-p75.impact > 10'";
+        const FORM: &str = "a threshold is KERNEL.STAT.STATE OP NUMBER, e.g. 'lat.time-p90.impact > 10'";
         let (sign, operator) = SIGNS
             .into_iter()
             .find(|(sign, _)| text.contains(sign))
@@ -229,7 +230,8 @@ impl Threshold {
                 Found { value: of.factor, interval: of.interval, form: factor, unit: String::new(), is_log: true, over }
             }),
         };
-        self.judge(name, found.as_ref())
+        let against = self.state.why_not(run, self.kernel, self.statistic);
+        self.judge(name, found.as_ref(), against.as_deref())
     }
 
     /// Holds a ratio threshold against every side but the first.
@@ -252,10 +254,15 @@ impl Threshold {
             })
         };
         let names = comparison.sides.iter().enumerate().skip(1);
-        names.map(|(side, name)| self.judge(name, ratio(side).as_ref())).collect()
+        let against = |side: usize| {
+            let verdict = row.and_then(|row| row.cells[side].verdict);
+            (verdict == Some(Verdict::NotReportable)).then_some("see the comparison")
+        };
+        names.map(|(side, name)| self.judge(name, ratio(side).as_ref(), against(side))).collect()
     }
 
-    fn judge(&self, run: &str, found: Option<&Found>) -> Check {
+    /// The answer of what was found; inconclusive where something is `against` it.
+    fn judge(&self, run: &str, found: Option<&Found>, against: Option<&str>) -> Check {
         let (run, threshold) = (run.to_owned(), self.to_string());
         let Some(found) = found else {
             return Check { run, threshold, outcome: Outcome::NotMeasured, found: "was not measured".into() };
@@ -266,15 +273,19 @@ impl Threshold {
             Part::Low => Interval { high: of.low, ..of },
             Part::High => Interval { low: of.high, ..of },
         });
-        let outcome = self.operator.judge(looked_at, self.number);
+        let outcome = match against {
+            Some(_) => Outcome::Inconclusive,
+            None => self.operator.judge(looked_at, self.number),
+        };
         let shown = match found.interval.filter(|of| of.low < of.high) {
             None => (found.form)(found.value),
             interval => within(found.value, interval, found.form),
         };
         let none = if found.interval.is_none() { ", without an interval" } else { "" };
         let unit = if found.unit.is_empty() { String::new() } else { format!(" {}", found.unit) };
-        let more = match outcome {
-            Outcome::Inconclusive => format!("; {}", found.more(self.number)),
+        let more = match (outcome, against) {
+            (_, Some(why)) => format!("; not reportable: {why}"),
+            (Outcome::Inconclusive, None) => format!("; {}", found.more(self.number)),
             _ => String::new(),
         };
         Check { run, threshold, outcome, found: format!("is {shown}{unit}{none}{more}") }
@@ -331,9 +342,9 @@ mod tests {
             "lat.p99.impact > 10",
             "bw-sync.avg.isolated < 500.5",
             "allreduce.p999.loaded.ratio >= 1.2",
-            "lat.time-p75.impact.high > 3",
+            "lat.time-p90.impact.high > 3",
             "lat.p99.loaded.ratio.low > 1.1",
-            "bw-sync.time-p75.added > 500",
+            "bw-sync.time-p90.added > 500",
         ] {
             assert_eq!(text.parse::<Threshold>().unwrap().to_string(), text);
         }
@@ -361,16 +372,30 @@ mod tests {
     fn known_impacts_pass_fail_or_stay_open() {
         let file = synthetic::file("tcp", None, 5.0);
         let check = |text: &str| text.parse::<Threshold>().unwrap().check("a", &file.runs[0]);
-        assert_eq!(check("lat.time-p75.impact > 10").outcome, Outcome::Pass);
+        assert_eq!(check("lat.time-p90.impact > 10").outcome, Outcome::Pass);
         assert_eq!(check("bw-sync.p99.impact > 10").outcome, Outcome::Pass);
         let failed = check("lat.p99.impact > 4");
         assert!(failed.outcome == Outcome::Fail && failed.found.starts_with("is 5.0"), "{failed:?}");
-        assert_eq!(check("lat.time-p75.impact > 5").outcome, Outcome::Inconclusive);
-        assert_eq!(check("lat.time-p75.impact.high > 5").outcome, Outcome::Fail);
-        assert_eq!(check("lat.time-p75.impact.low > 5").outcome, Outcome::Pass);
+        assert_eq!(check("lat.time-p90.impact > 5").outcome, Outcome::Inconclusive);
+        assert_eq!(check("lat.time-p90.impact.high > 5").outcome, Outcome::Fail);
+        assert_eq!(check("lat.time-p90.impact.low > 5").outcome, Outcome::Pass);
         assert_eq!(check("lat.p50.isolated > 1").outcome, Outcome::Fail);
         let missing = check("a2a.p99.impact > 4");
         assert_eq!((missing.outcome, missing.found.as_str()), (Outcome::NotMeasured, "was not measured"));
+    }
+
+    #[test]
+    fn what_may_not_be_reported_is_inconclusive() {
+        let mut file = synthetic::file("tcp", None, 5.0);
+        let loaded = file.runs[0].tests.iter_mut().filter(|test| test.phase == LoadState::Loaded);
+        loaded.for_each(|test| test.covered = Some(0.2));
+        let check = |text: &str| text.parse::<Threshold>().unwrap().check("a", &file.runs[0]);
+        for figure in ["lat.time-p90.added > 1", "lat.time-p90.impact > 1000", "lat.time-p90.loaded > 1"] {
+            let open = check(figure);
+            assert_eq!(open.outcome, Outcome::Inconclusive, "{open:?}");
+            assert!(open.found.contains("not reportable: loaded, samples cover 20% of the time"), "{open:?}");
+        }
+        assert_eq!(check("lat.time-p90.isolated > 1").outcome, Outcome::Fail, "of that state nothing is amiss");
     }
 
     #[test]
@@ -378,7 +403,7 @@ mod tests {
         let file = synthetic::file("tcp", None, 5.0);
         let times = Times::of(&file.runs[0], Canary::Lat, Statistic::HEADLINE).unwrap();
         let check = |state: &str, limit: f64| {
-            format!("lat.time-p75.{state} > {limit}").parse::<Threshold>().unwrap().check("a", &file.runs[0])
+            format!("lat.time-p90.{state} > {limit}").parse::<Threshold>().unwrap().check("a", &file.runs[0])
         };
         let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
         for (state, value) in [("added", mean(&times.added())), ("loaded", mean(&times.loaded))] {
@@ -399,16 +424,16 @@ mod tests {
         let several = Plan { placements: 5, ..plan.clone() };
         let why = |text: &str, plan: &Plan| text.parse::<Threshold>().unwrap().unmeasurable(plan).unwrap_or_default();
         assert!(why("a2a.p99.impact > 1", &several).starts_with("the plan does not measure a2a, but lat,"));
-        assert!(why("lat.time-p75.added > 1", &plan).starts_with("it has no interval with --placements 1: at least 3"));
+        assert!(why("lat.time-p90.added > 1", &plan).starts_with("it has no interval with --placements 1: at least 3"));
         assert_eq!((why("lat.avg.impact > 1", &plan), why("lat.p99.loaded > 1", &plan)), Default::default());
-        assert_eq!(why("lat.time-p75.added > 1", &several), "");
+        assert_eq!(why("lat.time-p90.added > 1", &several), "");
         let mut few = several.clone();
         few.canaries[0].counts.iterations = 1;
         few.canaries[0].counts.rings = 10;
         few.canaries[0].counts.measurements = 5;
         let most = 50 * u64::from(few.blocks);
         let expected = format!("p999 needs 10000 iterations of a placement, the plan has at most {most}");
-        assert_eq!((why("lat.p999.loaded > 1", &few), why("lat.time-p75.loaded > 1", &few)), (expected, String::new()));
+        assert_eq!((why("lat.p999.loaded > 1", &few), why("lat.time-p90.loaded > 1", &few)), (expected, String::new()));
         let unloaded = Plan { congestors: Vec::new(), ..several };
         assert!(why("lat.avg.added > 1", &unloaded).starts_with("without congestors"));
         assert_eq!(why("lat.avg.isolated > 1", &unloaded), "");

@@ -42,7 +42,7 @@ pub struct CompareOptions {
     #[arg(long)]
     force: bool,
 
-    /// Every statistic, not only time-p75, avg and p99, and what the variance of added times is made of
+    /// Every statistic, not only time-p90, avg and p99, and what the variance of added times is made of
     #[arg(short, long)]
     verbose: bool,
 

@@ -123,7 +123,7 @@ pub struct CanaryOptions {
     pub canaries: Option<Vec<Canary>>,
 
     /// When latency canaries begin an iteration: at random moments (open), or one after the other, as GPCNeT (closed)
-    /// [default: closed]
+    /// [default: closed in gpcnet, else open]
     #[arg(long = "loop", value_name = "KIND", value_enum, hide_possible_values = true)]
     pub canary_loop: Option<Loop>,
 

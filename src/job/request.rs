@@ -353,7 +353,7 @@ fn read_groups(path: &Path) -> Result<Vec<(String, String)>, String> {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Thresholds")]
 pub struct Checks {
-    /// Exit with code 1 if this holds, e.g. 'lat.time-p75.added > 500' (us that load adds), 'lat.time-p75.impact > 10' or
+    /// Exit with code 1 if this holds, e.g. 'lat.time-p90.added > 500' (us that load adds), 'lat.time-p90.impact > 10' or
     /// 'bw-sync.avg.isolated < 500'; repeatable. A figure fails when all of its interval does; what its interval leaves
     /// open is inconclusive: exit code 3, with how many more placements or jobs would decide. In a comparison also
     /// 'lat.p99.loaded.ratio > 1.2': times worse than the first side

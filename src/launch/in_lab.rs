@@ -180,8 +180,8 @@ impl LabBench<'_> {
     fn control_plan(&self) -> Plan {
         let plan = &self.plan;
         let placements = plan.placements.min(CONTROL_PLACEMENTS);
-        // A schedule has so many iterations in a block and no more.
-        let share = if plan.open_loop().is_some() { 1.0 } else { CONTROL_SHARE };
+        // At a pace of the user's a block has so many iterations and no more.
+        let share = if plan.pace_s.is_some() { 1.0 } else { CONTROL_SHARE };
         let budget_s = plan.budget_s * f64::from(placements) / f64::from(plan.placements) * share;
         Plan { placements, budget_s: budget_s.max(LEAST_BUDGET_S), ..plan.clone() }
     }

@@ -1,6 +1,7 @@
 //! CSV: one line per test and state, one per congestor, for spreadsheets and plots.
 
 use crate::engine::LoadState;
+use crate::kernel::Canary;
 use crate::models::hpcc::name;
 use crate::result::{Answer, CongestorLoad, MaxRateResult, ModelResults, ResultFile, Run, Test, TransportFacts};
 use crate::stats::{Factor, Interval, NotReportable, Statistic, Summary};
@@ -69,11 +70,11 @@ fn lines_of(run: &Run) -> Vec<Line<'_>> {
     alone.chain(beside).chain(canaries).collect()
 }
 
-/// The impact by a figure; the headline has its interval too.
+/// The impact by a figure; those that are claimed first have their intervals too.
 fn impact<'a>(table: Rows<Line<'a>>, of: Statistic) -> Rows<Line<'a>> {
     let key = format!("impact_{}", key(of));
     let bound = |line: &Line<'_>, end: fn(Interval) -> f64| line.impact(of)?.interval.map(end);
-    let claimed = of == Statistic::HEADLINE;
+    let claimed = Canary::ALL.iter().any(|kernel| kernel.headline() == of);
     table
         .column(&key, |line| line.impact(of).map(|of| of.factor))
         .column_if(claimed, format!("{key}_low"), |line| bound(line, |interval| interval.low))

@@ -286,10 +286,9 @@ fn impacts_of(out: &mut String, result: &ResultFile, run: &Run) {
     let answers = run.answers().filter_map(|answer| Some((run.headline(answer.test.kernel)?, answer)));
     let (applications, kernels): (Vec<_>, Vec<_>) = answers.partition(|(_, of)| of.test.kernel.is_application());
     headline(out, result, &applications, "mean of an application's repetitions");
-    headline(out, result, &kernels, "time-weighted p75");
-    // An application has one figure, which stands above; so does the headline, where there is one.
-    let others: Vec<Statistic> =
-        Statistic::columns().filter(|&of| kernels.is_empty() || of != Statistic::HEADLINE).collect();
+    headline(out, result, &kernels, "time-weighted p90 of latencies, bytes over time of bandwidths");
+    // An application has one figure, which stands above.
+    let others: Vec<Statistic> = Statistic::columns().collect();
     let table = impacts(run, &others, |test| !test.kernel.is_application()).done();
     *out += &section("Impact by other statistics: time-weighted, then per message (-: too few iterations)", &table);
     if run.tests.iter().any(|test| test.printed.is_some()) {

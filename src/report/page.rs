@@ -253,7 +253,7 @@ fn what_was_run(report: &Report<'_>) -> Content {
 fn impact(report: &Report<'_>) -> Content {
     let (lead, mut content) = plots(
         &report.impacts(),
-        "The headline (75th percentile by time), average and p99 of every canary, with 95% intervals over placements.",
+        "The headline of latencies (90th percentile by time), average and p99 of every canary, with 95% intervals over placements.",
         "",
     );
     if report.published && !content.is_empty() {

@@ -83,10 +83,14 @@ impl Run {
         }
     }
 
-    /// Whether added time and impact of a canary may be reported, or why not.
+    /// Whether added time and impact of a canary may be reported by its headline, or why not.
     pub fn judgement(&self, kernel: Canary) -> Judgement {
+        self.judgement_by(kernel, kernel.headline())
+    }
+
+    /// The same by another statistic.
+    pub fn judgement_by(&self, kernel: Canary, statistic: Statistic) -> Judgement {
         let state = |phase| self.test(kernel, phase);
-        let statistic = kernel.headline();
         let evidence = Evidence {
             effective: STATES.map(|phase| state(phase)?.effective_iterations()),
             covered: STATES.map(|phase| state(phase)?.covered),

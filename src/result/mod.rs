@@ -266,7 +266,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// With more of its iterations late than this, a canary measures its own queue.
+    /// With more of its iterations late or lost than this, a canary measures its own queue.
     const OVERLOAD: f64 = 0.1;
 
     /// The part of the iterations that began late.
@@ -276,7 +276,7 @@ impl Schedule {
 
     /// Whether iterations came faster than the network carried them.
     pub fn is_overloaded(&self) -> bool {
-        self.late_share() > Self::OVERLOAD
+        (self.late + self.lost) as f64 > Self::OVERLOAD * self.iterations as f64
     }
 }
 

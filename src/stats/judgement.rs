@@ -20,6 +20,11 @@ const MOST_CONGESTED: f64 = 0.25;
 /// So many effective iterations have to lie beyond the percentile that is reported.
 const FEWEST_BEYOND: f64 = 2.0;
 
+/// How many effective iterations a figure has to rest on.
+pub fn fewest_iterations(statistic: Statistic) -> f64 {
+    (FEWEST_BEYOND / (1.0 - statistic.quantile().unwrap_or(0.0))).round()
+}
+
 /// Why an answer is not reported.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
@@ -100,7 +105,7 @@ impl Judgement {
     /// The judgement of an answer by `statistic`.
     pub fn of(evidence: &Evidence, statistic: Statistic) -> Self {
         let states = || [TestState::Idle, TestState::Loaded].into_iter();
-        let needed = (FEWEST_BEYOND / (1.0 - statistic.quantile().unwrap_or(0.0))).round();
+        let needed = fewest_iterations(statistic);
         let few = states().zip(evidence.effective).filter_map(|(state, effective)| {
             let effective = effective.filter(|effective| *effective < needed)?;
             Some(NotReportable::TooFewIterations { state, effective, needed })
@@ -117,6 +122,19 @@ impl Judgement {
     /// Whether nothing is against it.
     pub fn is_reportable(&self) -> bool {
         self.reasons.is_empty()
+    }
+
+    /// What of it is against the figure of one state, whatever becomes of the difference to the other.
+    #[must_use]
+    pub fn of_state(mut self, wanted: TestState) -> Self {
+        self.reasons.retain(|reason| match reason {
+            NotReportable::TooFewIterations { state, .. } | NotReportable::TooLittleCovered { state, .. } => {
+                *state == wanted
+            }
+            NotReportable::LoadNotDelivered { .. } => wanted == TestState::Loaded,
+            NotReportable::BaselineMoved { .. } | NotReportable::CongestedWhileIdle { .. } => false,
+        });
+        self
     }
 
     /// What is against it, as one text; nothing where it is reportable.
@@ -215,6 +233,8 @@ mod tests {
             "idle, it rests on 7.9 effective iterations, 8 are needed; loaded, it rests on 2.0 effective iterations, 8 \
              are needed; loaded, samples cover 6% of the time, 50% are needed; Incast delivered nothing"
         );
+        let of_state = |state| found.clone().of_state(state).reasons.len();
+        assert_eq!((of_state(TestState::Idle), of_state(TestState::Loaded)), (1, 3));
         let average = |effective| {
             let evidence = Evidence { effective: [Some(effective); 2], ..sound() };
             Judgement::of(&evidence, Statistic::Avg).is_reportable()

@@ -33,7 +33,7 @@ pub use batches::{FEWEST_BATCHES, MOST_LAG1, OnePlacement, Sum, Withheld, jackkn
 pub use gate::{FailsIf, Outcome, needed};
 pub use impact::{Added, Factor, Impact};
 pub use jobs::{Components, Difference, JobVariance, Jobs, difference, paired_difference};
-pub use judgement::{Evidence, FEWEST_COVERED, Judgement, NotReportable, TestState};
+pub use judgement::{Evidence, FEWEST_COVERED, Judgement, NotReportable, TestState, fewest_iterations};
 pub use many::{AllPairs, FAMILY_ERROR, Pair, holm, holm_levels};
 pub use samples::{Batch, MAX_BATCHES, Samples, SamplesError};
 pub use share::{Blame, Design, NoShare, RawCells, Share, Shares};

@@ -30,8 +30,8 @@ pub enum Statistic {
 }
 
 impl Statistic {
-    /// What is claimed first: nearly the same from run to run where the others are not (docs/methodology.md).
-    pub const HEADLINE: Statistic = Statistic::TimeP75;
+    /// What is claimed first of a latency: nearly the same from job to job where the others are not (docs/methodology.md).
+    pub const HEADLINE: Statistic = Statistic::TimeP90;
 
     /// Those of messages, in the order of their columns.
     pub const MESSAGES: [Statistic; 5] =

@@ -48,6 +48,17 @@ impl<'a> JobSet<'a> {
         kernels
     }
 
+    /// What is against a figure of a canary in any of its jobs.
+    pub(super) fn why_not(&self, state: State, kernel: Canary, statistic: Statistic) -> Option<String> {
+        self.jobs.iter().find_map(|job| Some(format!("{}: {}", job.label, state.why_not(job.run, kernel, statistic)?)))
+    }
+
+    /// Without jobs whose answer may not be reported.
+    pub(super) fn reportable(&self, kernel: Canary) -> JobSet<'a> {
+        let jobs = self.jobs.iter().filter(|job| job.run.judgement(kernel).is_reportable());
+        JobSet { label: self.label.clone(), jobs: jobs.cloned().collect() }
+    }
+
     /// Whether two of its jobs have the same placements.
     fn repeats_placements(&self) -> bool {
         let pairs = self.jobs.iter().enumerate().flat_map(|(at, one)| self.jobs[..at].iter().map(move |of| (one, of)));

@@ -18,7 +18,7 @@ use super::{figures, protocols};
 use crate::analysis::added;
 use crate::kernel::Canary;
 use crate::result::ResultFile;
-use crate::stats::{Statistic, holm, holm_levels};
+use crate::stats::{self, Statistic, holm, holm_levels};
 use crate::text::{Rows, Table, figure, percent, section, within};
 
 /// Said wherever verdicts are shown.
@@ -44,6 +44,9 @@ pub struct Comparison {
     pub test: &'static str,
     /// The figures of canaries.
     pub rows: Vec<Row>,
+    /// Why added times of a side may not be reported, by canary.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_reportable: Vec<String>,
     /// The margin within which added times count as the same, as a part of the first side's loaded time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub margin: Option<f64>,
@@ -91,13 +94,23 @@ pub fn compare_jobs(
     let (first, rest) = sets.split_first().expect("the command line asks for two sides");
     let shared = |kernel: &Canary| rest.iter().any(|side| side.kernels().contains(kernel));
     let kernels: Vec<Canary> = first.kernels().into_iter().filter(shared).collect();
-    let mut rows = Vec::new();
+    let (mut rows, mut not_reportable) = (Vec::new(), Vec::new());
     for &kernel in &kernels {
+        let sound: Vec<JobSet<'_>> = history.iter().map(|set| set.reportable(kernel)).collect();
+        let history: Vec<JobSet<'_>> = sound.into_iter().filter(|set| !set.jobs.is_empty()).collect();
         for state in State::ALL {
             // Added times are compared by the headline, which is what decides.
             let headline = [kernel.headline()];
             let statistics = if state == State::Added { &headline[..] } else { statistics };
-            rows.extend(statistics.iter().filter_map(|&statistic| row(sets, kernel, state, statistic, history)));
+            for &statistic in statistics {
+                let against: Vec<_> = sets.iter().map(|set| set.why_not(state, kernel, statistic)).collect();
+                let Some(row) = row(sets, &against, kernel, state, statistic, &history) else { continue };
+                if row.primary {
+                    let title = &row.title;
+                    not_reportable.extend(against.iter().flatten().map(|why| format!("{title}: {why}")));
+                }
+                rows.push(row);
+            }
         }
     }
     correct(&mut rows, true);
@@ -126,6 +139,7 @@ pub fn compare_jobs(
         simulated: sets.iter().filter_map(|set| simulated(&set.label, set.jobs[0].file)).collect(),
         differences,
         test: TEST,
+        not_reportable,
         margin,
         components,
         figures,
@@ -138,8 +152,15 @@ pub fn compare_jobs(
     }
 }
 
-/// One figure on every side; nothing where no side has it.
-fn row(sets: &[JobSet<'_>], kernel: Canary, state: State, statistic: Statistic, history: &[JobSet<'_>]) -> Option<Row> {
+/// One figure on every side, with what is `against` it there; nothing where no side has it.
+fn row(
+    sets: &[JobSet<'_>],
+    against: &[Option<String>],
+    kernel: Canary,
+    state: State,
+    statistic: Statistic,
+    history: &[JobSet<'_>],
+) -> Option<Row> {
     let base = Measured::of(&sets[0], kernel);
     let cell = |(at, set): (usize, &JobSet<'_>)| {
         let side = Measured::of(set, kernel);
@@ -147,7 +168,13 @@ fn row(sets: &[JobSet<'_>], kernel: Canary, state: State, statistic: Statistic, 
         let cell = match at {
             0 => Cell::base(value),
             _ => {
-                let (difference, untested) = side.beside(&base, state, statistic, history);
+                let (difference, untested) = match against[0].is_none() && against[at].is_none() {
+                    true => side.beside(&base, state, statistic, history),
+                    false => {
+                        let (found, _) = side.beside(&base, state, statistic, history);
+                        (found.map(|of| stats::Difference::untested(of.value)), Verdict::NotReportable)
+                    }
+                };
                 match state {
                     State::Added => {
                         Cell::added(value, difference, untested, base.loaded(statistic).unwrap_or(f64::NAN))
@@ -237,6 +264,7 @@ pub fn compare_congestors(file: &ResultFile) -> Option<Comparison> {
         differences: Vec::new(),
         test: FIGURES_TEST,
         rows: Vec::new(),
+        not_reportable: Vec::new(),
         margin: None,
         components: Vec::new(),
         figures: figures::rows(&figures),
@@ -358,6 +386,9 @@ impl Comparison {
                 "same: within {}% of the first side's loaded time, by two one-sided tests.",
                 100.0 * margin
             );
+        }
+        for why in &self.not_reportable {
+            let _ = writeln!(out, "not reportable: {why}.");
         }
         if has(Verdict::OneJob) {
             out += "one job: these two jobs, and no test. How much equal jobs differ is not known: give several files a side\n\

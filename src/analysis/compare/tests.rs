@@ -54,6 +54,32 @@ fn one_job_a_side_is_shown_and_not_marked() {
 }
 
 #[test]
+fn what_may_not_be_reported_is_not_marked_and_tells_no_history() {
+    let spoil = |mut all: Vec<(PathBuf, ResultFile)>, every: bool| {
+        let tests =
+            all.iter_mut().take(if every { usize::MAX } else { 1 }).flat_map(|(_, file)| &mut file.runs[0].tests);
+        tests.filter(|test| test.kernel == Canary::Lat).for_each(|test| test.covered = Some(0.1));
+        all
+    };
+    let compared =
+        |before: &[(PathBuf, ResultFile)], after: &[(PathBuf, ResultFile)], past: &[(PathBuf, ResultFile)]| {
+            let history = if past.is_empty() { Vec::new() } else { vec![JobSet::of(sides(past))] };
+            compare_jobs(&[JobSet::of(sides(before)), JobSet::of(sides(after))], &Statistic::ALL, &history, Some(0.05))
+        };
+    let (before, after) = (jobs(&[4.9, 5.0, 5.1]), spoil(jobs(&[5.9, 6.0, 6.1]), false));
+    let found = compared(&before, &after, &[]);
+    assert_eq!(primary(&found), [Verdict::NotReportable, Verdict::Worse, Verdict::Worse]);
+    let said = &found.not_reportable[..];
+    assert!(matches!(said, [one] if one.contains("RR Two-sided Lat") && one.contains("cover 10%")), "{said:?}");
+    assert!(render(&found).contains("not reportable: RR Two-sided Lat"), "{}", render(&found));
+    assert_eq!(found.exit_code(), 1, "the others differ");
+    // One job a side takes the variance of jobs from those of the past that may be reported.
+    let past = spoil(jobs(&[4.9, 5.0, 5.1]), true);
+    let found = compared(&jobs(&[5.0]), &jobs(&[6.0]), &past);
+    assert_eq!(primary(&found), [Verdict::OneJob, Verdict::Worse, Verdict::Worse]);
+}
+
+#[test]
 fn several_jobs_a_side_are_told_apart_by_their_means() {
     let comparison = beside(&[4.9, 5.0, 5.1], &[5.9, 6.0, 6.1], &[], None);
     assert_eq!(comparison.sides, ["r (3 jobs)", "r (3 jobs)"]);

@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use super::sides::Side;
 use crate::kernel::Canary;
-use crate::stats::{Difference, FAMILY_ERROR, Factor, Interval, Statistic};
+use crate::result::Run;
+use crate::stats::{Difference, FAMILY_ERROR, Factor, Interval, Statistic, TestState};
 
 /// What of a test is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -24,6 +25,17 @@ pub enum State {
 impl State {
     /// All of them, in the order of the tables.
     pub const ALL: [State; 4] = [State::Isolated, State::Loaded, State::Added, State::Impact];
+
+    /// Why such a figure of a canary's may not be reported; nothing where it may.
+    pub fn why_not(self, run: &Run, kernel: Canary, statistic: Statistic) -> Option<String> {
+        let judgement = run.judgement_by(kernel, statistic);
+        let judgement = match self {
+            State::Isolated => judgement.of_state(TestState::Idle),
+            State::Loaded => judgement.of_state(TestState::Loaded),
+            State::Added | State::Impact => judgement,
+        };
+        judgement.why_not()
+    }
 
     /// As the user types it.
     pub fn key(self) -> &'static str {
@@ -50,6 +62,8 @@ pub enum Verdict {
     NotSignificant,
     /// Neither a difference nor sameness within the margin was shown.
     CannotTell,
+    /// There is no test: something is against the figure of a side ([`crate::stats::Judgement`]).
+    NotReportable,
     /// There is no test: each side is one job, and how much jobs differ is not known.
     OneJob,
     /// There is no test: too few placements, or figures of another program.
@@ -74,6 +88,7 @@ impl Verdict {
             Verdict::Same => "same",
             Verdict::NotSignificant => "not sig.",
             Verdict::CannotTell => "cannot tell",
+            Verdict::NotReportable => "not reportable",
             Verdict::OneJob => "one job",
             Verdict::Unknown => "no test",
         }

@@ -16,8 +16,10 @@ const CHUNKS: u64 = 40;
 const WARM_UP: u64 = 10;
 /// Between two of a schedule's iterations an agreement is asked after about so often.
 const POLLS: u64 = 8;
-/// Fewer iterations on a schedule than this on a ring are not worth another ring.
-const SLOTS_A_RING: u64 = 10;
+/// So many iterations are looked at before a schedule is made.
+const LOOKED_AT: usize = 5;
+/// A block that has too few iterations when its time is over goes on for so many times as long at most.
+const LONGEST_BLOCK: u64 = 3;
 const MIB: f64 = 1_048_576.0;
 
 /// What a canary rank brings back from a test.
@@ -57,6 +59,8 @@ pub struct CanaryPhase<'a> {
     pub passes: Passes,
     /// How long the test may take.
     pub budget: Nanos,
+    /// A block with fewer iterations than this goes on beyond its time, within limits.
+    pub fewest: u64,
     /// When iterations begin, where not one after the other.
     pub pace: Option<Pace>,
     /// Of the schedule's random distances: the same on every canary, another in every phase.
@@ -86,6 +90,7 @@ impl<G: Group> KernelVisitor for CanaryRun<'_, G> {
         let recorder = Recorder::new::<K>(
             &kernel,
             self.phase.test.kernel.info().direction,
+            if self.schedule.is_some() { 1 } else { K::PARTS },
             self.phase.control.samples(MAX_BATCHES),
         );
         TimedLoop::new(self, kernel, recorder).run()
@@ -100,8 +105,10 @@ struct TimedLoop<'a, G: Group, K> {
     started: Nanos,
     /// The ring of the last iteration.
     ring: Neighbours,
-    /// Decided by the team's size, the same on every rank of the job's largest team.
+    /// How many iterations a pass has at most. Decided by the team's size, the same on every rank of the job's largest team.
     iterations: u64,
+    /// How many were timed, in all passes.
+    timed: u64,
 }
 
 impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
@@ -114,7 +121,7 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
         let started = run.canaries.now();
         let lockstep = Self::lockstep(&run, started);
         let ring = run.phase.rings[0];
-        TimedLoop { run, kernel, recorder, lockstep, started, ring, iterations }
+        TimedLoop { run, kernel, recorder, lockstep, started, ring, iterations, timed: 0 }
     }
 
     fn lockstep(run: &CanaryRun<'_, G>, now: Nanos) -> Lockstep {
@@ -139,6 +146,10 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
             }
         }
         let wall = self.run.canaries.now().since(self.started);
+        if self.run.schedule.is_some() {
+            // Of the last ring some may have had one neighbour's message only: both are checked.
+            self.kernel.iterate(self.run.team, self.ring)?;
+        }
         self.check()?;
         let kept = self.run.schedule.map_or_else(Kept::default, |schedule| schedule.kept);
         let Recorder { samples, covered, .. } = self.recorder;
@@ -149,6 +160,7 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
         let counts = self.run.phase.test.counts;
         match self.run.phase.passes {
             Passes::Counted => u64::from(counts.rings) * u64::from(counts.measurements),
+            Passes::Timed if self.run.schedule.is_some() => 1,
             Passes::Timed => self.run.phase.rings.len() as u64,
         }
     }
@@ -172,7 +184,7 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
             }
         };
         let mut took = Took::default();
-        let (mut spent, mut iterations) = (0, 0);
+        let mut spent = 0;
         canaries.barrier()?;
         for &ring in rings {
             // What was spent is agreed on, so all canaries stop at the same ring.
@@ -190,15 +202,17 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
             let Some(rested) = rested else { break };
             took.add(&rested);
             spent += rested.spent.0;
-            iterations += rested.iterations;
         }
         let budget = *budget;
         self.check()?;
         if let Some(schedule) = &mut self.run.schedule {
-            schedule.begin(self.run.canaries, Nanos(spent / iterations.max(1)), budget)?;
-            let slots = budget.0 / schedule.mean().0.max(1);
-            let rings = ((slots / SLOTS_A_RING).max(1) as usize).min(self.run.phase.rings.len());
-            self.run.phase.rings = &self.run.phase.rings[..rings];
+            let mut longest = Nanos(0);
+            for ring in self.run.phase.rings.iter().cycle().take(LOOKED_AT) {
+                let start = self.run.team.now();
+                self.kernel.iterate(self.run.team, *ring)?;
+                longest = longest.max(self.run.team.now().since(start));
+            }
+            schedule.begin(self.run.canaries, longest, budget)?;
         }
         self.started = self.run.canaries.now();
         self.lockstep = Self::lockstep(&self.run, self.started);
@@ -222,6 +236,7 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
             if iteration >= warmup {
                 self.recorder.record(took);
                 timed += 1;
+                self.timed += 1;
             }
             let agreed = match self.lockstep.step() {
                 Next::Iterate => continue,
@@ -246,7 +261,7 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
         Ok(Ballot::default())
     }
 
-    /// The same by a schedule. What an agreement was waited for is nobody's latency.
+    /// The same by a schedule, on another ring each time. What an agreement was waited for is nobody's latency.
     fn open_pass(&mut self, pass: u64) -> Result<Ballot> {
         let mut free = self.run.canaries.now();
         loop {
@@ -259,21 +274,26 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
             }
             let group = &mut *self.run.team;
             let slot = schedule.slot(group, free)?;
+            let turn = schedule.kept.slots;
+            self.ring = self.run.phase.rings[(turn / 2) as usize % self.run.phase.rings.len()];
             let start = group.now();
-            self.kernel.iterate(group, self.ring)?;
+            self.kernel.message(group, self.ring, turn)?;
             free = group.now();
             let took = free.since(start);
+            schedule.took(took, free);
+            self.timed += 1;
             if let Some(late) = slot {
-                self.recorder.record_late(late, took);
+                self.recorder.record(Nanos(late.0 + took.0));
             }
             if self.lockstep.step() != Next::Boundary {
                 continue;
             }
             let (agreed, waited) = self.boundary()?;
-            if let Some(schedule) = &mut self.run.schedule
-                && waited.0 > 0
-            {
-                schedule.excuse(self.run.canaries.now());
+            if let Some(schedule) = &mut self.run.schedule {
+                schedule.slow_down(agreed.longest, self.run.phase.budget);
+                if waited.0 > 0 {
+                    schedule.excuse(self.run.canaries.now());
+                }
             }
             if agreed.part > pass {
                 self.recorder.close_pass();
@@ -297,12 +317,22 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
         let next = now.since(self.started).0 + self.lockstep.expected(now).0;
         let (budget, half_a_chunk) = (self.run.phase.budget.0, self.lockstep.expected(now).0 / 2);
         let interrupted = self.run.phase.control.interrupted();
-        let part = match self.run.phase.passes {
-            _ if interrupted || next + half_a_chunk >= budget => Ballot::OVER,
-            Passes::Counted => 0,
-            Passes::Timed => (u128::from(next + half_a_chunk) * u128::from(self.passes()) / u128::from(budget)) as u64,
+        let is_over = match self.run.phase.passes {
+            Passes::Timed if self.timed + self.lockstep.chunk() < self.run.phase.fewest => {
+                next + half_a_chunk >= LONGEST_BLOCK * budget
+            }
+            _ => next + half_a_chunk >= budget,
         };
-        self.lockstep.agree(self.run.canaries, Ballot { part, interrupted })
+        let part = match self.run.phase.passes {
+            _ if interrupted || is_over => Ballot::OVER,
+            Passes::Counted => 0,
+            Passes::Timed => {
+                let part = u128::from(next + half_a_chunk) * u128::from(self.passes()) / u128::from(budget);
+                (part as u64).min(self.passes() - 1)
+            }
+        };
+        let longest = self.run.schedule.as_mut().map_or(Nanos(0), Schedule::longest);
+        self.lockstep.agree(self.run.canaries, Ballot { part, interrupted, longest })
     }
 
     /// Between two barriers nobody writes, so what arrived can be looked at.
@@ -317,7 +347,7 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
 pub(super) struct Recorder {
     pub samples: Samples,
     direction: Direction,
-    /// A sample in ns is an iteration's time times this.
+    /// A sample in ns is the time that was recorded times this.
     scale: Option<f64>,
     pass_ns: u64,
     pass_iterations: u64,
@@ -326,9 +356,10 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    pub(super) fn new<K: Kernel>(kernel: &K, direction: Direction, samples: Samples) -> Self {
+    /// A latency is the part `1 / parts` of what is recorded.
+    pub(super) fn new<K: Kernel>(kernel: &K, direction: Direction, parts: u64, samples: Samples) -> Self {
         let scale = match direction {
-            Direction::Latency => Some(1.0 / K::PARTS as f64),
+            Direction::Latency => Some(1.0 / parts as f64),
             Direction::Bandwidth => (kernel.payload() > 0).then(|| MIB / kernel.payload() as f64),
         };
         Recorder { samples, direction, scale, pass_ns: 0, pass_iterations: 0, covered: Nanos(0) }
@@ -342,13 +373,6 @@ impl Recorder {
         if let Some(scale) = self.scale {
             self.samples.record((took.0 as f64 * scale).round() as u64);
         }
-    }
-
-    /// An iteration that had waited before it began.
-    pub(super) fn record_late(&mut self, late: Nanos, took: Nanos) {
-        // A sample is a part of an iteration, but the whole of the wait.
-        let wait = self.scale.map_or(0.0, |scale| late.0 as f64 / scale);
-        self.record(Nanos(took.0 + wait as u64));
     }
 
     pub(super) fn close_pass(&mut self) {

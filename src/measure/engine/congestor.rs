@@ -66,7 +66,7 @@ impl<G: Group> KernelVisitor for CongestorRun<'_, G> {
         let ring = natural_ring(group.size(), group.rank());
         warm_up(&kernel, group, &test.counts)?;
 
-        let mut recorder = Recorder::new::<K>(&kernel, test.kernel.info().direction, control.samples(1));
+        let mut recorder = Recorder::new(&kernel, test.kernel.info().direction, K::PARTS, control.samples(1));
         let longest = test.kernel.info().scaled(test.counts.iterations, group.size());
         let chunk = chunk(budget, control.grain);
         let mut lockstep = Lockstep::new(chunk, longest.into(), group.now());
@@ -93,7 +93,7 @@ impl<G: Group> KernelVisitor for CongestorRun<'_, G> {
             let interrupted = control.interrupted() || watch.interrupted;
             let stop = watch.stage == Stage::Over || (interrupted && watch.may_stop_itself());
             let part = if stop { Ballot::OVER } else { 0 };
-            let (agreed, _) = lockstep.agree(group, Ballot { part, interrupted })?;
+            let (agreed, _) = lockstep.agree(group, Ballot { part, interrupted, longest: Nanos(0) })?;
             if agreed.is_over() {
                 // A team mate may still be in its last iteration and need this rank to serve it. What follows is the
                 // world's, which may be on another network.

@@ -15,14 +15,28 @@ pub(super) struct Ballot {
     pub part: u64,
     /// The user asked the job to end.
     pub interrupted: bool,
+    /// The longest iteration that kept others from beginning when they were due.
+    pub longest: Nanos,
 }
 
 impl Ballot {
     /// Beyond the last part: stop.
     pub(super) const OVER: u64 = u64::MAX;
 
+    /// Beside the longest iteration, as the greater of two words.
+    const INTERRUPTED: u64 = 1 << 63;
+
     pub(super) fn is_over(self) -> bool {
         self.part == Ballot::OVER
+    }
+
+    fn words(self) -> [u64; 2] {
+        [self.part, if self.interrupted { Ballot::INTERRUPTED } else { self.longest.0 }]
+    }
+
+    fn of([part, second]: [u64; 2]) -> Self {
+        let interrupted = second >= Ballot::INTERRUPTED;
+        Ballot { part, interrupted, longest: Nanos(if interrupted { 0 } else { second }) }
     }
 }
 
@@ -92,6 +106,11 @@ impl Lockstep {
         self.under_way && self.seen.is_none()
     }
 
+    /// How many iterations a chunk has.
+    pub(super) fn chunk(&self) -> u64 {
+        self.chunk
+    }
+
     /// How long the next chunk is expected to take, from this member's last one.
     pub(super) fn expected(&self, now: Nanos) -> Nanos {
         Nanos(now.since(self.started).0 / self.done.max(1) * self.chunk)
@@ -108,7 +127,8 @@ impl Lockstep {
         }
         self.under_way = agreed.is_none_or(|agreed| agreed[0] != Ballot::OVER);
         if self.under_way {
-            group.start_agreement([mine.part, u64::from(mine.interrupted), per_iteration, self.took])?;
+            let [part, second] = mine.words();
+            group.start_agreement([part, second, per_iteration, self.took])?;
         }
         if let Some([_, _, slowest, took]) = agreed {
             let of_time = |ns: u64| (ns / slowest.max(1)).max(1);
@@ -116,8 +136,8 @@ impl Lockstep {
             self.chunk = wanted.max(took.min(of_time(LONGEST * self.target.0))).min(self.longest);
         }
         (self.done, self.poll_at, self.started) = (0, (self.chunk / POLLS).max(1), group.now());
-        let agreed = agreed.unwrap_or_default();
-        Ok((Ballot { part: agreed[0], interrupted: agreed[1] != 0 }, waited))
+        let [part, second, ..] = agreed.unwrap_or_default();
+        Ok((Ballot::of([part, second]), waited))
     }
 
     /// Waits for the agreement that is still under way where the work ended by itself.
@@ -170,7 +190,8 @@ mod tests {
                 if next == Next::Boundary {
                     let is_over = iteration > 500 + 100 * u64::from(me);
                     let part = if is_over { Ballot::OVER } else { iteration / 100 };
-                    let (agreed, _) = lockstep.agree(&mut group, Ballot { part, interrupted: me == 0 })?;
+                    let (agreed, _) =
+                        lockstep.agree(&mut group, Ballot { part, interrupted: me == 0, longest: Nanos(7) })?;
                     if agreed.is_over() {
                         assert!(agreed.interrupted);
                         return Ok::<u64, Error>(iteration);

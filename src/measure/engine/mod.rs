@@ -14,6 +14,8 @@ mod network;
 mod order;
 mod pace;
 mod phase;
+#[cfg(test)]
+mod probes;
 mod rank;
 mod sequence;
 mod slices;

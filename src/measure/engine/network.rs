@@ -96,7 +96,7 @@ pub struct Membership {
 pub struct Opened<T: Transport> {
     // Groups go before what they are made of.
     world: Option<T::Group>,
-    canaries: Option<T::Group>,
+    pub(super) canaries: Option<T::Group>,
     team: Option<T::Group>,
     clock: SharedClock,
     transport: T,

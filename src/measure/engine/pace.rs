@@ -3,7 +3,8 @@
 //! A canary that sends one message after the other asks a slow network seldom, and its ranks wait for each other, so one
 //! slow path makes all of them slow. One with a schedule asks at random moments, as the world outside does, and counts from
 //! when it should have begun: what it could not send in time because an earlier message was still under way waited too.
-//! Distances are exponential, so that no rhythm of the load is met more often than others.
+//! Half of a distance is always the same, so that most messages are over before the next is due, and half of it, in the
+//! mean, is exponential, so that no rhythm of the load is met more often than others.
 //!
 //! All canaries begin an iteration together, so they need one clock, which [`SharedClock`] is.
 
@@ -14,12 +15,14 @@ use tailback_transport::{Group, Nanos, Result};
 use crate::kernel::SharedClock;
 use crate::plan::Pace;
 
-/// In the mean, distances are so many times an iteration's time: most iterations are over before the next is due.
-const DISTANCE: u64 = 5;
-/// A block has at least so many iterations, however late they begin.
+/// So many iterations in a block, in the mean, tell enough.
+const ENOUGH: u64 = 200;
+/// In the mean, distances are at least so many times the longest of some iterations that follow each other, which is longer
+/// than a message takes. Where there is time, they are longer.
+const SHORTEST: u64 = 2;
+const LONGEST: u64 = 20;
+/// However long iterations take, there is room for so many.
 const FEWEST: u64 = 10;
-/// And at most so many: more would tell no more, and find a busy machine's ranks still asleep.
-const MOST: u64 = 1000;
 
 /// How a schedule was kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,6 +58,10 @@ pub(super) struct Schedule {
     next: Nanos,
     /// Until then this member waited for something that is not timed.
     excused: Nanos,
+    /// When the last iteration began.
+    began: Nanos,
+    /// The longest iteration since the last boundary that was not over when the next was due.
+    longest: Nanos,
     pub kept: Kept,
 }
 
@@ -62,7 +69,17 @@ impl Schedule {
     pub(super) fn new(clock: SharedClock, pace: Pace, seed: u64) -> Self {
         let random = ChaCha8Rng::seed_from_u64(seed);
         let zero = Nanos(0);
-        Schedule { clock, pace, mean: Nanos(1), random, next: zero, excused: zero, kept: Kept::default() }
+        Schedule {
+            clock,
+            pace,
+            mean: Nanos(1),
+            random,
+            next: zero,
+            excused: zero,
+            began: zero,
+            longest: zero,
+            kept: Kept::default(),
+        }
     }
 
     /// The mean distance.
@@ -70,19 +87,22 @@ impl Schedule {
         self.mean
     }
 
-    /// Decides on the mean distance, where that was left open, by what an iteration took, and agrees on a first time that is
-    /// still to come when the last member hears of it. Collective over `canaries`, which all give the same times.
-    pub(super) fn begin<G: Group>(&mut self, canaries: &mut G, iteration: Nanos, budget: Nanos) -> Result<()> {
-        self.mean = match self.pace {
-            Pace::Mean(mean) => mean,
-            Pace::Auto => Nanos((DISTANCE * iteration.0).clamp((budget.0 / MOST).max(1), (budget.0 / FEWEST).max(1))),
-        };
+    /// Decides on the mean distance, where that was left open, by the longest that an iteration took on any member, and agrees
+    /// on a first time that is still to come when the last member hears of it. Collective over `canaries`.
+    pub(super) fn begin<G: Group>(&mut self, canaries: &mut G, longest: Nanos, budget: Nanos) -> Result<()> {
         let begin = canaries.now();
         canaries.start_agreement([0; 4])?;
         canaries.wait_agreement()?;
         let now = canaries.now();
-        canaries.start_agreement([self.clock.shared(now), now.since(begin).0, 0, 0])?;
-        let [latest, slowest, ..] = canaries.wait_agreement()?;
+        canaries.start_agreement([self.clock.shared(now), now.since(begin).0, longest.0, 0])?;
+        let [latest, slowest, longest, _] = canaries.wait_agreement()?;
+        self.mean = match self.pace {
+            Pace::Mean(mean) => mean,
+            Pace::Auto => {
+                let wanted = (budget.0 / ENOUGH).clamp(SHORTEST * longest, LONGEST * longest);
+                Nanos(wanted.min(budget.0 / FEWEST).max(1))
+            }
+        };
         self.next = self.clock.own(latest + 2 * slowest + self.distance());
         Ok(())
     }
@@ -94,7 +114,7 @@ impl Schedule {
 
     fn distance(&mut self) -> u64 {
         let uniform: f64 = self.random.random();
-        (-(1.0 - uniform).ln() * self.mean.0 as f64) as u64
+        (0.5 * self.mean.0 as f64 * (1.0 - (1.0 - uniform).ln())) as u64
     }
 
     /// What came due until now, while this member waited for others, is not timed.
@@ -102,21 +122,47 @@ impl Schedule {
         self.excused = now;
     }
 
+    /// An iteration is over, at this time.
+    pub(super) fn took(&mut self, took: Nanos, free: Nanos) {
+        if free.0 > self.next.0 {
+            self.longest = self.longest.max(took);
+        }
+    }
+
+    /// The longest iteration that kept another, since this was last asked for.
+    pub(super) fn longest(&mut self) -> Nanos {
+        std::mem::take(&mut self.longest)
+    }
+
+    /// Distances are longer from now on, where they were too short for what an iteration took, on any member: at most twice as
+    /// long.
+    pub(super) fn slow_down(&mut self, longest: Nanos, budget: Nanos) {
+        if self.pace == Pace::Auto {
+            let wanted = (SHORTEST * longest.0).min(2 * self.mean.0).min(budget.0 / FEWEST);
+            self.mean.0 = self.mean.0.max(wanted);
+        }
+    }
+
     /// Waits for the next time to begin and gives how long the iteration had waited by then: nothing, unless the one before,
-    /// which was over at `free`, had kept it. No time at all when it is not to be timed.
+    /// which was over at `free`, had kept it. No time at all when it is not to be timed: one that was due before even the one
+    /// before had begun waited for the canary itself.
     pub(super) fn slot<G: Group>(&mut self, group: &mut G, free: Nanos) -> Result<Option<Nanos>> {
         let due = self.next;
         self.next = Nanos(due.0 + self.distance());
         self.kept.slots += 1;
-        if due.0 <= self.excused.0 {
+        let is_lost = due.0 <= self.excused.0 || due.0 <= self.began.0;
+        if free.0 <= due.0 {
+            group.wait_until(due)?;
+        }
+        self.began = group.now();
+        if is_lost {
             self.kept.lost += 1;
             return Ok(None);
         }
         if free.0 <= due.0 {
-            group.wait_until(due)?;
             return Ok(Some(Nanos(0)));
         }
-        let late = group.now().since(due);
+        let late = self.began.since(due);
         self.kept.late += 1;
         self.kept.worst_ns = self.kept.worst_ns.max(late.0);
         Ok(Some(late))
@@ -176,25 +222,27 @@ mod tests {
         // Virtual time is one clock: the comparison is exact to what a message takes.
         for slot in 0..SLOTS {
             let times: Vec<u64> = (0..3).filter_map(|rank| due(rank, slot)).collect();
-            let spread = times.iter().max().unwrap() - times.iter().min().unwrap();
+            let (Some(last), Some(first)) = (times.iter().max(), times.iter().min()) else { continue };
+            let spread = last - first;
             assert!(spread < 5_000, "slot {slot} was due {spread} ns apart");
         }
         for (rank, (begun, kept)) in all.iter().enumerate() {
             let late = begun.iter().filter(|(_, late)| late.is_some_and(|late| late > 0)).count() as u64;
             let lost = begun.iter().filter(|(_, late)| late.is_none()).count() as u64;
             assert_eq!((kept.slots, kept.late, kept.lost), (SLOTS as u64, late, lost));
-            // Some ten were due in 40 ms.
-            assert!((2..30).contains(&late) && kept.worst_ns > 20_000_000, "{kept:?}");
-            assert_eq!((2..30).contains(&lost), rank == 1, "{kept:?}");
+            // Some ten were due in 40 ms: the first waited for slot 20, the others for each other.
+            assert!((1..4).contains(&late) && kept.worst_ns > 20_000_000, "{kept:?}");
+            assert!((3..25).contains(&lost), "{kept:?}");
+            assert_eq!(lost > 10, rank == 1, "{kept:?}");
         }
     }
 
     #[test]
-    fn distances_are_exponential_and_drawn_anew() {
+    fn distances_are_half_fixed_half_exponential_and_drawn_anew() {
         let distances = |seed: u64| -> Vec<f64> {
             let begun = &run(seed)[0].0;
-            let due: Vec<u64> = begun.iter().filter_map(|(start, late)| Some(start - (*late)?)).collect();
-            due.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / MEAN.0 as f64).collect()
+            let due: Vec<Option<u64>> = begun.iter().map(|(start, late)| Some(start - (*late)?)).collect();
+            due.windows(2).filter_map(|pair| Some((pair[1]? - pair[0]?) as f64 / MEAN.0 as f64)).collect()
         };
         let (one, other) = (distances(1), distances(2));
         assert_ne!(one[..10], other[..10]);
@@ -202,9 +250,10 @@ mod tests {
             let count = distances.len() as f64;
             let mean = distances.iter().sum::<f64>() / count;
             // As far as 1000 draws tell: four standard errors.
-            assert!((mean - 1.0).abs() < 4.0 / count.sqrt(), "{mean}");
-            let short = distances.iter().filter(|distance| **distance < 0.5).count() as f64 / count;
-            assert!((short - (1.0 - (-0.5f64).exp())).abs() < 4.0 * (0.24 / count).sqrt(), "{short}");
+            assert!((mean - 1.0).abs() < 4.0 * 0.5 / count.sqrt(), "{mean}");
+            let below = |limit: f64| distances.iter().filter(|distance| **distance < limit).count() as f64 / count;
+            assert!((below(0.75) - (1.0 - (-0.5f64).exp())).abs() < 4.0 * (0.24 / count).sqrt(), "{}", below(0.75));
+            assert_eq!(below(0.499), 0.0);
         }
     }
 
@@ -220,8 +269,28 @@ mod tests {
                 schedule.begin(&mut group, Nanos(iteration), Nanos(1_000_000))?;
                 Ok(schedule.mean().0)
             };
-            Ok::<_, Error>([mean(2_000)?, mean(300_000)?, mean(10)?])
+            Ok::<_, Error>([mean(1_000)?, mean(300_000)?, mean(10)?])
         });
-        assert_eq!(finished.unwrap().results, [[10_000, 100_000, 1_000]; 2]);
+        assert_eq!(finished.unwrap().results, [[5_000, 100_000, 200]; 2]);
+    }
+
+    #[test]
+    fn distances_that_were_too_short_grow() {
+        let mut schedule = Schedule::new(SharedClock::default(), Pace::Auto, 1);
+        (schedule.mean, schedule.next) = (Nanos(1_000), Nanos(50_000));
+        schedule.took(Nanos(9_000), Nanos(49_000));
+        assert_eq!(schedule.longest(), Nanos(0), "it was over in time");
+        schedule.took(Nanos(9_000), Nanos(51_000));
+        let longest = schedule.longest();
+        assert_eq!((longest, schedule.longest()), (Nanos(9_000), Nanos(0)));
+        let mut mean = |budget: u64| {
+            schedule.slow_down(longest, Nanos(budget));
+            schedule.mean().0
+        };
+        assert_eq!([mean(10_000_000), mean(10_000_000), mean(50_000)], [2_000, 4_000, 5_000], "at most doubled");
+        assert_eq!([mean(10_000_000), mean(10_000_000), mean(10_000_000)], [10_000, 18_000, 18_000], "and long enough");
+        schedule.pace = Pace::Mean(Nanos(7));
+        schedule.slow_down(Nanos(1_000_000), Nanos(1 << 40));
+        assert_eq!(schedule.mean().0, 18_000, "a pace that was asked for stays");
     }
 }

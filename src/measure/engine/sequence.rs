@@ -307,6 +307,7 @@ impl<'j, 'a> Sequence<'j, 'a> {
             rings: &rings,
             passes,
             budget: self.budget,
+            fewest: self.job.plan.fewest_of_block(test),
             pace,
             seed,
             settle: settle.then_some(Nanos(self.budget.0 / 2)),

@@ -307,9 +307,13 @@ impl Canary {
         Canary::AllToAll,
     ];
 
-    /// The figure that is claimed first of it. A program has one figure a repetition, and few repetitions.
+    /// The figure that is claimed first of it. A program has one figure a repetition, and few repetitions; a rate is bytes
+    /// over time.
     pub fn headline(self) -> Statistic {
-        if self.is_application() { Statistic::Avg } else { Statistic::HEADLINE }
+        match self.info().direction {
+            Direction::Latency if !self.is_application() => Statistic::HEADLINE,
+            _ => Statistic::Avg,
+        }
     }
 }
 

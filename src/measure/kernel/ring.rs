@@ -44,6 +44,12 @@ pub trait Exchange {
 
     /// One iteration of one member.
     fn iterate<G: Group>(windows: Windows, group: &mut G, ring: Neighbours) -> Result<()>;
+
+    /// See [`Kernel::message`].
+    #[inline]
+    fn message<G: Group>(windows: Windows, group: &mut G, ring: Neighbours, _turn: u64) -> Result<()> {
+        Self::iterate(windows, group, ring)
+    }
 }
 
 /// One message instead of a window of them.
@@ -57,11 +63,22 @@ impl Exchange for One<Messages> {
 
     #[inline]
     fn iterate<G: Group>(windows: Windows, group: &mut G, ring: Neighbours) -> Result<()> {
-        let span = |place: usize| Span::new(place * windows.bytes, windows.bytes);
-        group.post_recv(ring.left, RIGHTWARD, span(1))?;
-        group.post_recv(ring.right, LEFTWARD, span(2))?;
-        group.post_send(ring.right, RIGHTWARD, span(0))?;
-        group.post_send(ring.left, LEFTWARD, span(0))?;
+        group.post_recv(ring.left, RIGHTWARD, windows.left_span(0))?;
+        group.post_recv(ring.right, LEFTWARD, windows.right_span(0))?;
+        group.post_send(ring.right, RIGHTWARD, windows.sent())?;
+        group.post_send(ring.left, LEFTWARD, windows.sent())?;
+        group.wait_all()
+    }
+
+    /// To the right and to the left in turn.
+    #[inline]
+    fn message<G: Group>(windows: Windows, group: &mut G, ring: Neighbours, turn: u64) -> Result<()> {
+        let (from, to, tag, received) = match turn % 2 {
+            0 => (ring.left, ring.right, RIGHTWARD, windows.left_span(0)),
+            _ => (ring.right, ring.left, LEFTWARD, windows.right_span(0)),
+        };
+        group.post_recv(from, tag, received)?;
+        group.post_send(to, tag, windows.sent())?;
         group.wait_all()
     }
 }
@@ -78,6 +95,17 @@ impl Exchange for One<Gets> {
         group.get(ring.right, windows.right_span(0), 0)?;
         group.flush(ring.left)?;
         group.flush(ring.right)
+    }
+
+    /// From the left and from the right in turn.
+    #[inline]
+    fn message<G: Group>(windows: Windows, group: &mut G, ring: Neighbours, turn: u64) -> Result<()> {
+        let (from, received) = match turn % 2 {
+            0 => (ring.left, windows.left_span(0)),
+            _ => (ring.right, windows.right_span(0)),
+        };
+        group.get(from, received, 0)?;
+        group.flush(from)
     }
 }
 
@@ -142,6 +170,11 @@ impl<E: Exchange> Kernel for RingExchange<E> {
     #[inline]
     fn iterate<G: Group>(&self, group: &mut G, ring: Neighbours) -> Result<()> {
         E::iterate(self.0, group, ring)
+    }
+
+    #[inline]
+    fn message<G: Group>(&self, group: &mut G, ring: Neighbours, turn: u64) -> Result<()> {
+        E::message(self.0, group, ring, turn)
     }
 
     fn check<G: Group>(&self, group: &mut G, ring: Neighbours) -> Result<()> {

@@ -15,7 +15,7 @@ pub struct Sizes {
 
 /// One iteration of a communication pattern, for one member of a group.
 pub trait Kernel {
-    /// A latency sample is the iteration's time divided by this.
+    /// A latency sample of a whole iteration is its time divided by this.
     const PARTS: u64 = 1;
 
     /// Whether members write into each other's segments: one that is still on the last ring would write over what this ring
@@ -36,6 +36,13 @@ pub trait Kernel {
 
     /// One iteration. `ring` is this member's place in the current ring; kernels without rings ignore it.
     fn iterate<G: Group>(&self, group: &mut G, ring: Neighbours) -> Result<()>;
+
+    /// What an open loop times: one message where an iteration has several that need not wait for each other, another one in
+    /// every turn; else an iteration.
+    #[inline]
+    fn message<G: Group>(&self, group: &mut G, ring: Neighbours, _turn: u64) -> Result<()> {
+        self.iterate(group, ring)
+    }
 
     /// Checks what the last iteration brought. Called outside timed regions, when no peer is writing.
     fn check<G: Group>(&self, group: &mut G, ring: Neighbours) -> Result<()>;

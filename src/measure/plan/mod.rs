@@ -15,7 +15,7 @@ use tailback_transport::Nanos;
 
 use crate::kernel::{Canary, Congestor, Info, Sizes};
 use crate::layout::{Policy, Split};
-use crate::stats::{Direction, Weight};
+use crate::stats::{Direction, Weight, fewest_iterations};
 use crate::units;
 
 pub use application::{Application, Better, Launcher, SECONDS};
@@ -218,6 +218,13 @@ impl Plan {
     pub fn longest_block_s(&self, test: &CanaryTest) -> f64 {
         let limit = self.application.as_ref().filter(|_| test.kernel.is_application()).map(|of| of.limit_s);
         limit.unwrap_or_else(|| self.block_s())
+    }
+
+    /// So many iterations a block should have, for all blocks together to carry the canary's headline, with some to spare:
+    /// iterations of unequal length count less.
+    pub fn fewest_of_block(&self, test: &CanaryTest) -> u64 {
+        let all = 2.0 * fewest_iterations(test.kernel.headline());
+        (all / f64::from(self.placements) / f64::from(self.blocks)).ceil() as u64
     }
 
     /// The row title of a canary in the tables.

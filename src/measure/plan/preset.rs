@@ -71,7 +71,7 @@ impl Preset {
             placement: if self == Preset::Gpcnet { Policy::Random } else { Policy::Balanced },
             blocks: if self == Preset::Gpcnet { 1 } else { 2 },
             precision: None,
-            canary_loop: Loop::Closed,
+            canary_loop: if self == Preset::Gpcnet { Loop::Closed } else { Loop::Open },
             pace_s: None,
             // On virtual time: ten times as many placements as without a precision, or so.
             longest_s: if self == Preset::Sim { 1.0 } else { 600.0 },

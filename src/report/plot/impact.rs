@@ -74,7 +74,7 @@ fn told(group: &Group) -> String {
 
 fn draw(group: &Group, top: f64, axis: &LogAxis) -> String {
     let mut out = text(LEFT, top + 10.0, "start", "name", &fit(&group.name, 60));
-    const BARS: [(&str, &str); 3] = [("75th percentile by time", "time-p75"), ("average", "avg"), ("p99", "p99")];
+    const BARS: [(&str, &str); 3] = [("90th percentile by time", "time-p90"), ("average", "avg"), ("p99", "p99")];
     for (at, ((name, key), of)) in BARS.into_iter().zip(group.factors).enumerate() {
         let Some(of) = of else { continue };
         let (y, height) = (top + 14.0 + 13.0 * at as f64, 11.0);
