@@ -11,7 +11,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// A phase is told when it is entered.
 const BEAT: Duration = Duration::from_millis(300);
 /// One placement, isolated and then loaded, so that a moment has one phase.
-const RUN: &str = "run -n 10 --seed 5 --placements 1 --blocks 1 --canaries lat --budget";
+const RUN: &str = "run -n 10 --loop closed --seed 5 --placements 1 --blocks 1 --canaries lat --budget";
 
 /// Kills a rank and waits for the end of all others, which must name it; how long they took.
 fn kill(job: Job, ranks: &[Pid], victim: usize, phase: &str) -> Duration {
@@ -30,7 +30,7 @@ fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Waits until a rank has done more than it takes to start, and its phase is told.
+/// Waits until a rank has done more than it takes to start, and its phase is told: in a closed loop, which does not rest.
 fn wait_until_busy(rank: Pid) {
     wait_until_used(rank, 40);
 }
@@ -54,7 +54,10 @@ const EACH: usize = 4;
 fn tests_that_were_finished_before_a_rank_was_lost_are_kept() {
     for victim in [0, 2] {
         let folder = Folder::new();
-        let line = format!("network -n 4 --canaries lat,allreduce --budget 5s --out {}", folder.path("result.json"));
+        let line = format!(
+            "network -n 4 --canaries lat,allreduce --loop closed --budget 5s --out {}",
+            folder.path("result.json")
+        );
         let endless = "--set lat.measurements=1000 --set lat.iterations=1000000 --set allreduce.iterations=10000000";
         let mut job = Job::start(tailback(words(&format!("{line} {endless}"))));
         let ranks = job.ranks(4);
@@ -188,7 +191,8 @@ fn waiting_for_a_long_test_is_no_stall() {
 
 #[test]
 fn a_stopped_rank_is_named_though_it_may_make_no_progress_for_longer() {
-    let mut job = Job::start(tailback(words("network -n 3 --ranks-per-node 1 --canaries lat --budget 60s")));
+    let mut job =
+        Job::start(tailback(words("network -n 3 --ranks-per-node 1 --canaries lat --loop closed --budget 60s")));
     let ranks = job.ranks(3);
     wait_until_busy(ranks[1]);
     kill_process(ranks[1], Signal::STOP).expect("the rank is there");
@@ -201,7 +205,8 @@ fn a_stopped_rank_is_named_though_it_may_make_no_progress_for_longer() {
 
 #[test]
 fn ranks_that_stopped_together_go_on_together() {
-    let mut job = Job::start(tailback(words("network -n 3 --ranks-per-node 1 --canaries lat --budget 15s")));
+    let mut job =
+        Job::start(tailback(words("network -n 3 --ranks-per-node 1 --canaries lat --loop closed --budget 15s")));
     let ranks = job.ranks(3);
     wait_until_busy(ranks[1]);
     let signal = |signal| ranks.iter().for_each(|rank| kill_process(*rank, signal).expect("the rank is there"));

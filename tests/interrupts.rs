@@ -19,7 +19,7 @@ fn start(line: &str, ranks: usize) -> (Job, Vec<Pid>) {
     command.process_group(0);
     let mut job = Job::start(command);
     let ranks = job.ranks(ranks);
-    eventually("work has begun", || ranks.iter().any(|pid| cpu_ticks(*pid) > 40).then_some(()));
+    eventually("work has begun", || ranks.iter().any(|pid| cpu_ticks(*pid) > 80).then_some(()));
     (job, ranks)
 }
 
