@@ -14,7 +14,7 @@ pub fn load_test(bench: &Bench, words: &[&str]) -> serde_json::Value {
 pub fn loaded(run: &serde_json::Value) -> f64 {
     let tests = run["tests"].as_array().expect("a list");
     let of = tests.iter().find(|test| test["phase"] == "loaded").expect("a loaded test");
-    of["summary"]["times"]["p75"].as_f64().expect("a figure")
+    of["summary"]["times"]["p90"].as_f64().expect("a figure")
 }
 
 /// A load test with its control: the kind of that, and the latency under load in both.
