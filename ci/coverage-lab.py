@@ -2,8 +2,8 @@
 """What series of lab jobs say of added times, their intervals and comparisons. usage: coverage-lab.py TAILBACK FOLDER
 
 Reads results: seeds-*.json (each of another seed), one-*.json (all of one), busy-*.json (the seeds again; beside every second
-one, from the first on, a core was busy) and longer-*.json (the seeds again, queues 20% longer). Prints a line for each set and canary, and what `tailback
-compare` marks with one and with three jobs a side. Exits 1 when a bound is missed.
+one, from the first on, a core was busy) and longer-*.json (the seeds again, queues 20% longer). Prints a line for each set and
+canary, and what `tailback compare` marks with one and with three jobs a side. Exits 1 when a bound is missed.
 
 Fields read: .runs[0].impacts[] | {kernel, added_us: {value, interval: {low, high}}, not_reportable}, and of comparisons
 .rows[] | {kernel, primary, cells[].verdict}.

@@ -168,13 +168,11 @@ fn row(
         let cell = match at {
             0 => Cell::base(value),
             _ => {
-                let (difference, untested) = match against[0].is_none() && against[at].is_none() {
-                    true => side.beside(&base, state, statistic, history),
-                    false => {
-                        let (found, _) = side.beside(&base, state, statistic, history);
-                        (found.map(|of| stats::Difference::untested(of.value)), Verdict::NotReportable)
-                    }
-                };
+                let (mut difference, mut untested) = side.beside(&base, state, statistic, history);
+                if against[0].is_some() || against[at].is_some() {
+                    difference = difference.map(|of| stats::Difference::untested(of.value));
+                    untested = Verdict::NotReportable;
+                }
                 match state {
                     State::Added => {
                         Cell::added(value, difference, untested, base.loaded(statistic).unwrap_or(f64::NAN))
