@@ -68,11 +68,11 @@ fn formats_and_thresholds_tell_runs_apart() {
     let tables = succeed(&format!("{line} --format gpcnet")).stdout;
     assert_eq!(tables.matches("Network Tests running with Congestion Tests - Key Results").count(), 2, "{tables}");
     assert!(tables.starts_with("Over tcp, put\n") && tables.contains("\nOver tcp, get\n"), "{tables}");
-    let mut failing = tailback(words(&line));
+    let mut failing = tailback(words(&format!("{line} --transport sim --machine small --budget 300us")));
     failing.args(["--fail-if", "lat.avg.isolated > 0"]);
     let outcome = Job::start(failing).end();
     assert_eq!(outcome.code(), Some(1), "{outcome:?}");
-    for label in ["tcp, put", "tcp, get"] {
+    for label in ["simulated, put", "simulated, get"] {
         assert!(outcome.stderr.contains(&format!("tailback: failed: {label}: ")), "{}", outcome.stderr);
     }
 }

@@ -2,30 +2,39 @@
 
 use crate::common::{Folder, refused, run, succeed};
 
+/// A job whose figures do not depend on what else this machine does.
+const SIMULATED: &str = "--transport sim --machine small -n 8 --placements 3 --budget 400us";
+
 fn measure(folder: &Folder, name: &str, more: &str) -> String {
     let file = folder.path(name);
-    succeed(&format!("run --budget 100ms --seed 7 {more} --out {file}"));
+    succeed(&format!("run {SIMULATED} {more} --out {file}"));
     file
 }
 
 #[test]
 fn results_are_compared_checked_and_reported() {
     let folder = Folder::new();
-    let (a, b) = (measure(&folder, "a.json", ""), measure(&folder, "b.json", ""));
+    let simulated = |seed: u32| measure(&folder, &format!("sim-{seed}.json"), &format!("--seed {seed}"));
+    let checks = "--fail-if lat.avg.loaded>0 --fail-if lat.avg.loaded.ratio<0";
+    let pair = format!("{} {}", simulated(1), simulated(2));
+    let checked = run(&format!("compare {pair} {checks} --junit {}", folder.path("checks.xml")));
+    assert_eq!(checked.code(), Some(1), "{checked:?}");
+    assert_eq!(checked.stderr.matches("tailback: failed: ").count(), 2, "{}", checked.stderr);
+    let junit = folder.text("checks.xml");
+    assert!(junit.contains("<testsuites tests=\"3\" failures=\"2\" errors=\"0\" skipped=\"0\">"), "{junit}");
+
+    let real = |name: &str| {
+        let file = folder.path(name);
+        succeed(&format!("run --budget 100ms --seed 7 --out {file}"));
+        file
+    };
+    let (a, b, c) = (real("a.json"), real("b.json"), real("c.json"));
     let compared = succeed(&format!("compare {a} {b}")).stdout;
     for text in
         ["Isolated\n", "Under load\n", "Added time", "Congestion impact", "ratio", "Welch's test", "these two jobs"]
     {
         assert!(compared.contains(text), "{text}: {compared}");
     }
-    let checks = "--fail-if lat.avg.loaded>0 --fail-if lat.avg.loaded.ratio<0";
-    let checked = run(&format!("compare {a} {b} {checks} --junit {}", folder.path("checks.xml")));
-    assert_eq!(checked.code(), Some(1), "{checked:?}");
-    assert_eq!(checked.stderr.matches("tailback: failed: ").count(), 2, "{}", checked.stderr);
-    let junit = folder.text("checks.xml");
-    assert!(junit.contains("<testsuites tests=\"3\" failures=\"2\" errors=\"0\" skipped=\"1\">"), "{junit}");
-
-    let c = measure(&folder, "c.json", "");
     let several = run(&format!("compare {a} {b} --with {c} --within 50% -v"));
     assert!(several.code().is_some_and(|code| [0, 1, 3].contains(&code)), "{several:?}");
     for text in ["(2 jobs)", "detectable %", "Standard deviations of added time", "same: within 50%"] {
@@ -53,7 +62,7 @@ fn results_are_compared_checked_and_reported() {
 
 #[test]
 fn a_run_fails_its_thresholds_with_code_1_and_refuses_senseless_ones() {
-    let failed = run("run --budget 100ms --fail-if lat.avg.isolated>0 --fail-if lat.avg.isolated<0");
+    let failed = run(&format!("run {SIMULATED} --fail-if lat.avg.isolated>0 --fail-if lat.avg.isolated<0"));
     assert_eq!(failed.code(), Some(1), "{failed:?}");
     assert_eq!(failed.stderr.matches("tailback: failed: ").count(), 1, "{}", failed.stderr);
     refused(&[
@@ -83,7 +92,8 @@ fn gpcnets_tables_become_a_result_that_is_shown_in_every_format() {
     let original = succeed("run --budget 100ms --format gpcnet").stdout;
     let (log, file) = (folder.write("gpcnet.log", &original), folder.path("gpcnet.json"));
     succeed(&format!("import gpcnet {log} --out {file}"));
-    let own = measure(&folder, "own.json", "--preset gpcnet");
+    let own = folder.path("own.json");
+    succeed(&format!("run --budget 100ms --preset gpcnet --out {own}"));
     let compared = succeed(&format!("compare {file} {own} --force")).stdout;
     assert!(compared.contains("RR Two-sided Lat (8 B)") && compared.contains("no test"), "{compared}");
     succeed(&format!("report {file} --out {}", folder.path("r.html")));

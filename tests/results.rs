@@ -228,7 +228,7 @@ fn a_result_on_stdout_is_alone_there() {
 
 #[test]
 fn a_network_test_can_fail_a_check() {
-    let line = "network -n 2 --ranks-per-node 1 --canaries lat --budget 50ms --quiet --fail-if";
+    let line = "network --transport sim --machine small -n 2 --canaries lat --budget 200us --quiet --fail-if";
     let with = |threshold: &str| {
         let mut arguments = words(line);
         arguments.push(threshold.to_owned());
