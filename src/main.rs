@@ -5,7 +5,6 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::Parser;
 use signal_hook::consts::SIGXFSZ;
 use tailback::cli::{Cli, execute, refuse};
 use tailback::text::printable;
@@ -14,7 +13,7 @@ fn main() -> ExitCode {
     tailback::backend::prepare();
     // A file that may not grow is an error of the write, which is told, and not the end of the process.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
-    let done = match Cli::try_parse() {
+    let done = match Cli::typed() {
         Ok(cli) => execute(cli),
         Err(error) => refuse(&error),
     };

@@ -6,9 +6,11 @@ pub mod added;
 mod between;
 pub mod compare;
 mod counters;
+mod severity;
 pub mod threshold;
 mod why;
 
 pub use between::{Kind, Span};
 pub use counters::{CounterRow, CounterSpread, PORT, beside_isolated};
-pub use why::Why;
+pub use severity::{Conclusion, Severity};
+pub use why::{HotSpot, LoadOfNode, Why};

@@ -15,12 +15,39 @@ const ROSE: f64 = 2.0;
 const FEW_NODES: usize = 64;
 
 /// An explanation.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Why {
     /// What was seen.
     pub seen: Vec<String>,
     /// What may show more, where next to nothing was.
     pub to_try: Vec<String>,
+    /// What the congestors of the first run moved, where they moved anything.
+    pub load: Option<LoadOfNode>,
+    /// Where the network was full, where it was.
+    pub hot_spot: Option<HotSpot>,
+}
+
+/// What a node that loads the network delivers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct LoadOfNode {
+    pub nodes: usize,
+    pub node_mib_per_s: f64,
+    /// What its link carries, where that is known; of several ports together.
+    pub link_mib_per_s: Option<f64>,
+}
+
+/// The port that held most back under load.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct HotSpot {
+    pub from: String,
+    pub to: String,
+    /// So many ports ran full, of so many.
+    pub full: usize,
+    pub ports: usize,
+    /// Whether messages of canaries cross any of them.
+    pub crossed: bool,
 }
 
 impl ResultFile {
@@ -63,6 +90,12 @@ impl ResultFile {
         }
         let each = mean / nodes as f64;
         let link = link_mib_per_s(run, self.lab.as_ref());
+        let ports = self.system.ports.map_or(1, |ports| ports.per_node);
+        why.load.get_or_insert(LoadOfNode {
+            nodes,
+            node_mib_per_s: each,
+            link_mib_per_s: link.map(|link| link * f64::from(ports)),
+        });
         let of_port = |ports: u32| {
             let link = link.map(|rate| format!("; the link of a port carries {rate:.0}")).unwrap_or_default();
             format!(", {:.1} MiB/s at each of its {ports} ports{link}", each / f64::from(ports))
@@ -116,6 +149,8 @@ impl ResultFile {
             alone.iter().find(same).is_some_and(|port| port.bytes as f64 >= CARRIES * busiest && port.bytes > 0)
         };
         let crossed = full.iter().filter(carries).count();
+        let (from, to) = (worst.from.clone(), worst.to.clone());
+        why.hot_spot = Some(HotSpot { from, to, full: full.len(), ports: loaded.len(), crossed: crossed > 0 });
         match crossed {
             0 => why.seen.push("None of them is on the way of a canary's messages.".into()),
             _ => why.seen.push(format!("Canaries' messages cross {crossed} of these, on one placement or another.")),

@@ -6,6 +6,7 @@ use tailback_sim::machine::Machine;
 
 use crate::assemble;
 use crate::backend::Variant;
+use crate::engine::LoadState;
 use crate::job::Session;
 use crate::output::placement_lines;
 use crate::plan::{Application, Counts, Plan, Preset};
@@ -147,7 +148,8 @@ fn measured(command: Command, plan: &Plan, duration_s: f64, placement_s: f64) ->
             plan.budget_s * (2.0 * canaries) + f64::from(plan.placements) * alone * plan.block_s()
         }
         // The half that is under load.
-        Command::Network | Command::Calibrate => plan.budget_s * canaries,
+        Command::Network => plan.budget_s * canaries,
+        Command::Calibrate => plan.budget_s * plan.share_of(LoadState::Loaded) * canaries,
         Command::Congest => duration_s,
         Command::Maxrate | Command::Contention | Command::Beff | Command::Hpcc => 0.0,
     }

@@ -5,6 +5,7 @@
 mod app;
 mod calibrate;
 mod compare;
+mod help;
 mod import;
 mod info;
 mod lab;
@@ -15,8 +16,9 @@ mod options;
 mod report;
 mod show;
 mod simulate;
+mod terms;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::backend::{self, LibfabricPath};
 use crate::job::Request;
@@ -83,6 +85,9 @@ enum Command {
     Machine(machine::MachineCommand),
     /// Show what this machine and this binary can do
     Info(LibfabricPath),
+    /// What the words of tables and options mean
+    #[command(help_template = "{about}\n", long_about = terms::TERMS)]
+    Terms,
     /// Print the JSON schema of result files
     Schema,
     /// Print a new job secret, for TAILBACK_SECRET
@@ -125,6 +130,14 @@ impl LabRunOptions {
     }
 }
 
+impl Cli {
+    /// What was typed, or what clap says instead.
+    pub fn typed() -> Result<Self, clap::Error> {
+        let matches = help::arranged(Self::command()).try_get_matches()?;
+        Self::from_arg_matches(&matches)
+    }
+}
+
 /// Does what was asked and gives the exit code; an error is one line for stderr.
 pub fn execute(cli: Cli) -> Result<u8, String> {
     match cli.command {
@@ -150,6 +163,7 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Simulate(options) => options.execute(),
         Command::Machine(command) => command.execute(),
         Command::Info(library) => print(&info::text(library.libfabric_path.as_deref())),
+        Command::Terms => print(&format!("{}\n", terms::TERMS)),
         Command::Schema => print(&format!("{:#}\n", result::schema())),
         Command::Guard(options) => Ok(options.execute()),
         Command::Secret => {
@@ -167,7 +181,7 @@ fn start_with(
     how: impl FnOnce(&Request) -> Result<u8, String>,
 ) -> Result<u8, String> {
     match request {
-        Ok(request) => how(&request),
+        Ok(request) => how(&request.with_result_file()),
         Err(_) if !backend::is_reporting_rank() => Ok(2),
         Err(message) => Err(message),
     }
@@ -250,7 +264,7 @@ mod tests {
             ),
             (
                 &["run", "--format", "xml"],
-                "invalid value 'xml' for '--format <FORMAT>' [possible values: table, gpcnet, csv, json]",
+                "invalid value 'xml' for '--format <FORMAT>' [possible values: summary, table, gpcnet, csv, json]",
             ),
             (&["launch", "-n", "2"], "the following required arguments were not provided: <COMMAND>..."),
             (&["rum"], "unrecognized subcommand 'rum'; tip: a similar subcommand exists: 'run'"),

@@ -25,9 +25,13 @@ pub struct StudyOptions {
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
-    /// Write the result file here
+    /// Write the result file here [default: tailback-COMMAND-DATE-TIME.json in the working folder]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
+
+    /// Without --out: keep no result file
+    #[arg(long, env = "TAILBACK_NO_OUT", hide_env = true, value_parser = clap::builder::FalseyValueParser::new())]
+    no_out: bool,
 
     /// No notes on stderr
     #[arg(short, long)]
@@ -41,11 +45,11 @@ pub struct StudyOptions {
 
 impl StudyOptions {
     fn start(self, study: Study, draw: Option<PathBuf>) -> Result<u8, String> {
-        let StudyOptions { ranks_per_node, seed, out, quiet, local, settings } = self;
-        let output = Output { out, quiet, ..Output::default() };
+        let StudyOptions { ranks_per_node, seed, out, no_out, quiet, local, settings } = self;
+        let output = Output { out, no_out, quiet, ..Output::default() };
         let request = Request::new(study.command(), local, settings, output);
         let study = Some(StudySelection { study, ranks_per_node, draw });
-        launch::start(&Request { study, seed: Some(seed), ..request })
+        launch::start(&Request { study, seed: Some(seed), ..request }.with_result_file())
     }
 }
 

@@ -82,7 +82,7 @@ fn no_budget(budget: Arg) -> Arg {
 #[command(next_help_heading = "Plan")]
 #[allow(missing_docs)]
 pub struct PlanOptions {
-    /// The plan to start from [default: gpcnet under a launcher, quick alone, sim over a simulated network]
+    /// The plan to start from [default: quick; lab in the emulated cluster, sim over a simulated network]
     #[arg(long, value_enum)]
     pub preset: Option<Preset>,
 
@@ -91,7 +91,7 @@ pub struct PlanOptions {
     pub plan: Option<PathBuf>,
 
     /// Wall time that each test may take, over all placements, e.g. 10s or 500ms [default: 10s in gpcnet, 2s in quick,
-    /// 4s in lab; in sim, of virtual time, what a node's link takes for 128 MiB]
+    /// 3.6s in lab; in sim, of virtual time, what a node's link takes for 128 MiB]
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub budget: Option<Duration>,
 

@@ -14,7 +14,7 @@ pub struct ShowOptions {
     files: Vec<PathBuf>,
 
     /// How results are printed
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value = "table")]
     format: Format,
 
     /// More columns

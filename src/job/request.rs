@@ -8,9 +8,11 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::calibration_target::CalibrationSelection;
+use super::show::handed_over;
 use super::study::Study;
 use crate::analysis::threshold::{Check, Threshold, exit_code, junit};
-use crate::backend::Settings;
+use crate::assemble::now_rfc3339;
+use crate::backend::{Settings, is_reporting_rank};
 use crate::input::Limit;
 use crate::kernel::Info;
 use crate::output::Format;
@@ -123,16 +125,32 @@ pub enum RunsOn {
 #[command(next_help_heading = "Output")]
 pub struct Output {
     /// How results are printed
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
     pub format: Format,
 
-    /// More columns; with --format gpcnet also GPCNeT's 140-column tables and congestors alone
+    /// All tables; with --format gpcnet also GPCNeT's 140-column tables and congestors alone
     #[arg(short, long)]
     pub verbose: bool,
 
     /// Write the result file (JSON, see `tailback schema`) here, whole or not at all; `-` is stdout, instead of tables
+    /// [default: tailback-COMMAND-DATE-TIME.json in the working folder]
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+
+    /// Without --out: keep no result file
+    #[arg(long, env = "TAILBACK_NO_OUT", hide_env = true, value_parser = clap::builder::FalseyValueParser::new())]
+    pub no_out: bool,
+
+    /// Colours: on a terminal unless NO_COLOR is set, always, or never
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHEN",
+        default_value_t,
+        hide_possible_values = true,
+        hide_default_value = true
+    )]
+    pub color: clap::ColorChoice,
 
     /// Write the results as CSV here, whole or not at all
     #[arg(long, value_name = "FILE")]
@@ -295,6 +313,30 @@ impl Request {
         }
     }
 
+    /// The same with a file for its result, where none was named and one is wanted: in the working folder, by what is run and
+    /// when. A folder that cannot be written to is no reason not to measure.
+    #[must_use]
+    pub fn with_result_file(mut self) -> Self {
+        let output = &self.output;
+        let is_elsewhere = output.out.is_some() || output.format == Format::Json || handed_over().is_some();
+        if is_elsewhere || output.no_out || self.dry_run || !is_reporting_rank() {
+            return self;
+        }
+        let label = output.label.as_deref().unwrap_or(self.command.word());
+        let label: String = label.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        let now: String = now_rfc3339().chars().filter(char::is_ascii_digit).collect();
+        let (day, time) = now.split_at(8);
+        let name = |more: String| PathBuf::from(format!("tailback-{label}-{day}-{time}{more}.json"));
+        let more = (2..1000).map(|number| format!("-{number}"));
+        let path = std::iter::once(String::new()).chain(more).map(name).find(|path| !path.exists());
+        let path = path.unwrap_or_else(|| name(String::new()));
+        match result::check_writable(&path) {
+            Ok(()) => self.output.out = Some(path),
+            Err(error) => self.say(&format!("the result is not kept: {error}")),
+        }
+        self
+    }
+
     pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         let plan = self.calibration.as_ref().map(|selection| &selection.write);
         let drawing = self.study.as_ref().and_then(|of| of.draw.as_ref());
@@ -317,7 +359,7 @@ impl Request {
         let drawn = || self.settings.machine.is_none().then(draw_seed);
         Ok(Decision {
             command: self.command,
-            plan: self.resolve(Preset::Gpcnet)?,
+            plan: self.resolve(Preset::Quick)?,
             study: self.study.as_ref().map(|of| of.study.clone()),
             seed: self.asked_seed()?.or_else(drawn),
             groups: self.groups.as_deref().map(read_groups).transpose()?,
@@ -383,15 +425,15 @@ impl Checks {
         self.conclude(&checks)
     }
 
-    /// Tells on stderr what failed or stayed open, writes the JUnit file, and gives the exit code.
+    /// Tells on stderr what each threshold came to, writes the JUnit file, and gives the exit code.
     pub fn conclude(&self, checks: &[Check]) -> Result<u8, String> {
         for check in checks {
             let Check { run, threshold, found, .. } = check;
             let word = match check.outcome {
-                Outcome::Pass => continue,
-                Outcome::Fail => "failed",
-                Outcome::Inconclusive => "inconclusive",
-                Outcome::NotMeasured => "not measured",
+                Outcome::Pass => "PASS",
+                Outcome::Fail => "FAIL",
+                Outcome::Inconclusive => "INCONCLUSIVE",
+                Outcome::NotMeasured => "NOT MEASURED",
             };
             eprintln!("tailback: {word}: {run}: {threshold}: it {found}");
         }

@@ -68,6 +68,20 @@ pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
     out
 }
 
+/// Only the figures, where there is no load or nothing that it could disturb.
+pub(super) fn figures(result: &ResultFile) -> String {
+    let mut out = banner(result);
+    for run in &result.runs {
+        heading(&mut out, result, run);
+        out += &section("Idle", &tests(run.tests.iter(), Detail::Short));
+        out += &section("Congestors", &loads(run.congestors.iter().map(|load| ("-", load)), false));
+    }
+    if result.interrupted {
+        out += "Interrupted: phases that were not complete are left out.\n";
+    }
+    out
+}
+
 /// What stands over every table of a simulated network; nothing over those of others.
 pub(super) fn banner(file: &ResultFile) -> String {
     let Some(machine) = &file.machine else { return String::new() };

@@ -13,10 +13,13 @@ pub(crate) mod maxrate;
 pub(crate) mod models;
 mod over_jobs;
 mod progress;
+mod summary;
 
-use std::io::{ErrorKind, Write as _};
+use std::io::{ErrorKind, IsTerminal as _, Write as _};
 
-use crate::result::ResultFile;
+use clap::ColorChoice;
+
+use crate::result::{Command, ResultFile};
 use crate::text::printable;
 
 pub use calibration::mix;
@@ -29,8 +32,10 @@ pub use progress::Progress;
 /// How results are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// Aligned tables with confidence intervals
+    /// The verdict and a row per test, in a dozen lines
     #[default]
+    Summary,
+    /// Aligned tables with confidence intervals
     Table,
     /// GPCNeT's tables, to the letter (80 columns; 140 with --verbose)
     Gpcnet,
@@ -44,7 +49,15 @@ impl Format {
     /// The text of `result` in this format.
     pub fn render(self, result: &ResultFile, verbose: bool) -> String {
         match self {
-            Format::Table if !result.studies().is_empty() => study(result),
+            Format::Summary | Format::Table if !result.studies().is_empty() => study(result),
+            Format::Summary if verbose => Format::Table.render(result, true) + &Format::Summary.render(result, false),
+            Format::Summary if matches!(result.command, Command::Run | Command::App) => {
+                summary::render(result, columns())
+            }
+            // A search is told by its steps.
+            Format::Summary if result.command == Command::Calibrate => load_test::render(result, false),
+            // Idle figures, or what congestors did: that is all there is to say.
+            Format::Summary => load_test::figures(result),
             Format::Table => load_test::render(result, verbose),
             Format::Gpcnet => gpcnet::render(result, verbose),
             Format::Csv => csv::render(result),
@@ -53,9 +66,34 @@ impl Format {
     }
 }
 
+/// The width of the terminal, up to what is easily read; elsewhere as of old.
+fn columns() -> usize {
+    const USUAL: u16 = 80;
+    const WIDEST: u16 = 120;
+    let size = rustix::termios::tcgetwinsize(std::io::stdout());
+    usize::from(size.map_or(USUAL, |size| size.ws_col).clamp(USUAL, WIDEST))
+}
+
+/// The same with its verdicts in colour, where that is wanted.
+pub fn print_coloured(text: &str, wanted: ColorChoice) -> Result<u8, String> {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    let coloured = match wanted {
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        ColorChoice::Auto => std::io::stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb,
+    };
+    let text = printable(text);
+    if coloured { write_out(&summary::coloured(&text)) } else { write_out(&text) }
+}
+
 /// Prints to stdout and gives the exit code; a reader that has gone away (`| head`) is no error.
 pub fn print(text: &str) -> Result<u8, String> {
-    match std::io::stdout().lock().write_all(printable(text).as_bytes()) {
+    write_out(&printable(text))
+}
+
+fn write_out(text: &str) -> Result<u8, String> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(format!("cannot write to stdout: {error}")),
         _ => Ok(0),
     }

@@ -131,6 +131,14 @@ fn idle_blocks_ns(placement: &PlacementRecord, kernel: Canary) -> Vec<f64> {
 }
 
 impl Test {
+    /// Kernel and size, as a user types them; of a program its title.
+    pub fn short_title(&self) -> String {
+        match self.kernel.is_application() {
+            true => self.title.clone(),
+            false => format!("{} {}", self.kernel, tailback_transport::Bytes(self.bytes as u64)),
+        }
+    }
+
     /// Whether a longer time, or a lower rate of bytes, is what makes its figure worse. A figure that a program prints need
     /// not be of that kind.
     pub fn is_time(&self) -> bool {

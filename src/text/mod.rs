@@ -27,6 +27,49 @@ pub fn percent(part: f64) -> String {
     if part.is_finite() { format!("{:+.1}", 100.0 * part) } else { "-".into() }
 }
 
+/// A time, in the unit that suits it.
+pub fn duration(ns: f64) -> String {
+    let (unit, per_unit) = match ns.abs() {
+        v if v >= 1e9 => ("s", 1e9),
+        v if v >= 1e6 => ("ms", 1e6),
+        v if v >= 1e3 => ("us", 1e3),
+        _ => ("ns", 1.0),
+    };
+    format!("{} {unit}", short(ns / per_unit))
+}
+
+/// A rate that is known in MiB/s, as networks are rated.
+pub fn rate(mib_per_s: f64) -> String {
+    let mbit = mib_per_s * 8.0 * 1.048_576;
+    if mbit >= 1e3 { format!("{} Gbit/s", short(mbit / 1e3)) } else { format!("{} Mbit/s", short(mbit)) }
+}
+
+/// Three digits, which is what a first look needs.
+fn short(value: f64) -> String {
+    match value.abs() {
+        v if v.is_nan() => "-".into(),
+        v if v >= 99.95 => format!("{value:.0}"),
+        v if v >= 9.995 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// Words in lines of at most `columns` characters, those after the first with an indent. A longer word has a line of its own.
+pub fn wrap(text: &str, columns: usize) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last = lines.last_mut().expect("there is a line");
+        if last.is_empty() {
+            *last = word.to_owned();
+        } else if last.chars().count() + 1 + word.chars().count() <= columns {
+            *last += &format!(" {word}");
+        } else {
+            lines.push(format!("  {word}"));
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
 /// An impact factor.
 pub fn factor(value: f64) -> String {
     match value.abs() {
@@ -96,6 +139,22 @@ mod tests {
         assert_eq!([within(1.5, interval, figure), within(1.5, None, figure)], ["1.500 [1.000, 2.250]", "1.500"]);
         assert_eq!([0.0312, -1.5, f64::NAN].map(percent), ["+3.1", "-150.0", "-"]);
         assert_eq!(figure(f64::NAN), "-");
+    }
+
+    #[test]
+    fn units_suit_what_is_shown() {
+        assert_eq!(
+            [0.4, 999.0, 8.44e6, 131_400.0, 61.2e9].map(duration),
+            ["0.40 ns", "999 ns", "8.44 ms", "131 us", "61.2 s"]
+        );
+        assert_eq!([8.1, 0.05, 20_000.0].map(rate), ["67.9 Mbit/s", "0.42 Mbit/s", "168 Gbit/s"]);
+    }
+
+    #[test]
+    fn lines_end_between_words() {
+        assert_eq!(wrap("a bc def ghij", 6), "a bc\n  def\n  ghij\n");
+        assert_eq!(wrap("longer than that", 3), "longer\n  than\n  that\n");
+        assert_eq!(wrap("", 80), "\n");
     }
 
     #[test]

@@ -13,8 +13,10 @@ pub enum Backend {
     /// The MPI library this binary was built with
     Mpi,
     /// Endpoints of a libfabric provider
+    #[value(alias = "ofi")]
     Libfabric,
     /// Queue pairs of InfiniBand or RoCE
+    #[value(aliases = ["ib", "infiniband", "roce"])]
     Verbs,
     /// The simulated network of a --machine: ranks are part of this process, times are virtual
     Sim,

@@ -13,7 +13,7 @@ mod lockstep;
 mod network;
 mod order;
 mod pace;
-mod phase;
+pub(crate) mod phase;
 #[cfg(test)]
 mod probes;
 mod rank;

@@ -133,12 +133,17 @@ impl<'j, 'a> Sequence<'j, 'a> {
     }
 
     /// How long a part may take.
-    fn budget_of(&self, part: &Part) -> Nanos {
+    fn budget_of(&self, part: &Part, state: LoadState) -> Nanos {
         let plan = self.job.plan;
         match part.canary.map(|test| &plan.canaries[test]).filter(|test| test.kernel.is_application()) {
             Some(test) => nanos(plan.longest_block_s(test)),
-            None => self.budget,
+            None => self.budget_in(state),
         }
+    }
+
+    /// How long a canary may take in a state.
+    fn budget_in(&self, state: LoadState) -> Nanos {
+        Nanos((self.budget.0 as f64 * self.job.plan.share_of(state)) as u64)
     }
 
     fn outcome(self) -> (Vec<Measured>, bool) {
@@ -152,7 +157,7 @@ impl<'j, 'a> Sequence<'j, 'a> {
             return Ok(());
         }
         let Stretch { phase, parts } = stretch;
-        let budget: u64 = parts.iter().map(|part| self.budget_of(part).0).sum();
+        let budget: u64 = parts.iter().map(|part| self.budget_of(part, *phase).0).sum();
         self.job.control.enter(&self.phase(stretch), Nanos(budget));
         self.interrupted = self.job.meet(false)?;
         if self.interrupted {
@@ -300,13 +305,14 @@ impl<'j, 'a> Sequence<'j, 'a> {
         // Another schedule in every phase, and on every placement.
         self.phases += 1;
         let seed = self.job.seed() ^ (self.phases << 32);
+        let state = if loaded { LoadState::Loaded } else { LoadState::Isolated };
         let settle = !loaded && std::mem::take(&mut self.after_load[at]);
         let phase = CanaryPhase {
             test,
             largest_team: self.job.largest_team,
             rings: &rings,
             passes,
-            budget: self.budget,
+            budget: self.budget_in(state),
             fewest: self.job.plan.fewest_of_block(test),
             pace,
             seed,

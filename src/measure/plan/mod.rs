@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailback_transport::Nanos;
 
+use crate::engine::phase::LoadState;
 use crate::kernel::{Canary, Congestor, Info, Sizes};
 use crate::layout::{Policy, Split};
 use crate::stats::{Direction, Weight, fewest_iterations};
@@ -133,7 +134,7 @@ pub enum Pace {
 pub struct Plan {
     /// The preset it started from.
     pub preset: Preset,
-    /// Wall time that each canary may take in each state, over all placements and blocks, in seconds.
+    /// Wall time that each canary may take in a state, over all placements and blocks, in the mean of both, in seconds.
     pub budget_s: f64,
     /// How many placements are measured.
     #[serde(default = "one")]
@@ -209,9 +210,19 @@ impl Plan {
         Plan { canaries: Vec::new(), congestors: Vec::new(), ..Preset::Quick.plan() }
     }
 
-    /// Wall time of one block: one canary in one state, once.
+    /// Wall time of one block: one canary in one state, once; in the mean of both states.
     pub fn block_s(&self) -> f64 {
         self.budget_s / f64::from(self.placements) / f64::from(self.blocks)
+    }
+
+    /// The part of [`budget_s`](Self::budget_s) that a state has. Where blocks take turns, three quarters of the time are
+    /// under load: iterations are longer there, so there are fewer of them, and they differ more.
+    pub fn share_of(&self, state: LoadState) -> f64 {
+        match state {
+            LoadState::Isolated if self.blocks > 1 && !self.congestors.is_empty() => 0.5,
+            LoadState::Loaded if self.blocks > 1 => 1.5,
+            _ => 1.0,
+        }
     }
 
     /// The longest that one block of a canary takes: a program takes the time it takes, up to its limit.

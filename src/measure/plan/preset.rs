@@ -63,7 +63,7 @@ impl Preset {
             budget_s: match self {
                 Preset::Gpcnet => 10.0,
                 Preset::Quick => 2.0,
-                Preset::Lab => 4.0,
+                Preset::Lab => 3.6,
                 // For links of 200 Gbit/s; whoever knows the machine knows better.
                 Preset::Sim => 0.005,
             },

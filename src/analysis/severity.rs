@@ -1,0 +1,133 @@
+//! The answer of a load test in one word: how severe congestion is and what decides that, or why nobody can say.
+
+use serde::Serialize;
+
+use crate::result::{Answer, ResultFile, Run};
+use crate::stats::{Factor, NotReportable};
+
+/// How much worse the worst canary is under load, by its headline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// Less than 1.1 times, or no difference shown.
+    None,
+    /// Less than twice.
+    Mild,
+    /// Less than ten times.
+    Strong,
+    /// Ten times or more.
+    Severe,
+}
+
+impl Severity {
+    /// Of an impact, which counts only when all of its interval is above 1.
+    pub fn of(impact: Factor) -> Self {
+        let is_shown = impact.interval.is_none_or(|of| of.low > 1.0);
+        match impact.factor {
+            factor if factor < 1.1 || !is_shown => Severity::None,
+            factor if factor < 2.0 => Severity::Mild,
+            factor if factor < 10.0 => Severity::Strong,
+            _ => Severity::Severe,
+        }
+    }
+
+    /// As a heading.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Severity::None => "NO CONGESTION",
+            Severity::Mild => "MILD CONGESTION",
+            Severity::Strong => "STRONG CONGESTION",
+            Severity::Severe => "SEVERE CONGESTION",
+        }
+    }
+}
+
+/// What a load test says on the whole.
+#[derive(Clone, Debug)]
+pub enum Conclusion<'a> {
+    /// So much, by the worst of the answers that may be reported.
+    Shown {
+        /// How much.
+        severity: Severity,
+        /// The run that the answer is of.
+        run: &'a Run,
+        /// The answer that decides, and its impact.
+        worst: Box<Answer<'a>>,
+        /// The same.
+        impact: Factor,
+    },
+    /// No answer may be reported.
+    CannotSay {
+        /// What it comes down to.
+        cause: &'static str,
+        /// All that is against the first of them.
+        why: String,
+    },
+}
+
+impl ResultFile {
+    /// What it says on the whole; nothing unless something was measured idle and under load.
+    pub fn conclusion(&self) -> Option<Conclusion<'_>> {
+        let all: Vec<(&Run, Answer<'_>)> =
+            self.runs.iter().flat_map(|run| run.answers().map(move |answer| (run, answer))).collect();
+        let reportable = all.iter().filter(|(_, answer)| answer.judgement.is_reportable());
+        let shown = reportable.filter_map(|(run, answer)| Some((*run, answer, answer.impact?)));
+        // One that is shown to be worse comes before one that only may be.
+        let rank = |impact: &Factor| (Severity::of(*impact), impact.factor);
+        let order = |a: &Factor, b: &Factor| {
+            let ((a, x), (b, y)) = (rank(a), rank(b));
+            a.cmp(&b).then(x.total_cmp(&y))
+        };
+        let worst = shown.max_by(|(.., a), (.., b)| order(a, b));
+        if let Some((run, answer, impact)) = worst {
+            let severity = Severity::of(impact);
+            return Some(Conclusion::Shown { severity, run, worst: Box::new(answer.clone()), impact });
+        }
+        let (answer, reason) = all.iter().find_map(|(_, answer)| Some((answer, answer.judgement.reasons.first()?)))?;
+        let why = format!("{}: {}", answer.test.short_title(), answer.judgement.why_not()?);
+        Some(Conclusion::CannotSay { cause: cause(reason), why })
+    }
+}
+
+/// What a reason comes down to.
+fn cause(reason: &NotReportable) -> &'static str {
+    match reason {
+        NotReportable::TooFewIterations { .. } | NotReportable::TooLittleCovered { .. } => "too few iterations",
+        NotReportable::BaselineMoved { .. } | NotReportable::CongestedWhileIdle { .. } => "baseline disturbed",
+        NotReportable::LoadNotDelivered { .. } => "load too weak",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assemble::synthetic;
+    use crate::stats::Interval;
+
+    #[test]
+    fn an_impact_counts_when_all_of_its_interval_is_above_1() {
+        let of = |factor: f64, low: f64| {
+            Severity::of(Factor { factor, interval: Some(Interval { low, high: 2.0 * factor }) })
+        };
+        assert_eq!([of(1.05, 1.01), of(30.0, 0.9)], [Severity::None; 2]);
+        assert_eq!([of(1.3, 1.1), of(3.0, 1.1), of(10.0, 1.1)], [Severity::Mild, Severity::Strong, Severity::Severe]);
+        assert_eq!(Severity::of(Factor { factor: 3.0, interval: None }), Severity::Strong);
+    }
+
+    #[test]
+    fn the_worst_answer_decides_and_one_that_may_not_be_reported_does_not() {
+        let mut file = synthetic::file("tcp", None, 3.0);
+        let Some(Conclusion::Shown { severity, impact, .. }) = file.conclusion() else {
+            panic!("{:?}", file.conclusion())
+        };
+        assert_eq!(severity, Severity::Strong, "{impact:?}");
+        for test in file.runs.iter_mut().flat_map(|run| &mut run.tests) {
+            test.load.iter_mut().for_each(|load| load.delivered_bytes = 0);
+        }
+        let Some(Conclusion::CannotSay { cause, why }) = file.conclusion() else { panic!("{:?}", file.conclusion()) };
+        assert_eq!(cause, "load too weak", "{why}");
+        assert!(why.starts_with("lat 8 B: "), "{why}");
+        file.runs[0].tests.clear();
+        assert!(file.conclusion().is_none());
+    }
+}

@@ -1,0 +1,129 @@
+//! What `-h` shows: of the commands with many options those that most people need, in a line each; all of them, by group, are
+//! under `--help`. Options that cannot apply to a command or to this build are in neither; who types one is told why.
+
+use clap::{Arg, Command};
+
+/// What `-h` of every command has, in words that fit a line.
+const SHORT: [(&str, &str); 21] = [
+    ("preset", "Plan to start from"),
+    ("plan", "TOML plan file, applied over the preset"),
+    ("budget", "Wall time of each test, e.g. 10s or 500ms"),
+    ("duration", "How long to load the network [default: until Ctrl-C]"),
+    ("seed", "Repeat the placements of another job"),
+    ("dry_run", "Print plan, placement and duration; run nothing"),
+    ("canaries", "What is measured, e.g. lat,bw-sync,allreduce"),
+    ("congestors", "What loads the network, e.g. a2a,incast; or none"),
+    ("placements", "Number of placements; intervals are over them"),
+    ("ranks", "Without a launcher: how many ranks to start"),
+    ("transport", "Network under test: tcp, mpi, libfabric, verbs, sim"),
+    ("protocol", "Protocols of raw transports: eager, put, get"),
+    ("machine", "With sim: the machine to simulate"),
+    ("format", "summary, table, gpcnet, csv or json"),
+    ("verbose", "All tables"),
+    ("out", "Result file [default: tailback-COMMAND-DATE-TIME.json]"),
+    ("label", "What the result file calls this job"),
+    ("quiet", "No progress and no notes on stderr"),
+    ("fail_if", "Threshold, e.g. 'lat.time-p90.added > 500' (us)"),
+    ("junit", "Outcome of every threshold as a JUnit file"),
+    ("history", "Folder of earlier results: how much jobs differ"),
+];
+
+/// Commands with more options than this show the common ones and their own.
+const FEW: usize = 20;
+
+/// Groups of options that several commands have.
+const SHARED: [&str; 6] = ["Plan", "Transport", "Counters", "Output", "Thresholds", "Without a launcher"];
+
+/// What only a real network has, or a result that is not compared: not for `simulate`.
+const NOT_SIMULATED: [&str; 24] = [
+    "transport",
+    "congestor_transport",
+    "wait",
+    "huge_pages",
+    "rails",
+    "data_interface",
+    "data_address",
+    "canary_congestion_control",
+    "congestor_congestion_control",
+    "no_lab",
+    "control",
+    "no_control",
+    "launches",
+    "ports_per_node",
+    "no_counters",
+    "counters_cmd",
+    "counters_cmd_on",
+    "out",
+    "no_out",
+    "csv",
+    "fail_if",
+    "junit",
+    "strict",
+    "dry_run",
+];
+
+/// The same command line with its help arranged.
+pub(super) fn arranged(command: Command) -> Command {
+    let names: Vec<String> = command.get_subcommands().map(|of| of.get_name().to_owned()).collect();
+    let command = names.into_iter().fold(command, |command, name| command.mut_subcommand(name, arranged));
+    let name = command.get_name().to_owned();
+    let many = command.get_arguments().filter(|arg| !arg.is_hide_set()).count() > FEW;
+    let command = command.mut_args(|arg| argument(arg, &name, many));
+    if many { command.after_help(format!("All options: --help. {}", super::EXIT_CODES)) } else { command }
+}
+
+fn argument(arg: Arg, command: &str, many: bool) -> Arg {
+    let Some(help) = arg.get_help().map(ToString::to_string).filter(|_| !arg.is_hide_set()) else { return arg };
+    let id = arg.get_id().as_str().to_owned();
+    let is_missing = match (command, help.split_once(':').map_or("", |(of, _)| of)) {
+        ("simulate", "With verbs" | "With libfabric" | "With MPI") => true,
+        ("simulate", _) if NOT_SIMULATED.contains(&id.as_str()) => true,
+        (_, "With verbs") => !cfg!(feature = "verbs"),
+        (_, "With libfabric") => !cfg!(feature = "libfabric"),
+        (_, "With MPI") => !cfg!(feature = "mpi"),
+        _ => false,
+    };
+    if is_missing {
+        return arg.hide(true);
+    }
+    let common = SHORT.iter().find(|(known, _)| *known == id).map(|(_, text)| *text);
+    let is_shared = arg.get_help_heading().is_some_and(|heading| SHARED.contains(&heading));
+    let long = arg.get_long_help().map_or_else(|| help.clone(), ToString::to_string);
+    let arg = arg.long_help(long).hide_short_help(many && is_shared && common.is_none());
+    arg.help(common.map_or_else(|| clause(&help).to_owned(), str::to_owned))
+}
+
+/// The first of what a help text says.
+fn clause(text: &str) -> &str {
+    let ends = [" [", "; ", ", e.g.", ". ", " (", ": "].iter().filter_map(|end| text.find(end));
+    text[..ends.min().unwrap_or(text.len())].trim_end_matches('.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clause_is_what_stands_before_details() {
+        assert_eq!(clause("Seed of rings, which repeats [default: drawn]"), "Seed of rings, which repeats");
+        assert_eq!(clause("Fraction of the nodes, e.g. 25%"), "Fraction of the nodes");
+        assert_eq!(clause("Whole."), "Whole");
+    }
+
+    #[test]
+    fn what_cannot_apply_is_not_shown() {
+        use clap::CommandFactory as _;
+        let all = super::super::Cli::command();
+        let shown = |name: &str, id: &str| {
+            let command = arranged(all.clone());
+            let command = command.find_subcommand(name).unwrap();
+            let arg = command.get_arguments().find(|arg| arg.get_id() == id).unwrap();
+            !arg.is_hide_set()
+        };
+        assert!(shown("run", "wait") && !shown("simulate", "wait"));
+        assert_eq!(shown("run", "gid_index"), cfg!(feature = "verbs"));
+        for id in NOT_SIMULATED {
+            assert!(!shown("simulate", id), "{id}");
+        }
+    }
+}

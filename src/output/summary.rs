@@ -1,0 +1,259 @@
+//! The first screen of a load test: whether there is congestion, how much, from where, and what to do next, in at most a dozen
+//! lines of 80 characters. All else is in the tables (`-v`, `show`) and in the report.
+
+use crate::analysis::{Conclusion, Severity, compare};
+use crate::result::{Answer, Cause, Command, ControlRecord, Node, NodeRole, ResultFile, Run};
+use crate::stats::{Added, Direction, Statistic};
+use crate::text::{Table, duration, factor, rate, with_interval, wrap};
+
+/// Text for a terminal of so many columns.
+pub(super) fn render(file: &ResultFile, columns: usize) -> String {
+    let mut lines = vec![verdict(file)];
+    if let Some(machine) = &file.machine {
+        lines.push(format!("SIMULATED on the machine {}: no such network was measured.", machine.name));
+    }
+    let mut out = lines.iter().map(|line| wrap(line, columns)).collect::<String>();
+    out += &match &file.runs[..] {
+        [run] => answers(run),
+        runs => runs_beside(runs),
+    };
+    let told = [not_reported(file), load(file), hot_spot(file), control(file)].into_iter().flatten();
+    let facts = told.chain(differences(file)).chain([extent(file), terms(file)]);
+    facts.for_each(|line| out += &wrap(&line, columns));
+    out
+}
+
+/// The words that stand out, each with its colour.
+const COLOURS: [(&str, &str); 7] = [
+    (Severity::Severe.word(), "1;31"),
+    (Severity::Strong.word(), "31"),
+    (Severity::Mild.word(), "33"),
+    (Severity::None.word(), "32"),
+    (CANNOT_SAY, "35"),
+    (NO_ANSWER, "35"),
+    (WEAK_LOAD, "33"),
+];
+const CANNOT_SAY: &str = "CANNOT SAY";
+const NO_ANSWER: &str = "NO ANSWER";
+const WEAK_LOAD: &str = "WEAK LOAD";
+
+/// The same text with these words in their colours, where a line begins with one.
+pub(super) fn coloured(text: &str) -> String {
+    let line = |line: &str| {
+        let of = COLOURS.iter().find(|(word, _)| line.starts_with(word));
+        of.map_or_else(|| line.to_owned(), |(word, code)| format!("\x1b[{code}m{word}\x1b[0m{}", &line[word.len()..]))
+    };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The first line.
+fn verdict(file: &ResultFile) -> String {
+    let interrupted = if file.interrupted { " (interrupted: only what was complete counts)" } else { "" };
+    match file.conclusion() {
+        None => format!("{NO_ANSWER}: nothing was measured both idle and under load{interrupted}"),
+        Some(Conclusion::CannotSay { cause, why }) => format!("{CANNOT_SAY}: {cause}{interrupted}: {why}"),
+        Some(Conclusion::Shown { severity, run, worst, impact }) => {
+            let name = worst.test.short_title();
+            let over = if file.runs.len() > 1 { format!(" over {}", run.label()) } else { String::new() };
+            let added = worst.added.map(|of| format!(", {} added", added_time(&worst, of.value))).unwrap_or_default();
+            let said = match severity {
+                Severity::None => format!("the worst, {name}{over}, is {} under load", with_interval(impact)),
+                _ => format!("{name}{over} is {} worse under load{added}", with_interval(impact)),
+            };
+            format!("{}{interrupted}: {said}", severity.word())
+        }
+    }
+}
+
+/// A row for each test.
+fn answers(run: &Run) -> String {
+    let of_figure = |answer: &Answer<'_>, value: f64| match answer.test.direction {
+        _ if answer.test.kernel.is_application() && !answer.test.is_time() => {
+            format!("{} {}", crate::text::figure(value), answer.test.unit)
+        }
+        _ if answer.test.kernel.is_application() => duration(1e9 * value),
+        Direction::Latency => duration(1e3 * value),
+        Direction::Bandwidth => rate(value),
+    };
+    Table::of(run.answers())
+        .column("", |answer| answer.test.short_title())
+        .column("idle", |answer| of_figure(answer, answer.idle))
+        .column("loaded", |answer| of_figure(answer, answer.loaded))
+        .column("added", |answer| added(answer))
+        .column("impact [95%]", impact)
+        .done()
+        .text()
+}
+
+fn impact(answer: &Answer<'_>) -> Option<String> {
+    if answer.judgement.is_reportable() { answer.impact.map(with_interval) } else { Some("not reportable".into()) }
+}
+
+/// A row for each run, where there are several: what is compared is the impact.
+fn runs_beside(runs: &[Run]) -> String {
+    let kernels = runs.first().map(|run| run.answers().map(|of| (of.test.kernel, of.test.short_title())).collect());
+    Table::of(runs)
+        .column("impact [95%]", |run| run.label())
+        .columns(kernels.unwrap_or_else(Vec::new), |table, (kernel, title)| {
+            table.column(title, move |run| run.answer(kernel).as_ref().and_then(impact))
+        })
+        .done()
+        .text()
+}
+
+/// The time that load adds, with half of its interval's width; where even its sign is open, how much it can be.
+fn added(answer: &Answer<'_>) -> Option<String> {
+    let Added { value, interval } = answer.added.filter(|_| answer.judgement.is_reportable())?;
+    let time = |value: f64| added_time(answer, value);
+    Some(match interval {
+        Some(of) if of.low <= 0.0 && of.high > 0.0 => format!("under {}", time(of.high)),
+        Some(of) => format!("{} +-{:.0}%", time(value), 50.0 * (of.high - of.low) / value.abs()),
+        None => time(value),
+    })
+}
+
+/// An added time in the unit that suits it; of a rate, that of a MiB.
+fn added_time(answer: &Answer<'_>, value: f64) -> String {
+    match answer.test.direction {
+        _ if answer.test.kernel.is_application() => duration(1e9 * value),
+        Direction::Latency => duration(1e3 * value),
+        Direction::Bandwidth => format!("{}/MiB", duration(1e3 * value)),
+    }
+}
+
+/// What may not be reported, where something else may.
+fn not_reported(file: &ResultFile) -> Option<String> {
+    let Some(Conclusion::Shown { .. }) = file.conclusion() else { return None };
+    let all = file.runs.iter().flat_map(Run::answers);
+    let why = all.filter_map(|of| Some(format!("{}: {}", of.test.short_title(), of.judgement.why_not()?)));
+    let why: Vec<String> = why.collect();
+    let more = if why.len() > 1 { format!(" (and {} more: -v)", why.len() - 1) } else { String::new() };
+    why.first().map(|first| format!("Not reportable: {first}{more}"))
+}
+
+/// What loaded the network; that it is too little to mean anything, if it is.
+fn load(file: &ResultFile) -> Option<String> {
+    /// Of a link; less than this is a weak load, unless it was felt all the same.
+    const WEAK: f64 = 0.1;
+    let why = file.why()?;
+    let of = why.load?;
+    let share = of.link_mib_per_s.map(|link| of.node_mib_per_s / link);
+    let said = share.map(|share| format!(", {:.0}% of the link", 100.0 * share)).unwrap_or_default();
+    let felt = matches!(file.conclusion(), Some(Conclusion::Shown { severity, .. }) if severity > Severity::Mild);
+    let (word, advice) = match why.to_try.first().filter(|_| !felt && share.is_some_and(|share| share < WEAK)) {
+        Some(advice) => (WEAK_LOAD, format!("; {}", advice.trim_end_matches('.'))),
+        None => ("Load", String::new()),
+    };
+    let nodes = if of.nodes == 1 { "1 node delivers".into() } else { format!("{} nodes deliver", of.nodes) };
+    Some(format!("{word}: {nodes} {} each{said}{advice}", rate(of.node_mib_per_s)))
+}
+
+/// Where the network was full.
+fn hot_spot(file: &ResultFile) -> Option<String> {
+    let of = file.why()?.hot_spot?;
+    let crossed = if of.crossed { "" } else { "; no canary's messages cross them" };
+    Some(format!("Hot spot: {} to {}; {} of {} ports ran full{crossed}", of.from, of.to, of.full, of.ports))
+}
+
+/// What the bypass control says: whether it is the network at all.
+fn control(file: &ResultFile) -> Option<String> {
+    let ControlRecord { verdicts, .. } = file.lab.as_ref()?.control.as_ref()?;
+    let of = |cause: Cause| {
+        let names: Vec<&str> = verdicts.iter().filter(|of| of.cause == cause).map(|of| of.kernel.info().key).collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    };
+    let told = [
+        (Cause::Network, "from the network's queues"),
+        (Cause::Cpu, "from this machine's processors, not the network"),
+        (Cause::Undecided, "undecided"),
+    ];
+    let told: Vec<String> = told.iter().filter_map(|(cause, what)| Some(format!("{what} ({})", of(*cause)?))).collect();
+    (!told.is_empty()).then(|| format!("Cause, by the bypass control: {}", told.join("; ")))
+}
+
+/// What runs side by side say: whose doing the added time is, and which protocol suffers.
+fn differences(file: &ResultFile) -> Vec<String> {
+    if file.runs.len() < 2 {
+        return Vec::new();
+    }
+    let comparison = compare::compare(&compare::sides::of_file(file), &[Statistic::HEADLINE, Statistic::Avg]);
+    let blamed = comparison.attribution.iter().map(|of| {
+        let each: Vec<String> = of.shares.iter().map(|of| format!("{} {}", of.kernel, of.blame.word())).collect();
+        format!("Added over MPI by: {} (tables: -v)", each.join(", "))
+    });
+    let protocols =
+        comparison.protocols.iter().map(|of| format!("{} over {}: {}", of.kernel, of.backend, of.sentence()));
+    blamed.chain(protocols).collect()
+}
+
+/// What was run.
+fn extent(file: &ResultFile) -> String {
+    let with = |wanted: fn(&NodeRole) -> bool| {
+        let has = |node: &&Node| node.roles.iter().any(wanted);
+        file.system.nodes.iter().filter(has).count()
+    };
+    let canaries = with(|role| matches!(role, NodeRole::Canary));
+    let congestors = with(|role| matches!(role, NodeRole::Congestor(_)));
+    let over = match &file.runs[..] {
+        [run] => format!(" over {}", run.label()),
+        runs => format!(", {} runs", runs.len()),
+    };
+    let count = |count: usize, of: &str| format!("{count} {of}{}", if count == 1 { "" } else { "s" });
+    let placements = file.runs.iter().map(|run| run.placements.len()).max().unwrap_or(0);
+    let (nodes, ranks) = (count(file.system.nodes.len(), "node"), count(file.system.ranks, "rank"));
+    let (placements, took) = (count(placements, "placement"), duration(1e9 * file.duration_s));
+    format!(
+        "Ran {ranks}{over} on {nodes} ({canaries} measure, {congestors} load), {placements}, {took}, seed {}",
+        file.seed
+    )
+}
+
+/// What the figures are.
+fn terms(file: &ResultFile) -> String {
+    let what = match file.command {
+        Command::App => "means over repetitions".to_owned(),
+        _ => format!("{} of latencies, mean of bandwidths", Statistic::HEADLINE.title()),
+    };
+    let placements = file.runs.iter().map(|run| run.placements.len()).max().unwrap_or(0);
+    let intervals = if placements < 3 { "; fewer than 3 placements: no intervals" } else { "" };
+    format!("Figures: {what}{intervals}. Tables: -v; terms: tailback help terms")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assemble::synthetic;
+
+    #[test]
+    fn the_first_line_is_the_verdict_and_all_fits_a_screen() {
+        for (impact, word) in [(1.0, "NO CONGESTION: "), (3.0, "STRONG CONGESTION: "), (50.0, "SEVERE CONGESTION: ")] {
+            let text = render(&synthetic::file("tcp", None, impact), 80);
+            assert!(text.starts_with(word), "{text}");
+            assert!(text.lines().count() <= 11 && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+            assert!(text.contains("idle") && text.contains("tailback help terms"), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_verdicts_have_colours() {
+        let text = "STRONG CONGESTION: lat\n  SEVERE CONGESTION\nWEAK LOAD: 1\n";
+        assert_eq!(
+            coloured(text),
+            "\u{1b}[31mSTRONG CONGESTION\u{1b}[0m: lat\n  SEVERE CONGESTION\n\u{1b}[33mWEAK LOAD\u{1b}[0m: 1\n"
+        );
+    }
+
+    #[test]
+    fn what_may_not_be_reported_is_said_with_the_reason() {
+        let mut file = synthetic::file("tcp", None, 3.0);
+        for test in file.runs.iter_mut().flat_map(|run| &mut run.tests) {
+            test.load.iter_mut().for_each(|load| load.delivered_bytes = 0);
+        }
+        let text = render(&file, 80);
+        assert!(text.starts_with("CANNOT SAY: load too weak: lat 8 B: "), "{text}");
+        assert!(text.contains("not reportable") && !text.contains("+-"), "{text}");
+        file.interrupted = true;
+        file.runs[0].tests.clear();
+        assert!(render(&file, 80).starts_with("NO ANSWER: nothing was measured both idle and under load (interrupted"));
+    }
+}
