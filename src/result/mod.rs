@@ -99,6 +99,9 @@ pub struct ResultFile {
     pub notes: Vec<String>,
     /// Whether the user ended it before its plan was complete.
     pub interrupted: bool,
+    /// What ended it before its plan was complete, where that was not the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
     /// The program whose output this was imported from; absent in Tailback's own results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<String>,
