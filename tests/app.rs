@@ -65,7 +65,7 @@ fn its_result_is_compared_reported_checked_and_shown_like_a_canarys() {
     let (before, after) = (folder.path("before.json"), folder.path("after.json"));
     let figure = "--figure took.([0-9.]+) --figure-unit s --app-name sleep";
     for (file, seconds) in [(&before, "0.05"), (&after, "0.25")] {
-        let fail = "--fail-if app.avg.isolated>5 --fail-if app.avg.impact>50";
+        let fail = "--no-counters --fail-if app.avg.isolated>5 --fail-if app.avg.impact>50";
         let program = format!("sleep 0.1; echo took {seconds}");
         let outcome = app(&format!("--placements 3 --canaries lat {figure} {fail} --out {file}"), &program);
         assert_eq!(outcome.code(), Some(0), "{outcome:?}");
@@ -85,7 +85,7 @@ fn its_result_is_compared_reported_checked_and_shown_like_a_canarys() {
     let html = folder.text("report.html");
     assert!(html.contains("Application sleep") && !html.contains("NaN"));
     assert!(succeed(&format!("show {before} --format csv")).stdout.contains(",canary,app,"));
-    let failed = app("--placements 3 --fail-if app.avg.isolated>0.001", "sleep 0.05");
+    let failed = app("--placements 3 --no-counters --fail-if app.avg.isolated>0.001", "sleep 0.05");
     assert_eq!(failed.code(), Some(1), "{failed:?}");
     assert!(failed.stderr.contains("FAIL: tcp, eager: app.avg.isolated > 0.001"), "{}", failed.stderr);
 }
@@ -93,7 +93,8 @@ fn its_result_is_compared_reported_checked_and_shown_like_a_canarys() {
 #[test]
 fn more_of_a_figure_may_be_better() {
     let folder = Folder::new();
-    let options = "--placements 1 --figure rate.([0-9]+) --figure-is more --fail-if app-rate.avg.isolated<100";
+    let options =
+        "--placements 1 --no-counters --figure rate.([0-9]+) --figure-is more --fail-if app-rate.avg.isolated<100";
     let outcome = app(&format!("{options} --out {}", folder.path("rate.json")), "echo rate 100 500");
     assert_eq!(outcome.code(), Some(0), "{outcome:?}");
     let result = folder.json("rate.json");

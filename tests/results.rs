@@ -43,7 +43,9 @@ fn a_run_ends_with_a_verdict_in_a_dozen_lines_and_keeps_its_result() {
     let lines: Vec<&str> = outcome.stdout.lines().collect();
     assert!(lines.len() <= 12 && lines.iter().all(|line| line.chars().count() <= 80), "{}", outcome.stdout);
     assert!(["CONGESTION: ", "CANNOT SAY: "].iter().any(|word| lines[0].contains(word)), "{}", outcome.stdout);
-    for row in ["lat 8 B", "bw-sync 128 KiB", "allreduce 8 B", "Ran 16 ranks over simulated, eager on 16 nodes"] {
+    for row in
+        ["lat 8 B", "bw-sync 128 KiB", "allreduce 8 B", "16 nodes (3 measure, 13 load) over simulated; 3 placements"]
+    {
         assert!(outcome.stdout.contains(row), "{row}: {}", outcome.stdout);
     }
     let name = outcome.stderr.split("wrote ").nth(1).and_then(|rest| rest.split(';').next()).expect("where it is");
@@ -232,9 +234,10 @@ fn an_open_loop_keeps_a_schedule_and_says_when_it_cannot() {
     assert!(tests[1]["schedule"].is_null(), "a bandwidth has no schedule");
 
     // Two messages each way take longer than ten microseconds, so most iterations begin late.
-    let shown =
-        succeed(&format!("run {lab} -n 6 --canaries lat --congestors a2a --pace 10us --placements 3 --budget 30ms --format table"))
-            .stdout;
+    let shown = succeed(&format!(
+        "run {lab} -n 6 --canaries lat --congestors a2a --pace 10us --placements 3 --budget 30ms --format table"
+    ))
+    .stdout;
     assert_eq!(shown.matches("overloaded: a longer pace").count(), 2, "isolated and loaded: {shown}");
     assert!(shown.contains("Open loop: iterations at random moments, 0.01 ms apart in the mean"), "{shown}");
 

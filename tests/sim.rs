@@ -47,7 +47,8 @@ fn a_precision_is_sought_in_virtual_time() {
 #[test]
 fn load_is_felt_and_ports_tell_where() {
     // Messages that fill the buffers in front of one node.
-    let (file, shown) = result(&format!("run {QUICK} --seed 1 --congestors incast --set incast.bytes=64KiB --format table"));
+    let (file, shown) =
+        result(&format!("run {QUICK} --seed 1 --congestors incast --set incast.bytes=64KiB --format table"));
     assert_eq!(file["system"]["ranks"], 16);
     assert_eq!(file["system"]["nodes"].as_array().unwrap().len(), 16);
     assert_eq!(file["system"]["nodes"][3]["name"], "n00003");
@@ -332,7 +333,10 @@ fn alternatives_are_simulated_side_by_side() {
     let line = "simulate --machine small -n 16 --budget 300us --placements 3 --canaries lat -q";
     let change = "--what-if routing.kind=minimal,ecmp --what-if topology.spines=2";
     let shown = succeed(&format!("{line} {change} --keep {}", folder.path("kept"))).stdout;
-    assert!(shown.starts_with("SIMULATED: no such network was measured.\n") && shown.contains("small as it is"), "{shown}");
+    assert!(
+        shown.starts_with("SIMULATED: no such network was measured.\n") && shown.contains("small as it is"),
+        "{shown}"
+    );
     assert!(shown.lines().count() <= 12 && shown.lines().all(|line| line.len() <= 100), "{shown}");
     for name in ["small", "routing.kind=minimal", "routing.kind=ecmp", "topology.spines=2"] {
         assert!(shown.lines().any(|line| line.trim_start().starts_with(name)), "{name}: {shown}");

@@ -303,7 +303,7 @@ impl<'a> ResultAssembler<'a> {
     pub(crate) fn file(&self) -> Option<ResultFile> {
         let mut system = self.system.clone()?;
         let Decision { command, plan, .. } = &self.session.decision;
-        let runs = self.runs();
+        let runs: Vec<Run> = self.runs().into_iter().map(|run| run.beside(&self.activity)).collect();
         let tests = runs.iter().flat_map(|run| &run.tests).map(|test| (test.phase, test.title.as_str()));
         let counters = self.counters.clone().of_complete(&tests.collect::<Vec<_>>()).within_limits();
         system.ports = self.ports(&system, &counters);

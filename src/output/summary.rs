@@ -59,10 +59,12 @@ fn verdict(file: &ResultFile, conclusion: &Conclusion<'_>) -> String {
         Conclusion::Shown { severity, run, worst, impact } => {
             let name = worst.test.short_title();
             let over = if file.runs.len() > 1 { format!(" over {}", run.label()) } else { String::new() };
-            let added = worst.added.map(|of| format!(", {} added", added_time(worst, of.value))).unwrap_or_default();
-            let said = match severity {
-                Severity::None => format!("the worst, {name}{over}, is {} under load", with_interval(*impact)),
-                _ => format!("{name}{over} is {} worse under load{added}", with_interval(*impact)),
+            let impact = with_interval(*impact);
+            // The added time holds from job to job; the factor moves with whatever the idle figure does.
+            let said = match (severity, added(worst)) {
+                (Severity::None, _) => format!("the worst, {name}{over}, is {impact} under load"),
+                (_, Some(added)) => format!("load adds {added} to {name}{over}, {impact}"),
+                (_, None) => format!("{name}{over} is {impact} worse under load"),
             };
             format!("{}{interrupted}: {said}", severity.word())
         }
@@ -167,12 +169,12 @@ fn control(file: &ResultFile) -> Option<String> {
         (!names.is_empty()).then(|| names.join(", "))
     };
     let told = [
-        (Cause::Network, "from the network's queues"),
-        (Cause::Cpu, "from this machine's processors, not the network"),
+        (Cause::Network, "network queues"),
+        (Cause::Cpu, "processors, not the network"),
         (Cause::Undecided, "undecided"),
     ];
     let told: Vec<String> = told.iter().filter_map(|(cause, what)| Some(format!("{what} ({})", of(*cause)?))).collect();
-    (!told.is_empty()).then(|| format!("Cause, by the bypass control: {}", told.join("; ")))
+    (!told.is_empty()).then(|| format!("Cause (bypass control): {}", told.join("; ")))
 }
 
 /// What runs side by side say: whose doing the added time is, and which protocol suffers.
@@ -201,10 +203,7 @@ pub fn alternatives(sides: &[Side<'_>], comparison: &Comparison) -> String {
         row.cells[at].verdict.filter(|of| matches!(of, Verdict::Worse | Verdict::Better))
     };
     let table = Table::of(sides.iter().enumerate())
-        .column(
-            "impact [95%]",
-            |(at, side)| if *at == 0 { format!("{} as it is", name(side)) } else { name(side) },
-        )
+        .column("impact [95%]", |(at, side)| if *at == 0 { format!("{} as it is", name(side)) } else { name(side) })
         .columns(kernels, |table, (kernel, title)| {
             table.column(title, move |(at, side)| {
                 let impact = side.run.answer(kernel).as_ref().and_then(impact)?;
@@ -225,16 +224,19 @@ fn extent(file: &ResultFile) -> String {
     };
     let canaries = with(|role| matches!(role, NodeRole::Canary));
     let congestors = with(|role| matches!(role, NodeRole::Congestor(_)));
-    let over = match &file.runs[..] {
-        [run] => format!(" over {}", run.label()),
-        runs => format!(", {} runs", runs.len()),
-    };
     let count = |count: usize, of: &str| format!("{count} {of}{}", if count == 1 { "" } else { "s" });
+    let (nodes, ranks) = (file.system.nodes.len(), file.system.ranks);
+    let ranks = if ranks == nodes { String::new() } else { format!(", {}", count(ranks, "rank")) };
+    let over = match &file.runs[..] {
+        // Eager is what messages are unless something else is asked for.
+        [run] => run.label().trim_end_matches(", eager").to_owned(),
+        runs => format!("{} networks or protocols", runs.len()),
+    };
     let placements = file.runs.iter().map(|run| run.placements.len()).max().unwrap_or(0);
-    let (nodes, ranks) = (count(file.system.nodes.len(), "node"), count(file.system.ranks, "rank"));
     let (placements, took) = (count(placements, "placement"), duration(1e9 * file.duration_s));
+    let nodes = count(nodes, "node");
     format!(
-        "Ran {ranks}{over} on {nodes} ({canaries} measure, {congestors} load), {placements}, {took}, seed {}",
+        "{nodes} ({canaries} measure, {congestors} load){ranks} over {over}; {placements}, {took}, seed {}",
         file.seed
     )
 }
@@ -243,11 +245,11 @@ fn extent(file: &ResultFile) -> String {
 fn terms(file: &ResultFile) -> String {
     let what = match file.command {
         Command::App => "means over repetitions".to_owned(),
-        _ => format!("{} of latencies, mean of bandwidths", Statistic::HEADLINE.title()),
+        _ => format!("{}, of bandwidths avg", Statistic::HEADLINE.title()),
     };
     let placements = file.runs.iter().map(|run| run.placements.len()).max().unwrap_or(0);
-    let intervals = if placements < 3 { "; fewer than 3 placements: no intervals" } else { "" };
-    format!("Figures: {what}{intervals}. Tables: -v; terms: tailback help terms")
+    let intervals = if placements < 3 { ", no intervals below 3 placements" } else { "" };
+    format!("Figures: {what}{intervals}. Tables: -v. Terms: tailback help terms")
 }
 
 #[cfg(test)]

@@ -176,6 +176,9 @@ pub struct Run {
     pub congestors: Vec<CongestorLoad>,
     /// Impact of the load on each canary that ran in both states, over all placements.
     pub impacts: Vec<TestImpact>,
+    /// What other guests of the hosts took of their processor time; absent where no kernel tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stolen: Option<Stolen>,
     /// What each placement gave, in the order they were measured. Comparisons pair them.
     #[serde(default)]
     pub placements: Vec<PlacementRecord>,
@@ -194,10 +197,19 @@ impl Run {
             tests: Vec::new(),
             congestors: Vec::new(),
             impacts: Vec::new(),
+            stolen: None,
             placements: Vec::new(),
             models: None,
         }
     }
+}
+
+/// Shares of processor time, from 0 to 1: of the host with the most in each phase, over all phases of a state.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub struct Stolen {
+    pub idle: f64,
+    pub loaded: f64,
 }
 
 /// What a transport says about itself.
