@@ -6,7 +6,7 @@ use crate::analysis::{Conclusion, Severity};
 use crate::kernel::Canary;
 use crate::result::{Answer, Cause, Command, ControlRecord, Node, NodeRole, ResultFile, Run};
 use crate::stats::{Added, Direction, Statistic};
-use crate::text::{Table, duration, factor, rate, with_interval, wrap};
+use crate::text::{Table, duration, rate, with_interval, wrap};
 
 /// Text for a terminal of so many columns.
 pub(super) fn render(file: &ResultFile, conclusion: &Conclusion<'_>, columns: usize) -> String {
@@ -112,7 +112,7 @@ fn added(answer: &Answer<'_>) -> Option<String> {
     let Added { value, interval } = answer.added.filter(|_| answer.judgement.is_reportable())?;
     let time = |value: f64| added_time(answer, value);
     Some(match interval {
-        Some(of) if of.low <= 0.0 && of.high > 0.0 => format!("under {}", time(of.high)),
+        Some(of) if of.low <= 0.0 && of.high > 0.0 => format!("<{}", time(of.high)),
         Some(of) => format!("{} +-{:.0}%", time(value), 50.0 * (of.high - of.low) / value.abs()),
         None => time(value),
     })
