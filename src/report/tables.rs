@@ -214,6 +214,27 @@ pub(super) fn published() -> String {
         .html("Published congestion impact (table 2 of the GPCNeT paper, SC 2019)")
 }
 
+/// What newer systems show, with and without load.
+pub(super) fn newer() -> String {
+    Table::of(published::newer())
+        .column("system", |of| of.system.clone())
+        .column("nodes", |of| of.nodes.to_string())
+        .column("ranks", |of| of.ranks.to_string())
+        .column("test", |of| of.test.clone())
+        .column("canary", |of| of.kernel.info().key)
+        .column("idle avg", |of| of.isolated.0)
+        .column("idle p99", |of| of.isolated.1)
+        .column("idle p99.9", |of| of.isolated_p999)
+        .column("loaded avg", |of| Some(of.loaded?.0))
+        .column("loaded p99", |of| Some(of.loaded?.1))
+        .column("unit", |of| of.kernel.info().direction.unit())
+        .column("impact avg", |of| Some(factor(of.impacts()?.0)))
+        .column("impact p99", |of| Some(factor(of.impacts()?.1)))
+        .column("source", |of| of.source.clone())
+        .done()
+        .html("Published figures of newer systems (GPCNeT 1.3; each with its source)")
+}
+
 /// The extended max-rate model of every regime, and of the paper's system (its tables 1 and 2).
 pub(super) fn published_fits(name: &str, result: &MaxRateResult) -> String {
     let caption = format!("{name}: extended max-rate model, beside Gropp, Olson and Samfass 2016, tables 1 and 2");

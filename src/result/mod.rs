@@ -33,6 +33,7 @@ pub use file::{
     ResultError, check_distinct, check_writable, is_stdout, schema, write, write_bytes, write_draft, write_draft_text,
     write_text,
 };
+pub(crate) use file::numbered;
 pub use histogram::EncodedHistogram;
 pub use judge::Answer;
 pub(crate) use lab::WORTH_EXPLAINING;
