@@ -44,7 +44,7 @@ fn a_command_is_read_around_every_phase_on_the_first_node() {
 fn what_a_reader_of_tables_sees() {
     let folder = Folder::new();
     let file = folder.path("result.json");
-    let mut start = tailback(words(&format!("run --budget 100ms --canaries lat --out {file}")));
+    let mut start = tailback(words(&format!("run --budget 100ms --canaries lat --format table --out {file}")));
     start.args(["--counters-cmd", "echo switch drops $(date +%s%N)", "--counters-cmd-on", "every"]);
     let outcome = Job::start(start).end();
     assert_eq!(outcome.code(), Some(0), "{outcome:?}");

@@ -6,7 +6,7 @@ use tailback::kernel::{Canary, Congestor};
 
 use crate::common::{run, succeed};
 
-const COMMANDS: [&str; 23] = [
+const COMMANDS: [&str; 24] = [
     "",
     "run",
     "app",
@@ -28,6 +28,7 @@ const COMMANDS: [&str; 23] = [
     "machine",
     "machine check",
     "info",
+    "terms",
     "schema",
     "secret",
 ];
@@ -106,4 +107,16 @@ fn every_kernel_is_in_the_help_and_in_info() {
 #[test]
 fn the_version_is_the_packages() {
     assert_eq!(succeed("--version").stdout, format!("tailback {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+/// What fits a screen: all options are under `--help`.
+#[test]
+fn short_help_is_short() {
+    for command in COMMANDS {
+        let help = succeed(&format!("{command} -h")).stdout;
+        assert!(help.lines().count() <= 40, "{command}: {} lines\n{help}", help.lines().count());
+    }
+    let terms = succeed("help terms").stdout;
+    assert_eq!(terms, succeed("terms").stdout);
+    assert!(terms.contains("\ntime-p90 ") && terms.contains("\nimpact "), "{terms}");
 }

@@ -32,7 +32,7 @@ fn read(folder: &Folder) -> Option<Value> {
 fn every_protocol_runs_the_same_plan_into_one_file() {
     let folder = Folder::new();
     let path = folder.path("result.json");
-    let outcome = succeed(&format!("run {QUICK} --protocol eager,put,get --out {path}"));
+    let outcome = succeed(&format!("run {QUICK} --protocol eager,put,get --format table --out {path}"));
     for heading in ["over tcp", "eager protocol", "put protocol", "get protocol", "Runs side by side"] {
         assert!(outcome.stdout.contains(heading), "{heading}: {}", outcome.stdout);
     }
@@ -73,7 +73,7 @@ fn formats_and_thresholds_tell_runs_apart() {
     let outcome = Job::start(failing).end();
     assert_eq!(outcome.code(), Some(1), "{outcome:?}");
     for label in ["simulated, put", "simulated, get"] {
-        assert!(outcome.stderr.contains(&format!("tailback: failed: {label}: ")), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains(&format!("tailback: FAIL: {label}: ")), "{}", outcome.stderr);
     }
 }
 

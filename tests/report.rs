@@ -19,7 +19,7 @@ fn results_are_compared_checked_and_reported() {
     let pair = format!("{} {}", simulated(1), simulated(2));
     let checked = run(&format!("compare {pair} {checks} --junit {}", folder.path("checks.xml")));
     assert_eq!(checked.code(), Some(1), "{checked:?}");
-    assert_eq!(checked.stderr.matches("tailback: failed: ").count(), 2, "{}", checked.stderr);
+    assert_eq!(checked.stderr.matches("tailback: FAIL: ").count(), 2, "{}", checked.stderr);
     let junit = folder.text("checks.xml");
     assert!(junit.contains("<testsuites tests=\"3\" failures=\"2\" errors=\"0\" skipped=\"0\">"), "{junit}");
 
@@ -64,7 +64,7 @@ fn results_are_compared_checked_and_reported() {
 fn a_run_fails_its_thresholds_with_code_1_and_refuses_senseless_ones() {
     let failed = run(&format!("run {SIMULATED} --fail-if lat.avg.isolated>0 --fail-if lat.avg.isolated<0"));
     assert_eq!(failed.code(), Some(1), "{failed:?}");
-    assert_eq!(failed.stderr.matches("tailback: failed: ").count(), 1, "{}", failed.stderr);
+    assert_eq!(failed.stderr.matches("tailback: FAIL: ").count(), 1, "{}", failed.stderr);
     refused(&[
         ("run --fail-if a2a.p99.impact>1", "the plan does not measure a2a"),
         ("run --placements 2 --fail-if lat.time-p90.added>1", "has no interval with --placements 2"),

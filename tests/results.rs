@@ -7,7 +7,7 @@ const QUICK: &str = "run --budget 150ms";
 
 #[test]
 fn a_run_without_a_launcher_prints_its_tables() {
-    let outcome = succeed(QUICK);
+    let outcome = succeed(&format!("{QUICK} --format table"));
     let titles =
         ["Idle\n", "Under load\n", "Congestion impact: what load adds, and times worse", "Impact by other statistics"];
     let tables: Vec<&str> = titles
@@ -27,6 +27,45 @@ fn a_run_without_a_launcher_prints_its_tables() {
     assert!(outcome.stderr.contains("no launcher: starting 10 ranks"), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("\ntailback: seed "), "{}", outcome.stderr);
     assert!(!outcome.stdout.contains("no launcher"), "notes are not results: {}", outcome.stdout);
+}
+
+#[test]
+fn a_run_ends_with_a_verdict_in_a_dozen_lines_and_keeps_its_result() {
+    let folder = Folder::new();
+    let line = "run --transport sim --machine small -n 16 --budget 400us --placements 3 --congestors incast";
+    let start = |more: &str| {
+        let mut command = tailback(words(&format!("{line} {more}")));
+        command.env_remove("TAILBACK_NO_OUT").current_dir(folder.path(""));
+        Job::start(command).end()
+    };
+    let outcome = start("");
+    assert_eq!(outcome.code(), Some(0), "{outcome:?}");
+    let lines: Vec<&str> = outcome.stdout.lines().collect();
+    assert!(lines.len() <= 12 && lines.iter().all(|line| line.chars().count() <= 80), "{}", outcome.stdout);
+    assert!(["CONGESTION: ", "CANNOT SAY: "].iter().any(|word| lines[0].contains(word)), "{}", outcome.stdout);
+    for row in
+        ["lat 8 B", "bw-sync 128 KiB", "allreduce 8 B", "16 nodes (3 measure, 13 load) over simulated; 3 placements"]
+    {
+        assert!(outcome.stdout.contains(row), "{row}: {}", outcome.stdout);
+    }
+    let name = outcome.stderr.split("wrote ").nth(1).and_then(|rest| rest.split(';').next()).expect("where it is");
+    assert!(name.starts_with("tailback-run-20") && name.ends_with(".json"), "{name}");
+    assert_eq!(folder.json(name)["command"], "run");
+    assert!(outcome.stderr.contains(&format!("next: tailback report {name}")), "{}", outcome.stderr);
+
+    let labelled = start("--label 'x/y' -q");
+    assert_eq!((labelled.code(), labelled.stderr.as_str(), folder.files()), (Some(0), "", 2), "{labelled:?}");
+    for more in ["--no-out", "--format json", "--dry-run"] {
+        assert_eq!((start(more).code(), folder.files()), (Some(0), 2), "{more} keeps none");
+    }
+    let coloured = start("--no-out --color always").stdout;
+    assert!(coloured.starts_with('\u{1b}') && !outcome.stdout.contains('\u{1b}'), "{coloured}");
+    // A folder that nobody may write to is no reason not to measure.
+    let mut command = tailback(words(line));
+    command.env_remove("TAILBACK_NO_OUT").current_dir("/proc");
+    let outcome = Job::start(command).end();
+    assert_eq!(outcome.code(), Some(0), "{outcome:?}");
+    assert!(outcome.stderr.contains("the result is not kept: "), "{}", outcome.stderr);
 }
 
 #[test]
@@ -195,9 +234,10 @@ fn an_open_loop_keeps_a_schedule_and_says_when_it_cannot() {
     assert!(tests[1]["schedule"].is_null(), "a bandwidth has no schedule");
 
     // Two messages each way take longer than ten microseconds, so most iterations begin late.
-    let shown =
-        succeed(&format!("run {lab} -n 6 --canaries lat --congestors a2a --pace 10us --placements 3 --budget 30ms"))
-            .stdout;
+    let shown = succeed(&format!(
+        "run {lab} -n 6 --canaries lat --congestors a2a --pace 10us --placements 3 --budget 30ms --format table"
+    ))
+    .stdout;
     assert_eq!(shown.matches("overloaded: a longer pace").count(), 2, "isolated and loaded: {shown}");
     assert!(shown.contains("Open loop: iterations at random moments, 0.01 ms apart in the mean"), "{shown}");
 
@@ -236,8 +276,10 @@ fn a_network_test_can_fail_a_check() {
     };
     let failed = with("lat.avg.isolated > 0.000001");
     assert_eq!(failed.code(), Some(1), "{failed:?}");
-    assert!(failed.stderr.contains("failed:"), "{failed:?}");
-    assert_eq!(with("lat.avg.isolated > 1e9").code(), Some(0));
+    assert!(failed.stderr.contains("FAIL:"), "{failed:?}");
+    let passed = with("lat.avg.isolated > 1e9");
+    assert_eq!(passed.code(), Some(0));
+    assert!(passed.stderr.contains("tailback: PASS: simulated, eager: lat.avg.isolated > "), "{}", passed.stderr);
     let refused = with("lat.p99.impact > 2");
     assert!(refused.refusal().ends_with("the network test has no load: only isolated figures"), "{refused:?}");
 }

@@ -94,6 +94,7 @@ fn cause(reason: &NotReportable) -> &'static str {
     match reason {
         NotReportable::TooFewIterations { .. } | NotReportable::TooLittleCovered { .. } => "too few iterations",
         NotReportable::BaselineMoved { .. } | NotReportable::CongestedWhileIdle { .. } => "baseline disturbed",
+        NotReportable::ProcessorStolen { .. } => "machine disturbed",
         NotReportable::LoadNotDelivered { .. } => "load too weak",
     }
 }

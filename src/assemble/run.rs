@@ -195,6 +195,7 @@ impl<'a> RunBuilder<'a> {
             tests,
             congestors: self.loads(&self.alone.1, self.alone.0),
             impacts,
+            stolen: None,
             placements: self.placements.clone(),
             models: None,
         };

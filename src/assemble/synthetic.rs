@@ -81,6 +81,7 @@ pub fn file_of(backend: &str, protocol: Option<&str>, impact: impl Fn(Canary) ->
         calibration: None,
         notes: vec!["a note with <angle> & ampersand".into()],
         interrupted: false,
+        failed: None,
         imported: None,
     }
 }

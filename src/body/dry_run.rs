@@ -140,8 +140,10 @@ fn measured(command: Command, plan: &Plan, duration_s: f64, placement_s: f64) ->
             // Load comes up once a stretch and may be slow to, canaries take their time to be back after it.
             let shortest = if plan.preset == Preset::Sim { 0.0 } else { 0.02 };
             let (rise, fall) = (3.0 * (block / 4.0).clamp(shortest, 0.1), block / 2.0);
+            // A canary under load looks how long an iteration takes, and agrees on how to begin, over a slow network.
+            let begin = if plan.preset == Preset::Sim { 0.0 } else { 0.3 };
             let (blocks, stretches) = (f64::from(plan.blocks), f64::from(plan.blocks / 2 + 1));
-            let measured = blocks * canaries * 2.0 * block + stretches * (rise + canaries * fall);
+            let measured = blocks * canaries * (2.0 * block + begin) + stretches * (rise + canaries * fall);
             f64::from(plan.placements) * (measured + block * alone + placement_s)
         }
         Command::Run | Command::App => {

@@ -78,8 +78,14 @@ fn alternatives(machine: &Arc<Machine>, changes: &[WhatIf]) -> Result<Vec<(Strin
     for WhatIf { key, values } in changes {
         for value in values {
             let changed = machine.changed(key, value).map_err(|error| format!("--what-if: {error}"))?;
-            machines.push((format!("{key}={value}"), Arc::new(changed)));
+            // What the machine has already is no alternative to it.
+            if format!("{changed:?}") != format!("{machine:?}") {
+                machines.push((format!("{key}={value}"), Arc::new(changed)));
+            }
         }
+    }
+    if machines.len() == 1 && !changes.is_empty() {
+        return Err(format!("--what-if: the machine {} is like that already", machine.name));
     }
     Ok(machines)
 }

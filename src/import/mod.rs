@@ -38,6 +38,7 @@ fn unknown_file(command: Command, from: String, system: System, plan: Plan, run:
         calibration: None,
         notes: Vec::new(),
         interrupted: false,
+        failed: None,
         imported: Some(from),
     }
 }

@@ -76,6 +76,8 @@ pub(crate) struct ResultAssembler<'a> {
     pub(crate) activity: Vec<HostActivity>,
     /// Whether the user wanted no more; on every rank.
     pub(crate) interrupted: bool,
+    /// Why it ended before its time, where that was not the user.
+    failed: Option<String>,
     /// Whether these runs are a part of something else, which shows and keeps them.
     pub(crate) is_part: bool,
 }
@@ -101,6 +103,7 @@ impl<'a> ResultAssembler<'a> {
             memory: None,
             activity: Vec::new(),
             interrupted: false,
+            failed: None,
             is_part: request.calibration.is_some(),
         }
     }
@@ -143,7 +146,8 @@ impl<'a> ResultAssembler<'a> {
     /// Says why the application ends the job, and keeps the first line of it.
     pub(crate) fn tell(&mut self, trouble: &str) {
         eprintln!("tailback: error: {trouble}");
-        self.notes.extend(trouble.lines().next().map(str::to_owned));
+        self.failed = trouble.lines().next().map(str::to_owned);
+        self.notes.extend(self.failed.clone());
     }
 
     /// Tells the user those notes of the file that were not told when they were made.
@@ -299,7 +303,7 @@ impl<'a> ResultAssembler<'a> {
     pub(crate) fn file(&self) -> Option<ResultFile> {
         let mut system = self.system.clone()?;
         let Decision { command, plan, .. } = &self.session.decision;
-        let runs = self.runs();
+        let runs: Vec<Run> = self.runs().into_iter().map(|run| run.beside(&self.activity)).collect();
         let tests = runs.iter().flat_map(|run| &run.tests).map(|test| (test.phase, test.title.as_str()));
         let counters = self.counters.clone().of_complete(&tests.collect::<Vec<_>>()).within_limits();
         system.ports = self.ports(&system, &counters);
@@ -323,6 +327,7 @@ impl<'a> ResultAssembler<'a> {
             calibration: None,
             notes: self.notes.clone(),
             interrupted: self.interrupted,
+            failed: self.failed.clone(),
             imported: None,
         };
         file.notes.extend(file.system.memory.as_ref().and_then(MemoryRecord::huge));

@@ -1,8 +1,8 @@
 //! What a command leaves: shown, kept and checked; or, by a rank that this program started, handed over.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::request::{Output, Request, StudySelection};
+use super::request::{Request, StudySelection};
 use super::study::Study;
 use crate::output::{self, Format};
 use crate::result::{self, Command, ModelResults, ResultFile};
@@ -34,7 +34,11 @@ pub fn show(request: &Request, file: &ResultFile) -> u8 {
     let printed = if silent { Ok(0) } else { output::print_coloured(&text(), wanted.color) };
     let kept = wanted.out.as_deref().map_or(Ok(()), |path| {
         result::write(path, file).map_err(|error| error.to_string())?;
-        if silent { Ok(()) } else { tell_where(path, wanted) }
+        if !silent {
+            let path = path.display();
+            request.say(&format!("wrote {path}; next: tailback report {path}"));
+        }
+        Ok(())
     });
     let csv = wanted.csv.as_deref().map_or(Ok(()), |path| {
         result::write_text(path, &Format::Csv.render(file, false)).map_err(|error| error.to_string())
@@ -50,20 +54,6 @@ pub fn show(request: &Request, file: &ResultFile) -> u8 {
         code = 2;
     }
     code
-}
-
-/// Says where the result is and what can be made of it: under a summary, or beside what a program may read.
-fn tell_where(path: &Path, wanted: &Output) -> Result<(), String> {
-    let path = path.display();
-    let line = format!("Wrote {path}; next: tailback report {path}");
-    match wanted.format {
-        Format::Summary => output::print(&format!("{line}\n")).map(drop),
-        _ if wanted.quiet => Ok(()),
-        _ => {
-            eprintln!("tailback: {line}");
-            Ok(())
-        }
-    }
 }
 
 /// Whether a study's own checks failed.

@@ -40,9 +40,12 @@ pub fn what_if(request: &Request, machines: &[(String, Arc<Machine>)], keep: Opt
         let file = result::read(&path).map_err(|error| error.to_string())?;
         files.push((path, file));
     }
-    let statistics: &[Statistic] = if request.output.verbose { &Statistic::ALL } else { &compare::SHOWN };
-    let comparison = compare::compare(&compare::sides(&files), statistics);
-    output::print(&compare::render(&comparison))
+    let verbose = request.output.verbose;
+    let statistics: &[Statistic] = if verbose { &Statistic::ALL } else { &compare::SHOWN };
+    let sides = compare::sides(&files);
+    let comparison = compare::compare(&sides, statistics);
+    let tables = if verbose { compare::render(&comparison) + "\n" } else { String::new() };
+    output::print(&(tables + &output::alternatives(&sides, &comparison)))
 }
 
 /// A label as part of a file's name.

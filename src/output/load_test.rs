@@ -20,9 +20,7 @@ pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
     let detail = if verbose { Detail::Verbose } else { Detail::Short };
     for run in &result.runs {
         heading(&mut out, result, run);
-        for (title, phase) in [("Idle", LoadState::Isolated), ("Under load", LoadState::Loaded)] {
-            out += &section(title, &tests(run.tests.iter().filter(|test| test.phase == phase), detail));
-        }
+        out += &states(run, detail);
         if let Some(moments) = result.plan.open_loop() {
             out +=
                 &section(&format!("Open loop: iterations {moments}, timed from when they were due"), &schedules(run));
@@ -62,24 +60,18 @@ pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
         None if result.runs.len() > 1 => side_by_side(&mut out, result, verbose),
         None => {}
     }
-    if result.interrupted {
-        out += "Interrupted: phases that were not complete are left out.\n";
-    }
-    out
+    out + &cut_short(result)
 }
 
-/// Only the figures, where there is no load or nothing that it could disturb.
+/// Only the figures, where nothing was measured both idle and under load.
 pub(super) fn figures(result: &ResultFile) -> String {
     let mut out = banner(result);
     for run in &result.runs {
         heading(&mut out, result, run);
-        out += &section("Idle", &tests(run.tests.iter(), Detail::Short));
+        out += &states(run, Detail::Short);
         out += &section("Congestors", &loads(run.congestors.iter().map(|load| ("-", load)), false));
     }
-    if result.interrupted {
-        out += "Interrupted: phases that were not complete are left out.\n";
-    }
-    out
+    out + &cut_short(result)
 }
 
 /// What stands over every table of a simulated network; nothing over those of others.
@@ -124,6 +116,22 @@ fn heading(out: &mut String, result: &ResultFile, run: &Run) {
         let _ = writeln!(out, "  {line}");
     }
     out.push('\n');
+}
+
+/// What is to be said of a job that did not come to its end.
+fn cut_short(result: &ResultFile) -> String {
+    let why = match (&result.failed, result.interrupted) {
+        (Some(why), _) => format!("Failed: {why}"),
+        (None, true) => "Interrupted".to_owned(),
+        (None, false) => return String::new(),
+    };
+    format!("{why}: phases that were not complete are left out.\n")
+}
+
+/// The figures of a run's tests, by state.
+fn states(run: &Run, detail: Detail) -> String {
+    let of = |(title, phase)| section(title, &tests(run.tests.iter().filter(|test| test.phase == phase), detail));
+    [("Idle", LoadState::Isolated), ("Under load", LoadState::Loaded)].map(of).concat()
 }
 
 /// The nodes with what they did in a run on its first placement: runs of one job may have different loads.

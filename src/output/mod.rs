@@ -28,6 +28,7 @@ pub use maxrate::halos;
 pub use models::{contention, draw, steps, study};
 pub use over_jobs::over_jobs;
 pub use progress::Progress;
+pub use summary::alternatives;
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -51,13 +52,12 @@ impl Format {
         match self {
             Format::Summary | Format::Table if !result.studies().is_empty() => study(result),
             Format::Summary if verbose => Format::Table.render(result, true) + &Format::Summary.render(result, false),
-            Format::Summary if matches!(result.command, Command::Run | Command::App) => {
-                summary::render(result, columns())
-            }
             // A search is told by its steps.
             Format::Summary if result.command == Command::Calibrate => load_test::render(result, false),
-            // Idle figures, or what congestors did: that is all there is to say.
-            Format::Summary => load_test::figures(result),
+            Format::Summary => match result.conclusion() {
+                Some(conclusion) => summary::render(result, &conclusion, columns()),
+                None => load_test::figures(result),
+            },
             Format::Table => load_test::render(result, verbose),
             Format::Gpcnet => gpcnet::render(result, verbose),
             Format::Csv => csv::render(result),

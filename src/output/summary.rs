@@ -1,14 +1,16 @@
 //! The first screen of a load test: whether there is congestion, how much, from where, and what to do next, in at most a dozen
 //! lines of 80 characters. All else is in the tables (`-v`, `show`) and in the report.
 
-use crate::analysis::{Conclusion, Severity, compare};
+use crate::analysis::compare::{self, Comparison, Side, Verdict};
+use crate::analysis::{Conclusion, Severity};
+use crate::kernel::Canary;
 use crate::result::{Answer, Cause, Command, ControlRecord, Node, NodeRole, ResultFile, Run};
 use crate::stats::{Added, Direction, Statistic};
 use crate::text::{Table, duration, factor, rate, with_interval, wrap};
 
 /// Text for a terminal of so many columns.
-pub(super) fn render(file: &ResultFile, columns: usize) -> String {
-    let mut lines = vec![verdict(file)];
+pub(super) fn render(file: &ResultFile, conclusion: &Conclusion<'_>, columns: usize) -> String {
+    let mut lines = vec![verdict(file, conclusion)];
     if let Some(machine) = &file.machine {
         lines.push(format!("SIMULATED on the machine {}: no such network was measured.", machine.name));
     }
@@ -17,24 +19,23 @@ pub(super) fn render(file: &ResultFile, columns: usize) -> String {
         [run] => answers(run),
         runs => runs_beside(runs),
     };
-    let told = [not_reported(file), load(file), hot_spot(file), control(file)].into_iter().flatten();
+    let told =
+        [not_reported(file, conclusion), load(file, conclusion), hot_spot(file), control(file)].into_iter().flatten();
     let facts = told.chain(differences(file)).chain([extent(file), terms(file)]);
     facts.for_each(|line| out += &wrap(&line, columns));
     out
 }
 
 /// The words that stand out, each with its colour.
-const COLOURS: [(&str, &str); 7] = [
+const COLOURS: [(&str, &str); 6] = [
     (Severity::Severe.word(), "1;31"),
     (Severity::Strong.word(), "31"),
     (Severity::Mild.word(), "33"),
     (Severity::None.word(), "32"),
     (CANNOT_SAY, "35"),
-    (NO_ANSWER, "35"),
     (WEAK_LOAD, "33"),
 ];
 const CANNOT_SAY: &str = "CANNOT SAY";
-const NO_ANSWER: &str = "NO ANSWER";
 const WEAK_LOAD: &str = "WEAK LOAD";
 
 /// The same text with these words in their colours, where a line begins with one.
@@ -47,18 +48,23 @@ pub(super) fn coloured(text: &str) -> String {
 }
 
 /// The first line.
-fn verdict(file: &ResultFile) -> String {
-    let interrupted = if file.interrupted { " (interrupted: only what was complete counts)" } else { "" };
-    match file.conclusion() {
-        None => format!("{NO_ANSWER}: nothing was measured both idle and under load{interrupted}"),
-        Some(Conclusion::CannotSay { cause, why }) => format!("{CANNOT_SAY}: {cause}{interrupted}: {why}"),
-        Some(Conclusion::Shown { severity, run, worst, impact }) => {
+fn verdict(file: &ResultFile, conclusion: &Conclusion<'_>) -> String {
+    let interrupted = match (&file.failed, file.interrupted) {
+        (Some(_), _) => " (failed: only what was complete counts)",
+        (None, true) => " (interrupted: only what was complete counts)",
+        (None, false) => "",
+    };
+    match conclusion {
+        Conclusion::CannotSay { cause, why } => format!("{CANNOT_SAY}: {cause}{interrupted}: {why}"),
+        Conclusion::Shown { severity, run, worst, impact } => {
             let name = worst.test.short_title();
             let over = if file.runs.len() > 1 { format!(" over {}", run.label()) } else { String::new() };
-            let added = worst.added.map(|of| format!(", {} added", added_time(&worst, of.value))).unwrap_or_default();
-            let said = match severity {
-                Severity::None => format!("the worst, {name}{over}, is {} under load", with_interval(impact)),
-                _ => format!("{name}{over} is {} worse under load{added}", with_interval(impact)),
+            let impact = with_interval(*impact);
+            // The added time holds from job to job; the factor moves with whatever the idle figure does.
+            let said = match (severity, added(worst)) {
+                (Severity::None, _) => format!("the worst, {name}{over}, is {impact} under load"),
+                (_, Some(added)) => format!("load adds {added} to {name}{over}, {impact}"),
+                (_, None) => format!("{name}{over} is {impact} worse under load"),
             };
             format!("{}{interrupted}: {said}", severity.word())
         }
@@ -122,8 +128,8 @@ fn added_time(answer: &Answer<'_>, value: f64) -> String {
 }
 
 /// What may not be reported, where something else may.
-fn not_reported(file: &ResultFile) -> Option<String> {
-    let Some(Conclusion::Shown { .. }) = file.conclusion() else { return None };
+fn not_reported(file: &ResultFile, conclusion: &Conclusion<'_>) -> Option<String> {
+    let Conclusion::Shown { .. } = conclusion else { return None };
     let all = file.runs.iter().flat_map(Run::answers);
     let why = all.filter_map(|of| Some(format!("{}: {}", of.test.short_title(), of.judgement.why_not()?)));
     let why: Vec<String> = why.collect();
@@ -132,14 +138,14 @@ fn not_reported(file: &ResultFile) -> Option<String> {
 }
 
 /// What loaded the network; that it is too little to mean anything, if it is.
-fn load(file: &ResultFile) -> Option<String> {
+fn load(file: &ResultFile, conclusion: &Conclusion<'_>) -> Option<String> {
     /// Of a link; less than this is a weak load, unless it was felt all the same.
     const WEAK: f64 = 0.1;
     let why = file.why()?;
     let of = why.load?;
     let share = of.link_mib_per_s.map(|link| of.node_mib_per_s / link);
     let said = share.map(|share| format!(", {:.0}% of the link", 100.0 * share)).unwrap_or_default();
-    let felt = matches!(file.conclusion(), Some(Conclusion::Shown { severity, .. }) if severity > Severity::Mild);
+    let felt = matches!(conclusion, Conclusion::Shown { severity, .. } if *severity > Severity::Mild);
     let (word, advice) = match why.to_try.first().filter(|_| !felt && share.is_some_and(|share| share < WEAK)) {
         Some(advice) => (WEAK_LOAD, format!("; {}", advice.trim_end_matches('.'))),
         None => ("Load", String::new()),
@@ -163,12 +169,12 @@ fn control(file: &ResultFile) -> Option<String> {
         (!names.is_empty()).then(|| names.join(", "))
     };
     let told = [
-        (Cause::Network, "from the network's queues"),
-        (Cause::Cpu, "from this machine's processors, not the network"),
+        (Cause::Network, "network queues"),
+        (Cause::Cpu, "processors, not the network"),
         (Cause::Undecided, "undecided"),
     ];
     let told: Vec<String> = told.iter().filter_map(|(cause, what)| Some(format!("{what} ({})", of(*cause)?))).collect();
-    (!told.is_empty()).then(|| format!("Cause, by the bypass control: {}", told.join("; ")))
+    (!told.is_empty()).then(|| format!("Cause (bypass control): {}", told.join("; ")))
 }
 
 /// What runs side by side say: whose doing the added time is, and which protocol suffers.
@@ -186,6 +192,30 @@ fn differences(file: &ResultFile) -> Vec<String> {
     blamed.chain(protocols).collect()
 }
 
+/// A row for each simulated alternative: its impacts, and where load adds more or less time than to the first.
+pub fn alternatives(sides: &[Side<'_>], comparison: &Comparison) -> String {
+    let Some(first) = sides.first() else { return String::new() };
+    let name = |side: &Side<'_>| side.label.trim_end_matches(" (simulated)").to_owned();
+    let kernels: Vec<(Canary, String)> =
+        first.run.answers().map(|of| (of.test.kernel, of.test.short_title())).collect();
+    let differs = |kernel: Canary, at: usize| {
+        let row = comparison.rows.iter().find(|row| row.primary && row.kernel == kernel)?;
+        row.cells[at].verdict.filter(|of| matches!(of, Verdict::Worse | Verdict::Better))
+    };
+    let table = Table::of(sides.iter().enumerate())
+        .column("impact [95%]", |(at, side)| if *at == 0 { format!("{} as it is", name(side)) } else { name(side) })
+        .columns(kernels, |table, (kernel, title)| {
+            table.column(title, move |(at, side)| {
+                let impact = side.run.answer(kernel).as_ref().and_then(impact)?;
+                Some(differs(kernel, *at).map_or_else(|| impact.clone(), |of| format!("{impact} {}", of.word())))
+            })
+        })
+        .done();
+    let rest =
+        format!("worse, better: load adds more or less time than to {}, significant at 5%. Tables: -v", name(first));
+    format!("SIMULATED: no such network was measured.\n{}{}", table.text(), wrap(&rest, 80))
+}
+
 /// What was run.
 fn extent(file: &ResultFile) -> String {
     let with = |wanted: fn(&NodeRole) -> bool| {
@@ -194,16 +224,19 @@ fn extent(file: &ResultFile) -> String {
     };
     let canaries = with(|role| matches!(role, NodeRole::Canary));
     let congestors = with(|role| matches!(role, NodeRole::Congestor(_)));
-    let over = match &file.runs[..] {
-        [run] => format!(" over {}", run.label()),
-        runs => format!(", {} runs", runs.len()),
-    };
     let count = |count: usize, of: &str| format!("{count} {of}{}", if count == 1 { "" } else { "s" });
+    let (nodes, ranks) = (file.system.nodes.len(), file.system.ranks);
+    let ranks = if ranks == nodes { String::new() } else { format!(", {}", count(ranks, "rank")) };
+    let over = match &file.runs[..] {
+        // Eager is what messages are unless something else is asked for.
+        [run] => run.label().trim_end_matches(", eager").to_owned(),
+        runs => format!("{} networks or protocols", runs.len()),
+    };
     let placements = file.runs.iter().map(|run| run.placements.len()).max().unwrap_or(0);
-    let (nodes, ranks) = (count(file.system.nodes.len(), "node"), count(file.system.ranks, "rank"));
     let (placements, took) = (count(placements, "placement"), duration(1e9 * file.duration_s));
+    let nodes = count(nodes, "node");
     format!(
-        "Ran {ranks}{over} on {nodes} ({canaries} measure, {congestors} load), {placements}, {took}, seed {}",
+        "{nodes} ({canaries} measure, {congestors} load){ranks} over {over}; {placements}, {took}, seed {}",
         file.seed
     )
 }
@@ -212,11 +245,11 @@ fn extent(file: &ResultFile) -> String {
 fn terms(file: &ResultFile) -> String {
     let what = match file.command {
         Command::App => "means over repetitions".to_owned(),
-        _ => format!("{} of latencies, mean of bandwidths", Statistic::HEADLINE.title()),
+        _ => format!("{}, of bandwidths avg", Statistic::HEADLINE.title()),
     };
     let placements = file.runs.iter().map(|run| run.placements.len()).max().unwrap_or(0);
-    let intervals = if placements < 3 { "; fewer than 3 placements: no intervals" } else { "" };
-    format!("Figures: {what}{intervals}. Tables: -v; terms: tailback help terms")
+    let intervals = if placements < 3 { ", no intervals below 3 placements" } else { "" };
+    format!("Figures: {what}{intervals}. Tables: -v. Terms: tailback help terms")
 }
 
 #[cfg(test)]
@@ -224,10 +257,14 @@ mod tests {
     use super::*;
     use crate::assemble::synthetic;
 
+    fn shown(file: &ResultFile) -> String {
+        render(file, &file.conclusion().unwrap(), 80)
+    }
+
     #[test]
     fn the_first_line_is_the_verdict_and_all_fits_a_screen() {
         for (impact, word) in [(1.0, "NO CONGESTION: "), (3.0, "STRONG CONGESTION: "), (50.0, "SEVERE CONGESTION: ")] {
-            let text = render(&synthetic::file("tcp", None, impact), 80);
+            let text = shown(&synthetic::file("tcp", None, impact));
             assert!(text.starts_with(word), "{text}");
             assert!(text.lines().count() <= 11 && text.lines().all(|line| line.chars().count() <= 80), "{text}");
             assert!(text.contains("idle") && text.contains("tailback help terms"), "{text}");
@@ -249,11 +286,10 @@ mod tests {
         for test in file.runs.iter_mut().flat_map(|run| &mut run.tests) {
             test.load.iter_mut().for_each(|load| load.delivered_bytes = 0);
         }
-        let text = render(&file, 80);
+        let text = shown(&file);
         assert!(text.starts_with("CANNOT SAY: load too weak: lat 8 B: "), "{text}");
         assert!(text.contains("not reportable") && !text.contains("+-"), "{text}");
         file.interrupted = true;
-        file.runs[0].tests.clear();
-        assert!(render(&file, 80).starts_with("NO ANSWER: nothing was measured both idle and under load (interrupted"));
+        assert!(shown(&file).starts_with("CANNOT SAY: load too weak (interrupted"), "{}", shown(&file));
     }
 }

@@ -1,7 +1,7 @@
 //! The answer of a test, and whether it may be reported: asked of the file by every view and check, so that they agree.
 
 use super::placements::time_ns;
-use super::{PlacementRecord, Run, Test};
+use super::{HostActivity, PlacementRecord, Run, Stolen, Test};
 use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::plan::SECONDS;
@@ -94,6 +94,7 @@ impl Run {
         let evidence = Evidence {
             effective: STATES.map(|phase| state(phase)?.effective_iterations()),
             covered: STATES.map(|phase| state(phase)?.covered),
+            stolen: [self.stolen.map(|of| of.idle), self.stolen.map(|of| of.loaded)],
             idle_blocks_ns: self.placements.iter().map(|of| idle_blocks_ns(of, kernel)).collect(),
             idle_ns: self.typical(kernel, STATES[0], statistic).and_then(|figure| time_ns(kernel, figure)),
             added_ns: self.each_added_ns(kernel, statistic).map(|each| mean(&each)),
@@ -109,6 +110,23 @@ impl Run {
         let whole = self.test(kernel, LoadState::Loaded);
         let loads = of_placements.flat_map(|test| &test.load).chain(whole.into_iter().flat_map(|test| &test.load));
         super::distinct(loads.filter(|load| load.delivered_bytes == 0).map(|load| load.title.clone()))
+    }
+
+    /// The same with what its phases lost to other guests of the hosts, judged anew.
+    #[must_use]
+    pub fn beside(mut self, activity: &[HostActivity]) -> Self {
+        let label = self.label();
+        let mine = |of: &&HostActivity| of.phase.over.as_ref().is_none_or(|over| *over == label);
+        let share = |state: LoadState| {
+            let phases = activity.iter().filter(mine).filter(|of| of.phase.is(state));
+            let (stolen_s, all_s) = phases
+                .filter_map(|of| Some((of.steal? * of.seconds, of.seconds)))
+                .fold((0.0, 0.0), |(stolen, all), (more, seconds)| (stolen + more, all + seconds));
+            (all_s > 0.0).then(|| stolen_s / all_s)
+        };
+        let [idle, loaded] = STATES.map(share);
+        self.stolen = idle.zip(loaded).map(|(idle, loaded)| Stolen { idle, loaded });
+        self.judged()
     }
 
     /// With added time and judgement of every impact, for readers of the file.
@@ -163,6 +181,7 @@ impl Test {
 mod tests {
     use super::*;
     use crate::assemble::synthetic;
+    use crate::engine::PhaseId;
     use crate::stats::NotReportable;
 
     #[test]
@@ -210,6 +229,26 @@ mod tests {
             });
         });
         assert!(matches!(silent[..], [NotReportable::LoadNotDelivered { .. }]), "{silent:?}");
+        let phase = |words: &str, seconds: f64, steal: f64| HostActivity {
+            phase: PhaseId::from(words.to_owned()),
+            seconds,
+            mhz: None,
+            governors: Vec::new(),
+            steal: Some(steal),
+            voluntary_switches: None,
+            involuntary_switches: None,
+        };
+        let all = [
+            phase("isolated all canaries, placement 1 of 2", 1.0, 0.0),
+            phase("loaded all canaries, placement 1 of 2", 3.0, 0.4),
+            phase("loaded all canaries, placement 2 of 2", 9.0, 0.0),
+            phase("loaded all canaries over verbs, placement 1 of 2", 9.0, 0.9),
+        ];
+        let run = synthetic::file("tcp", None, 5.0).runs.remove(0).beside(&all);
+        assert_eq!(run.stolen, Some(Stolen { idle: 0.0, loaded: 0.4 * 3.0 / 12.0 }));
+        assert!(run.impacts[0].not_reportable.is_empty());
+        let run = run.beside(&all[..2]);
+        assert!(matches!(run.impacts[0].not_reportable[..], [NotReportable::ProcessorStolen { .. }]), "{run:?}");
         let few = judged(|run| {
             run.tests.iter_mut().for_each(|test| {
                 test.summary.as_mut().unwrap().iterations = Some(6);

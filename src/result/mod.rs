@@ -100,6 +100,9 @@ pub struct ResultFile {
     pub notes: Vec<String>,
     /// Whether the user ended it before its plan was complete.
     pub interrupted: bool,
+    /// What ended it before its plan was complete, where that was not the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
     /// The program whose output this was imported from; absent in Tailback's own results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<String>,
@@ -174,6 +177,9 @@ pub struct Run {
     pub congestors: Vec<CongestorLoad>,
     /// Impact of the load on each canary that ran in both states, over all placements.
     pub impacts: Vec<TestImpact>,
+    /// What other guests of the hosts took of their processor time; absent where no kernel tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stolen: Option<Stolen>,
     /// What each placement gave, in the order they were measured. Comparisons pair them.
     #[serde(default)]
     pub placements: Vec<PlacementRecord>,
@@ -192,10 +198,19 @@ impl Run {
             tests: Vec::new(),
             congestors: Vec::new(),
             impacts: Vec::new(),
+            stolen: None,
             placements: Vec::new(),
             models: None,
         }
     }
+}
+
+/// Shares of processor time, from 0 to 1: of the host with the most in each phase, over all phases of a state.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub struct Stolen {
+    pub idle: f64,
+    pub loaded: f64,
 }
 
 /// What a transport says about itself.

@@ -22,8 +22,8 @@ pub const LIMIT: Duration = Duration::from_secs(400);
 /// The binary, as if nothing in the environment spoke to it.
 pub fn tailback<S: AsRef<str>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tailback"));
-    // Plain local ranks unless a test is about the emulated cluster.
-    command.env("TAILBACK_NO_LAB", "1");
+    // Plain local ranks unless a test is about the emulated cluster, and no result file where none is asked for.
+    command.env("TAILBACK_NO_LAB", "1").env("TAILBACK_NO_OUT", "1");
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy().into_owned();
         if ["TAILBACK_", "SLURM_", "OMPI_", "PMI_", "COLUMNS"].iter().any(|start| name.starts_with(start)) {
