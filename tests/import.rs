@@ -15,7 +15,8 @@ fn every_output_of_a_log_becomes_a_result() {
     let expected = [wrote(1, "network test, 8 rows"), wrote(2, "load test, 6 rows"), wrote(3, "load test, 4 rows")];
     assert_eq!(told.stdout, expected.concat());
     let lost = "line 125: RR Two-sided BW+Sync (131072 B) is left out: cut short: expected a figure under 99%";
-    let cut = "line 123: the output ends here, cut off or not run to its end: expected Multiple Allreduce under load too";
+    let cut =
+        "line 123: the output ends here, cut off or not run to its end: expected Multiple Allreduce under load too";
     let warning = |what: &str| format!("tailback: warning: {log}: {what}\n");
     assert_eq!(told.stderr, warning(cut) + &warning(lost));
     let files = [1, 2, 3].map(|number| format!("job.log-{number}.json"));
@@ -40,7 +41,10 @@ fn every_output_of_a_log_becomes_a_result() {
     // GPCNeT's own factors, as it printed them: of rounded figures, and so are ours.
     let factors = succeed(&format!("show {} --format gpcnet", paths[1])).stdout;
     let key = |text: &str| -> Vec<String> {
-        text.lines().filter(|line| line.ends_with("X |")).map(|line| line.trim_start_matches("0: ").to_owned()).collect()
+        text.lines()
+            .filter(|line| line.ends_with("X |"))
+            .map(|line| line.trim_start_matches("0: ").to_owned())
+            .collect()
     };
     assert_eq!(key(&factors), key(LOG));
 }

@@ -82,7 +82,9 @@ impl ImportOptions {
         }
         match left_out.first() {
             Some((_, error)) if !written => return Err(format!("{name}: {error}")),
-            _ => left_out.iter().for_each(|(number, error)| warn(&format!("{name}: output {number} left out: {error}"))),
+            _ => {
+                left_out.iter().for_each(|(number, error)| warn(&format!("{name}: output {number} left out: {error}")))
+            }
         }
         Ok(0)
     }

@@ -44,9 +44,7 @@ pub enum ImportError {
         "line {line}: figures of {row} differ from those in line {first}: expected one row in a table; did two programs write at once?"
     )]
     Mixed { line: usize, row: String, first: usize },
-    #[error(
-        "too many outputs: expected at most {MOST_OUTPUTS}, of {MOST_NODES_OF_ALL} nodes together; split the file"
-    )]
+    #[error("too many outputs: expected at most {MOST_OUTPUTS}, of {MOST_NODES_OF_ALL} nodes together; split the file")]
     TooMany,
 }
 
@@ -71,7 +69,10 @@ pub fn gpcnet(text: &str) -> Result<Vec<Output<'_>>, ImportError> {
     }
     let first = outputs.first_mut().ok_or(ImportError::NoHeader)?;
     if let Some(line) = headless {
-        first.warn(format!("line {line}: figures from here to line {} are left out: expected a header above", first.line));
+        first.warn(format!(
+            "line {line}: figures from here to line {} are left out: expected a header above",
+            first.line
+        ));
     }
     if outputs.iter().filter_map(|of| of.size).map(|(_, nodes)| nodes).sum::<usize>() > MOST_NODES_OF_ALL {
         return Err(ImportError::TooMany);
@@ -82,7 +83,8 @@ pub fn gpcnet(text: &str) -> Result<Vec<Output<'_>>, ImportError> {
         output.tell_missing();
         let twin = *seen.entry(output.figures()).or_insert(number);
         if twin != number && !output.tests.is_empty() {
-            let warning = format!("line {}: all figures are those of output {twin}: was it printed twice?", output.line);
+            let warning =
+                format!("line {}: all figures are those of output {twin}: was it printed twice?", output.line);
             output.warnings.insert(0, warning);
         }
     }
@@ -194,9 +196,9 @@ impl<'t> Output<'t> {
     /// The rows of a line: one, unless an end of line was lost.
     fn rows(&mut self, line: usize, cells: &[&str]) {
         let starts: Vec<usize> = (0..cells.len()).filter(|at| canary(cells[*at]).is_some()).collect();
-        let ends = starts.iter().skip(1).chain([&cells.len()]);
+        let ends = starts.iter().copied().skip(1).chain([cells.len()]);
         for (start, end) in starts.iter().zip(ends) {
-            self.row(line, &cells[*start..*end]);
+            self.row(line, &cells[*start..end]);
         }
         let name = cells.len().checked_sub(self.columns.len()).and_then(|at| cells.get(at));
         if let (Some(name), [.., unit]) = (name, cells)
@@ -338,7 +340,8 @@ fn figures(columns: &[&str], cells: &[&str], direction: Direction) -> Result<Pri
         }
     };
     let need = |name: &str| of(name)?.ok_or_else(|| format!("expected a line with Name and {name} above it"));
-    let printed = Printed { avg: need("Avg")?, p99: need("99%")?, p999: of("99.9%")?, min: of("Min")?, max: of("Max")? };
+    let printed =
+        Printed { avg: need("Avg")?, p99: need("99%")?, p999: of("99.9%")?, min: of("Min")?, max: of("Max")? };
     let unit = UNITS[usize::from(direction == Direction::Bandwidth)];
     match cell("Units") {
         Ok(Some(found)) if *found != unit => Err(format!("invalid unit '{}': expected {unit}", quoted(found))),

@@ -96,7 +96,8 @@ impl Newer {
 pub fn newer() -> Vec<Newer> {
     let row = |line: &str| {
         let cells: Vec<&str> = line.splitn(12, ',').collect();
-        let [system, nodes, ranks, ports, test, canary, avg, p99, p999, avg_loaded, p99_loaded, source] = cells[..] else {
+        let [system, nodes, ranks, ports, test, canary, avg, p99, p999, avg_loaded, p99_loaded, source] = cells[..]
+        else {
             return None;
         };
         let loaded = avg_loaded.parse().ok().zip(p99_loaded.parse().ok());
