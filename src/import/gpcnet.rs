@@ -566,10 +566,9 @@ mod tests {
         assert_eq!(error(&text.replace("MPI ranks", "ranks")), ImportError::NoSize { line: 1 });
         assert_eq!(error(&text.replace("10 nodes)", "200001 nodes)")), ImportError::NoSize { line: 1 });
         assert_eq!(error("0: NetworkLoad Tests v1.3\n"), ImportError::NoFigures { line: 1 });
-        let twice = text.replacen("Multiple Allreduce (8 B)", "RR Two-sided Lat (8 B)", 1);
-        let first = 1 + text.lines().position(|line| line.contains("RR Two-sided Lat")).unwrap();
+        let twice = network_test(8).replacen("      RR Get Lat (8 B)", "RR Two-sided Lat (8 B)", 1);
         let row = "RR Two-sided Lat (8 B)".to_owned();
-        assert_eq!(error(&twice), ImportError::Mixed { line: first + 4, row, first });
+        assert_eq!(error(&twice), ImportError::Mixed { line: 13, row, first: 11 });
         assert_eq!(error(&"Network Tests v1\n".repeat(MOST_OUTPUTS + 1)), ImportError::TooMany);
         let large = network_test(8).replace("16 nodes", "200000 nodes");
         assert_eq!(gpcnet(&large.repeat(10)).unwrap().len(), 10);
