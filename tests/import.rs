@@ -38,6 +38,11 @@ fn every_output_of_a_log_becomes_a_result() {
     for text in ["Google GKE h3-standard-88", "GPCNET: issue 8", "4057.7"] {
         assert!(folder.text("report.html").contains(text), "{text}");
     }
+    let summary = succeed(&format!("show {} --format summary", paths[1])).stdout;
+    assert!(
+        summary.contains("Imported from GPCNeT 1.3: 640 ranks on 20 nodes\n") && !summary.contains("seed"),
+        "{summary}"
+    );
     // GPCNeT's own factors, as it printed them: of rounded figures, and so are ours.
     let factors = succeed(&format!("show {} --format gpcnet", paths[1])).stdout;
     let key = |text: &str| -> Vec<String> {
@@ -61,6 +66,7 @@ fn one_output_is_chosen_by_its_number() {
     assert!(folder.has("one-1.json") && folder.has("one-3.json"));
     let printed = succeed(&format!("import gpcnet {log} --nth 2 --out -")).stdout;
     assert_eq!(serde_json::from_str::<serde_json::Value>(&printed).unwrap()["command"], "run", "and nothing else");
+    assert!(succeed("import -h").stdout.contains("Write the result file here\n"), "and not where others write theirs");
     refused(&[
         (&format!("import gpcnet {log} --nth 4"), "invalid --nth 4: expected 1 to 3, the number of outputs in"),
         (&format!("import gpcnet {log} --nth 0"), "invalid value '0' for '--nth <N>'"),

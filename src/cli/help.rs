@@ -86,7 +86,8 @@ fn argument(arg: Arg, command: &str, many: bool) -> Arg {
     if is_missing {
         return arg.hide(true);
     }
-    let common = SHORT.iter().find(|(known, _)| *known == id).map(|(_, text)| *text);
+    // Where there are few, an option of the same name may be another: the page of a report, the result of an import.
+    let common = SHORT.iter().find(|(known, _)| many && *known == id).map(|(_, text)| *text);
     let is_shared = arg.get_help_heading().is_some_and(|heading| SHARED.contains(&heading));
     let long = arg.get_long_help().map_or_else(|| help.clone(), ToString::to_string);
     let arg = arg.long_help(long).hide_short_help(many && is_shared && common.is_none());
