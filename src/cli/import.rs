@@ -80,11 +80,11 @@ impl ImportOptions {
             write(&if is_named { out.clone() } else { result::numbered(&out, number) }, &file)?;
             written = true;
         }
-        match left_out.first() {
-            Some((_, error)) if !written => return Err(format!("{name}: {error}")),
-            _ => {
-                left_out.iter().for_each(|(number, error)| warn(&format!("{name}: output {number} left out: {error}")))
-            }
+        if let Some((_, error)) = left_out.first().filter(|_| !written) {
+            return Err(format!("{name}: {error}"));
+        }
+        for (number, error) in left_out {
+            warn(&format!("{name}: output {number} left out: {error}"));
         }
         Ok(0)
     }
