@@ -99,10 +99,11 @@ fn impact(answer: &Answer<'_>) -> Option<String> {
 
 /// A row for each run, where there are several: what is compared is the impact.
 fn runs_beside(runs: &[Run]) -> String {
-    let kernels = runs.first().map(|run| run.answers().map(|of| (of.test.kernel, of.test.short_title())).collect());
+    let kernels: Option<Vec<_>> =
+        runs.first().map(|run| run.answers().map(|of| (of.test.kernel, of.test.short_title())).collect());
     Table::of(runs)
         .column("impact [95%]", |run| run.label())
-        .columns(kernels.unwrap_or_else(Vec::new), |table, (kernel, title)| {
+        .columns(kernels.unwrap_or_default(), |table, (kernel, title)| {
             table.column(title, move |run| run.answer(kernel).as_ref().and_then(impact))
         })
         .done()
