@@ -19,7 +19,7 @@ pub(super) fn repeated(request: &Request, start: impl Fn(&Request) -> Result<u8,
     if request.dry_run {
         return start(&job(request, None, request.seed));
     }
-    if request.output.format != Format::Table {
+    if !matches!(request.output.format, Format::Summary | Format::Table) {
         return Err("--launches prints a table over all jobs: --out keeps the result of each for other formats".into());
     }
     if request.files().any(|path| result::is_stdout(path)) {
