@@ -15,10 +15,12 @@ pub(super) fn render(file: &ResultFile, conclusion: &Conclusion<'_>, columns: us
         lines.push(format!("SIMULATED on the machine {}: no such network was measured.", machine.name));
     }
     let mut out = lines.iter().map(|line| wrap(line, columns)).collect::<String>();
-    out += &match &file.runs[..] {
+    let table = match &file.runs[..] {
         [run] => answers(run),
         runs => runs_beside(runs),
     };
+    // Without the indent that tables have under a title: every column counts.
+    table.lines().for_each(|line| out += &format!("{}\n", line.strip_prefix("  ").unwrap_or(line)));
     let told =
         [not_reported(file, conclusion), load(file, conclusion), hot_spot(file), control(file)].into_iter().flatten();
     let facts = told.chain(differences(file)).chain([extent(file), terms(file)]);
