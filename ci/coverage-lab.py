@@ -21,6 +21,8 @@ import sys
 # Of ln(added time) over jobs.
 MOST_SD = {"lat": 0.03, "allreduce": 0.03, "bw-sync": 0.10}
 HELD = 0.9
+# Of the jobs of a set: on a machine that others disturb more, a series says nothing.
+FEWEST_REPORTABLE = 0.6
 BUSY_WITHIN = 0.10
 JOBS_A_SIDE = 3
 PAIRS = 40
@@ -40,18 +42,22 @@ def answers(path):
 
 
 def judge(name, paths):
-    """Prints a line for each canary of a set, returns what was missed."""
+    """Prints a line for each canary of a set, returns what was missed. What a job itself does not report does not count."""
     jobs, missed = [answers(path) for path in paths], []
     for kernel, most in MOST_SD.items():
-        found = [job[kernel] for job in jobs]
+        all_of = [job[kernel] for job in jobs]
+        found = [of for of in all_of if of[3]]
+        if len(found) < FEWEST_REPORTABLE * len(all_of):
+            missed.append(f"{name}, {kernel}: only {len(found)} of {len(all_of)} jobs may be reported")
+        if len(found) < 2:
+            continue
         logs = [math.log(added) for added, *_ in found]
         mean, spread = statistics.fmean(added for added, *_ in found), statistics.stdev(logs)
         held = sum(low is not None and low <= mean <= high for _, low, high, _ in found)
         half = statistics.median((high - low) / 2 / mean for _, low, high, _ in found if low is not None)
-        reportable = sum(of[3] for of in found)
         print(
             f"{name:<7} {kernel:<10} added {mean:10.0f}   sd(ln) {spread:.3f}   {held:3} of {len(found):3} intervals hold the mean"
-            f"   half-width {100 * half:4.1f}%   {reportable:3} reportable"
+            f"   half-width {100 * half:4.1f}%   {len(found)} of {len(all_of)} reportable"
         )
         if spread > most:
             missed.append(f"{name}, {kernel}: sd of ln {spread:.3f}, at most {most}")
@@ -64,12 +70,12 @@ def beside_a_busy_core(quiet, busy):
     """What jobs beside a busy core say is within bounds, or is not reported."""
     missed = []
     for kernel in MOST_SD:
-        usual = statistics.fmean(answers(path)[kernel][0] for path in quiet)
+        usual = statistics.fmean(of[0] for of in (answers(path)[kernel] for path in quiet) if of[3])
         found = [answers(path)[kernel] for path in busy]
         off = [abs(added / usual - 1) for added, _, _, reportable in found if reportable]
         beyond = sum(of > BUSY_WITHIN for of in off)
         said = len(found) - len(off)
-        together = statistics.fmean(added for added, *_ in found) / usual - 1
+        together = statistics.fmean([added for added, _, _, reportable in found if reportable] or [usual]) / usual - 1
         print(
             f"busy    {kernel:<10} {len(found)} jobs beside a busy core: {100 * together:+.1f}% together, {beyond} reportable"
             f" ones off by more than {100 * BUSY_WITHIN:.0f}%, {said} not reportable"
@@ -116,7 +122,8 @@ def main():
             sys.exit(f"{folder}: {len(paths)} {name}-*.json, at least {fewest} are needed")
     missed = judge("seeds", sets["seeds"]) + judge("one", sets["one"])
     missed += beside_a_busy_core(sets["seeds"], sets["busy"])
-    missed += comparisons(tailback, sets["seeds"], sets["longer"])
+    sound = {name: [path for path in paths if all(of[3] for of in answers(path).values())] for name, paths in sets.items()}
+    missed += comparisons(tailback, sound["seeds"], sound["longer"])
     for what in missed:
         print(f"missed: {what}")
     sys.exit(bool(missed))

@@ -113,7 +113,8 @@ fn argument(arg: Arg, command: &str, many: bool) -> Arg {
     if is_missing {
         return arg.hide(true);
     }
-    let common = SHORT.iter().find(|(known, _)| *known == id).map(|(_, text)| *text);
+    // Where there are few, an option of the same name may be another: the page of a report, the result of an import.
+    let common = SHORT.iter().find(|(known, _)| many && *known == id).map(|(_, text)| *text);
     let heading = arg.get_help_heading().map(str::to_owned);
     let is_shared = heading.as_deref().is_some_and(|heading| SHARED.contains(&heading));
     let long = arg.get_long_help().map_or_else(|| help.clone(), ToString::to_string);

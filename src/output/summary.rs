@@ -220,6 +220,10 @@ pub fn alternatives(sides: &[Side<'_>], comparison: &Comparison) -> String {
 
 /// What was run.
 fn extent(file: &ResultFile) -> String {
+    if let Some(program) = &file.imported {
+        let (nodes, ranks) = (file.system.nodes.len(), file.system.ranks);
+        return format!("Imported from {program}: {ranks} ranks on {nodes} nodes");
+    }
     let with = |wanted: fn(&NodeRole) -> bool| {
         let has = |node: &&Node| node.roles.iter().any(wanted);
         file.system.nodes.iter().filter(has).count()
@@ -246,11 +250,16 @@ fn extent(file: &ResultFile) -> String {
 /// What the figures are.
 fn terms(file: &ResultFile) -> String {
     let what = match file.command {
+        _ if file.imported.is_some() => "averages as they were printed, rounded".to_owned(),
         Command::App => "means over repetitions".to_owned(),
         _ => format!("{}, of bandwidths avg", Statistic::HEADLINE.title()),
     };
     let placements = file.runs.iter().map(|run| run.placements.len()).max().unwrap_or(0);
-    let intervals = if placements < 3 { ", no intervals below 3 placements" } else { "" };
+    let intervals = match file.imported {
+        Some(_) => ", no intervals",
+        None if placements < 3 => ", no intervals below 3 placements",
+        None => "",
+    };
     format!("Figures: {what}{intervals}. Tables: -v. Terms: tailback help terms")
 }
 
