@@ -13,6 +13,8 @@ mod launch;
 mod machine;
 mod models;
 mod options;
+#[cfg(test)]
+mod reference;
 mod report;
 mod show;
 mod simulate;
