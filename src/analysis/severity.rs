@@ -4,6 +4,10 @@ use serde::Serialize;
 
 use crate::result::{Answer, ResultFile, Run};
 use crate::stats::{Factor, NotReportable};
+use crate::text::with_interval;
+
+/// An impact that may be as large is not called none.
+const WIDE: f64 = 2.0;
 
 /// How much worse the worst canary is under load, by its headline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -78,9 +82,17 @@ impl ResultFile {
             let ((a, x), (b, y)) = (rank(a), rank(b));
             a.cmp(&b).then(x.total_cmp(&y))
         };
-        let worst = shown.max_by(|(.., a), (.., b)| order(a, b));
-        if let Some((run, answer, impact)) = worst {
+        let shown: Vec<_> = shown.collect();
+        let worst = shown.iter().max_by(|(.., a), (.., b)| order(a, b));
+        if let Some(&(run, answer, impact)) = worst {
             let severity = Severity::of(impact);
+            // That nothing was shown is not that there is nothing.
+            let open = shown.iter().find(|(.., of)| of.interval.is_some_and(|of| of.high >= WIDE));
+            if let Some((_, answer, impact)) = open.filter(|_| severity == Severity::None) {
+                let (name, impact) = (answer.test.short_title(), with_interval(*impact));
+                let why = format!("{name} is {impact} under load: more --placements or a longer --budget would tell");
+                return Some(Conclusion::CannotSay { cause: "the interval is too wide", why });
+            }
             return Some(Conclusion::Shown { severity, run, worst: Box::new(answer.clone()), impact });
         }
         let (answer, reason) = all.iter().find_map(|(_, answer)| Some((answer, answer.judgement.reasons.first()?)))?;

@@ -96,7 +96,12 @@ fn subcommands(command: Command, path: &str) -> Command {
 fn options(command: Command, name: &str) -> Command {
     let many = command.get_arguments().filter(|arg| !arg.is_hide_set()).count() > FEW;
     let command = command.mut_args(|arg| argument(arg, name, many));
-    if many { command.after_help("All options: --help").after_long_help(EXIT_CODES) } else { command }
+    if !many {
+        return command;
+    }
+    // What a command says of itself at the end stays under `--help`.
+    let own = command.get_after_help().map(|of| format!("{of}\n\n")).unwrap_or_default();
+    command.after_help("All options: --help").after_long_help(format!("{own}{EXIT_CODES}"))
 }
 
 fn argument(arg: Arg, command: &str, many: bool) -> Arg {

@@ -34,7 +34,7 @@ use options::{CongestOptions, NetworkOptions, RunOptions};
 
 /// Measures what congestion does to HPC and data-centre networks.
 ///
-/// Canary kernels are measured alone and again while congestor kernels load the network; the ratio is the congestion
+/// Canary kernels are measured idle and again while congestor kernels load the network; the ratio is the congestion
 /// impact. Start it under a launcher (mpirun, srun, `tailback launch`), or alone: then it starts ranks on this machine
 /// by itself.
 #[derive(Debug, Parser)]
@@ -46,9 +46,9 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Load test: every canary alone, then under load
+    /// Load test: every canary idle and under load
     Run(Box<RunOptions>),
-    /// What congestion does to a program of yours: run it alone and under load
+    /// What congestion does to a program of yours: run it idle and under load
     App(Box<app::AppOptions>),
     /// Network test: all canaries, no load
     Network(NetworkOptions),
@@ -70,14 +70,14 @@ enum Command {
     Contention(Box<models::ContentionOptions>),
     /// HPC Challenge's latency and bandwidth: ping-pong, natural ring, random rings
     Beff(models::BeffOptions),
-    /// HPC Challenge whole: HPL, DGEMM, STREAM, PTRANS, RandomAccess, FFT, latency and bandwidth, and their balance
+    /// The HPC Challenge suite: HPL, DGEMM, STREAM, PTRANS, RandomAccess, FFT, latency and bandwidth, and their balance
     Hpcc(Box<models::HpccOptions>),
     /// Start a command as ranks on this machine
     Launch(launch::LaunchArguments),
     /// An emulated cluster on this machine
     #[command(subcommand)]
     Lab(Lab),
-    /// What if the network were another: the load test on a simulated machine and on alternatives to it, side by side
+    /// Load test on a simulated machine and on alternatives to it, side by side
     Simulate(Box<simulate::SimulateOptions>),
     /// Machines to simulate, for --transport sim
     #[command(subcommand)]

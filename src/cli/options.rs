@@ -146,7 +146,7 @@ pub struct RoleOptions {
     #[arg(long, value_name = "FRACTION", value_parser = units::fraction)]
     pub canary_fraction: Option<f64>,
 
-    /// The part of the other nodes that load; the rest of them does nothing, e.g. 0.5 or 50% [default: 100%]
+    /// Fraction of the other nodes that load; remaining nodes stay idle, e.g. 0.5 or 50% [default: 100%]
     #[arg(long, value_name = "FRACTION", value_parser = units::fraction)]
     pub load_fraction: Option<f64>,
 
@@ -154,7 +154,7 @@ pub struct RoleOptions {
     #[arg(long, value_enum)]
     pub split: Option<Split>,
 
-    /// Also measure every congestor alone
+    /// Also measure every congestor by itself, without canaries
     #[arg(long)]
     pub congestors_alone: bool,
 
@@ -176,8 +176,8 @@ pub struct RoleOptions {
     #[arg(long, value_name = "FILE")]
     pub groups: Option<PathBuf>,
 
-    /// How often each canary is measured in each state on a placement: 1, or an even number for isolated, loaded,
-    /// loaded, isolated and its mirror [default: 1 in gpcnet, else 2]
+    /// How often each canary is measured in each state on a placement: 1, or an even number for idle, loaded,
+    /// loaded, idle and its mirror [default: 1 in gpcnet, else 2]
     #[arg(long, value_name = "N")]
     pub blocks: Option<u32>,
 
@@ -185,7 +185,7 @@ pub struct RoleOptions {
     #[arg(long, value_name = "FRACTION", value_parser = units::fraction)]
     pub precision: Option<f64>,
 
-    /// With --precision: the longest to go on, on a simulated network in its time [default: 10m, simulated 1s]
+    /// With --precision: time limit, on a simulated network in virtual time [default: 10m, simulated 1s]
     #[arg(long, value_name = "TIME", value_parser = units::duration, requires = "precision")]
     pub longest: Option<Duration>,
 
@@ -217,8 +217,8 @@ pub struct RoleOptions {
 #[command(next_help_heading = "Without a launcher")]
 #[allow(missing_docs)]
 pub struct LocalOptions {
-    /// In the emulated cluster, measure some placements again with canaries that meet no queue, which tells the network's
-    /// impact from the processor's (this is the default) [default: express where canaries use tcp, else unshaped]
+    /// In the emulated cluster, a bypass control: some placements again with canaries that meet no queue, which tells the
+    /// network's impact from the processors' (on by default) [default: express where canaries use tcp, else unshaped]
     #[arg(
         long,
         value_enum,
@@ -230,7 +230,7 @@ pub struct LocalOptions {
     )]
     pub control: Option<ControlSelection>,
 
-    /// Do not measure them again
+    /// No bypass control
     #[arg(long)]
     pub no_control: bool,
 

@@ -267,11 +267,11 @@ pub struct VerbsOptions {
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub rc_timeout: Option<Duration>,
 
-    /// With verbs: how often it sends again [default: 7, as UCX; 6 on Soft-RoCE, which takes 7 for ever]
+    /// With verbs: how often it sends again [default: 7, as UCX; 6 on Soft-RoCE, where 7 has no limit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..8))]
     pub rc_retries: Option<u8>,
 
-    /// With verbs: how often it asks again a peer that has no buffer, 7 for ever; credits keep that from happening
+    /// With verbs: how often it asks again a peer that has no buffer, 7 is no limit; credits keep that from happening
     /// [default: 6]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..8))]
     pub rnr_retries: Option<u8>,
@@ -280,8 +280,8 @@ pub struct VerbsOptions {
     #[arg(long, value_name = "BYTES", value_parser = path_mtu)]
     pub path_mtu: Option<u32>,
 
-    /// With verbs: how many buffers of a rank's one peer may fill at most; there are 16, and twice as many whenever the peer
-    /// has run out [default: 256]
+    /// With verbs: maximum receive buffers per peer; there are 16, and twice as many whenever the peer has run
+    /// out [default: 256]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(4..=8192))]
     pub credits: Option<u32>,
 
