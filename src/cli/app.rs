@@ -27,11 +27,9 @@ pub struct AppOptions {
 }
 
 const PLACEHOLDERS: &str = "CMD is started by the first of the nodes that measure, once for each repetition, without a shell. \
-     Replaced in it: {hosts} (the nodes with commas), {hostfile} (a file with a line for each process), {n} (how many processes), \
+     Replaced in it: {hosts} (the nodes with commas), {hostfile} (a file with a line for each process), {processes} (how many), \
      {nodes}, {per_node} and {launch} (the launcher's words for all of that). A CMD that has none of these is put behind \
-     {launch}. The same is in TAILBACK_APP_HOSTS, TAILBACK_APP_HOSTFILE and TAILBACK_APP_N.\n\n\
-     Exit codes: 0 = ran and passed its thresholds, 1 = a threshold failed, 2 = it could not run, the program failed or \
-     it was interrupted, 3 = a threshold is inconclusive";
+     {launch}. The same is in TAILBACK_APP_HOSTS, TAILBACK_APP_HOSTFILE and TAILBACK_APP_N.";
 
 /// What is read off a program, and how it is started.
 #[derive(Clone, Debug, Args)]

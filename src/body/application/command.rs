@@ -12,7 +12,7 @@ use crate::layout::{Layout, Role};
 use crate::plan::Launcher;
 
 /// What is replaced in CMD.
-const NAMES: [&str; 6] = ["{launch}", "{hosts}", "{hostfile}", "{nodes}", "{per_node}", "{n}"];
+const NAMES: [&str; 7] = ["{launch}", "{hosts}", "{hostfile}", "{nodes}", "{per_node}", "{processes}", "{n}"];
 
 /// The words to start.
 pub(crate) fn words(
@@ -34,6 +34,8 @@ pub(crate) fn words(
             .replace("{hostfile}", &hostfile)
             .replace("{nodes}", &victims.count().to_string())
             .replace("{per_node}", &victims.per_host().to_string())
+            .replace("{processes}", &victims.processes().to_string())
+            // The same, as 0.2 had it; its help could not show it, as clap breaks the line there.
             .replace("{n}", &victims.processes().to_string())
     };
     let mut words = if names_some { Vec::new() } else { launch.clone() };
@@ -252,8 +254,11 @@ mod tests {
     #[test]
     fn names_are_replaced_wherever_they_stand() {
         let list = victims().list();
-        let found = made(&["mpirun", "--host", "{hosts}", "-n", "{n}", "-ppn={per_node}", "{nodes}"], Launcher::Slurm);
-        assert_eq!(found, ["mpirun", "--host", &list, "-n", "6", "-ppn=3", "2"]);
+        let found = made(
+            &["mpirun", "--host", "{hosts}", "-n", "{n}", "-ppn={per_node}", "{nodes}:{processes}"],
+            Launcher::Slurm,
+        );
+        assert_eq!(found, ["mpirun", "--host", &list, "-n", "6", "-ppn=3", "2:6"]);
         let found = made(&["sh", "-c", "cd d && {launch} lmp {hostfile}"], Launcher::Openmpi);
         assert_eq!(found, ["sh", "-c", "cd d && mpirun -n 6 --hostfile /tmp/x lmp /tmp/x"]);
         assert_eq!(
