@@ -6,11 +6,11 @@ use tailback_sim::machine::Machine;
 
 use crate::assemble;
 use crate::backend::Variant;
-use crate::engine::LoadState;
 use crate::job::Session;
 use crate::output::placement_lines;
 use crate::plan::{Application, Counts, Plan, Preset};
 use crate::result::Command;
+use crate::stats::TestState;
 
 /// Joining, connecting and collecting, for a job of laptop size.
 const OVERHEAD_S: f64 = 2.0;
@@ -151,7 +151,7 @@ fn measured(command: Command, plan: &Plan, duration_s: f64, placement_s: f64) ->
         }
         // The half that is under load.
         Command::Network => plan.budget_s * canaries,
-        Command::Calibrate => plan.budget_s * plan.share_of(LoadState::Loaded) * canaries,
+        Command::Calibrate => plan.budget_s * plan.share_of(TestState::Loaded) * canaries,
         Command::Congest => duration_s,
         Command::Maxrate | Command::Contention | Command::Beff | Command::Hpcc => 0.0,
     }

@@ -15,7 +15,7 @@ const SHORT: [(&str, &str); 21] = [
     ("congestors", "What loads the network, e.g. a2a,incast; or none"),
     ("placements", "Number of placements; intervals are over them"),
     ("ranks", "Without a launcher: how many ranks to start"),
-    ("transport", "Network under test: tcp, mpi, libfabric, verbs, sim"),
+    ("transport", "Network under test"),
     ("protocol", "Protocols of raw transports: eager, put, get"),
     ("machine", "With sim: the machine to simulate"),
     ("format", "summary, table, gpcnet, csv or json"),
@@ -30,6 +30,20 @@ const SHORT: [(&str, &str); 21] = [
 
 /// Commands with more options than this show the common ones and their own.
 const FEW: usize = 20;
+
+/// Of the common ones, what commands show that have many of their own.
+const CORE: [&str; 9] = ["budget", "placements", "seed", "ranks", "transport", "out", "verbose", "quiet", "fail_if"];
+
+/// Those commands, and what of their own options is for `--help` only.
+const OF_THEIR_OWN: [(&str, &[&str]); 4] = [
+    ("app", &["idle_shim", "app_name", "warm_up"]),
+    (
+        "lab run",
+        &["user_namespace", "bands", "mark_above", "rto_min", "spine_rate", "unshaped", "name", "congestion_control"],
+    ),
+    ("calibrate", &[]),
+    ("maxrate", &["signed", "weighting", "both_directions", "no_out"]),
+];
 
 /// Groups of options that several commands have.
 const SHARED: [&str; 6] = ["Plan", "Transport", "Counters", "Output", "Thresholds", "Without a launcher"];
@@ -64,12 +78,22 @@ const NOT_SIMULATED: [&str; 24] = [
 
 /// The same command line with its help arranged.
 pub(super) fn arranged(command: Command) -> Command {
+    subcommands(command, "")
+}
+
+/// Those of a command, which is called `path` after the program's name.
+fn subcommands(command: Command, path: &str) -> Command {
     let names: Vec<String> = command.get_subcommands().map(|of| of.get_name().to_owned()).collect();
-    let command = names.into_iter().fold(command, |command, name| command.mut_subcommand(name, arranged));
-    let name = command.get_name().to_owned();
+    names.into_iter().fold(command, |command, name| {
+        let path = format!("{path} {name}").trim_start().to_owned();
+        command.mut_subcommand(name, |of| options(subcommands(of, &path), &path))
+    })
+}
+
+fn options(command: Command, name: &str) -> Command {
     let many = command.get_arguments().filter(|arg| !arg.is_hide_set()).count() > FEW;
-    let command = command.mut_args(|arg| argument(arg, &name, many));
-    if many { command.after_help(format!("All options: --help. {}", super::EXIT_CODES)) } else { command }
+    let command = command.mut_args(|arg| argument(arg, name, many));
+    if many { command.after_help("All options: --help").after_long_help(super::EXIT_CODES) } else { command }
 }
 
 fn argument(arg: Arg, command: &str, many: bool) -> Arg {
@@ -87,16 +111,28 @@ fn argument(arg: Arg, command: &str, many: bool) -> Arg {
         return arg.hide(true);
     }
     let common = SHORT.iter().find(|(known, _)| *known == id).map(|(_, text)| *text);
-    let is_shared = arg.get_help_heading().is_some_and(|heading| SHARED.contains(&heading));
+    let heading = arg.get_help_heading().map(str::to_owned);
+    let is_shared = heading.as_deref().is_some_and(|heading| SHARED.contains(&heading));
     let long = arg.get_long_help().map_or_else(|| help.clone(), ToString::to_string);
-    let arg = arg.long_help(long).hide_short_help(many && is_shared && common.is_none());
+    let hides = match OF_THEIR_OWN.iter().find(|(of, _)| *of == command) {
+        Some((_, rest)) if !is_shared => {
+            rest.contains(&id.as_str())
+                || command == "lab run" && heading.as_deref() == Some("Application") && id != "app"
+        }
+        Some(_) => !CORE.contains(&id.as_str()),
+        None => many && is_shared && common.is_none(),
+    };
+    let arg = arg.long_help(long).hide_short_help(hides);
     arg.help(common.map_or_else(|| clause(&help).to_owned(), str::to_owned))
 }
 
 /// The first of what a help text says.
 fn clause(text: &str) -> &str {
-    let ends = [" [", "; ", ", e.g.", ". ", " (", ": "].iter().filter_map(|end| text.find(end));
-    text[..ends.min().unwrap_or(text.len())].trim_end_matches('.')
+    // "With sim: ..." says nothing yet.
+    const CONDITION: usize = 25;
+    let ends = [" [", "; ", ", e.g.", ". ", " ("].iter().filter_map(|end| text.find(end));
+    let colon = text.find(": ").filter(|at| *at > CONDITION);
+    text[..ends.chain(colon).min().unwrap_or(text.len())].trim_end_matches('.')
 }
 
 #[cfg(test)]

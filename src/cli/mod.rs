@@ -21,7 +21,7 @@ mod terms;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::backend::{self, LibfabricPath};
-use crate::job::Request;
+use crate::job::{Request, with_result_file};
 use crate::lab::LabSpec;
 use crate::launch::{start as begin, start_in_lab};
 use crate::output::print;
@@ -181,7 +181,7 @@ fn start_with(
     how: impl FnOnce(&Request) -> Result<u8, String>,
 ) -> Result<u8, String> {
     match request {
-        Ok(request) => how(&request.with_result_file()),
+        Ok(request) => how(&with_result_file(request)),
         Err(_) if !backend::is_reporting_rank() => Ok(2),
         Err(message) => Err(message),
     }

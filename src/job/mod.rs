@@ -28,6 +28,7 @@ pub use request::{Checks, ControlSelection, CountersSelection, LocalRanks, Outpu
 pub(crate) use request::{Decision, draw_seed};
 pub(crate) use result_assembler::{ResultAssembler, RunConfig, RunOutcome};
 pub(crate) use scratch::{Scratch, unique_name};
+pub use show::with_result_file;
 pub(crate) use show::{RESULT_VARIABLE, handed_over, show};
 pub(crate) use study::Studied;
 pub use study::{ContentionStudy, Study};

@@ -8,11 +8,9 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::calibration_target::CalibrationSelection;
-use super::show::handed_over;
 use super::study::Study;
 use crate::analysis::threshold::{Check, Threshold, exit_code, junit};
-use crate::assemble::now_rfc3339;
-use crate::backend::{Settings, is_reporting_rank};
+use crate::backend::Settings;
 use crate::input::Limit;
 use crate::kernel::Info;
 use crate::output::Format;
@@ -311,30 +309,6 @@ impl Request {
         if !self.output.quiet {
             eprintln!("tailback: {}", printable(text));
         }
-    }
-
-    /// The same with a file for its result, where none was named and one is wanted: in the working folder, by what is run and
-    /// when. A folder that cannot be written to is no reason not to measure.
-    #[must_use]
-    pub fn with_result_file(mut self) -> Self {
-        let output = &self.output;
-        let is_elsewhere = output.out.is_some() || output.format == Format::Json || handed_over().is_some();
-        if is_elsewhere || output.no_out || self.dry_run || !is_reporting_rank() {
-            return self;
-        }
-        let label = output.label.as_deref().unwrap_or(self.command.word());
-        let label: String = label.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-        let now: String = now_rfc3339().chars().filter(char::is_ascii_digit).collect();
-        let (day, time) = now.split_at(8);
-        let name = |more: String| PathBuf::from(format!("tailback-{label}-{day}-{time}{more}.json"));
-        let more = (2..1000).map(|number| format!("-{number}"));
-        let path = std::iter::once(String::new()).chain(more).map(name).find(|path| !path.exists());
-        let path = path.unwrap_or_else(|| name(String::new()));
-        match result::check_writable(&path) {
-            Ok(()) => self.output.out = Some(path),
-            Err(error) => self.say(&format!("the result is not kept: {error}")),
-        }
-        self
     }
 
     pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {

@@ -384,10 +384,11 @@ fn overran(file: &ResultFile) -> Vec<String> {
     let plan = &file.plan;
     // More placements than were planned, for precision, have more time.
     let given_s = |run: &Run| plan.budget_s * run.placements.len().max(1) as f64 / f64::from(plan.placements);
-    let tests = file
-        .runs
-        .iter()
-        .flat_map(|run| run.tests.iter().map(move |test| (test, plan.share_of(test.phase) * given_s(run))));
+    let tests = file.runs.iter().flat_map(|run| {
+        run.tests
+            .iter()
+            .map(move |test| (test, test.phase.of_test().map_or(1.0, |of| plan.share_of(of)) * given_s(run)))
+    });
     tests
         .filter(|(test, given_s)| !test.kernel.is_application() && test.wall_s > TOLERATED * given_s + TOLERATED_S)
         .map(|(test, given_s)| {

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use super::request::{Request, StudySelection};
 use super::study::Study;
+use crate::assemble::now_rfc3339;
+use crate::backend::is_reporting_rank;
 use crate::output::{self, Format};
 use crate::result::{self, Command, ModelResults, ResultFile};
 
@@ -54,6 +56,30 @@ pub fn show(request: &Request, file: &ResultFile) -> u8 {
         code = 2;
     }
     code
+}
+
+/// The request with a file for its result, where none was named and one is wanted: in the working folder, by what is run and
+/// when. A folder that cannot be written to is no reason not to measure.
+#[must_use]
+pub fn with_result_file(mut request: Request) -> Request {
+    let output = &request.output;
+    let is_elsewhere = output.out.is_some() || output.format == Format::Json || handed_over().is_some();
+    if is_elsewhere || output.no_out || request.dry_run || !is_reporting_rank() {
+        return request;
+    }
+    let label = output.label.as_deref().unwrap_or(request.command.word());
+    let label: String = label.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let now: String = now_rfc3339().chars().filter(char::is_ascii_digit).collect();
+    let (day, time) = now.split_at(8);
+    let name = |more: String| PathBuf::from(format!("tailback-{label}-{day}-{time}{more}.json"));
+    let more = (2..1000).map(|number| format!("-{number}"));
+    let path = std::iter::once(String::new()).chain(more).map(name).find(|path| !path.exists());
+    let path = path.unwrap_or_else(|| name(String::new()));
+    match result::check_writable(&path) {
+        Ok(()) => request.output.out = Some(path),
+        Err(error) => request.say(&format!("the result is not kept: {error}")),
+    }
+    request
 }
 
 /// Whether a study's own checks failed.

@@ -122,7 +122,7 @@ fn added(answer: &Answer<'_>) -> Option<String> {
     let Added { value, interval } = answer.added.filter(|_| answer.judgement.is_reportable())?;
     let time = |value: f64| added_time(answer, value);
     Some(match interval {
-        Some(of) if of.low <= 0.0 && of.high > 0.0 => format!("under {}", time(of.high)),
+        Some(of) if of.low <= 0.0 && of.high > 0.0 => format!("<{}", time(of.high)),
         Some(of) if value != 0.0 => format!("{} +-{:.0}%", time(value), 50.0 * (of.high - of.low) / value.abs()),
         _ => time(value),
     })

@@ -31,7 +31,7 @@ pub(super) fn verdicts(report: &Report<'_>) -> String {
                 Conclusion::Shown { severity, impact, .. } => (class(*severity), Some((*severity, impact.factor))),
                 Conclusion::CannotSay { .. } => ("unsaid", None),
             };
-            let said = summary::verdict(file, &conclusion);
+            let said = summary::verdict(file, &conclusion).replace("+-", "±");
             let (word, rest) = said.split_once(": ").unwrap_or((&said, ""));
             let html = format!("<strong>{}</strong> {name}{}", escape(word), escape(rest));
             all.push(Verdict { class, rank, html });

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use tailback_transport::Bytes;
 
-use super::{plot, published};
+use super::published;
 use crate::analysis::compare::{self, Comparison, Side};
 use crate::counters::is_telling;
 use crate::kernel::Canary;
@@ -14,8 +14,8 @@ use crate::output::counted::{self, Port};
 use crate::output::load_test::{self, Detail, placement_lines};
 use crate::output::summary;
 use crate::result::{
-    Answer, ContentionResult, CountersRecord, LabRecord, MachineRecord, MaxRateResult, ResultFile, TransportFacts,
-    Verdict, held_up,
+    Answer, ContentionResult, ControlKind, CountersRecord, LabRecord, MachineRecord, MaxRateResult, ResultFile,
+    TransportFacts, Verdict, distinct, held_up,
 };
 use crate::stats::Statistic;
 use crate::text::{Table, duration, factor, figure, percent};
@@ -25,13 +25,19 @@ pub(super) fn answers(sides: &[Side<'_>]) -> String {
     let rows: Vec<(&Side<'_>, Answer<'_>)> =
         sides.iter().flat_map(|side| side.run.answers().map(move |answer| (side, answer))).collect();
     let several = sides.len() > 1;
-    let statistic = |answer: &Answer<'_>| answer.statistic.title().replace("time-", "time-weighted ");
+    let statistics = distinct(rows.iter().map(|(_, answer)| answer.statistic));
+    let by = statistics.iter().map(|of| {
+        let tests = rows.iter().filter(|(_, answer)| answer.statistic == *of);
+        let keys = distinct(tests.map(|(_, answer)| answer.test.kernel.info().key));
+        let title = of.title().replace("time-", "time-weighted ");
+        if statistics.len() > 1 { format!("{title} of {}", keys.join(", ")) } else { title }
+    });
+    let by = by.collect::<Vec<_>>().join("; ");
     let table = Table::of(rows)
         .column("test", |(_, answer)| answer.test.short_title())
-        .column_if(several, "run", |(side, _)| &side.label)
-        .column("statistic", |(_, answer)| statistic(answer));
-    let caption = "Every test: idle, loaded, the time that load adds, and times worse, with 95% interval";
-    summary::columns(table, |(_, answer)| answer).done().html(caption)
+        .column_if(several, "run", |(side, _)| &side.label);
+    let caption = format!("Every test: idle, loaded, time added, and impact with 95% interval ({by})");
+    summary::columns(table, |(_, answer)| answer).done().html(&caption).replace("+-", "±")
 }
 
 /// How the impact of a run differs from placement to placement, and how much of the time was congested.
@@ -134,7 +140,8 @@ pub(super) fn causes(file: &ResultFile) -> Vec<String> {
     let Some(control) = file.lab.as_ref().and_then(|lab| lab.control.as_ref()) else { return Vec::new() };
     let of = |verdict: &Verdict| {
         let run = verdict.run.as_ref().map(|run| format!("{run}, ")).unwrap_or_default();
-        let (title, kind) = (&verdict.title, control.kind.word());
+        let kind = if control.kind == ControlKind::Express { "bypass" } else { control.kind.word() };
+        let title = &verdict.title;
         let (shaped, again) = (factor(verdict.shaped), factor(verdict.control));
         format!("Cause for {run}{title}: {} (impact {shaped}, in the {kind} control {again}).", verdict.cause)
     };
@@ -325,7 +332,7 @@ pub(super) fn spreads(name: &str, counters: &CountersRecord, most: usize) -> Str
     });
     Table::of(all.take(most).filter(|(_, of)| !of.devices.is_empty()))
         .column("counter", |(counter, _)| counter.clone())
-        .column("phase", |(_, of)| plot::phase(&of.phase))
+        .column("phase", |(_, of)| counted::phase(&of.phase))
         .column("devices", |(_, of)| of.devices.len())
         .column("mean /s", |(_, of)| of.mean)
         .column("over idle", |(_, of)| of.times_isolated.map(factor))
@@ -349,7 +356,7 @@ pub(super) fn by_node(name: &str, counters: &CountersRecord, most: usize) -> Str
     rows.truncate(most);
     Table::of(rows)
         .column("node", |(_, of, _, _)| of.name())
-        .column("phase", |(phase, ..)| plot::phase(phase))
+        .column("phase", |(phase, ..)| counted::phase(phase))
         .column("counter", |(_, of, counter, _)| format!("{} {counter}", of.source))
         .column("counted", |(.., value)| *value)
         .column("per second", |(_, of, _, value)| value / of.seconds)

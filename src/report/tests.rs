@@ -100,7 +100,7 @@ fn the_verdict_and_its_plot_come_before_all_else() {
     let order = [
         "class=\"verdict",
         "<figure id=\"overview\"",
-        "Every test: idle, loaded",
+        "Every test: idle, loaded, time added",
         "<nav",
         "id=\"run\"",
         "id=\"numbers\"",

@@ -240,12 +240,12 @@ mod tests {
         };
         let all = [
             phase("isolated all canaries, placement 1 of 2", 1.0, 0.0),
-            phase("loaded all canaries, placement 1 of 2", 3.0, 0.4),
+            phase("loaded all canaries, placement 1 of 2", 3.0, 0.36),
             phase("loaded all canaries, placement 2 of 2", 9.0, 0.0),
             phase("loaded all canaries over verbs, placement 1 of 2", 9.0, 0.9),
         ];
         let run = synthetic::file("tcp", None, 5.0).runs.remove(0).beside(&all);
-        assert_eq!(run.stolen, Some(Stolen { idle: 0.0, loaded: 0.4 * 3.0 / 12.0 }));
+        assert_eq!(run.stolen, Some(Stolen { idle: 0.0, loaded: 0.36 * 3.0 / 12.0 }));
         assert!(run.impacts[0].not_reportable.is_empty());
         let run = run.beside(&all[..2]);
         assert!(matches!(run.impacts[0].not_reportable[..], [NotReportable::ProcessorStolen { .. }]), "{run:?}");

@@ -186,6 +186,7 @@ mod tests {
         Evidence {
             effective: [Some(500.0), Some(8.0)],
             covered: [Some(1.0), Some(0.5)],
+            stolen: [Some(0.02), None],
             idle_blocks_ns: vec![vec![10e3, 10.2e3], vec![10.1e3, 9.9e3]],
             idle_ns: Some(10e3),
             added_ns: Some(5e6),

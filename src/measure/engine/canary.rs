@@ -16,6 +16,8 @@ const CHUNKS: u64 = 40;
 const WARM_UP: u64 = 10;
 /// Between two of a schedule's iterations an agreement is asked after about so often.
 const POLLS: u64 = 8;
+/// A chunk of an open loop has room for so many slots: in a short block an agreement takes longer than one.
+const SLOTS: u64 = 4;
 /// So many iterations are looked at before a schedule is made.
 const LOOKED_AT: usize = 5;
 /// A block that has too few iterations when its time is over goes on for so many times as long at most.
@@ -125,7 +127,13 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
     }
 
     fn lockstep(run: &CanaryRun<'_, G>, now: Nanos) -> Lockstep {
-        Lockstep::new(Nanos(run.phase.budget.0 / CHUNKS), u64::MAX / 8, now)
+        let chunk = run.phase.budget.0 / CHUNKS;
+        match &run.schedule {
+            None => Lockstep::new(Nanos(chunk), u64::MAX / 8, now),
+            Some(schedule) => {
+                Lockstep::new(Nanos(chunk.max(SLOTS * schedule.mean().0)), u64::MAX / 8, now).beginning_with(SLOTS)
+            }
+        }
     }
 
     fn run(mut self) -> Result<Finished> {

@@ -78,6 +78,12 @@ impl Lockstep {
         Lockstep { target, longest, chunk: 1, done: 0, started: now, under_way: false, seen: None, took: 1, poll_at: 1 }
     }
 
+    /// The same with a longer first chunk, where waiting for the first agreement costs more than a late one.
+    #[must_use]
+    pub(super) fn beginning_with(self, chunk: u64) -> Self {
+        Lockstep { chunk: chunk.clamp(1, self.longest), ..self }
+    }
+
     /// Counts an iteration and says what follows it.
     #[inline]
     pub(super) fn step(&mut self) -> Next {

@@ -13,7 +13,7 @@ mod lockstep;
 mod network;
 mod order;
 mod pace;
-pub(crate) mod phase;
+mod phase;
 #[cfg(test)]
 mod probes;
 mod rank;

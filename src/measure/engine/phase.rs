@@ -8,6 +8,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::stats::TestState;
+
 /// The state a phase measures in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -24,6 +26,15 @@ pub enum LoadState {
 
 impl LoadState {
     const ALL: [LoadState; 4] = [LoadState::Isolated, LoadState::Alone, LoadState::Loaded, LoadState::Congest];
+
+    /// The state of a canary's test in it, where one is measured.
+    pub fn of_test(self) -> Option<TestState> {
+        match self {
+            LoadState::Isolated => Some(TestState::Idle),
+            LoadState::Loaded => Some(TestState::Loaded),
+            LoadState::Alone | LoadState::Congest => None,
+        }
+    }
 
     /// As messages name it.
     pub fn word(self) -> &'static str {

@@ -143,7 +143,8 @@ impl<'j, 'a> Sequence<'j, 'a> {
 
     /// How long a canary may take in a state.
     fn budget_in(&self, state: LoadState) -> Nanos {
-        Nanos((self.budget.0 as f64 * self.job.plan.share_of(state)) as u64)
+        let share = state.of_test().map_or(1.0, |state| self.job.plan.share_of(state));
+        Nanos((self.budget.0 as f64 * share) as u64)
     }
 
     fn outcome(self) -> (Vec<Measured>, bool) {

@@ -13,10 +13,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailback_transport::Nanos;
 
-use crate::engine::phase::LoadState;
 use crate::kernel::{Canary, Congestor, Info, Sizes};
 use crate::layout::{Policy, Split};
-use crate::stats::{Direction, Weight, fewest_iterations};
+use crate::stats::{Direction, TestState, Weight, fewest_iterations};
 use crate::units;
 
 pub use application::{Application, Better, Launcher, SECONDS};
@@ -217,11 +216,11 @@ impl Plan {
 
     /// The part of [`budget_s`](Self::budget_s) that a state has. Where blocks take turns, three quarters of the time are
     /// under load: iterations are longer there, so there are fewer of them, and they differ more.
-    pub fn share_of(&self, state: LoadState) -> f64 {
+    pub fn share_of(&self, state: TestState) -> f64 {
         match state {
-            LoadState::Isolated if self.blocks > 1 && !self.congestors.is_empty() => 0.5,
-            LoadState::Loaded if self.blocks > 1 => 1.5,
-            _ => 1.0,
+            TestState::Idle if self.blocks > 1 && !self.congestors.is_empty() => 0.5,
+            TestState::Loaded if self.blocks > 1 => 1.5,
+            TestState::Idle | TestState::Loaded => 1.0,
         }
     }
 

@@ -9,7 +9,8 @@ mod maxrate;
 mod queues;
 mod samples;
 
-use crate::engine::{LoadState, PhaseId};
+use crate::engine::LoadState;
+use crate::output::counted::phase;
 use crate::text::{Table, escape};
 
 pub use contention::contention;
@@ -250,11 +251,6 @@ fn state(state: LoadState) -> &'static str {
     if state == LoadState::Isolated { "idle" } else { state.word() }
 }
 
-/// A phase as people read it.
-pub fn phase(of: &PhaseId) -> String {
-    of.state.map(|of| format!("{} ", state(of))).unwrap_or_default() + &of.in_any_state().to_string()
-}
-
 /// Maps values to positions, by their logarithm.
 struct LogAxis {
     low: f64,
@@ -299,7 +295,7 @@ impl LogAxis {
 /// A tick's label: short, with k, M and G for large values.
 fn label(value: f64) -> String {
     let short = |value: f64| {
-        let text = format!("{value:.3}");
+        let text = if value < 10.0 { format!("{value:.3}") } else { format!("{value:.1}") };
         text.trim_end_matches('0').trim_end_matches('.').to_owned()
     };
     match value {
