@@ -28,7 +28,7 @@ fn over_time(name: &str, of: &PhaseId, queues: &[QueueRecord]) -> Option<Plot> {
     for part in [0.0, 0.5, 1.0] {
         let ((x, y), class) = (at(longest * part, most * part), if part == 0.0 { "axis" } else { "grid" });
         body += &AREA.level(y, class, &label((most * part / KIB).round()));
-        body += &AREA.below(x, &figure(longest * part));
+        body += &AREA.below(x, &label((longest * part).round()));
     }
     let mut told = Vec::new();
     for record in &phases {
