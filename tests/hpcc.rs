@@ -97,7 +97,7 @@ fn a_cut_output_is_refused_by_name() {
 
 #[test]
 fn its_patterns_are_canaries() {
-    let line = "run --no-lab -n 6 --budget 200ms --placements 2 --canaries ptrans,gups,fft,panel -q";
+    let line = "run --no-lab -n 6 --budget 200ms --placements 2 --canaries ptrans,gups,fft,panel -q --format table";
     let shown = succeed(line).stdout;
     for title in [
         "PTRANS Exchange (131072 B)",

@@ -14,6 +14,7 @@ mod gpcnet;
 mod help;
 mod hostile;
 mod hpcc;
+mod import;
 mod interrupts;
 mod jobs;
 mod lab;

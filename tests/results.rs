@@ -44,7 +44,7 @@ fn a_run_ends_with_a_verdict_in_a_dozen_lines_and_keeps_its_result() {
     assert!(lines.len() <= 12 && lines.iter().all(|line| line.chars().count() <= 80), "{}", outcome.stdout);
     assert!(["CONGESTION: ", "CANNOT SAY: "].iter().any(|word| lines[0].contains(word)), "{}", outcome.stdout);
     for row in
-        ["lat 8 B", "bw-sync 128 KiB", "allreduce 8 B", "16 nodes (3 measure, 13 load) over simulated; 3 placements"]
+        ["lat 8 B", "bw-sync 128 KiB", "allreduce 8 B", "16 nodes (4 measure, 12 load) over simulated; 3 placements"]
     {
         assert!(outcome.stdout.contains(row), "{row}: {}", outcome.stdout);
     }

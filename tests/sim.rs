@@ -37,7 +37,7 @@ fn the_same_seed_machine_and_plan_give_the_same_file() {
 #[test]
 fn a_precision_is_sought_in_virtual_time() {
     let line = "run --transport sim --machine small -n 8 --seed 2 --canaries lat --budget 100us --placements 3 \
-                --precision 0.1% --longest 40ms";
+                --precision 0.1% --longest 10ms";
     let [one, again] = [0; 2].map(|_| timeless(result(line).0));
     assert_eq!(one, again, "it stops at the same placement, however fast this machine is");
     let placements = one["runs"][0]["placements"].as_array().unwrap().len();

@@ -36,14 +36,11 @@ use options::{CongestOptions, NetworkOptions, RunOptions};
 /// impact. Start it under a launcher (mpirun, srun, `tailback launch`), or alone: then it starts ranks on this machine
 /// by itself.
 #[derive(Debug, Parser)]
-#[command(name = "tailback", version, max_term_width = 110, after_help = EXIT_CODES)]
+#[command(name = "tailback", version, max_term_width = 110, after_help = help::EXIT_CODES)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
 }
-
-const EXIT_CODES: &str = "Exit codes: 0 = ran and passed its thresholds, 1 = a threshold failed, 2 = it could not run or was interrupted, \
-     3 = a threshold is inconclusive";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -242,8 +239,18 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        use clap::CommandFactory as _;
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_cannot_apply_is_not_in_the_help() {
+        let all = help::arranged(Cli::command());
+        let shown = |name: &str, id: &str| {
+            let command = all.find_subcommand(name).unwrap();
+            command.get_arguments().any(|arg| arg.get_id() == id && !arg.is_hide_set())
+        };
+        assert!(shown("run", "wait") && !shown("simulate", "wait") && !shown("simulate", "fail_if"));
+        assert_eq!(shown("run", "gid_index"), cfg!(feature = "verbs"));
     }
 
     #[test]

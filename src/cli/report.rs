@@ -26,7 +26,7 @@ pub struct ReportOptions {
     #[arg(long, requires = "plots")]
     png: bool,
 
-    /// Show the systems of the GPCNeT paper beside the results
+    /// Show the systems of the GPCNeT paper, and newer ones, beside the results
     #[arg(long)]
     published: bool,
 }

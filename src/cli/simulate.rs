@@ -79,7 +79,7 @@ fn alternatives(machine: &Arc<Machine>, changes: &[WhatIf]) -> Result<Vec<(Strin
         for value in values {
             let changed = machine.changed(key, value).map_err(|error| format!("--what-if: {error}"))?;
             // What the machine has already is no alternative to it.
-            if format!("{changed:?}") != format!("{machine:?}") {
+            if !changed.is_like(machine) {
                 machines.push((format!("{key}={value}"), Arc::new(changed)));
             }
         }

@@ -1,4 +1,4 @@
-//! Results of other programs: the tables that GPCNeT prints, and HPC Challenge's output file.
+//! Results of other programs: the tables that GPCNeT prints, found in logs of jobs, and HPC Challenge's output file.
 //!
 //! What a program does not say is not made up: an imported result names its source and notes what is not known.
 
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use crate::plan::Plan;
 use crate::result::{Build, Command, HostFacts, Node, ResultFile, Run, SCHEMA_VERSION, System, TransportFacts};
 
-pub use gpcnet::{ImportError, gpcnet};
+pub use gpcnet::{ImportError, Output, gpcnet};
 pub use hpcc::{HpccError, hpcc};
 
 /// A run over a network that nobody named but for its library.

@@ -1,7 +1,6 @@
 //! Several jobs of one request, one after the other, each in fresh processes: what differs from job to job.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
 
 use super::simulated;
 use crate::job::{Request, Scratch, draw_seed};
@@ -19,7 +18,7 @@ pub(super) fn repeated(request: &Request, start: impl Fn(&Request) -> Result<u8,
     if request.dry_run {
         return start(&job(request, None, request.seed));
     }
-    if request.output.format != Format::Table {
+    if !matches!(request.output.format, Format::Summary | Format::Table) {
         return Err("--launches prints a table over all jobs: --out keeps the result of each for other formats".into());
     }
     if request.files().any(|path| result::is_stdout(path)) {
@@ -71,7 +70,7 @@ fn job(request: &Request, number: Option<u32>, seed: Option<u64>) -> Request {
     if let Some(number) = number {
         job.output.silent = !request.output.verbose;
         let files = [&mut job.output.out, &mut job.output.csv, &mut job.checks.junit];
-        files.into_iter().flatten().for_each(|path| *path = numbered(path, number));
+        files.into_iter().flatten().for_each(|path| *path = result::numbered(path, number));
         let given = [("--csv", &job.output.csv), ("--junit", &job.checks.junit)];
         for (option, path) in given.into_iter().filter_map(|(option, path)| Some((option, path.as_ref()?))) {
             words.extend([option.into(), path.into()]);
@@ -82,27 +81,4 @@ fn job(request: &Request, number: Option<u32>, seed: Option<u64>) -> Request {
     }
     job.job_words = words;
     job
-}
-
-/// `r.json` as `r-2.json`.
-fn numbered(path: &Path, number: u32) -> PathBuf {
-    let mut name = path.file_stem().unwrap_or_default().to_owned();
-    name.push(format!("-{number}"));
-    if let Some(extension) = path.extension() {
-        name.push(".");
-        name.push(extension);
-    }
-    path.with_file_name(name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_job_has_a_file_of_its_own() {
-        for (path, expected) in [("r.json", "r-2.json"), ("a.b/r", "a.b/r-2"), ("/x/r.v1.json", "/x/r.v1-2.json")] {
-            assert_eq!(numbered(Path::new(path), 2), Path::new(expected));
-        }
-    }
 }

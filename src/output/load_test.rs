@@ -12,7 +12,7 @@ use crate::result::{
     Verdict,
 };
 use crate::stats::{Direction, Statistic};
-use crate::text::{Rows, Table, factor, figure, section, with_interval, within};
+use crate::text::{Rows, Table, factor, figure, section, with_interval, within, wrap};
 
 pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
     let mut out = banner(result);
@@ -88,7 +88,10 @@ fn heading(out: &mut String, result: &ResultFile, run: &Run) {
     let system = &result.system;
     if let Some(program) = &result.imported {
         let (ranks, nodes) = (system.ranks, system.nodes.len());
-        let _ = writeln!(out, "Imported from {program}: {ranks} ranks on {nodes} nodes\n");
+        let _ = writeln!(out, "Imported from {program}: {ranks} ranks on {nodes} nodes");
+        // What was lost of it, too.
+        result.notes.iter().for_each(|note| *out += &wrap(&format!("Note: {note}"), 80));
+        out.push('\n');
         return;
     }
     let network = |of: &TransportFacts| {
@@ -433,7 +436,7 @@ mod tests {
     #[test]
     fn an_imported_average_stands_under_avg() {
         let log = crate::output::Format::Gpcnet.render(&synthetic::file("mpi", None, 5.0), false);
-        let shown = render(&crate::import::gpcnet(&log).unwrap(), false);
+        let shown = render(&crate::import::gpcnet(&log).unwrap()[0].file().unwrap(), false);
         let impacts: Vec<&str> =
             shown.lines().skip_while(|line| !line.starts_with("Impact by other")).skip(1).collect();
         let end = |line: &str, cell: &str| line.find(cell).map(|at| at + cell.len());

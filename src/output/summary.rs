@@ -15,10 +15,12 @@ pub(super) fn render(file: &ResultFile, conclusion: &Conclusion<'_>, columns: us
         lines.push(format!("SIMULATED on the machine {}: no such network was measured.", machine.name));
     }
     let mut out = lines.iter().map(|line| wrap(line, columns)).collect::<String>();
-    out += &match &file.runs[..] {
+    let table = match &file.runs[..] {
         [run] => answers(run),
         runs => runs_beside(runs),
     };
+    // Without the indent that tables have under a title: every column counts.
+    table.lines().for_each(|line| out += &format!("{}\n", line.strip_prefix("  ").unwrap_or(line)));
     let told =
         [not_reported(file, conclusion), load(file, conclusion), hot_spot(file), control(file)].into_iter().flatten();
     let facts = told.chain(differences(file)).chain([extent(file), terms(file)]);
@@ -107,10 +109,11 @@ fn impact(answer: &Answer<'_>) -> Option<String> {
 
 /// A row for each run, where there are several: what is compared is the impact.
 fn runs_beside(runs: &[Run]) -> String {
-    let kernels = runs.first().map(|run| run.answers().map(|of| (of.test.kernel, of.test.short_title())).collect());
+    let kernels =
+        runs.first().map(|run| run.answers().map(|of| (of.test.kernel, of.test.short_title())).collect::<Vec<_>>());
     Table::of(runs)
         .column("impact [95%]", |run| run.label())
-        .columns(kernels.unwrap_or_else(Vec::new), |table, (kernel, title)| {
+        .columns(kernels.unwrap_or_default(), |table, (kernel, title)| {
             table.column(title, move |run| run.answer(kernel).as_ref().and_then(impact))
         })
         .done()
@@ -233,6 +236,10 @@ pub fn alternatives(sides: &[Side<'_>], comparison: &Comparison) -> String {
 
 /// What was run.
 fn extent(file: &ResultFile) -> String {
+    if let Some(program) = &file.imported {
+        let (nodes, ranks) = (file.system.nodes.len(), file.system.ranks);
+        return format!("Imported from {program}: {ranks} ranks on {nodes} nodes");
+    }
     let with = |wanted: fn(&NodeRole) -> bool| {
         let has = |node: &&Node| node.roles.iter().any(wanted);
         file.system.nodes.iter().filter(has).count()
@@ -259,11 +266,16 @@ fn extent(file: &ResultFile) -> String {
 /// What the figures are.
 fn terms(file: &ResultFile) -> String {
     let what = match file.command {
+        _ if file.imported.is_some() => "averages as they were printed, rounded".to_owned(),
         Command::App => "means over repetitions".to_owned(),
         _ => format!("{}, of bandwidths avg", Statistic::HEADLINE.title()),
     };
     let placements = file.runs.iter().map(|run| run.placements.len()).max().unwrap_or(0);
-    let intervals = if placements < 3 { ", no intervals below 3 placements" } else { "" };
+    let intervals = match file.imported {
+        Some(_) => ", no intervals",
+        None if placements < 3 => ", no intervals below 3 placements",
+        None => "",
+    };
     format!("Figures: {what}{intervals}. Tables: -v. Terms: tailback help terms")
 }
 

@@ -270,7 +270,7 @@ fn impact(report: &Report<'_>) -> Content {
     if report.published && !content.is_empty() {
         let emulated = report.files.iter().any(|(_, file)| file.lab.is_some() || file.machine.is_some());
         let warning = if emulated { NOT_COMPARABLE } else { "" };
-        let tables = [tables::published(), tables::published_applications()].concat();
+        let tables = [tables::published(), tables::newer(), tables::published_applications()].concat();
         let bars = match report.ranks_per_port() {
             Some(own) => format!(
                 "Bars are of each system the job whose ranks per port are nearest to the {} of this result",

@@ -1,6 +1,6 @@
 //! Tables 2 and 3 of the GPCNeT paper (Chunduri et al., SC 2019) as data: what seven large systems measured, and what
-//! congestion did to an application on three of them, to stand beside one's own; and table 1 of the HPC Challenge paper
-//! (Luszczek et al., 2005), for the balance.
+//! congestion did to an application on three of them, to stand beside one's own; what newer systems show, each with its
+//! source; and table 1 of the HPC Challenge paper (Luszczek et al., 2005), for the balance.
 
 use crate::kernel::Canary;
 use crate::models::maxrate::Values;
@@ -8,6 +8,7 @@ use crate::stats::Statistic;
 
 const TABLE: &str = include_str!("../../data/gpcnet-table2.csv");
 const APPLICATIONS: &str = include_str!("../../data/gpcnet-table3.csv");
+const NEWER: &str = include_str!("../../data/gpcnet-newer.csv");
 /// The ranks per port of the jobs that the paper's figure 11 compares.
 const FIGURE_11: std::ops::RangeInclusive<u32> = 16..=24;
 /// The canaries of the table, in the order of its columns.
@@ -63,13 +64,84 @@ pub fn table() -> Vec<System> {
     TABLE.lines().skip(1).filter_map(row).collect()
 }
 
+/// What a newer system shows of a canary, as its source prints it.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Newer {
+    pub system: String,
+    pub nodes: u32,
+    pub ranks: u32,
+    /// Where the source tells.
+    pub ports_per_node: Option<u32>,
+    /// The load test or the network test.
+    pub test: String,
+    pub kernel: Canary,
+    /// Average and 99th percentile.
+    pub isolated: (f64, f64),
+    pub isolated_p999: Option<f64>,
+    /// Of a load test.
+    pub loaded: Option<(f64, f64)>,
+    pub source: String,
+}
+
+impl Newer {
+    /// Impact factors of average and 99th percentile, as GPCNeT 1.3 computes them.
+    pub fn impacts(&self) -> Option<(f64, f64)> {
+        let (direction, isolated, loaded) = (self.kernel.info().direction, self.isolated, self.loaded?);
+        Some((direction.factor(isolated.0, loaded.0), direction.factor(isolated.1, loaded.1)))
+    }
+}
+
+/// Every figure of newer systems.
+pub fn newer() -> Vec<Newer> {
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.splitn(12, ',').collect();
+        let [system, nodes, ranks, ports, test, canary, avg, p99, p999, avg_loaded, p99_loaded, source] = cells[..]
+        else {
+            return None;
+        };
+        let loaded = avg_loaded.parse().ok().zip(p99_loaded.parse().ok());
+        Some(Newer {
+            system: system.to_owned(),
+            nodes: nodes.parse().ok()?,
+            ranks: ranks.parse().ok()?,
+            ports_per_node: ports.parse().ok(),
+            test: test.to_owned(),
+            kernel: canary.parse().ok()?,
+            isolated: (avg.parse().ok()?, p99.parse().ok()?),
+            isolated_p999: p999.parse().ok(),
+            loaded,
+            source: source.to_owned(),
+        })
+    };
+    NEWER.lines().skip(1).filter_map(row).collect()
+}
+
+/// Load tests of newer systems whose ports are known, as rows of the table.
+fn newer_load_tests() -> Vec<System> {
+    let rows = newer();
+    let system = |first: &Newer| {
+        let row = |kernel: Canary| {
+            let same = |of: &&Newer| (&of.system, of.nodes, of.kernel) == (&first.system, first.nodes, kernel);
+            rows.iter().filter(same).find_map(|of| Some((of.isolated, of.loaded?)))
+        };
+        let [Some(lat), Some(bw), Some(allreduce)] = KERNELS.map(row) else { return None };
+        let all = [lat, bw, allreduce];
+        let figures = [all.map(|of| of.0.0), all.map(|of| of.1.0), all.map(|of| of.0.1), all.map(|of| of.1.1)];
+        let ranks_per_port = first.ranks / (first.nodes * first.ports_per_node?);
+        let figures = figures.concat().try_into().ok()?;
+        Some(System { name: first.system.clone(), nodes: first.nodes, ranks_per_port, in_figure: false, figures })
+    };
+    rows.iter().filter(|of| of.kernel == KERNELS[0] && of.loaded.is_some()).filter_map(system).collect()
+}
+
 /// The jobs that stand beside one's own as bars: of each system the one whose ranks per port are nearest to `ranks_per_port`, by
 /// their ratio, and the largest of those; or, where ports are not known, those of the paper's figure 11.
 pub fn beside(ranks_per_port: Option<f64>) -> Vec<System> {
     let Some(own) = ranks_per_port else { return table().into_iter().filter(|system| system.in_figure).collect() };
     let apart = |system: &System| (f64::from(system.ranks_per_port) / own).ln().abs();
     let mut nearest: Vec<System> = Vec::new();
-    for system in table() {
+    for system in table().into_iter().chain(newer_load_tests()) {
         match nearest.iter_mut().find(|known| known.name == system.name) {
             None => nearest.push(system),
             Some(known) => {
@@ -262,6 +334,33 @@ mod tests {
             ("Malbec", 20),
         ];
         assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn newer_systems_have_figures_and_sources() {
+        let all = newer();
+        assert_eq!(all.len(), NEWER.lines().count() - 1, "every row is read");
+        for of in &all {
+            assert!(["load", "network"].contains(&of.test.as_str()) && !of.source.is_empty(), "{of:?}");
+            assert_eq!(of.loaded.is_some(), of.test == "load", "{of:?}");
+            // Whichever is better, an average is better than the worst hundredth.
+            let (avg, p99) = of.isolated;
+            assert!(of.kernel.info().direction.factor(avg, p99) > 1.0, "{of:?}");
+            assert!(of.isolated_p999.is_none_or(|p999| p999 > p99), "{of:?}");
+        }
+        // Its source prints 1.0X for all six.
+        let impacts: Vec<(f64, f64)> = all.iter().filter_map(Newer::impacts).collect();
+        assert_eq!(impacts.len(), 3);
+        assert!(impacts.iter().all(|(avg, p99)| (avg - 1.0).abs() < 0.05 && (p99 - 1.0).abs() < 0.05), "{impacts:?}");
+    }
+
+    #[test]
+    fn a_newer_load_test_stands_beside_those_of_the_paper() {
+        let beside = beside(Some(4.0));
+        let newer = beside.last().unwrap();
+        assert_eq!(newer.label(), "HPE Slingshot, 64 nodes, 4 ranks per port (published)");
+        assert_eq!(newer.figures(Canary::BwSync, Statistic::P99), Some((2829.5, 2820.6)));
+        assert_eq!(newer.figures(Canary::Allreduce, Statistic::Avg), Some((20.2, 20.3)));
     }
 
     #[test]

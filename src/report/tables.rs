@@ -18,7 +18,7 @@ use crate::result::{
     TransportFacts, Verdict, distinct, held_up,
 };
 use crate::stats::Statistic;
-use crate::text::{Table, duration, factor, figure, percent};
+use crate::text::{Cell, Table, duration, factor, figure, percent};
 
 /// A row for every test of every run: idle, loaded, added, impact.
 pub(super) fn answers(sides: &[Side<'_>]) -> String {
@@ -243,6 +243,29 @@ pub(super) fn published() -> String {
         })
         .done()
         .html("Published congestion impact (table 2 of the GPCNeT paper, SC 2019)")
+}
+
+/// What newer systems show, with and without load.
+pub(super) fn newer() -> String {
+    // As they were printed.
+    let printed = |figure: f64| Cell::number(figure, |figure| format!("{figure:.1}"));
+    Table::of(published::newer())
+        .column("system", |of| of.system.clone())
+        .column("nodes", |of| of.nodes.to_string())
+        .column("ranks", |of| of.ranks.to_string())
+        .column("test", |of| of.test.clone())
+        .column("canary", |of| of.kernel.info().key)
+        .column("idle avg", move |of| printed(of.isolated.0))
+        .column("idle p99", move |of| printed(of.isolated.1))
+        .column("idle p99.9", move |of| of.isolated_p999.map(printed))
+        .column("loaded avg", move |of| Some(printed(of.loaded?.0)))
+        .column("loaded p99", move |of| Some(printed(of.loaded?.1)))
+        .column("unit", |of| of.kernel.info().direction.unit())
+        .column("impact avg", |of| Some(factor(of.impacts()?.0)))
+        .column("impact p99", |of| Some(factor(of.impacts()?.1)))
+        .column("source", |of| of.source.clone())
+        .done()
+        .html("Published figures of newer systems (GPCNeT 1.3; each with its source)")
 }
 
 /// The extended max-rate model of every regime, and of the paper's system (its tables 1 and 2).

@@ -87,6 +87,17 @@ pub fn is_stdout(path: &Path) -> bool {
     matches!(Target::of(path), Ok(Target::Stdout))
 }
 
+/// The name of one of several files: `r.json` as `r-2.json`.
+pub(crate) fn numbered(path: &Path, number: u32) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{number}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
 /// Whether results for each of these would have a file of its own.
 pub fn check_distinct<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Result<(), String> {
     let mut seen: Vec<PathBuf> = Vec::new();
@@ -261,6 +272,13 @@ mod tests {
         assert!(link.is_symlink());
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "two");
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2, "nothing partial is left");
+    }
+
+    #[test]
+    fn every_job_has_a_file_of_its_own() {
+        for (path, expected) in [("r.json", "r-2.json"), ("a.b/r", "a.b/r-2"), ("/x/r.v1.json", "/x/r.v1-2.json")] {
+            assert_eq!(numbered(Path::new(path), 2), Path::new(expected));
+        }
     }
 
     /// Who has this file or folder, as far as these tests can choose: not the user that looks.

@@ -29,6 +29,7 @@ use crate::stats::{Added, Direction, Impact, NotReportable, Summary};
 pub use calibration::{CalibrationRecord, CalibrationRun, Comparison, PartFound, Share, ShareFound};
 pub(crate) use counters::OTHERS;
 pub use counters::{CountedPhase, CountersRecord, DeviceCounters};
+pub(crate) use file::numbered;
 pub use file::{
     ResultError, check_distinct, check_writable, is_stdout, schema, write, write_bytes, write_draft, write_draft_text,
     write_text,

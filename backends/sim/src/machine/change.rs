@@ -29,6 +29,13 @@ impl Machine {
         file.insert("about".into(), Value::String(about));
         Machine::parse(&file.to_string(), &origin)
     }
+
+    /// Whether another is the same machine, whatever is written about it.
+    #[must_use]
+    pub fn is_like(&self, other: &Machine) -> bool {
+        let plain = |of: &Machine| Machine { about: String::new(), text: String::new(), ..of.clone() };
+        format!("{:?}", plain(self)) == format!("{:?}", plain(other))
+    }
 }
 
 /// A number or a truth value as such, all else as text.
