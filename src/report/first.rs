@@ -1,6 +1,6 @@
 //! The first screen: the verdict, the plot that shows it, what is to be known beside it, and a row for each test.
 
-use super::page::gallery;
+use super::figures::gallery;
 use super::plot::Plot;
 use super::{Report, studies, tables};
 use crate::analysis::{Conclusion, Severity};

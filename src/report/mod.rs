@@ -5,6 +5,7 @@
 //! A small script sorts tables, shows values beside the pointer and unfolds what is printed; all else works without it.
 
 mod contents;
+mod figures;
 mod first;
 mod page;
 pub mod plot;

@@ -1,11 +1,10 @@
 //! The page: its sections in the order a reader needs them.
 
-use std::fmt::Write as _;
-
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as STANDARD;
 use sha2::{Digest as _, Sha256};
 
+use super::figures::gallery;
 use super::plot::{Plot, STYLE};
 use super::{Report, first, studies, tables};
 use crate::analysis::compare::{AGGRESSORS_TITLE, Aggressors, FIGURES_TEST, Side, TEST};
@@ -377,38 +376,6 @@ fn numbers(report: &Report<'_>) -> Content {
     (String::new(), out)
 }
 
-/// Plots side by side, as many as fit, each with its data.
-pub(super) fn gallery(plots: &[Plot]) -> String {
-    let mut out = String::from("<div class=\"gallery\">");
-    for plot in plots {
-        let (id, title) = (&plot.id, escape(&plot.title));
-        let _ = writeln!(
-            out,
-            "<figure id=\"{id}\"><figcaption>{title} <a class=\"data\" download=\"{id}.csv\" href=\"{}\" \
-             aria-label=\"CSV data of {title}\">CSV</a></figcaption>{}</figure>",
-            data_url(&plot.data.csv()),
-            plot.inline()
-        );
-    }
-    out + "</div>\n"
-}
-
-/// The text as an address that a page may have in quotes, and that is a file when it is followed.
-fn data_url(csv: &str) -> String {
-    let mut out = String::from("data:text/csv;charset=utf-8,");
-    for byte in csv.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b',' | b'.' | b'-' | b'_' | b':' | b';' | b'/' | b'(' | b')' => {
-                out.push(char::from(byte));
-            }
-            _ => {
-                let _ = write!(out, "%{byte:02X}");
-            }
-        }
-    }
-    out
-}
-
 impl Section {
     /// With its heading. What is folded has its name on what is inside: a link to it opens it.
     fn html(&self) -> String {
@@ -423,15 +390,5 @@ impl Section {
         format!(
             "<section id=\"{id}\" aria-labelledby=\"{id}-h\"><h2 id=\"{id}-h\">{title}</h2>\n{lead}{content}</section>\n"
         )
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn data_is_what_the_address_says() {
-        assert_eq!(data_url("a b,\"é\"\n1%,#\n"), "data:text/csv;charset=utf-8,a%20b,%22%C3%A9%22%0A1%25,%23%0A");
     }
 }
