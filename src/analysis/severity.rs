@@ -27,11 +27,17 @@ impl Severity {
     /// Of an impact, which counts only when all of its interval is above 1.
     pub fn of(impact: Factor) -> Self {
         let is_shown = impact.interval.is_none_or(|of| of.low > 1.0);
-        match impact.factor {
-            factor if factor < 1.1 || !is_shown => Severity::None,
-            factor if factor < 2.0 => Severity::Mild,
-            factor if factor < 10.0 => Severity::Strong,
-            _ => Severity::Severe,
+        let reached = |of: &Severity| is_shown && impact.factor >= of.from_factor();
+        [Severity::Severe, Severity::Strong, Severity::Mild].into_iter().find(reached).unwrap_or(Severity::None)
+    }
+
+    /// The impact it begins with.
+    pub const fn from_factor(self) -> f64 {
+        match self {
+            Severity::None => 0.0,
+            Severity::Mild => 1.1,
+            Severity::Strong => 2.0,
+            Severity::Severe => 10.0,
         }
     }
 

@@ -34,11 +34,16 @@ pub(super) fn busiest(lab: &LabRecord) -> Table {
     emulated(ports, lab.spec.ecn, false)
 }
 
+/// A phase as tables call it; files have GPCNeT's word for a network without load.
+pub(crate) fn phase(of: &PhaseId) -> String {
+    if of.is(LoadState::Isolated) { format!("idle {}", of.in_any_state()) } else { of.to_string() }
+}
+
 /// What all ports have.
 fn sent(ports: Vec<Port<'_>>, report: bool) -> Rows<Port<'_>> {
     Table::of(ports)
         .column("port", |(_, port)| format!("{} to {}", port.from, port.to))
-        .column("phase", |(phase, _)| phase.to_string())
+        .column("phase", |(of, _)| phase(of))
         .column("sent", |(_, port)| amount(port.bytes))
         .column_if(report, "packets", |(_, port)| port.packets)
 }
@@ -70,7 +75,7 @@ pub(super) fn held_up_most(machine: &MachineRecord) -> Table {
 pub(crate) fn simulated(ports: Vec<Port<'_>>, report: bool) -> Table {
     sent(ports, report)
         .column("no room for ms", |(_, port)| 1e-6 * port.simulated.unwrap_or_default().stalled_ns as f64)
-        .column("longest queue", |(_, port)| Bytes(port.simulated.unwrap_or_default().longest_queue_bytes))
+        .column("longest queue", |(_, port)| amount(port.simulated.unwrap_or_default().longest_queue_bytes))
         .column("marked", |(_, port)| port.simulated.unwrap_or_default().marks)
         .column("dropped", |(_, port)| drops(port))
         .done()
@@ -102,9 +107,10 @@ pub(crate) fn rates(rows: &[CounterRow]) -> Table {
 }
 
 /// Bytes in the unit that suits them.
-pub(super) fn amount(bytes: u64) -> String {
-    match bytes {
+pub(super) fn amount(bytes: u64) -> Cell {
+    let shown = match bytes {
         0..=1_048_575 => Bytes(bytes).to_string(),
         _ => format!("{} MiB", figure(bytes as f64 / 1_048_576.0)),
-    }
+    };
+    Cell::Number { shown, value: bytes as f64 }
 }

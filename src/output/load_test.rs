@@ -375,7 +375,7 @@ fn headline(out: &mut String, result: &ResultFile, of: &[(&Headline, Answer<'_>)
 }
 
 /// How the impact differs from placement to placement, and how much of the time it was felt.
-fn spreads(of: &[(&Headline, Answer<'_>)]) -> Table {
+pub(crate) fn spreads(of: &[(&Headline, Answer<'_>)]) -> Table {
     let bounds = |low: f64, high: f64| format!("{} - {}", factor(low), factor(high));
     let range = |of: &Headline| match of.spread.placements {
         0 | 1 => "this one only".to_owned(),

@@ -13,7 +13,7 @@ pub(crate) mod maxrate;
 pub(crate) mod models;
 mod over_jobs;
 mod progress;
-mod summary;
+pub(crate) mod summary;
 
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
 

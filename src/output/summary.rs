@@ -6,7 +6,7 @@ use crate::analysis::{Conclusion, Severity};
 use crate::kernel::Canary;
 use crate::result::{Answer, Cause, Command, ControlRecord, Node, NodeRole, ResultFile, Run};
 use crate::stats::{Added, Direction, Statistic};
-use crate::text::{Table, duration, rate, with_interval, wrap};
+use crate::text::{Cell, Rows, Table, duration, rate, with_interval, wrap};
 
 /// Text for a terminal of so many columns.
 pub(super) fn render(file: &ResultFile, conclusion: &Conclusion<'_>, columns: usize) -> String {
@@ -50,7 +50,7 @@ pub(super) fn coloured(text: &str) -> String {
 }
 
 /// The first line.
-fn verdict(file: &ResultFile, conclusion: &Conclusion<'_>) -> String {
+pub(crate) fn verdict(file: &ResultFile, conclusion: &Conclusion<'_>) -> String {
     let interrupted = match (&file.failed, file.interrupted) {
         (Some(_), _) => " (failed: only what was complete counts)",
         (None, true) => " (interrupted: only what was complete counts)",
@@ -75,6 +75,12 @@ fn verdict(file: &ResultFile, conclusion: &Conclusion<'_>) -> String {
 
 /// A row for each test.
 fn answers(run: &Run) -> String {
+    let table = Table::of(run.answers()).column("", |answer| answer.test.short_title());
+    columns(table, |answer| answer).done().text()
+}
+
+/// What a row says of a test.
+pub(crate) fn columns<'a, R>(table: Rows<R>, answer: impl Fn(&R) -> &Answer<'a> + Copy) -> Rows<R> {
     let of_figure = |answer: &Answer<'_>, value: f64| match answer.test.direction {
         _ if answer.test.kernel.is_application() && !answer.test.is_time() => {
             format!("{} {}", crate::text::figure(value), answer.test.unit)
@@ -83,14 +89,18 @@ fn answers(run: &Run) -> String {
         Direction::Latency => duration(1e3 * value),
         Direction::Bandwidth => rate(value),
     };
-    Table::of(run.answers())
-        .column("", |answer| answer.test.short_title())
-        .column("idle", |answer| of_figure(answer, answer.idle))
-        .column("loaded", |answer| of_figure(answer, answer.loaded))
-        .column("added", |answer| added(answer))
-        .column("impact [95%]", impact)
-        .done()
-        .text()
+    let cell = move |of: &Answer<'_>, value: f64| Cell::number(value, |value| of_figure(of, value));
+    table
+        .column("idle", move |row| cell(answer(row), answer(row).idle))
+        .column("loaded", move |row| cell(answer(row), answer(row).loaded))
+        .column("added", move |row| {
+            let value = answer(row).added?.value;
+            added(answer(row)).map(|shown| Cell::Number { shown, value })
+        })
+        .column("impact [95%]", move |row| match answer(row).impact.filter(|_| answer(row).judgement.is_reportable()) {
+            Some(of) => Cell::from(of),
+            None => impact(answer(row)).into(),
+        })
 }
 
 fn impact(answer: &Answer<'_>) -> Option<String> {
@@ -116,8 +126,8 @@ fn added(answer: &Answer<'_>) -> Option<String> {
     let time = |value: f64| added_time(answer, value);
     Some(match interval {
         Some(of) if of.low <= 0.0 && of.high > 0.0 => format!("<{}", time(of.high)),
-        Some(of) => format!("{} +-{:.0}%", time(value), 50.0 * (of.high - of.low) / value.abs()),
-        None => time(value),
+        Some(of) if value != 0.0 => format!("{} +-{:.0}%", time(value), 50.0 * (of.high - of.low) / value.abs()),
+        _ => time(value),
     })
 }
 
@@ -138,6 +148,11 @@ fn not_reported(file: &ResultFile, conclusion: &Conclusion<'_>) -> Option<String
     let why: Vec<String> = why.collect();
     let more = if why.len() > 1 { format!(" (and {} more: -v)", why.len() - 1) } else { String::new() };
     why.first().map(|first| format!("Not reportable: {first}{more}"))
+}
+
+/// What is to be known beside the answers: the load, where the network was full, the cause, and what was run.
+pub(crate) fn facts(file: &ResultFile, conclusion: &Conclusion<'_>) -> Vec<String> {
+    [load(file, conclusion), hot_spot(file), control(file)].into_iter().flatten().chain([extent(file)]).collect()
 }
 
 /// What loaded the network; that it is too little to mean anything, if it is.

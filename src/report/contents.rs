@@ -26,7 +26,8 @@ impl<'a> Report<'a> {
 
     /// Every plot of the page.
     pub fn plots(&self) -> Vec<Plot> {
-        let mut plots = self.impacts();
+        let mut plots: Vec<Plot> = self.overview().into_iter().collect();
+        plots.extend(self.impacts());
         plots.extend(self.heat());
         plots.extend(self.repetitions());
         plots.extend(self.distributions());
@@ -52,6 +53,11 @@ impl<'a> Report<'a> {
         let mut all = self.files.iter().map(|(_, file)| file.ranks_per_port());
         let first = all.next()??;
         all.all(|other| other == Some(first)).then_some(first)
+    }
+
+    /// The impact on every test.
+    pub(super) fn overview(&self) -> Option<Plot> {
+        plot::overview(&self.sides)
     }
 
     pub(super) fn impacts(&self) -> Vec<Plot> {
@@ -128,6 +134,13 @@ impl<'a> Report<'a> {
             .collect()
     }
 
+    /// Plots of studies but the one that the page begins with, where it begins with one.
+    pub(super) fn further_studies(&self) -> Vec<Plot> {
+        let first = usize::from(self.overview().is_none());
+        self.studies().into_iter().skip(first).collect()
+    }
+
+    /// Every plot of studies.
     pub(super) fn studies(&self) -> Vec<Plot> {
         let mut all: Vec<Plot> = self.named().flat_map(|(name, file)| studies::plots(&name, file)).collect();
         let systems: Vec<plot::System<'_>> = self

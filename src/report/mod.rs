@@ -1,9 +1,12 @@
 //! Reports: one HTML file that needs nothing else, and its plots as files of their own.
 //!
-//! The page has no script and asks nothing of a network: plots are inline SVG whose marks carry their values as titles,
-//! light and dark follow the reader's system, and every number in a plot is in a table as well.
+//! The page opens with the verdict and the plot that shows it. It asks nothing of a network, which its own policy forbids: plots
+//! are inline SVG whose marks carry their values as titles and whose data is a link, light and dark follow the reader's system.
+//! A small script sorts tables, shows values beside the pointer and unfolds what is printed; all else works without it.
 
 mod contents;
+mod figures;
+mod first;
 mod page;
 pub mod plot;
 #[cfg(feature = "png")]

@@ -1,30 +1,31 @@
 //! The page: its sections in the order a reader needs them.
 
-use std::fmt::Write as _;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD as STANDARD;
+use sha2::{Digest as _, Sha256};
 
+use super::figures::gallery;
 use super::plot::{Plot, STYLE};
-use super::{Report, studies, tables};
+use super::{Report, first, studies, tables};
 use crate::analysis::compare::{AGGRESSORS_TITLE, Aggressors, FIGURES_TEST, Side, TEST};
 use crate::result::MachineRecord;
-use crate::stats::{Factor, Statistic};
-use crate::text::{escape, factor, with_interval};
+use crate::stats::Statistic;
+use crate::text::escape;
 
 const GUIDE: &str = include_str!("guide.html");
 const PAGE_STYLE: &str = include_str!("page.css");
-const KEY: &str = "<p class=\"key\"><span><i style=\"background:var(--calm)\"></i>isolated</span>\
+const SCRIPT: &str = include_str!("page.js");
+const KEY: &str = "<p class=\"key\"><span><i style=\"background:var(--calm)\"></i>idle</span>\
 <span><i style=\"background:var(--busy)\"></i>loaded</span></p>";
 
 /// How violins are read.
-const VIOLINS: &str = "A violin is as thick as devices are many, each of which is a dot; the whole line is the mean, the dashed \
-one the 95th percentile, and the one that lies goes from the least to the most.";
+const VIOLINS: &str = "The height of a violin is the density of devices, each of which is a dot. Solid upright line: mean; dashed \
+line: 95th percentile; level line: minimum to maximum.";
 
 /// Said where results that are no machine's stand beside those of large ones.
 const NOT_COMPARABLE: &str = "<p class=\"warn\"><strong>Not comparable:</strong> some of these results are of an emulated or \
 simulated network. Published systems had thousands of nodes and other links, and stand here to show what impacts look like, not \
 to be ranked against.</p>\n";
-
-/// Impacts below this are called small. It colours one sentence; every number is shown all the same.
-const SMALL: f64 = 2.0;
 
 impl Report<'_> {
     /// The page.
@@ -33,80 +34,121 @@ impl Report<'_> {
     }
 }
 
+/// A part of the page below its first screen.
+struct Section {
+    id: &'static str,
+    title: &'static str,
+    lead: String,
+    content: String,
+    /// Whether it opens on a click only.
+    folded: bool,
+}
+
 fn render(report: &Report<'_>) -> String {
-    let sections = [
-        ("key", "Key results", key_results(report)),
-        ("run", "What was run", what_was_run(report)),
-        (
+    let shown: Vec<Section> = sections(report).into_iter().filter(|of| !of.content.is_empty()).collect();
+    let links: String = shown.iter().map(|of| format!("<li><a href=\"#{}\">{}</a></li>", of.id, of.title)).collect();
+    let body: String = shown.iter().map(Section::html).collect();
+    let (title, first) = (title(report), first::screen(report));
+    let version = env!("CARGO_PKG_VERSION");
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
+         <meta name=\"color-scheme\" content=\"light dark\"><title>{title}</title>\n<style>{STYLE}{PAGE_STYLE}</style></head>\n\
+         <body><a class=\"skip\" href=\"#content\">Skip to the results</a>\n<header><h1>{title}</h1>\
+         <p class=\"sub\">{}</p>\n{}{}</header>\n<main id=\"content\">\n\
+         <section id=\"key\" aria-label=\"Key results\">{first}</section>\n\
+         <nav aria-label=\"Sections\"><ul>{links}</ul></nav>\n{body}</main>\n\
+         <footer>Made by Tailback {version}. This page is complete in itself: it loads nothing.</footer>\n\
+         <script>{SCRIPT}</script></body></html>\n",
+        policy(),
+        subtitle(report),
+        first::verdicts(report),
+        simulated(report)
+    )
+}
+
+/// What the page may do: nothing but its own style and its one script, whatever a result file may have brought in.
+fn policy() -> String {
+    let hash = STANDARD.encode(Sha256::digest(SCRIPT));
+    format!(
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{hash}'; base-uri 'none'; \
+         form-action 'none'"
+    )
+}
+
+fn sections(report: &Report<'_>) -> Vec<Section> {
+    let open = |id, title, (lead, content): Content| Section { id, title, lead, content, folded: false };
+    let folded = |id, title, content| Section { folded: true, ..open(id, title, content) };
+    vec![
+        open("tests", "Tests", (String::new(), first::further(report))),
+        open("run", "What was run", what_was_run(report)),
+        open("why", "Why", why(report)),
+        open("comparison", "Comparison", comparison(report)),
+        open("aggressors", "Victims and aggressors", aggressors(report)),
+        open(
             "studies",
             "Studies",
-            plots(&report.studies(), "What the studies measured, and what their models make of it.", ""),
+            plots(&report.further_studies(), "Figures of the studies, measured and modelled.", ""),
         ),
-        ("impact", "Congestion impact", impact(report)),
-        ("aggressors", "Victims and aggressors", aggressors(report)),
-        (
+        open(
             "repetitions",
             "Repetitions",
-            plots(&report.repetitions(), "Every repetition of an application, alone and under load.", KEY),
+            plots(&report.repetitions(), "Every repetition of an application, idle and under load.", KEY),
         ),
-        (
+        open(
             "distributions",
             "Distributions",
-            plots(&report.distributions(), "How samples spread, isolated over loaded.", KEY),
+            plots(&report.distributions(), "Distribution of samples, idle and under load.", KEY),
         ),
-        ("percentiles", "Percentile curves", plots(&report.percentiles(), "How bad it gets, and how often.", KEY)),
-        ("load", "Load delivered", plots(&report.loads(), "What the congestors moved while each canary measured.", "")),
-        (
+        Section { folded: !report.published, ..open("impact", "Impact by statistic", impact(report)) },
+        folded(
+            "percentiles",
+            "Percentile curves",
+            plots(&report.percentiles(), "The value that a share of the samples is at least as good as.", KEY),
+        ),
+        folded("spread", "Spread of the impact", spread(report)),
+        folded(
+            "load",
+            "Load delivered",
+            plots(&report.loads(), "What the congestors delivered while each canary measured.", ""),
+        ),
+        folded(
             "ports",
             "Ports",
-            plots(
-                &report.ports(),
-                &format!("What every port of the emulated or simulated network did in each phase. {VIOLINS}"),
-                KEY,
-            ),
+            violins(&report.ports(), "Counters of every port of the emulated or simulated network, by phase."),
         ),
-        (
+        folded(
             "counters",
             "Counters",
-            plots(
+            violins(
                 &report.counters(),
-                &format!(
-                    "What the devices of the nodes counted in each phase: the counters that tell of congestion and rose most under \
-                     load. {VIOLINS}"
-                ),
-                KEY,
+                "Counters of the nodes' devices, by phase: those that indicate congestion and rose most under load.",
             ),
         ),
-        (
+        folded(
             "queues",
             "Queues",
             plots(
                 &report.queues(),
-                "Bytes that waited in the queues of the simulated network, and the congestion tree of the worst moment: ports \
-                 whose own link was busy, and under each those that had no room because of it.",
+                "Bytes that waited in the queues of the simulated network, and the congestion tree of the worst moment: ports whose \
+             own link was busy, and under each those that had no room because of it.",
                 KEY,
             ),
         ),
-        ("nodes", "Node map", plots(&report.node_maps(), "Who measured and who loaded, in the order of ranks.", "")),
-        ("comparison", "Comparison", comparison(report)),
-        ("numbers", "All numbers", numbers(report)),
-        ("guide", "How to read this", (String::new(), GUIDE.to_owned())),
-    ];
-    let shown: Vec<_> = sections.iter().filter(|(_, _, (_, content))| !content.is_empty()).collect();
-    let links: String = shown.iter().map(|(id, title, _)| format!("<li><a href=\"#{id}\">{title}</a></li>")).collect();
-    let body: String = shown.iter().map(|(id, title, (lead, content))| section(id, title, lead, content)).collect();
-    let title = title(report);
-    let version = env!("CARGO_PKG_VERSION");
-    format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
-         <meta name=\"color-scheme\" content=\"light dark\"><title>{title}</title>\n<style>{STYLE}{PAGE_STYLE}</style></head>\n\
-         <body><a class=\"skip\" href=\"#content\">Skip to the results</a>\n<header><h1>{title}</h1>\
-         <p class=\"sub\">{}</p>\n{}<nav aria-label=\"Sections\"><ul>{links}</ul></nav></header>\n<main id=\"content\">\n{body}</main>\n\
-         <footer>Made by Tailback {version}. This page is complete in itself: it loads nothing.</footer>\n</body></html>\n",
-        subtitle(report),
-        simulated(report)
-    )
+        folded(
+            "nodes",
+            "Node map",
+            plots(&report.node_maps(), "Canaries and congestors by node, in the order of ranks.", ""),
+        ),
+        folded("numbers", "All numbers", numbers(report)),
+        folded("how", "How it was run", how(report)),
+        folded("guide", "How to read this", (String::new(), GUIDE.to_owned())),
+    ]
+}
+
+fn violins(of: &[Plot], lead: &str) -> Content {
+    plots(of, &format!("{lead} {VIOLINS}"), KEY)
 }
 
 /// What the reader has to know before any figure: that some are a model's. Once, however many files they are from.
@@ -177,83 +219,51 @@ fn plots(plots: &[Plot], lead: &str, key: &str) -> Content {
     if plots.is_empty() { Content::default() } else { (lead.to_owned(), format!("{key}{}", gallery(plots))) }
 }
 
-fn key_results(report: &Report<'_>) -> Content {
-    let kernels = report.kernels();
-    let impacts = report.sides.iter().flat_map(|side| {
-        let reportable = kernels.iter().filter(|&&kernel| side.run.judgement(kernel).is_reportable());
-        reportable.filter_map(move |&kernel| {
-            let headline = side.run.impact(kernel, kernel.headline());
-            Some((side, kernel, headline.or_else(|| side.run.impact(kernel, Statistic::P99))?))
-        })
-    });
-    // What is certain comes first: a wide interval makes the largest factors.
-    let worst = impacts.max_by(|a, b| is_certain(a.2).cmp(&is_certain(b.2)).then(a.2.factor.total_cmp(&b.2.factor)));
-    let answer = worst.map_or_else(String::new, |(side, kernel, of)| {
-        let small = of.factor < SMALL;
-        let class = if small { "answer good" } else { "answer" };
-        let place = if report.sides.len() > 1 { format!(" in {}", escape(&side.label)) } else { String::new() };
-        format!("<p class=\"{class}\">{}</p>\n", sentence(kernel.info().title, &place, of))
-    });
-    let found: String = report
-        .named()
-        .filter_map(|(name, file)| Some((name, studies::finding(file)?)))
-        .map(|(name, found)| format!("<p class=\"answer good\">{}: {}</p>\n", escape(&name), escape(&found)))
-        .collect();
-    let debug = report.files.iter().any(|(_, file)| file.build.profile == "debug" && file.imported.is_none());
-    let warning = if debug {
-        "<p class=\"warn\">Some of these results come from a debug build: its figures are not worth comparing.</p>\n"
-    } else {
-        ""
-    };
-    (String::new(), format!("{answer}{found}{warning}{}", tables::key_results(&report.sides, &kernels)))
-}
-
-/// Whether all of the interval says that load makes it worse.
-fn is_certain(of: Factor) -> bool {
-    of.interval.is_some_and(|interval| interval.low > 1.0)
-}
-
-fn sentence(title: &str, place: &str, of: Factor) -> String {
-    let times = factor(of.factor);
-    let (times, title, bounds) = (times.trim_end_matches('x'), escape(title), escape(&bounds(of)));
-    match of.interval {
-        Some(_) if is_certain(of) => {
-            format!("The hardest hit is {title}{place}: {times} times worse under load, 95% interval {bounds}.")
-        }
-        Some(_) => format!(
-            "No impact is certain. The largest is on {title}{place}, {times} times worse under load, but the 95% interval goes \
-             from {bounds}, and 1 is no impact."
-        ),
-        None => format!(
-            "The hardest hit is {title}{place}: {times} times worse under load. How certain that is, this run cannot tell."
-        ),
-    }
-}
-
-fn bounds(of: Factor) -> String {
-    let text = with_interval(of);
-    text.split_once(' ')
-        .map_or_else(String::new, |(_, interval)| interval.trim_matches(['[', ']']).replace(", ", " to "))
-}
-
 fn what_was_run(report: &Report<'_>) -> Content {
     let mut out = String::from("<div class=\"facts\">");
     for (at, side) in report.sides.iter().enumerate() {
-        let [main, more] = tables::facts(side);
-        let more = format!("<details><summary>More about {}</summary>{more}</details>", escape(&side.label));
+        let facts = tables::run_facts(side);
         // The first few, such as MPI and three protocols, are open to the eye; a long list is folded.
         out += &match at {
-            0..=3 => format!("<div>{main}{more}</div>"),
-            _ => format!("<details><summary>{}</summary>{main}{more}</details>", escape(&side.label)),
+            0..=3 => format!("<div>{facts}</div>"),
+            _ => format!("<details><summary>{}</summary>{facts}</details>", escape(&side.label)),
         };
     }
     (String::new(), out + "</div>")
 }
 
+/// What every reader of a number may ask for, and few do.
+fn how(report: &Report<'_>) -> Content {
+    let all = report.sides.iter().map(|side| format!("<div>{}</div>", tables::more_facts(side)));
+    (String::new(), format!("<div class=\"facts\">{}</div>", all.collect::<String>()))
+}
+
+/// What explains the impact, or that there is none.
+fn why(report: &Report<'_>) -> Content {
+    let several = report.files.len() > 1;
+    let list = |lines: Vec<String>| lines.iter().map(|line| format!("<li>{}</li>", escape(line))).collect::<String>();
+    let of = |(name, file): (String, &crate::result::ResultFile)| {
+        let why = file.why()?;
+        let seen = why.seen.into_iter().chain(tables::causes(file)).collect();
+        let heading = if several { format!("<h3>{}</h3>", escape(&name)) } else { String::new() };
+        let to_try = list(why.to_try);
+        let to_try = if to_try.is_empty() { to_try } else { format!("<p>What may show more:</p><ul>{to_try}</ul>") };
+        Some(format!("{heading}<ul>{}</ul>{to_try}", list(seen)))
+    };
+    (String::new(), report.named().filter_map(of).collect())
+}
+
+/// How the impact differs from placement to placement.
+fn spread(report: &Report<'_>) -> Content {
+    let lead = "The range of the impact over placements, the 95% prediction interval of the next placement, and the share of time \
+                congested (above twice the idle median).";
+    (lead.to_owned(), report.sides.iter().map(tables::spread).collect())
+}
+
 fn impact(report: &Report<'_>) -> Content {
     let (lead, mut content) = plots(
         &report.impacts(),
-        "The headline of latencies (90th percentile by time), average and p99 of every canary, with 95% intervals over placements.",
+        &format!("{}, avg and p99 of every canary, with 95% intervals over placements.", Statistic::HEADLINE.title()),
         "",
     );
     if report.published && !content.is_empty() {
@@ -269,7 +279,7 @@ fn impact(report: &Report<'_>) -> Content {
         };
         content = format!(
             "{warning}{content}<details><summary>Published systems</summary><p>{bars}. A p99 impact is p99 over p99, as GPCNeT 1.3 computes it; the paper's text fits p99 over the \
-             isolated average, which has a column of its own.</p>{tables}</details>"
+             idle average, which has a column of its own.</p>{tables}</details>"
         );
     }
     (lead, content)
@@ -279,7 +289,7 @@ fn impact(report: &Report<'_>) -> Content {
 fn aggressors(report: &Report<'_>) -> Content {
     let Some(of) = Aggressors::of(&report.sides) else { return Content::default() };
     let map: Vec<Plot> = report.heat().into_iter().collect();
-    let lead = "What each load does to each victim: the darker, the worse.".to_owned();
+    let lead = "Impact of each load on each victim: the darker, the worse.".to_owned();
     (lead, gallery(&map) + &of.table().html(AGGRESSORS_TITLE))
 }
 
@@ -366,50 +376,19 @@ fn numbers(report: &Report<'_>) -> Content {
     (String::new(), out)
 }
 
-/// Plots side by side, as many as fit.
-pub(super) fn gallery(plots: &[Plot]) -> String {
-    let mut out = String::from("<div class=\"gallery\">");
-    for plot in plots {
-        let _ = writeln!(
-            out,
-            "<figure id=\"{}\"><figcaption>{}</figcaption>{}</figure>",
-            plot.id,
-            escape(&plot.title),
-            plot.inline()
-        );
-    }
-    out + "</div>\n"
-}
-
-/// A section with its heading; nothing when there is nothing in it.
-pub(super) fn section(id: &str, title: &str, lead: &str, content: &str) -> String {
-    if content.is_empty() {
-        return String::new();
-    }
-    let lead = if lead.is_empty() { String::new() } else { format!("<p class=\"lead\">{lead}</p>\n") };
-    format!(
-        "<section id=\"{id}\" aria-labelledby=\"{id}-h\"><h2 id=\"{id}-h\">{title}</h2>\n{lead}{content}</section>\n"
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::stats::Interval;
-
-    #[test]
-    fn a_headline_claims_no_more_than_its_interval() {
-        let of = |bounds: Option<(f64, f64)>| {
-            let interval = bounds.map(|(low, high)| Interval { low, high });
-            sentence("Lat", " in a", Factor { factor: 13.5, interval })
-        };
-        assert_eq!(
-            of(Some((2.0, 90.0))),
-            "The hardest hit is Lat in a: 13.5 times worse under load, 95% interval 2.00 to 90.0."
-        );
-        let wide = of(Some((0.2, 920.0)));
-        assert!(wide.starts_with("No impact is certain. The largest is on Lat in a, 13.5 times worse"), "{wide}");
-        assert!(wide.ends_with("from 0.20 to 920, and 1 is no impact."), "{wide}");
-        assert!(of(None).ends_with("How certain that is, this run cannot tell."));
+impl Section {
+    /// With its heading. What is folded has its name on what is inside: a link to it opens it.
+    fn html(&self) -> String {
+        let Section { id, title, lead, content, folded } = self;
+        let lead = if lead.is_empty() { String::new() } else { format!("<p class=\"lead\">{lead}</p>\n") };
+        if *folded {
+            return format!(
+                "<details class=\"part\"><summary><h2>{title}</h2></summary>\
+                 <section id=\"{id}\" aria-label=\"{title}\">{lead}{content}</section></details>\n"
+            );
+        }
+        format!(
+            "<section id=\"{id}\" aria-labelledby=\"{id}-h\"><h2 id=\"{id}-h\">{title}</h2>\n{lead}{content}</section>\n"
+        )
     }
 }

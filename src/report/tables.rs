@@ -12,26 +12,42 @@ use crate::lab::LabSpec;
 use crate::models::maxrate::{Model, Values};
 use crate::output::counted::{self, Port};
 use crate::output::load_test::{self, Detail, placement_lines};
+use crate::output::summary;
 use crate::result::{
-    Answer, ContentionResult, CountersRecord, LabRecord, MachineRecord, MaxRateResult, TransportFacts, Verdict, held_up,
+    Answer, ContentionResult, ControlKind, CountersRecord, LabRecord, MachineRecord, MaxRateResult, ResultFile,
+    TransportFacts, Verdict, distinct, held_up,
 };
 use crate::stats::Statistic;
-use crate::text::{Cell, Table, factor, figure, percent};
+use crate::text::{Cell, Table, duration, factor, figure, percent};
 
-/// The answer of every test of every run, before any detail.
-pub(super) fn key_results(sides: &[Side<'_>], kernels: &[Canary]) -> String {
-    let all = sides.iter().flat_map(|side| kernels.iter().map(move |&kernel| (side, kernel)));
+/// A row for every test of every run: idle, loaded, added, impact.
+pub(super) fn answers(sides: &[Side<'_>]) -> String {
     let rows: Vec<(&Side<'_>, Answer<'_>)> =
-        all.filter_map(|(side, kernel)| Some((side, side.run.answer(kernel)?))).collect();
-    let refused = rows.iter().any(|(_, answer)| !answer.judgement.is_reportable());
-    let table = Table::of(rows)
-        .column("run", |(side, _)| &side.label)
-        .column("test", |(_, answer)| &answer.test.title)
-        .column("by", |(_, answer)| answer.statistic.key());
-    load_test::answer_columns(table, |(_, answer)| answer)
-        .column_if(refused, "why not", |(_, answer)| answer.judgement.why_not())
-        .done()
-        .html("Congestion impact: what load adds, and times worse, with 95% interval")
+        sides.iter().flat_map(|side| side.run.answers().map(move |answer| (side, answer))).collect();
+    let several = sides.len() > 1;
+    let statistics = distinct(rows.iter().map(|(_, answer)| answer.statistic));
+    let by = statistics.iter().map(|of| {
+        let tests = rows.iter().filter(|(_, answer)| answer.statistic == *of);
+        let keys = distinct(tests.map(|(_, answer)| answer.test.kernel.info().key));
+        let title = of.title().replace("time-", "time-weighted ");
+        if statistics.len() > 1 { format!("{title} of {}", keys.join(", ")) } else { title }
+    });
+    let by = by.collect::<Vec<_>>().join("; ");
+    let table = Table::of(rows).column("test", |(_, answer)| answer.test.short_title()).column_if(
+        several,
+        "run",
+        |(side, _)| &side.label,
+    );
+    let caption = format!("Every test: idle, loaded, time added, and impact with 95% interval ({by})");
+    summary::columns(table, |(_, answer)| answer).done().html(&caption).replace("+-", "±")
+}
+
+/// How the impact of a run differs from placement to placement, and how much of the time was congested.
+pub(super) fn spread(side: &Side<'_>) -> String {
+    let rows: Vec<_> =
+        side.run.answers().filter_map(|answer| Some((side.run.headline(answer.test.kernel)?, answer))).collect();
+    load_test::spreads(&rows)
+        .html(&format!("{}: spread of the impact, and share of time congested, idle and loaded", side.label))
 }
 
 /// Named values, several of a kind named once.
@@ -49,9 +65,9 @@ fn named_values(caption: &str, facts: impl IntoIterator<Item = (String, String)>
         .html(caption)
 }
 
-/// What was run: the facts every reader wants, then everything else that was kept.
-pub(super) fn facts(side: &Side<'_>) -> [String; 2] {
-    [named_values(&side.label, main_facts(side)), more_facts(side)]
+/// What was run: the facts every reader wants.
+pub(super) fn run_facts(side: &Side<'_>) -> String {
+    named_values(&side.label, main_facts(side))
 }
 
 fn main_facts(side: &Side<'_>) -> Vec<(String, String)> {
@@ -93,32 +109,45 @@ fn main_facts(side: &Side<'_>) -> Vec<(String, String)> {
             "emulated cluster",
             format!("{} hosts on one machine, {}, {}", lab.hosts.len(), links(&lab.spec), lab.mode),
         );
-        let own = |verdict: &&Verdict| verdict.run.as_ref().is_none_or(|run| *run == side.run.label());
-        if let Some(control) = &lab.control {
-            for verdict in control.verdicts.iter().filter(own) {
-                let (title, kind) = (&verdict.title, control.kind.word());
-                let (shaped, again) = (factor(verdict.shaped), factor(verdict.control));
-                fact("cause", format!("{title}: {} (impact {shaped}, in the {kind} control {again})", verdict.cause));
-            }
-        }
-    }
-    if let Some(why) = file.why() {
-        why.seen.into_iter().for_each(|line| fact("why", line));
-        why.to_try.into_iter().for_each(|line| fact("what may show more", line));
     }
     match file.study_over(side.run) {
         Some(_) => fact("study", format!("{}, seed {}", file.command.word(), file.seed)),
-        None => fact("plan", format!("{}, {} s per test, seed {}", file.plan.preset, file.plan.budget_s, file.seed)),
+        None => {
+            let budget = duration(1e9 * file.plan.budget_s);
+            fact("plan", format!("{}, {budget} per test, seed {}", file.plan.preset, file.seed));
+        }
     }
     let of_runs = if file.runs.len() > 1 { format!(" for {} runs", file.runs.len()) } else { String::new() };
-    fact("when", format!("{}, took {:.1} s{of_runs}", file.started, file.duration_s));
-    let host = &file.system.host;
-    let cpu = host.cpu.as_ref().map(|cpu| format!(", {cpu}")).unwrap_or_default();
-    fact("host of rank 0", format!("{}, {}, {} cores{cpu}", host.name, host.kernel, host.cores));
-    let git = file.build.git.as_ref().map(|git| format!(", commit {git}")).unwrap_or_default();
-    fact("program", format!("Tailback {}{git}, {} build", file.build.version, file.build.profile));
+    fact("when", format!("{}, took {}{of_runs}", file.started, duration(1e9 * file.duration_s)));
+    let failed = file.failed.as_ref().map(|why| format!("the plan was not completed: {why}"));
+    fact("failed", failed.unwrap_or_default());
     fact("interrupted", if file.interrupted { "yes: the plan was not completed".into() } else { String::new() });
     facts
+}
+
+/// Where and by what it was run.
+fn program_facts(file: &ResultFile) -> Vec<(String, String)> {
+    let host = &file.system.host;
+    let cpu = host.cpu.as_ref().map(|cpu| format!(", {cpu}")).unwrap_or_default();
+    let git = file.build.git.as_ref().map(|git| format!(", commit {git}")).unwrap_or_default();
+    let build = &file.build;
+    vec![
+        ("host of rank 0".into(), format!("{}, {}, {} cores{cpu}", host.name, host.kernel, host.cores)),
+        ("program".into(), format!("Tailback {}{git}, {} build", build.version, build.profile)),
+    ]
+}
+
+/// What the control of a lab says of every impact.
+pub(super) fn causes(file: &ResultFile) -> Vec<String> {
+    let Some(control) = file.lab.as_ref().and_then(|lab| lab.control.as_ref()) else { return Vec::new() };
+    let of = |verdict: &Verdict| {
+        let run = verdict.run.as_ref().map(|run| format!("{run}, ")).unwrap_or_default();
+        let kind = if control.kind == ControlKind::Express { "bypass" } else { control.kind.word() };
+        let title = &verdict.title;
+        let (shaped, again) = (factor(verdict.shaped), factor(verdict.control));
+        format!("Cause for {run}{title}: {} (impact {shaped}, in the {kind} control {again}).", verdict.cause)
+    };
+    control.verdicts.iter().map(of).collect()
 }
 
 /// A number without the zeros behind its point.
@@ -140,19 +169,21 @@ fn links(spec: &LabSpec) -> String {
     };
     let marks = spec.mark_above().map(|above| format!(" that mark above {}", Bytes(above))).unwrap_or_default();
     format!(
-        "{leaves} leaf switches, links {link}, spine {spine}, queues {queue}{bands}{marks}, {control}, {rto} ms to resend at least"
+        "{leaves} leaf switches, links {link}, spine {spine}, queues {queue}{bands}{marks}, {control}, retransmission timeout at least {rto} ms"
     )
 }
 
-fn more_facts(side: &Side<'_>) -> String {
+/// Everything else that was kept of how it was run.
+pub(super) fn more_facts(side: &Side<'_>) -> String {
     let own = |(name, value): (&String, &String)| (name.replace('_', " "), value.clone());
     let details = side.run.transport.details.iter().map(own);
     let under = side.run.congestors_over.iter().flat_map(|of| &of.details);
     let under = under.map(own).map(|(name, value)| (format!("congestors' {name}"), value));
     let notes = side.file.notes.iter().map(|note| ("note".to_owned(), note.clone()));
     let environment = side.file.system.environment.iter().map(|(name, value)| (name.clone(), value.clone()));
-    let all = details.chain(under).chain(notes).chain(environment);
-    named_values(&format!("{}: transport, notes and environment", side.label), all)
+    let program = if side.file.imported.is_some() { Vec::new() } else { program_facts(side.file) };
+    let all = program.into_iter().chain(details).chain(under).chain(notes).chain(environment);
+    named_values(&format!("{}: program, transport, notes and environment", side.label), all)
 }
 
 /// Every figure of every test of a run.
@@ -163,9 +194,9 @@ pub(super) fn tests(side: &Side<'_>) -> String {
 /// Every impact factor of a run.
 pub(super) fn impacts(side: &Side<'_>) -> String {
     load_test::impacts(side.run, &Statistic::ALL, |_| true)
-        .column("p99 over isolated avg", |test| side.run.p99_over_average(test.kernel).map(factor))
+        .column("p99 over idle avg", |test| side.run.p99_over_average(test.kernel).map(factor))
         .done()
-        .html(&format!("{}: congestion impact, times worse under load, with 95% interval", side.label))
+        .html(&format!("{}: impact by other statistics (time-weighted, per message), with 95% interval", side.label))
 }
 
 /// What the congestors of a run did.
@@ -190,7 +221,7 @@ pub(super) fn comparison(sides: &[Side<'_>]) -> (Comparison, String) {
 pub(super) fn published_applications() -> String {
     Table::of(published::applications())
         .column("system", |of| of.system.clone())
-        .column("isolated ms", |of| of.isolated_ms)
+        .column("idle ms", |of| of.isolated_ms)
         .column("loaded ms", |of| of.loaded_ms)
         .column("impact", |of| factor(of.impact()))
         .done()
@@ -208,7 +239,7 @@ pub(super) fn published() -> String {
             table
                 .column(format!("{key} avg"), |system| system.impact(kernel, Statistic::Avg).map(factor))
                 .column(format!("{key} p99"), |system| system.impact(kernel, Statistic::P99).map(factor))
-                .column(format!("{key} p99 over isolated avg"), |system| system.p99_over_average(kernel).map(factor))
+                .column(format!("{key} p99 over idle avg"), |system| system.p99_over_average(kernel).map(factor))
         })
         .done()
         .html("Published congestion impact (table 2 of the GPCNeT paper, SC 2019)")
@@ -293,7 +324,7 @@ fn most_held_up(ports: &mut Vec<Port<'_>>, most: usize) -> String {
     if ports.len() > most {
         ports.sort_by_key(|(_, port)| Reverse(held_up(port)));
     }
-    limited(ports, most, "were held up most")
+    limited(ports, most, "waited or dropped most")
 }
 
 /// The ports of a lab.
@@ -310,12 +341,12 @@ pub(super) fn simulated(name: &str, machine: &MachineRecord, most: usize) -> Str
     counted::simulated(ports, true).html(&format!("{name}: ports of the simulated machine {}{limit}", machine.name))
 }
 
-/// Every counter that moved, those that tell of congestion first, with its ratio to the isolated phase.
+/// Every counter that moved, those that tell of congestion first, with its ratio to the idle phase.
 pub(super) fn ratios(name: &str, counters: &CountersRecord, most: usize) -> String {
     let mut rows = counters.rows();
     rows.sort_by(|a, b| b.is_telling().cmp(&a.is_telling()).then(b.rise().total_cmp(&a.rise())));
     let limit = limited(&mut rows, most, "rose most");
-    counted::rates(&rows).html(&format!("{name}: what the nodes counted, a second over all nodes{limit}"))
+    counted::rates(&rows).html(&format!("{name}: counters of the nodes, per second over all nodes{limit}"))
 }
 
 /// Counters that tell of congestion, phase by phase over the devices that have them: what the violins show.
@@ -326,16 +357,16 @@ pub(super) fn spreads(name: &str, counters: &CountersRecord, most: usize) -> Str
     });
     Table::of(all.take(most).filter(|(_, of)| !of.devices.is_empty()))
         .column("counter", |(counter, _)| counter.clone())
-        .column("phase", |(_, of)| of.phase.to_string())
+        .column("phase", |(_, of)| counted::phase(&of.phase))
         .column("devices", |(_, of)| of.devices.len())
         .column("mean /s", |(_, of)| of.mean)
-        .column("over isolated", |(_, of)| of.times_isolated.map(factor))
+        .column("over idle", |(_, of)| of.times_isolated.map(factor))
         .column("p95 /s", |(_, of)| of.p95)
-        .column("least /s", |(_, of)| of.least().map(|device| device.1))
-        .column("most /s", |(_, of)| of.most().map(|device| device.1))
-        .column("most on", |(_, of)| of.most().map(|device| device.0.clone()))
+        .column("min /s", |(_, of)| of.least().map(|device| device.1))
+        .column("max /s", |(_, of)| of.most().map(|device| device.1))
+        .column("max on", |(_, of)| of.most().map(|device| device.0.clone()))
         .done()
-        .html(&format!("{name}: counters that tell of congestion, over the devices of all nodes"))
+        .html(&format!("{name}: counters that indicate congestion, over the devices of all nodes"))
 }
 
 /// Counters that tell of congestion, node by node and phase by phase.
@@ -350,10 +381,10 @@ pub(super) fn by_node(name: &str, counters: &CountersRecord, most: usize) -> Str
     rows.truncate(most);
     Table::of(rows)
         .column("node", |(_, of, _, _)| of.name())
-        .column("phase", |(phase, ..)| phase.to_string())
+        .column("phase", |(phase, ..)| counted::phase(phase))
         .column("counter", |(_, of, counter, _)| format!("{} {counter}", of.source))
         .column("counted", |(.., value)| *value)
-        .column("a second", |(_, of, _, value)| figure(value / of.seconds))
+        .column("per second", |(_, of, _, value)| value / of.seconds)
         .done()
-        .html(&format!("{name}: counters that tell of congestion, node by node{more}"))
+        .html(&format!("{name}: counters that indicate congestion, node by node{more}"))
 }

@@ -21,6 +21,8 @@ fn files(count: usize) -> Vec<(PathBuf, ResultFile)> {
 fn check_nesting(html: &str) {
     const VOID: [&str; 2] = ["meta", "!doctype"];
     let mut open: Vec<&str> = Vec::new();
+    // Signs of a script are no tags.
+    let html = html.replace(include_str!("page.js"), "");
     for part in html.split('<').skip(1) {
         let tag = part.split('>').next().expect("split gives at least one part");
         let name = tag.trim_start_matches('/').split([' ', '/', '\n']).next().expect("likewise");
@@ -39,12 +41,25 @@ fn a_page_is_whole_and_asks_nothing_of_a_network() {
     let html = Report::new(&files, true).html();
     check_nesting(&html);
     let without_namespace = html.replace("http://www.w3.org/2000/svg", "");
-    for word in ["http:", "https:", "<script", "@import", "url(", "src="] {
+    for word in ["http:", "https:", "@import", "url(", "src="] {
         assert!(!without_namespace.contains(word), "{word}");
     }
-    for id in
-        ["key", "run", "impact", "distributions", "percentiles", "load", "nodes", "comparison", "numbers", "guide"]
-    {
+    assert_eq!(html.matches("<script").count(), 1);
+    assert!(html.contains("content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-"));
+    for id in [
+        "run",
+        "why",
+        "impact",
+        "distributions",
+        "percentiles",
+        "spread",
+        "load",
+        "nodes",
+        "comparison",
+        "numbers",
+        "how",
+        "guide",
+    ] {
         assert!(html.contains(&format!("<section id=\"{id}\"")), "{id}");
         assert!(html.contains(&format!("<a href=\"#{id}\">")), "{id}");
     }
@@ -59,8 +74,8 @@ fn a_page_is_whole_and_asks_nothing_of_a_network() {
 fn plots_stand_alone_under_names_of_their_own() {
     let files = files(2);
     let plots = Report::new(&files, false).plots();
-    // Three canaries: impact of both runs; distribution and percentiles of each; load and nodes of each file.
-    assert_eq!(plots.len(), 3 + 6 + 6 + 2 + 2);
+    // The overview; of three canaries: impact of both runs; distribution and percentiles of each; load and nodes of each file.
+    assert_eq!(plots.len(), 1 + 3 + 6 + 6 + 2 + 2);
     let mut ids: Vec<&str> = plots.iter().map(|plot| plot.id.as_str()).collect();
     ids.sort_unstable();
     ids.dedup();
@@ -70,6 +85,94 @@ fn plots_stand_alone_under_names_of_their_own() {
         check_nesting(&svg);
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{}", plot.id);
         assert!(svg.contains("<title>"), "{}", plot.id);
+        assert!(plot.data.csv().lines().count() > 1, "{}", plot.id);
+    }
+}
+
+#[test]
+fn the_verdict_and_its_plot_come_before_all_else() {
+    let page = |impacts: &[f64]| {
+        let files = synthetic::named(impacts.iter().map(|impact| synthetic::file("tcp", None, *impact)));
+        Report::new(&files, false).html()
+    };
+    let html = page(&[3.0]);
+    assert!(html.contains("<p class=\"verdict strong\"><strong>STRONG CONGESTION</strong> "), "{html}");
+    let order = [
+        "class=\"verdict",
+        "<figure id=\"overview\"",
+        "Every test: idle, loaded, time added",
+        "<nav",
+        "id=\"run\"",
+        "id=\"numbers\"",
+    ];
+    let places = order.map(|what| html.find(what).unwrap_or_else(|| panic!("{what}")));
+    assert!(places.is_sorted(), "{places:?}");
+    assert!(page(&[1.0]).contains("<p class=\"verdict none\"><strong>NO CONGESTION</strong>"));
+    // Of many, the worst is said first, and all of them are said.
+    let many = page(&[1.0, 1.5, 20.0, 3.0, 1.0]);
+    check_nesting(&many);
+    let first = many.find("<p class=\"verdict severe\"><strong>SEVERE CONGESTION</strong> r2: ").unwrap();
+    assert!(first < many.find("the worst of 5").unwrap());
+    assert_eq!(many.matches("<p class=\"verdict ").count(), 1 + 5);
+}
+
+#[test]
+fn what_may_not_be_reported_is_said_and_not_drawn_as_an_answer() {
+    let mut files = files(1);
+    for test in files[0].1.runs.iter_mut().flat_map(|run| &mut run.tests) {
+        test.load.iter_mut().for_each(|load| load.delivered_bytes = 0);
+    }
+    let html = Report::new(&files, false).html();
+    check_nesting(&html);
+    assert!(html.contains("<p class=\"verdict unsaid\"><strong>CANNOT SAY</strong> load too weak: lat 8 B: "));
+    assert_eq!(html.matches("class=\"dot unsaid\"").count(), 3);
+    assert!(html.contains("<summary>Not reportable</summary><ul><li>lat 8 B: "));
+}
+
+#[test]
+fn data_of_a_plot_is_what_the_result_says() {
+    let files = files(1);
+    let report = Report::new(&files, false);
+    let overview = report.plots().remove(0);
+    assert_eq!(overview.id, "overview");
+    let csv = overview.data.csv();
+    let mut lines = csv.lines();
+    assert_eq!(lines.next(), Some("test,impact,low,high,verdict"));
+    let run = &files[0].1.runs[0];
+    let answer = run.answers().next().unwrap();
+    let impact = answer.impact.unwrap();
+    let interval = impact.interval.unwrap();
+    let expected = format!("lat 8 B,{},{},{},MILD CONGESTION", impact.factor, interval.low, interval.high);
+    assert_eq!(lines.next(), Some(expected.as_str()));
+    // Shares of a distribution add up to one in both states.
+    let distribution = report.distributions().remove(0).data.csv();
+    for column in [2, 3] {
+        let shares =
+            distribution.lines().skip(1).map(|line| line.split(',').nth(column).unwrap().parse::<f64>().unwrap());
+        assert!((shares.sum::<f64>() - 1.0).abs() < 1e-9, "{distribution}");
+    }
+    assert!(
+        report
+            .html()
+            .contains("download=\"overview.csv\" href=\"data:text/csv;charset=utf-8,test,impact,low,high,verdict%0A")
+    );
+}
+
+#[test]
+fn labels_are_whole_however_long_they_are() {
+    let long = "a-name-that-somebody-gave-to-a-run-of-the-fourteenth-of-november-on-the-big-machine-with-everything-on";
+    let mut file = synthetic::file("tcp", None, 2.0);
+    let mut other = synthetic::file("tcp", None, 6.0).runs.remove(0);
+    file.runs[0].beside = Some("a2a+incast+bcast+another-one".into());
+    other.beside = Some("incast".into());
+    file.runs.push(other);
+    let files = vec![(PathBuf::from(format!("{long}.json")), file.clone()), (PathBuf::from("b.json"), study())];
+    for plot in Report::new(&files, true).plots() {
+        let svg = plot.standalone();
+        assert!(!svg.contains('…'), "{}", plot.id);
+        let texts = svg.split("<text ").skip(1).map(|part| part.split(['>', '<']).nth(1).unwrap());
+        // A letter has six units or more.
+        texts.for_each(|text| assert!(text.chars().count() <= 73, "{}: {text}", plot.id));
     }
 }
 
@@ -132,7 +235,7 @@ fn ports_of_a_lab_are_violins_with_a_table() {
     assert!(html.contains("<summary>r0: ports</summary>"));
     assert!(
         html.contains(
-            "2 leaf switches, links 200 Mbit/s, spine 100 Mbit/s, queues 128 KiB, cubic, 50 ms to resend at least, root"
+            "2 leaf switches, links 200 Mbit/s, spine 100 Mbit/s, queues 128 KiB, cubic, retransmission timeout at least 50 ms, root"
         ),
         "what it was"
     );
@@ -156,10 +259,10 @@ fn counters_of_nodes_are_violins_with_mean_p95_and_extremes() {
     let html = report.html();
     check_nesting(&html);
     assert!(html.contains("<section id=\"counters\"") && !html.contains("NaN"));
-    let told = "loaded lat: mean 100.0 (10.0x isolated), p95 190.0, least 0.000, most 200.0 at n20 eth0";
+    let told = "loaded lat: mean 100.0 (10.0x idle), p95 190.0, minimum 0.000, maximum 200.0 at n20 eth0";
     assert!(html.contains(told), "what the first file's violin shows");
-    assert!(html.contains("n20 eth0, loaded lat: 200.0 a second</title>"), "a dot tells whose it is");
-    assert!(html.contains("counters that tell of congestion, over the devices of all nodes"), "the same as a table");
+    assert!(html.contains("n20 eth0, loaded lat: 200.0 per second</title>"), "a dot tells whose it is");
+    assert!(html.contains("counters that indicate congestion, over the devices of all nodes"), "the same as a table");
     assert!(html.contains("r1 isolated</th>") && html.contains("<td>2.00x</td>"), "and side by side");
 }
 
@@ -172,9 +275,9 @@ fn rates_of_ports_are_beside_those_of_the_isolated_phase() {
     let html = Report::new(&files, false).html();
     // 0 to 11 MiB in one second, and 50 times that in two.
     assert!(
-        html.contains("loaded lat: mean 137.5 (25.0x isolated), p95 261.2, least 0.000, most 275.0 at h11 to leaf0")
+        html.contains("loaded lat: mean 137.5 (25.0x idle), p95 261.2, minimum 0.000, maximum 275.0 at h11 to leaf0")
     );
-    assert!(html.contains("MiB a second"));
+    assert!(html.contains("MiB per second"));
 }
 
 #[test]

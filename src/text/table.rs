@@ -43,7 +43,18 @@ impl Cell {
             Cell::Unknown => String::new(),
             Cell::Text(text) => field(text),
             Cell::Name(text) => quoted(text),
-            Cell::Number { value, .. } => value.to_string(),
+            Cell::Number { value, .. } if value.is_finite() => value.to_string(),
+            Cell::Number { .. } => String::new(),
+        }
+    }
+
+    /// As it is on a page; a number that is not told by its text alone, as one with a unit, has its value with it, to sort by.
+    fn td(&self) -> String {
+        match self {
+            Cell::Number { shown, value } if value.is_finite() && shown.parse::<f64>().is_err() => {
+                format!("<td data-v=\"{value}\">{}</td>", escape(shown))
+            }
+            _ => format!("<td>{}</td>", escape(&self.or("–"))),
         }
     }
 }
@@ -134,7 +145,7 @@ impl Table {
     }
 
     /// For a page; nothing without rows. The first column names its rows. Wide tables scroll inside themselves, by keyboard
-    /// too.
+    /// too; the page's script sorts them.
     pub fn html(&self, caption: &str) -> String {
         if self.is_empty() {
             return String::new();
@@ -143,15 +154,19 @@ impl Table {
         let mut out = format!(
             "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\"><table><caption><span>{caption}</span></caption><thead><tr>"
         );
-        for (at, cells) in self.cells("–").iter().enumerate() {
-            for (column, cell) in cells.iter().map(|cell| escape(cell)).enumerate() {
-                let _ = match (at, column) {
-                    (0, _) => write!(out, "<th scope=\"col\">{cell}</th>"),
-                    (_, 0) => write!(out, "<tr><th scope=\"row\">{cell}</th>"),
-                    _ => write!(out, "<td>{cell}</td>"),
+        for (head, _) in &self.columns {
+            let _ = write!(out, "<th scope=\"col\">{}</th>", escape(head));
+        }
+        out += "</tr></thead><tbody>";
+        let rows = self.columns.first().map_or(0, |(_, cells)| cells.len());
+        for row in 0..rows {
+            for (column, (_, cells)) in self.columns.iter().enumerate() {
+                let _ = match column {
+                    0 => write!(out, "<tr><th scope=\"row\">{}</th>", escape(&cells[row].or("–"))),
+                    _ => write!(out, "{}", cells[row].td()),
                 };
             }
-            out += if at == 0 { "</tr></thead><tbody>" } else { "</tr>\n" };
+            out += "</tr>\n";
         }
         out + "</tbody></table></div>\n"
     }
@@ -231,12 +246,16 @@ mod tests {
             "  name  figure             1 times  2 times\n  a<b     1235  1.50x [1.00, 2.00]        -\n  c,d        -               2.00x        -\n"
         );
         assert_eq!(table.csv(), "name,figure,1 times,2 times\n\"a<b\",1234.5678,1.5,\n\"c,d\",,2,\n");
+        assert_eq!(Table::of([f64::NAN]).column("no number", |of| *of).done().csv(), "no number\n\n");
         let html = table.html("a & b");
         assert!(
             html.contains("aria-label=\"a &amp; b\"") && html.contains("<th scope=\"col\">2 times</th></tr></thead>"),
             "{html}"
         );
-        assert!(html.contains("<tr><th scope=\"row\">c,d</th><td>–</td><td>2.00x</td><td>–</td></tr>"), "{html}");
+        assert!(
+            html.contains("<tr><th scope=\"row\">c,d</th><td>–</td><td data-v=\"2\">2.00x</td><td>–</td></tr>"),
+            "{html}"
+        );
         let none = Table::of([0; 0]).column("head", |_| "").done();
         assert_eq!((none.is_empty(), none.html("").as_str(), none.text().as_str()), (true, "", "  head\n"));
     }

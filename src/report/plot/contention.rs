@@ -3,9 +3,9 @@
 
 use std::f64::consts::TAU;
 
-use super::{Area, Plot, WIDTH, bar, dot, escape, fit, label, line, text};
+use super::{Area, LINE, Plot, WIDTH, bar, block, dot, escape, label, line, lines, text};
 use crate::result::{ContentionResult, EdgeResult, GraphResult};
-use crate::text::figure;
+use crate::text::{Table, figure};
 
 /// Graphs that are drawn; a sweep over hundreds of random ones is for the tables.
 const MOST_GRAPHS: usize = 12;
@@ -37,19 +37,23 @@ fn graph(name: &str, number: usize, of: &GraphResult) -> Option<Plot> {
         let angle = TAU * at as f64 / nodes.len() as f64 - TAU / 4.0;
         (MIDDLE.0 + RADIUS * angle.cos(), MIDDLE.1 + RADIUS * angle.sin())
     };
-    let (mut lines, mut labels) = (String::new(), String::new());
+    let (mut arrows, mut labels) = (String::new(), String::new());
     for (at, edge) in of.edges.iter().enumerate() {
         let same = |other: &&EdgeResult| (&other.source, &other.destination) == (&edge.source, &edge.destination);
         let parallel = of.edges[..at].iter().filter(same).count();
         let (drawn, label) = arrow(place(&edge.source), place(&edge.destination), parallel, edge);
-        lines += &drawn;
+        arrows += &drawn;
         labels += &label;
     }
-    let mut body = lines;
+    let mut body = arrows;
     for node in &nodes {
         let (x, y) = place(node);
         body += &format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{NODE}\" class=\"node\"/>");
-        body += &text(x, y + 4.5, "middle", "name", &fit(node, 6));
+        // What is too long for its circle stands below it.
+        body += &match node.chars().count() {
+            0..=6 => text(x, y + 4.5, "middle", "name", node),
+            _ => block(x, y + NODE + 12.0, "middle", "name", &lines(node, 18)),
+        };
     }
     body += &labels;
     let measured = of.edges.iter().any(|edge| edge.measured_penalty.is_some());
@@ -57,7 +61,21 @@ fn graph(name: &str, number: usize, of: &GraphResult) -> Option<Plot> {
     let told: Vec<String> =
         of.edges.iter().map(|edge| format!("{} to {}: {}", edge.source, edge.destination, penalties(edge))).collect();
     let title = format!("{}: {what}, {name}", of.name);
-    Some(Plot::new(&["contention", "graph", &number.to_string(), name], title, told.join("; "), 2.0 * MIDDLE.1, body))
+    let id = ["contention", "graph", &number.to_string(), name];
+    Some(Plot::new(&id, title, told.join("; "), 2.0 * MIDDLE.1 + LINE, body, edges(of)))
+}
+
+/// Every message of a graph, in multiples of the contention-free time.
+fn edges(of: &GraphResult) -> Table {
+    Table::of(&of.edges)
+        .column("from", |edge| edge.source.clone())
+        .column("to", |edge| edge.destination.clone())
+        .column("penalty predicted", |edge| edge.penalties.first().copied())
+        .column("penalty measured", |edge| edge.measured_penalty)
+        .column("time predicted T_ref", |edge| edge.predicted)
+        .column("time measured T_ref", |edge| edge.measured_s.map(|seconds| seconds / of.reference_s))
+        .column("time measured s", |edge| edge.measured_s)
+        .done()
 }
 
 fn penalties(edge: &EdgeResult) -> String {
@@ -111,14 +129,17 @@ fn times(name: &str, number: usize, of: &GraphResult) -> Option<Plot> {
     if of.edges.len() > MOST_EDGES || most <= 0.0 {
         return None;
     }
-    let area = Area { left: 70.0, right: WIDTH - 58.0, top: 4.0, bottom: 6.0 + of.edges.len() as f64 * 30.0 };
+    let who = |edge: &EdgeResult| format!("{}>{}", edge.source, edge.destination);
+    let height = |edge: &EdgeResult| (LINE * lines(&who(edge), 9).len() as f64 + 6.0).max(30.0);
+    let bottom = 6.0 + of.edges.iter().map(height).sum::<f64>();
+    let area = Area { left: 70.0, right: WIDTH - 58.0, top: 4.0, bottom };
     let x = |value: f64| area.at(value / most, 0.0).0;
     let mut body: String = ticks(most, 100.0).map(|tick| area.upright(x(tick), &label(tick))).collect();
-    let mut told = Vec::new();
-    for (at, edge) in of.edges.iter().enumerate() {
-        let y = 6.0 + at as f64 * 30.0;
-        let who = format!("{}>{}", edge.source, edge.destination);
-        body += &text(area.left - 6.0, y + 16.0, "end", "name", &fit(&who, 9));
+    let (mut told, mut next) = (Vec::new(), 6.0);
+    for edge in &of.edges {
+        let (y, who) = (next, who(edge));
+        next += height(edge);
+        body += &block(area.left - 6.0, y + 16.0, "end", "name", &lines(&who, 9));
         let states = [("predicted", "calm-bar", Some(edge.predicted)), ("measured", "busy-bar", measured(edge))];
         for (at, (what, class, value)) in states.into_iter().enumerate() {
             let Some(value) = value.filter(|value| value.is_finite()) else { continue };
@@ -133,7 +154,7 @@ fn times(name: &str, number: usize, of: &GraphResult) -> Option<Plot> {
     body += &area.title(30.0, "time in T_ref");
     let title = format!("{}: times predicted (blue) and measured (orange), {name}", of.name);
     let id = ["contention", "times", &number.to_string(), name];
-    Some(Plot::new(&id, title, told.join("; "), area.bottom + 38.0, body))
+    Some(Plot::new(&id, title, told.join("; "), area.bottom + 38.0, body, edges(of)))
 }
 
 /// At most eight values from 0 up to `most`; `beyond` is their step where none of the usual ones is wide enough.
@@ -187,7 +208,12 @@ fn scatter(name: &str, result: &ContentionResult) -> Option<Plot> {
     body += &AREA.title(31.0, "predicted time in T_ref");
     let told = format!("{} of {} messages are off by more than 15%", outside, dots.len());
     let title = format!("Measured over predicted time in T_ref, with 15% to both sides, {name}");
-    Some(Plot::new(&["contention", "scatter", name], title, told, AREA.bottom + 38.0, body))
+    let data = Table::of(&dots)
+        .column("message", |(.., who)| who.clone())
+        .column("predicted T_ref", |(predicted, ..)| *predicted)
+        .column("measured T_ref", |(_, measured, _)| *measured)
+        .done();
+    Some(Plot::new(&["contention", "scatter", name], title, told, AREA.bottom + 38.0, body, data))
 }
 
 /// The mean error of every graph over its number of edges; nothing when all have as many.
@@ -221,5 +247,10 @@ fn errors(name: &str, result: &ContentionResult) -> Option<Plot> {
     body += &AREA.title(31.0, "edges of the graph");
     let told = format!("{} graphs of {least} to {most} edges, largest mean error {high:.1}%", points.len());
     let title = format!("Mean error of the predicted times by number of edges, {name}");
-    Some(Plot::new(&["contention", "errors", name], title, told, AREA.bottom + 38.0, body))
+    let data = Table::of(&points)
+        .column("graph", |(.., graph)| graph.clone())
+        .column("edges", |(edges, ..)| *edges)
+        .column("mean error %", |(_, error, _)| *error)
+        .done();
+    Some(Plot::new(&["contention", "errors", name], title, told, AREA.bottom + 38.0, body, data))
 }

@@ -1,17 +1,17 @@
 //! What ports of an emulated or simulated network and the nodes' own devices counted in each phase: violins over all that have
 //! a counter, with mean, 95th percentile and extremes, and the devices as dots.
 
-use super::{Area, Plot, WIDTH, class_of, dot, fit, label, line, text};
+use super::{Area, LINE, Plot, WIDTH, block, class_of, dot, label, line, lines, phase};
 use crate::analysis::{CounterSpread, beside_isolated};
 use crate::lab::PortCounters;
 use crate::result::{CountersRecord, PhaseCounters};
-use crate::text::{factor, figure};
+use crate::text::{Table, factor, figure};
 
 const LEFT: f64 = 14.0;
 const RIGHT: f64 = WIDTH - 20.0;
-const ROW: f64 = 68.0;
-/// From a row's top to the middle of its violin.
-const MIDDLE: f64 = 46.0;
+/// A row without its text, and from the end of that to the middle of its violin.
+const ROW: f64 = 42.0;
+const MIDDLE: f64 = 20.0;
 /// Half the height of a violin.
 const HALF: f64 = 15.0;
 /// Points of an outline.
@@ -63,7 +63,7 @@ pub fn ports(name: &str, phases: &[PhaseCounters], dots: usize) -> Vec<Plot> {
         let per_s = counter.grows && timed;
         let mut spreads: Vec<_> = phases.iter().map(|phase| phase.spread(counter.value, per_s)).collect();
         beside_isolated(&mut spreads);
-        let unit = if per_s { format!("{} a second", counter.unit) } else { counter.unit.to_owned() };
+        let unit = if per_s { format!("{} per second", counter.unit) } else { counter.unit.to_owned() };
         let title = format!("{}, {name}", counter.title);
         Violins { id: ["ports", counter.key, name], title, unit, floor: counter.floor, spreads, dots }.plot()
     };
@@ -76,7 +76,7 @@ pub fn devices(name: &str, counters: &CountersRecord, (most, dots): (usize, usiz
         let (spreads, counter) = (counters.spreads(&source, &counter), format!("{source} {counter}"));
         let several = spreads.iter().any(|of| of.devices.len() > 1);
         let (id, title, unit) =
-            (["counters", counter.as_str(), name], format!("{counter}, {name}"), "a second".to_owned());
+            (["counters", counter.as_str(), name], format!("{counter}, {name}"), "per second".to_owned());
         several.then(|| Violins { id, title, unit, floor: 1.0, spreads, dots }.plot()).flatten()
     };
     counters.telling().into_iter().filter_map(plot).take(most).collect()
@@ -127,24 +127,46 @@ impl Violins<'_> {
             return None;
         }
         let axis = Axis { floor: self.floor, most };
-        let area = Area { left: LEFT, right: RIGHT, top: 6.0, bottom: 6.0 + self.spreads.len() as f64 * ROW };
+        let heights = self.spreads.iter().map(|spread| ROW + LINE * words(spread).concat().len() as f64);
+        let area = Area { left: LEFT, right: RIGHT, top: 6.0, bottom: 6.0 + heights.clone().sum::<f64>() };
         let uprights = axis.ticks().into_iter().map(|tick| area.upright(axis.at(tick), &label(tick)));
         let mut body = uprights.collect::<String>() + &area.base();
-        let mut told = Vec::new();
-        for (at, spread) in self.spreads.iter().enumerate() {
-            body += &self.violin(spread, &axis, 6.0 + at as f64 * ROW);
-            told.push(format!("{}: {}", spread.phase, figures(spread, true)));
+        let (mut told, mut top) = (Vec::new(), 6.0);
+        for (spread, height) in self.spreads.iter().zip(heights) {
+            body += &self.violin(spread, &axis, top);
+            told.push(format!("{}: {}", phase(&spread.phase), figures(spread, true)));
+            top += height;
         }
         body += &area.title(30.0, &self.unit);
-        Some(Plot::new(&self.id, self.title, told.join("; "), area.bottom + 38.0, body))
+        let data = self.data();
+        Some(Plot::new(&self.id, self.title, told.join("; "), area.bottom + 38.0, body, data))
+    }
+
+    /// The figures of every phase, then the devices that are drawn.
+    fn data(&self) -> Table {
+        let rows = self.spreads.iter().flat_map(|of| {
+            let extremes = [("minimum", of.least()), ("maximum", of.most())];
+            let extremes =
+                extremes.into_iter().filter_map(|(what, of)| of.map(|(name, value)| (what, name.as_str(), *value)));
+            let devices = of.devices.iter().take(self.dots).map(|(name, value)| ("value", name.as_str(), *value));
+            let figures = [("mean", "", of.mean), ("p95", "", of.p95)].into_iter().chain(extremes).chain(devices);
+            figures.map(move |figure| (phase(&of.phase), figure))
+        });
+        Table::of(rows)
+            .column("phase", |(phase, _)| phase.clone())
+            .column("statistic", |(_, (what, ..))| *what)
+            .column("device", |(_, (_, device, _))| *device)
+            .column(&self.unit, |(_, (.., value))| *value)
+            .done()
     }
 
     fn violin(&self, spread: &CounterSpread, axis: &Axis, top: f64) -> String {
         let class = class_of(spread.phase.state);
-        let mut out = text(LEFT, top + 11.0, "start", "name", &fit(&spread.phase.to_string(), 60));
-        out += &text(LEFT, top + 25.0, "start", "tick", &fit(&figures(spread, false), LETTERS));
+        let [name, said] = words(spread);
+        let below = top + 12.0 + LINE * name.len() as f64;
+        let mut out = block(LEFT, top + 11.0, "start", "name", &name) + &block(LEFT, below, "start", "tick", &said);
         let (Some(least), Some(most)) = (spread.least(), spread.most()) else { return out };
-        let middle = top + MIDDLE;
+        let middle = top + LINE * (name.len() + said.len()) as f64 + MIDDLE;
         let parts: Vec<f64> = spread.devices.iter().map(|of| axis.part(of.1)).collect();
         out += &outline(&parts, middle, class);
         let upright = |value: f64, half: f64, class: &str| {
@@ -156,20 +178,25 @@ impl Violins<'_> {
         out += &upright(spread.p95, HALF, &format!("mark {class}"));
         out += &upright(spread.mean, HALF, "whisker");
         for (device, value) in spread.devices.iter().take(self.dots) {
-            let title = format!("{device}, {}: {} {}", spread.phase, figure(*value), self.unit);
+            let title = format!("{device}, {}: {} {}", phase(&spread.phase), figure(*value), self.unit);
             out += &dot((axis.at(*value), middle), 2, class, &title);
         }
         out
     }
 }
 
+/// A phase's name and its figures, in lines.
+fn words(of: &CounterSpread) -> [Vec<String>; 2] {
+    [lines(&phase(&of.phase), LETTERS), lines(&figures(of, false), LETTERS)]
+}
+
 /// A phase's figures; in words, with who counted most.
 fn figures(of: &CounterSpread, words: bool) -> String {
     let (Some(least), Some(most)) = (of.least(), of.most()) else { return "nothing has it".into() };
-    let times = of.times_isolated.map(|times| format!(" ({} isolated)", factor(times))).unwrap_or_default();
+    let times = of.times_isolated.map(|times| format!(" ({} idle)", factor(times))).unwrap_or_default();
     let [mean, p95, least, highest] = [of.mean, of.p95, least.1, most.1].map(figure);
     let range = match words {
-        true => format!("least {least}, most {highest} at {}", most.0),
+        true => format!("minimum {least}, maximum {highest} at {}", most.0),
         false => format!("from {least} to {highest}"),
     };
     format!("mean {mean}{times}, p95 {p95}, {range}")

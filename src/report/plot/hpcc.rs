@@ -3,12 +3,12 @@
 
 use std::f64::consts::TAU;
 
-use super::{Area, Plot, WIDTH, bar, escape, extent, fit, line, text};
+use super::{Area, LINE, Plot, WIDTH, bar, block, escape, extent, line, lines, text};
 use crate::models::beff::{Beff, Figure};
 use crate::models::hpcc::{Good, Hpcc, name, ratios};
 use crate::report::published::Balanced;
 use crate::stats::Interval;
-use crate::text::{figure, within};
+use crate::text::{Table, figure, within};
 
 /// A file's name, what it found, and on how many ranks.
 pub type System<'a> = (String, &'a Hpcc, usize);
@@ -67,7 +67,7 @@ pub fn kiviat(systems: &[System<'_>]) -> Option<Plot> {
         .iter()
         .map(|(_, theirs)| systems.iter().filter_map(|(_, found, _)| merit(found, theirs)).fold(0.0, f64::max))
         .collect();
-    let mut told = Vec::new();
+    let (mut told, mut rows, mut y) = (Vec::new(), Vec::new(), 2.0 * MIDDLE.1 + 6.0);
     for (number, (label, found, _)) in systems.iter().enumerate() {
         let parts: Vec<f64> =
             axes.iter().zip(&best).map(|((_, theirs), best)| merit(found, theirs).unwrap_or(0.0) / best).collect();
@@ -76,13 +76,22 @@ pub fn kiviat(systems: &[System<'_>]) -> Option<Plot> {
         let title = format!("{label}: {}", shown.join(", "));
         let corners = parts.iter().enumerate().map(|(axis, part)| point(axis, *part));
         body += &polygon(corners, &format!("curve line{number}"), &title);
-        let y = 2.0 * MIDDLE.1 + 6.0 + 17.0 * number as f64;
-        body += &text(LEFT, y, "start", &format!("text{number}"), &fit(label, 60));
+        let label_lines = lines(label, 60);
+        body += &block(LEFT, y, "start", &format!("text{number}"), &label_lines);
+        y += 4.0 + LINE * label_lines.len() as f64;
         told.push(title);
+        let own = axes.iter().zip(&parts).map(|((_, theirs), part)| (label, *theirs, found.figure(theirs), *part));
+        rows.extend(own);
     }
-    let height = 2.0 * MIDDLE.1 + 17.0 * systems.len() as f64;
+    let data = Table::of(rows)
+        .column("system", |(label, ..)| *label)
+        .column("figure", |(_, theirs, ..)| *theirs)
+        .column("value", |(_, _, value, _)| *value)
+        .column("part of the best", |(.., part)| *part)
+        .done();
+    let height = y - 6.0;
     let title = "HPC Challenge: part of the best of these systems on every axis".to_owned();
-    Some(Plot::new(&["hpcc", "kiviat"], title, told.join("; "), height, body))
+    Some(Plot::new(&["hpcc", "kiviat"], title, told.join("; "), height, body, data))
 }
 
 fn polygon(corners: impl Iterator<Item = (f64, f64)>, class: &str, title: &str) -> String {
@@ -139,22 +148,27 @@ struct Row {
 
 /// Bars on a logarithmic axis; a value that it does not have leaves a gap.
 fn bars(id: &[&str], title: String, unit: &str, rows: &[Row]) -> Option<Plot> {
-    const HEIGHT: f64 = 34.0;
+    /// A bar and what is below it.
+    const HEIGHT: f64 = 21.0;
     let usable = |value: &f64| value.is_finite() && *value > 0.0;
     let (low, high) = extent(rows.iter().map(|of| of.value).filter(usable));
     if high <= 0.0 {
         return None;
     }
-    let area = Area { left: LEFT, right: WIDTH - 70.0, top: 4.0, bottom: 6.0 + rows.len() as f64 * HEIGHT };
+    let names: Vec<Vec<String>> = rows.iter().map(|row| lines(&row.name, 60)).collect();
+    let height = |name: &Vec<String>| HEIGHT + LINE * name.len() as f64;
+    let area = Area { left: LEFT, right: WIDTH - 70.0, top: 4.0, bottom: 6.0 + names.iter().map(height).sum::<f64>() };
     let axis = area.across(low / 2.0, high);
     let mut body = area.uprights(&axis);
-    let mut told = Vec::new();
-    for (at, Row { name, value, interval, class, title, told: said }) in rows.iter().enumerate() {
+    let (mut told, mut next) = (Vec::new(), 6.0);
+    for (Row { value, interval, class, title, told: said, .. }, name) in rows.iter().zip(&names) {
+        let top = next;
+        next += height(name);
         if !usable(value) {
             continue;
         }
-        let (y, mut end) = (6.0 + at as f64 * HEIGHT, axis.at(*value));
-        body += &text(LEFT, y + 11.0, "start", "name", &fit(name, 58));
+        body += &block(LEFT, top + 11.0, "start", "name", name);
+        let (y, mut end) = (top + LINE * name.len() as f64 - 13.0, axis.at(*value));
         body += &bar(LEFT, y + 15.0, end - LEFT, 12.0, class, title);
         if let Some(interval) = interval.filter(|of| usable(&of.low) && usable(&of.high)) {
             // Bounds off the axis end at its edge: the table has them.
@@ -166,5 +180,11 @@ fn bars(id: &[&str], title: String, unit: &str, rows: &[Row]) -> Option<Plot> {
         told.push(said.as_str());
     }
     body += &area.title(30.0, unit);
-    Some(Plot::new(id, title, told.join("; "), area.bottom + 38.0, body))
+    let data = Table::of(rows)
+        .column("name", |row| row.name.clone())
+        .column(unit, |row| row.value)
+        .column("low", |row| row.interval.map(|of| of.low))
+        .column("high", |row| row.interval.map(|of| of.high))
+        .done();
+    Some(Plot::new(id, title, told.join("; "), area.bottom + 38.0, body, data))
 }

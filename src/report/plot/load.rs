@@ -1,12 +1,12 @@
 //! Who loaded the network: what the congestors delivered while each canary measured, and the node map, a cell per node in the
 //! order of their ranks, with its role as colour and as a sign.
 
-use super::{Plot, WIDTH, bar, escape, fit, label, line, text};
+use super::{LINE, Plot, WIDTH, bar, block, escape, label, line, lines, text};
 use crate::analysis::compare::Side;
 use crate::engine::LoadState;
 use crate::kernel::Congestor;
-use crate::result::{Node, NodeRole, ResultFile};
-use crate::text::figure;
+use crate::result::{Node, NodeRole, ResultFile, distinct};
+use crate::text::{Table, figure};
 
 /// The load on one side; nothing when no canary ran under load.
 pub fn load(side: &Side<'_>) -> Option<Plot> {
@@ -23,8 +23,9 @@ pub fn load(side: &Side<'_>) -> Option<Plot> {
     let x = |value: f64| LEFT + value / most * (RIGHT - LEFT);
     let (mut y, mut body, mut told) = (4.0, String::new(), Vec::new());
     for test in &tests {
-        body += &text(8.0, y + 12.0, "start", "name", &fit(&format!("during {}", test.title), 60));
-        y += 18.0;
+        let name = lines(&format!("during {}", test.title), 60);
+        body += &block(8.0, y + 12.0, "start", "name", &name);
+        y += 5.0 + LINE * name.len() as f64;
         for load in &test.load {
             let value = figure(load.delivered_mib_per_s);
             let title =
@@ -45,16 +46,19 @@ pub fn load(side: &Side<'_>) -> Option<Plot> {
     body.insert_str(0, &line((LEFT, 4.0), (LEFT, y), "axis"));
     body +=
         &text((LEFT + RIGHT) / 2.0, y + 28.0, "middle", "axis-title", "MiB/s delivered, all ranks of a kind together");
-    Some(Plot::new(&["load", &side.label], side.label.clone(), told.join("; "), y + 36.0, body))
+    let rows = tests.iter().flat_map(|test| test.load.iter().map(move |load| (&test.title, load)));
+    let data = Table::of(rows)
+        .column("during", |(test, _)| *test)
+        .column("congestor", |(_, load)| load.kernel.info().key)
+        .column("ranks", |(_, load)| load.ranks)
+        .column("MiB/s delivered", |(_, load)| load.delivered_mib_per_s)
+        .done();
+    Some(Plot::new(&["load", &side.label], side.label.clone(), told.join("; "), y + 36.0, body, data))
 }
 
-/// The place of a congestor in the registry, which decides its colour.
-fn number(kernel: Congestor) -> usize {
-    Congestor::ALL.iter().position(|known| *known == kernel).unwrap_or(0)
-}
-
+/// The place of a congestor in the registry decides its colour.
 fn colour(kernel: Congestor) -> String {
-    format!("role{}", number(kernel))
+    format!("role{}", Congestor::ALL.iter().position(|known| *known == kernel).unwrap_or(0))
 }
 
 /// More nodes are told as numbers only: cells could not be told apart.
@@ -68,6 +72,7 @@ pub fn nodes(name: &str, file: &ResultFile) -> Option<Plot> {
     if nodes.is_empty() || nodes.iter().all(|node| node.roles.is_empty()) {
         return None;
     }
+    let roles = looks(nodes);
     let large = nodes.len() <= LARGE_CELLS;
     let cell = if large { 27.0 } else { 9.0 };
     let columns = ((WIDTH - 8.0) / cell) as usize;
@@ -75,58 +80,79 @@ pub fn nodes(name: &str, file: &ResultFile) -> Option<Plot> {
     let mut body = String::new();
     for (at, node) in nodes.iter().take(shown).enumerate() {
         let (x, y) = (4.0 + (at % columns) as f64 * cell, 4.0 + (at / columns) as f64 * cell);
-        body += &draw(node, x, y, cell - if large { 3.0 } else { 1.0 }, large);
+        body += &draw(node, &roles, (x, y), cell - if large { 3.0 } else { 1.0 }, large);
     }
     let mut y = 4.0 + shown.div_ceil(columns) as f64 * cell + 14.0;
     let mut told = Vec::new();
-    for (class, sign, what, count) in legend(nodes) {
+    for (role, Look { class, sign, what }) in &roles {
+        let count = nodes.iter().flat_map(|node| &node.roles).filter(|of| *of == role).count();
         body += &format!("<rect x=\"4\" y=\"{:.1}\" width=\"14\" height=\"14\" rx=\"2\" class=\"{class}\"/>", y - 8.0);
-        body += &text(11.0, y + 2.5, "middle", "sign", &sign);
+        body += &text(11.0, y + 2.5, "middle", "sign", sign);
         let nodes = if count == 1 { "node" } else { "nodes" };
         body += &text(24.0, y + 3.0, "start", "tick", &format!("{what}: {count} {nodes}"));
         told.push(format!("{what} on {count} {nodes}"));
         y += 19.0;
     }
-    Some(Plot::new(&["nodes", name], name.to_owned(), told.join(", "), y, body))
+    let words = |node: &Node| words(node, &roles);
+    let ranks = |node: &Node| node.ranks.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
+    let data = Table::of(nodes)
+        .column("node", |node| node.name.clone())
+        .column("ranks", |node| ranks(node))
+        .column("roles", |node| words(node))
+        .done();
+    Some(Plot::new(&["nodes", name], name.to_owned(), told.join(", "), y, body, data))
 }
 
-/// Class, sign and name of a role. Congestors are numbered in the order of the registry.
-fn look(role: NodeRole) -> (String, String, String) {
-    match role {
-        NodeRole::Canary => ("canary".into(), "C".into(), "canary".into()),
-        NodeRole::Idle => ("idle".into(), "–".into(), "idle".into()),
+/// How a role is shown.
+struct Look {
+    class: String,
+    sign: String,
+    what: String,
+}
+
+/// Every role of these nodes: canaries, congestors in the order of the registry, numbered from 1, idle nodes.
+fn looks(nodes: &[Node]) -> Vec<(NodeRole, Look)> {
+    let order = |role: &NodeRole| match role {
+        NodeRole::Canary => (0, 0),
+        NodeRole::Congestor(kernel) => (1, Congestor::ALL.iter().position(|known| known == kernel).unwrap_or(0)),
+        NodeRole::Idle => (2, 0),
+    };
+    let mut roles = distinct(nodes.iter().flat_map(|node| node.roles.iter().copied()));
+    roles.sort_by_key(order);
+    let mut number = 0;
+    let mut look = |role: NodeRole| match role {
+        NodeRole::Canary => Look { class: "canary".into(), sign: "C".into(), what: "canary".into() },
+        NodeRole::Idle => Look { class: "idle".into(), sign: "–".into(), what: "idle".into() },
         NodeRole::Congestor(kernel) => {
-            let at = number(kernel);
-            (colour(kernel), (at + 1).to_string(), format!("congestor {}", kernel.info().key))
+            number += 1;
+            let what = format!("congestor {}", kernel.info().key);
+            Look { class: colour(kernel), sign: number.to_string(), what }
         }
-    }
+    };
+    roles.into_iter().map(|role| (role, look(role))).collect()
 }
 
-fn legend(nodes: &[Node]) -> Vec<(String, String, String, usize)> {
-    let mut all: Vec<(String, String, String, usize)> = Vec::new();
-    for role in nodes.iter().flat_map(|node| &node.roles) {
-        let (class, sign, what) = look(*role);
-        match all.iter_mut().find(|known| known.0 == class) {
-            Some(known) => known.3 += 1,
-            None => all.push((class, sign, what, 1)),
-        }
-    }
-    all.sort_by(|a, b| (a.1 != "C", &a.1).cmp(&(b.1 != "C", &b.1)));
-    all
+fn looks_of<'a>(node: &Node, roles: &'a [(NodeRole, Look)]) -> Vec<&'a Look> {
+    let look = |role: &NodeRole| roles.iter().find(|(known, _)| known == role).map(|(_, look)| look);
+    node.roles.iter().filter_map(look).collect()
+}
+
+fn words(node: &Node, roles: &[(NodeRole, Look)]) -> String {
+    looks_of(node, roles).iter().map(|look| look.what.as_str()).collect::<Vec<_>>().join(" and ")
 }
 
 /// A cell, cut into strips when roles share the node.
-fn draw(node: &Node, x: f64, y: f64, size: f64, sign: bool) -> String {
-    let looks: Vec<_> = node.roles.iter().map(|role| look(*role)).collect();
-    let roles: Vec<&str> = looks.iter().map(|look| look.2.as_str()).collect();
+fn draw(node: &Node, roles: &[(NodeRole, Look)], (x, y): (f64, f64), size: f64, sign: bool) -> String {
+    let looks = looks_of(node, roles);
     let ranks = match node.ranks[..] {
         [] => String::new(),
         [rank] => format!(", rank {rank}"),
         [first, .., last] => format!(", {} ranks from {first} to {last}", node.ranks.len()),
     };
-    let mut out = format!("<g><title>{}</title>", escape(&format!("{}: {}{ranks}", node.name, roles.join(" and "))));
+    let title = format!("{}: {}{ranks}", node.name, words(node, roles));
+    let mut out = format!("<g><title>{}</title>", escape(&title));
     let width = size / looks.len().max(1) as f64;
-    for (at, (class, mark, _)) in looks.iter().enumerate() {
+    for (at, Look { class, sign: mark, .. }) in looks.iter().enumerate() {
         let left = x + at as f64 * width;
         out += &format!(
             "<rect x=\"{left:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{size:.1}\" rx=\"{}\" class=\"{class}\"/>",
@@ -137,4 +163,18 @@ fn draw(node: &Node, x: f64, y: f64, size: f64, sign: bool) -> String {
         }
     }
     out + "</g>"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assemble::synthetic;
+
+    #[test]
+    fn congestors_of_a_map_are_numbered_without_gaps() {
+        let nodes = synthetic::file("tcp", None, 2.0).system.nodes;
+        let signs: Vec<String> = looks(&nodes).into_iter().map(|(_, look)| look.sign).collect();
+        assert!(signs.len() > 2 && signs[0] == "C", "{signs:?}");
+        assert!(signs[1..].iter().enumerate().all(|(at, sign)| *sign == (at + 1).to_string()), "{signs:?}");
+    }
 }

@@ -7,7 +7,7 @@ use super::{Area, LogAxis, Plot, WIDTH, cell, dot, extent, polyline, stacked, te
 use crate::analysis::Kind;
 use crate::models::maxrate::{Observation, medians};
 use crate::result::{BetweenResult, FitResult, MaxRateResult, RegimeResult};
-use crate::text::figure;
+use crate::text::{Table, figure};
 
 const AREA: Area = Area { left: 46.0, right: WIDTH - 62.0, top: 12.0, bottom: 236.0 };
 /// Lines that can be told apart.
@@ -79,7 +79,20 @@ fn sizes(name: &str, result: &MaxRateResult) -> Option<Plot> {
     body += &stacked(labels, AREA.right + 8.0, AREA.top);
     body += &AREA.title(31.0, "message size");
     let title = format!("Aggregate rate in MB/s over message size, measured (dots) and modelled (lines), {name}");
-    Some(Plot::new(&["maxrate", "sizes", name], title, told.join("; "), AREA.bottom + 38.0, body))
+    let data = measured(result, seen.iter().filter(|of| spaced(&result.pairs()).contains(&of.pairs)));
+    Some(Plot::new(&["maxrate", "sizes", name], title, told.join("; "), AREA.bottom + 38.0, body, data))
+}
+
+/// Rates beside those of the model that fits best.
+fn measured<'a>(result: &MaxRateResult, seen: impl Iterator<Item = &'a Observation>) -> Table {
+    let fit = |of: &Observation| result.regime(of.bytes).and_then(RegimeResult::best_fit);
+    Table::of(seen)
+        .column("bytes", |of| of.bytes)
+        .column("pairs", |of| of.pairs)
+        .column("measured MB/s", |of| rate(of))
+        .column("modelled MB/s", |of| fit(of).map(|fit| modelled(fit, of.pairs, of.bytes)))
+        .column("model", |of| fit(of).map(|fit| fit.model.name()))
+        .done()
 }
 
 /// The first, the last, and some between at equal distances.
@@ -133,7 +146,8 @@ fn rates(name: &str, result: &MaxRateResult) -> Option<Plot> {
     body += &stacked(labels, AREA.right + 8.0, AREA.top);
     body += &AREA.title(31.0, "pairs at once, k");
     let title = format!("Aggregate rate in MB/s, measured (dots) and modelled (lines), {name}");
-    Some(Plot::new(&["maxrate", "rates", name], title, told.join("; "), AREA.bottom + 38.0, body))
+    let data = measured(result, shown.into_iter());
+    Some(Plot::new(&["maxrate", "rates", name], title, told.join("; "), AREA.bottom + 38.0, body, data))
 }
 
 /// Pairs of nodes beside each other: the rate of the longest messages over the number of pairs, a dot for every two nodes.
@@ -181,7 +195,13 @@ fn between(name: &str, result: &MaxRateResult) -> Option<Plot> {
         })
         .collect();
     let title = format!("Rate in MB/s of {} between each two nodes, {name}", Bytes(bytes as u64));
-    Some(Plot::new(&["maxrate", "nodes", name], title, told.join("; "), AREA.bottom + 38.0, body))
+    let rows = all.iter().flat_map(|(of, seen)| seen.iter().map(move |seen| (of.name(), seen)));
+    let data = Table::of(rows)
+        .column("nodes", |(name, _)| name.clone())
+        .column("pairs", |(_, seen)| seen.pairs)
+        .column("MB/s", |(_, seen)| rate(seen))
+        .done();
+    Some(Plot::new(&["maxrate", "nodes", name], title, told.join("; "), AREA.bottom + 38.0, body, data))
 }
 
 /// Where each model errs: a cell for every size and number of pairs. Postal models of one and of the most pairs are the
@@ -218,7 +238,7 @@ fn error_map(name: &str, result: &MaxRateResult, model: &str, most: usize) -> Op
             if error.is_finite() {
                 let title = format!("{size} with {k} pairs: {:+.1}%", 100.0 * error);
                 body += &error_cell((left + at as f64 * column, y), (column, row), error, &title);
-                errors.push(error.abs());
+                errors.push((bytes, k, error));
             }
         }
     }
@@ -226,11 +246,16 @@ fn error_map(name: &str, result: &MaxRateResult, model: &str, most: usize) -> Op
     body += &text(left - 6.0, top - 6.0, "end", "axis-title", "size, k:");
     let colours = "modelled time too short: blue; too long: orange; full colour at 50%";
     body += &text(8.0, bottom + 16.0, "start", "axis-title", colours);
-    let worst = errors.iter().copied().fold(0.0, f64::max);
-    let mean = errors.iter().sum::<f64>() / errors.len().max(1) as f64;
+    let worst = errors.iter().map(|of| of.2.abs()).fold(0.0, f64::max);
+    let mean = errors.iter().map(|of| of.2.abs()).sum::<f64>() / errors.len().max(1) as f64;
     let told = format!("mean error {:.1}%, largest {:.1}%", 100.0 * mean, 100.0 * worst);
     let title = format!("Relative error of the {model} model: {told}, {name}");
-    (!errors.is_empty()).then(|| Plot::new(&["maxrate", "error", model, name], title, told, bottom + 24.0, body))
+    let data = Table::of(&errors)
+        .column("bytes", |(bytes, ..)| *bytes)
+        .column("pairs", |(_, pairs, _)| *pairs)
+        .column("relative error", |(.., error)| *error)
+        .done();
+    (!errors.is_empty()).then(|| Plot::new(&["maxrate", "error", model, name], title, told, bottom + 24.0, body, data))
 }
 
 fn error_cell((x, y): (f64, f64), (width, height): (f64, f64), error: f64, title: &str) -> String {

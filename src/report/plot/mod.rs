@@ -10,12 +10,13 @@ mod queues;
 mod samples;
 
 use crate::engine::LoadState;
-use crate::text::escape;
+use crate::output::counted::phase;
+use crate::text::{Table, escape};
 
 pub use contention::contention;
 pub use counters::{devices, ports};
 pub use hpcc::{System, balance, beff, kiviat};
-pub use impact::{heat, impact};
+pub use impact::{heat, impact, overview};
 pub use load::{load, nodes};
 pub use maxrate::maxrate;
 pub use queues::{queues, trees};
@@ -36,16 +37,18 @@ pub struct Plot {
     pub title: String,
     /// What a reader who cannot see it is told.
     pub summary: String,
+    /// What it shows, for other programs.
+    pub data: Table,
     height: f64,
     body: String,
 }
 
 impl Plot {
-    fn new(parts: &[&str], title: String, summary: String, height: f64, body: String) -> Self {
+    fn new(parts: &[&str], title: String, summary: String, height: f64, body: String, data: Table) -> Self {
         let words = parts.iter().flat_map(|part| part.split(|c: char| !c.is_ascii_alphanumeric()));
         let words: Vec<String> = words.filter(|word| !word.is_empty()).map(str::to_ascii_lowercase).collect();
         let id = words.join("-");
-        Plot { id, title, summary, height, body }
+        Plot { id, title, summary, data, height, body }
     }
 
     /// For inside a page that has [`STYLE`].
@@ -213,12 +216,39 @@ fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
     values.fold((f64::MAX, 0.0), |(low, high), value| (low.min(value), high.max(value)))
 }
 
-/// Text cut to what fits a plot's width.
-fn fit(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
+/// The distance of lines of text.
+const LINE: f64 = 13.0;
+
+/// Text in lines of at most so many letters. A line ends after a word, or a sign between two; what has none goes on in the next
+/// line all the same: nothing is cut.
+fn lines(text: &str, most: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_inclusive([' ', '+', ',', '/', '_', '-']) {
+        let mut rest: Vec<char> = word.chars().collect();
+        loop {
+            let last = lines.last_mut().expect("there is a line");
+            let (used, letters) = (last.chars().count(), rest.iter().collect::<String>().trim_end().chars().count());
+            if used + letters <= most.max(1) {
+                last.extend(rest);
+                break;
+            }
+            if used == 0 {
+                last.extend(rest.drain(..most.max(1)));
+            }
+            lines.push(String::new());
+        }
     }
-    text.chars().take(most - 1).chain(['…']).collect()
+    lines.iter().map(|line| line.trim_end().to_owned()).filter(|line| !line.is_empty()).collect()
+}
+
+/// Lines of text one below the other, the first at this height.
+fn block(x: f64, y: f64, anchor: &str, class: &str, lines: &[String]) -> String {
+    lines.iter().enumerate().map(|(at, line)| text(x, y + at as f64 * LINE, anchor, class, line)).collect()
+}
+
+/// A state as people read it; files have GPCNeT's word.
+fn state(state: LoadState) -> &'static str {
+    if state == LoadState::Isolated { "idle" } else { state.word() }
 }
 
 /// Maps values to positions, by their logarithm.
@@ -265,7 +295,7 @@ impl LogAxis {
 /// A tick's label: short, with k, M and G for large values.
 fn label(value: f64) -> String {
     let short = |value: f64| {
-        let text = format!("{value:.3}");
+        let text = if value < 10.0 { format!("{value:.3}") } else { format!("{value:.1}") };
         text.trim_end_matches('0').trim_end_matches('.').to_owned()
     };
     match value {
@@ -295,6 +325,16 @@ mod tests {
             assert!((2..=9).contains(&ticks.len()), "{low}..{high}: {ticks:?}");
             assert!(ticks.iter().all(|&tick| (-1.0..=101.0).contains(&axis.at(tick))), "{low}..{high}: {ticks:?}");
         }
+    }
+
+    #[test]
+    fn lines_hold_all_of_a_text() {
+        assert_eq!(lines("a2a+incast+bcast", 11), ["a2a+incast+", "bcast"]);
+        assert_eq!(lines("a name of words", 6), ["a name", "of", "words"]);
+        assert_eq!(lines("unbreakable", 4), ["unbr", "eaka", "ble"]);
+        assert_eq!(lines("ab cdefghij", 4), ["ab", "cdef", "ghij"]);
+        assert_eq!(lines("", 4), [""; 0]);
+        assert_eq!(lines("x", 0), ["x"]);
     }
 
     #[test]

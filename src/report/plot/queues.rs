@@ -2,17 +2,17 @@
 //! of a phase's worst moment: the ports that were full because their own link was busy, and under each the ports that could
 //! not send because of it.
 
-use super::{Area, Plot, WIDTH, bar, class_of, dot, fit, label, polyline, text};
-use crate::engine::{LoadState, PhaseId};
+use super::{Area, LINE, Plot, WIDTH, bar, block, class_of, dot, label, lines, phase, polyline, state, text};
+use crate::engine::PhaseId;
 use crate::result::{CrowdedPort, MachineRecord, QueueRecord, distinct};
-use crate::text::figure;
+use crate::text::{Table, figure};
 
 const AREA: Area = Area { left: 52.0, right: WIDTH - 20.0, top: 12.0, bottom: 150.0 };
 const KIB: f64 = 1024.0;
 /// Every so many looks has a dot to hover over.
 const DOTS: usize = 12;
 
-/// One plot per test: its isolated and its loaded phase.
+/// One plot per test: its idle and its loaded phase.
 pub fn queues(name: &str, machine: &MachineRecord) -> Vec<Plot> {
     let tests = distinct(machine.queues.iter().map(|of| of.phase.in_any_state()));
     tests.iter().filter_map(|test| over_time(name, test, &machine.queues)).collect()
@@ -28,7 +28,7 @@ fn over_time(name: &str, of: &PhaseId, queues: &[QueueRecord]) -> Option<Plot> {
     for part in [0.0, 0.5, 1.0] {
         let ((x, y), class) = (at(longest * part, most * part), if part == 0.0 { "axis" } else { "grid" });
         body += &AREA.level(y, class, &label((most * part / KIB).round()));
-        body += &AREA.below(x, &figure(longest * part));
+        body += &AREA.below(x, &label((longest * part).round()));
     }
     let mut told = Vec::new();
     for record in &phases {
@@ -37,7 +37,7 @@ fn over_time(name: &str, of: &PhaseId, queues: &[QueueRecord]) -> Option<Plot> {
         for look in record.looks.iter().step_by(record.looks.len().div_ceil(DOTS).max(1)) {
             let title = format!(
                 "{}, {} us: {} KiB in all queues, {} KiB in the longest, {} ports without room",
-                record.phase,
+                phase(&record.phase),
                 figure(look.at_us),
                 figure(look.queued_bytes as f64 / KIB),
                 figure(look.longest_bytes as f64 / KIB),
@@ -46,12 +46,20 @@ fn over_time(name: &str, of: &PhaseId, queues: &[QueueRecord]) -> Option<Plot> {
             body += &dot(at(look.at_us, look.queued_bytes as f64), 3, class, &title);
         }
         let peak = record.looks.iter().map(|look| look.queued_bytes).max().unwrap_or(0) as f64;
-        let state = record.phase.state.map_or("in all", LoadState::word);
+        let state = record.phase.state.map_or("in all", state);
         told.push(format!("{state}: at most {} KiB", figure(peak / KIB)));
     }
     body += &AREA.title(31.0, "KiB in all queues, over microseconds of virtual time");
     let title = format!("Queues during {of}, {name}");
-    Some(Plot::new(&["queues", &of.to_string(), name], title, told.join("; "), AREA.bottom + 38.0, body))
+    let rows = phases.iter().flat_map(|record| record.looks.iter().map(move |look| (phase(&record.phase), look)));
+    let data = Table::of(rows)
+        .column("phase", |(phase, _)| phase.clone())
+        .column("us", |(_, look)| look.at_us)
+        .column("queued bytes", |(_, look)| look.queued_bytes)
+        .column("longest queue bytes", |(_, look)| look.longest_bytes)
+        .column("ports without room", |(_, look)| look.stalled_ports)
+        .done();
+    Some(Plot::new(&["queues", &of.to_string(), name], title, told.join("; "), AREA.bottom + 38.0, body, data))
 }
 
 const ROW: f64 = 16.0;
@@ -79,15 +87,15 @@ fn tree(name: &str, record: &QueueRecord) -> Option<Plot> {
             port.feeders.iter().map(|of| format!("{} ({} KiB)", of.port, figure(of.bytes as f64 / KIB))).collect();
         let waits = if port.stalled { "waits for room at the other end" } else { "its own link is busy" };
         let title = format!("{}: {kib} KiB, {waits}; fed by {}", port.port, feeders.join(", "));
-        let room = ((BARS - 8.0 - indent) / 6.4) as usize;
-        body += &text(indent, y + 11.0, "start", if depth == 0 { "name" } else { "tick" }, &fit(&port.port, room));
+        let port_name = lines(&port.port, ((BARS - 8.0 - indent).max(90.0) / 6.6) as usize);
+        body += &block(indent, y + 11.0, "start", if depth == 0 { "name" } else { "tick" }, &port_name);
         let width = port.queued_bytes as f64 / most * (RIGHT - BARS);
         body += &bar(BARS, y + 2.0, width, ROW - 4.0, if port.stalled { "calm-bar" } else { "busy-bar" }, &title);
         body += &text(BARS + width.max(0.5) + 5.0, y + 11.0, "start", "value", &kib);
-        y += ROW;
+        y += ROW + LINE * (port_name.len().max(1) - 1) as f64;
     }
     if rows.len() > MOST_ROWS {
-        let rest = format!("and {} more in the result file", rows.len() - MOST_ROWS);
+        let rest = format!("and {} more in the data of this plot", rows.len() - MOST_ROWS);
         body += &text(8.0, y + 11.0, "start", "tick", &rest);
         y += ROW;
     }
@@ -99,8 +107,16 @@ fn tree(name: &str, record: &QueueRecord) -> Option<Plot> {
         figure(worst.queued_bytes as f64 / KIB),
         worst.ports.len()
     );
-    let title = format!("Worst moment of {}, {name}", record.phase);
-    Some(Plot::new(&["tree", &record.phase.to_string(), name], title, told, y + 22.0, body))
+    let title = format!("Worst moment of {}, {name}", phase(&record.phase));
+    let feeders = |port: &CrowdedPort| port.feeders.iter().map(|of| of.port.clone()).collect::<Vec<_>>().join("; ");
+    let data = Table::of(&rows)
+        .column("port", |(_, port)| port.port.clone())
+        .column("depth", |(depth, _)| *depth)
+        .column("queued bytes", |(_, port)| port.queued_bytes)
+        .column("waits for room", |(_, port)| if port.stalled { "yes" } else { "no" })
+        .column("fed by", |(_, port)| feeders(port))
+        .done();
+    Some(Plot::new(&["tree", &record.phase.to_string(), name], title, told, y + 22.0, body, data))
 }
 
 /// Ports with their depth: every root, and under it the crowded ports that feed it, and so on. A port stands under the

@@ -1,14 +1,14 @@
-//! The samples of one canary, isolated and under load: how they spread, percentile by percentile, and, of an application,
+//! The samples of one canary, idle and under load: how they spread, percentile by percentile, and, of an application,
 //! every repetition.
 
 use hdrhistogram::Histogram;
 
-use super::{Area, LogAxis, Plot, WIDTH, class_of, dot, extent, line, polyline, text};
+use super::{Area, LogAxis, Plot, WIDTH, class_of, dot, extent, line, polyline, state, text};
 use crate::analysis::compare::Side;
 use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::stats::{Direction, Statistic};
-use crate::text::{escape, figure};
+use crate::text::{Table, escape, figure};
 
 const BINS: usize = 56;
 const BINNED: Area = Area { left: 40.0, right: WIDTH - 16.0, top: 14.0, bottom: 168.0 };
@@ -52,11 +52,27 @@ pub fn distribution(side: &Side<'_>, kernel: Canary) -> Option<Plot> {
     let told = tests.iter().filter_map(|(test, _)| {
         let summary = test.summary.as_ref()?;
         let (p50, p99) = (figure(summary.p50), figure(summary.p99));
-        Some(format!("{}: median {p50}, p99 {p99} {}", test.phase.word(), test.unit))
+        Some(format!("{}: median {p50}, p99 {p99} {}", state(test.phase), test.unit))
     });
     let told = told.collect::<Vec<_>>().join("; ");
     let title = format!("{}, {}", tests[0].0.title, side.label);
-    Some(Plot::new(&["distribution", kernel.info().key, &side.label], title, told, BINNED.bottom + 40.0, body))
+    let id = ["distribution", kernel.info().key, &side.label];
+    let data = binned(&all, &edges, direction, unit);
+    Some(Plot::new(&id, title, told, BINNED.bottom + 40.0, body, data))
+}
+
+/// A bin as figures, the lower one first.
+fn bounds(edges: &[f64], bin: usize, direction: Direction) -> (f64, f64) {
+    let [one, other] = [edges[bin], edges[bin + 1]].map(|edge| direction.figure(edge));
+    (one.min(other), one.max(other))
+}
+
+fn binned(all: &[Shares], edges: &[f64], direction: Direction, unit: &str) -> Table {
+    Table::of(0..BINS)
+        .column(format!("from {unit}"), |&bin| bounds(edges, bin, direction).0)
+        .column(format!("to {unit}"), |&bin| bounds(edges, bin, direction).1)
+        .columns(all, |table, of| table.column(format!("{} share", state(of.phase)), |&bin| of.share[bin]))
+        .done()
 }
 
 fn shares(samples: &Histogram<u64>, low: f64, high: f64) -> Vec<f64> {
@@ -90,9 +106,8 @@ fn targets(all: &[Shares], edges: &[f64], direction: Direction, axis: &LogAxis, 
     let Area { top, bottom, .. } = BINNED;
     let mut out = String::new();
     for bin in (0..BINS).filter(|&bin| all.iter().any(|of| of.share[bin] > 0.0)) {
-        let figures = [edges[bin], edges[bin + 1]].map(|edge| direction.figure(edge));
-        let (low, high) = (figures[0].min(figures[1]), figures[0].max(figures[1]));
-        let states = all.iter().map(|of| format!("{} {:.2}%", of.phase.word(), 100.0 * of.share[bin]));
+        let (low, high) = bounds(edges, bin, direction);
+        let states = all.iter().map(|of| format!("{} {:.2}%", state(of.phase), 100.0 * of.share[bin]));
         let title = format!("{} to {} {unit}: {}", figure(low), figure(high), states.collect::<Vec<_>>().join(", "));
         let (x, width) = (axis.at(low), axis.at(high) - axis.at(low));
         out += &format!(
@@ -141,7 +156,7 @@ pub fn percentiles(side: &Side<'_>, kernel: Canary) -> Option<Plot> {
     body += &AREA.base();
     let mut told = Vec::new();
     for (phase, points) in &curves {
-        let (name, class) = (phase.word(), class_of(Some(*phase)));
+        let (name, class) = (state(*phase), class_of(Some(*phase)));
         let place = |&(at, value): &(f64, f64)| (x(at), axis.at(value));
         body += &polyline(points.iter().map(place), class);
         for point in points.iter().step_by(2) {
@@ -155,7 +170,13 @@ pub fn percentiles(side: &Side<'_>, kernel: Canary) -> Option<Plot> {
     body += &text(AREA.left, AREA.bottom + 31.0, "start", "axis-title", &of);
     let title = format!("{}, {}", first.title, side.label);
     let id = ["percentiles", kernel.info().key, &side.label];
-    Some(Plot::new(&id, title, told.join("; "), AREA.bottom + 38.0, body))
+    let points = curves.iter().flat_map(|(phase, points)| points.iter().map(|point| (*phase, *point)));
+    let data = Table::of(points)
+        .column("state", |(phase, _)| state(*phase))
+        .column("share at least as good", |(_, (at, _))| 1.0 - 10f64.powf(-at))
+        .column(&first.unit, |(_, (_, value))| *value)
+        .done();
+    Some(Plot::new(&id, title, told.join("; "), AREA.bottom + 38.0, body, data))
 }
 
 fn share(nines: f64) -> String {
@@ -163,7 +184,7 @@ fn share(nines: f64) -> String {
     format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Every repetition of an application as a dot, placement by placement, alone above and under load below; nothing for
+/// Every repetition of an application as a dot, placement by placement, idle above and under load below; nothing for
 /// kernels, which have distributions.
 pub fn repetitions(side: &Side<'_>, kernel: Canary) -> Option<Plot> {
     const ROW: f64 = 24.0;
@@ -182,18 +203,25 @@ pub fn repetitions(side: &Side<'_>, kernel: Canary) -> Option<Plot> {
     let area = Area { left: 92.0, right: WIDTH - 16.0, top: 4.0, bottom: 8.0 + placements as f64 * ROW };
     let axis = area.across(low, high);
     let mut body = area.uprights(&axis);
+    let mut rows = Vec::new();
     for at in 0..placements {
         let top = 8.0 + at as f64 * ROW;
         body += &text(area.left - 8.0, top + 13.0, "end", "tick", &format!("placement {}", at + 1));
         for (phase, y) in [(LoadState::Isolated, top + 5.0), (LoadState::Loaded, top + 14.0)] {
             for value in figures(at, phase) {
-                let title = format!("placement {}, {}: {} {}", at + 1, phase.word(), figure(value), test.unit);
+                let title = format!("placement {}, {}: {} {}", at + 1, state(phase), figure(value), test.unit);
                 body += &dot((axis.at(value), y), 4, class_of(Some(phase)), &title);
+                rows.push((at + 1, phase, value));
             }
         }
     }
     body += &area.title(30.0, &test.unit);
     let title = format!("{}, {}", test.title, side.label);
     let told = format!("{placements} placements, figures from {} to {} {}", figure(low), figure(high), test.unit);
-    Some(Plot::new(&["repetitions", kernel.info().key, &side.label], title, told, area.bottom + 38.0, body))
+    let data = Table::of(rows)
+        .column("placement", |(placement, ..)| *placement)
+        .column("state", |(_, phase, _)| state(*phase))
+        .column(&test.unit, |(.., value)| *value)
+        .done();
+    Some(Plot::new(&["repetitions", kernel.info().key, &side.label], title, told, area.bottom + 38.0, body, data))
 }
