@@ -20,7 +20,8 @@ mod show;
 mod simulate;
 mod terms;
 
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::backend::{self, LibfabricPath};
 use crate::job::{Request, with_result_file};
@@ -132,8 +133,11 @@ impl LabRunOptions {
 impl Cli {
     /// What was typed, or what clap says instead.
     pub fn typed() -> Result<Self, clap::Error> {
-        let matches = help::arranged(Self::command()).try_get_matches()?;
-        Self::from_arg_matches(&matches)
+        Self::try_parse().map_err(|error| match error.kind() {
+            // Only help is arranged: a rank of many has no memory to spare for it.
+            ErrorKind::DisplayHelp => help::arranged(Self::command()).try_get_matches().err().unwrap_or(error),
+            _ => error,
+        })
     }
 }
 
@@ -193,7 +197,6 @@ fn once(outcome: Result<u8, String>) -> Result<u8, String> {
 
 /// What clap says instead of a command line: help and the version as they are, a mistake as one line from one rank.
 pub fn refuse(error: &clap::Error) -> Result<u8, String> {
-    use clap::error::ErrorKind;
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => print(&error.render().to_string()),
         _ if !backend::is_reporting_rank() => Ok(2),
