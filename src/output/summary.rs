@@ -2,7 +2,7 @@
 //! lines of 80 characters. All else is in the tables (`-v`, `show`) and in the report.
 
 use crate::analysis::compare::{self, Comparison, Side, Verdict};
-use crate::analysis::{Conclusion, Severity};
+use crate::analysis::{Conclusion, Severity, Why};
 use crate::kernel::Canary;
 use crate::result::{Answer, Cause, Command, ControlRecord, Node, NodeRole, ResultFile, Run};
 use crate::stats::{Added, Direction, Statistic};
@@ -21,8 +21,7 @@ pub(super) fn render(file: &ResultFile, conclusion: &Conclusion<'_>, columns: us
     };
     // Without the indent that tables have under a title: every column counts.
     table.lines().for_each(|line| out += &format!("{}\n", line.strip_prefix("  ").unwrap_or(line)));
-    let told =
-        [not_reported(file, conclusion), load(file, conclusion), hot_spot(file), control(file)].into_iter().flatten();
+    let told = not_reported(file, conclusion).into_iter().chain(seen(file, conclusion));
     let facts = told.chain(differences(file)).chain([extent(file), terms(file)]);
     facts.for_each(|line| out += &wrap(&line, columns));
     out
@@ -109,12 +108,21 @@ fn impact(answer: &Answer<'_>) -> Option<String> {
 
 /// A row for each run, where there are several: what is compared is the impact.
 fn runs_beside(runs: &[Run]) -> String {
-    let kernels: Option<Vec<_>> =
-        runs.first().map(|run| run.answers().map(|of| (of.test.kernel, of.test.short_title())).collect());
-    Table::of(runs)
-        .column("impact [95%]", |run| run.label())
-        .columns(kernels.unwrap_or_default(), |table, (kernel, title)| {
-            table.column(title, move |run| run.answer(kernel).as_ref().and_then(impact))
+    impacts(runs.iter().map(|run| (run.label(), run)).collect(), |_, _| None)
+}
+
+/// A row for each of these runs under its name, with the impact on each canary and what `more` says of it.
+fn impacts(rows: Vec<(String, &Run)>, more: impl Fn(Canary, usize) -> Option<&'static str>) -> String {
+    let kernels: Vec<(Canary, String)> = rows
+        .first()
+        .map_or_else(Vec::new, |(_, run)| run.answers().map(|of| (of.test.kernel, of.test.short_title())).collect());
+    Table::of(rows.into_iter().enumerate())
+        .column("impact [95%]", |(_, (name, _))| name.clone())
+        .columns(kernels, |table, (kernel, title)| {
+            table.column(title, |(at, (_, run))| {
+                let impact = run.answer(kernel).as_ref().and_then(impact)?;
+                Some(more(kernel, *at).map_or_else(|| impact.clone(), |more| format!("{impact} {more}")))
+            })
         })
         .done()
         .text()
@@ -152,14 +160,19 @@ fn not_reported(file: &ResultFile, conclusion: &Conclusion<'_>) -> Option<String
 
 /// What is to be known beside the answers: the load, where the network was full, the cause, and what was run.
 pub(crate) fn facts(file: &ResultFile, conclusion: &Conclusion<'_>) -> Vec<String> {
-    [load(file, conclusion), hot_spot(file), control(file)].into_iter().flatten().chain([extent(file)]).collect()
+    seen(file, conclusion).chain([extent(file)]).collect()
+}
+
+/// The load, where the network was full, and the cause, as far as they are known.
+fn seen(file: &ResultFile, conclusion: &Conclusion<'_>) -> impl Iterator<Item = String> {
+    let why = file.why().unwrap_or_default();
+    [load(&why, conclusion), hot_spot(&why), control(file)].into_iter().flatten()
 }
 
 /// What loaded the network; that it is too little to mean anything, if it is.
-fn load(file: &ResultFile, conclusion: &Conclusion<'_>) -> Option<String> {
+fn load(why: &Why, conclusion: &Conclusion<'_>) -> Option<String> {
     /// Of a link; less than this is a weak load, unless it was felt all the same.
     const WEAK: f64 = 0.1;
-    let why = file.why()?;
     let of = why.load?;
     let share = of.link_mib_per_s.map(|link| of.node_mib_per_s / link);
     let said = share.map(|share| format!(", {:.0}% of the link", 100.0 * share)).unwrap_or_default();
@@ -173,8 +186,8 @@ fn load(file: &ResultFile, conclusion: &Conclusion<'_>) -> Option<String> {
 }
 
 /// Where the network was full.
-fn hot_spot(file: &ResultFile) -> Option<String> {
-    let of = file.why()?.hot_spot?;
+fn hot_spot(why: &Why) -> Option<String> {
+    let of = why.hot_spot.as_ref()?;
     let crossed = if of.crossed { "" } else { "; no canary's messages cross them" };
     Some(format!("Hot spot: {} to {}; {} of {} ports ran full{crossed}", of.from, of.to, of.full, of.ports))
 }
@@ -214,24 +227,15 @@ fn differences(file: &ResultFile) -> Vec<String> {
 pub fn alternatives(sides: &[Side<'_>], comparison: &Comparison) -> String {
     let Some(first) = sides.first() else { return String::new() };
     let name = |side: &Side<'_>| side.label.trim_end_matches(" (simulated)").to_owned();
-    let kernels: Vec<(Canary, String)> =
-        first.run.answers().map(|of| (of.test.kernel, of.test.short_title())).collect();
     let differs = |kernel: Canary, at: usize| {
         let row = comparison.rows.iter().find(|row| row.primary && row.kernel == kernel)?;
-        row.cells[at].verdict.filter(|of| matches!(of, Verdict::Worse | Verdict::Better))
+        row.cells[at].verdict.filter(|of| matches!(of, Verdict::Worse | Verdict::Better)).map(Verdict::word)
     };
-    let table = Table::of(sides.iter().enumerate())
-        .column("impact [95%]", |(at, side)| if *at == 0 { format!("{} as it is", name(side)) } else { name(side) })
-        .columns(kernels, |table, (kernel, title)| {
-            table.column(title, move |(at, side)| {
-                let impact = side.run.answer(kernel).as_ref().and_then(impact)?;
-                Some(differs(kernel, *at).map_or_else(|| impact.clone(), |of| format!("{impact} {}", of.word())))
-            })
-        })
-        .done();
+    let label = |(at, side)| if at == 0 { format!("{} as it is", name(side)) } else { name(side) };
+    let table = impacts(sides.iter().enumerate().map(|of| (label(of), of.1.run)).collect(), differs);
     let rest =
         format!("worse, better: load adds more or less time than to {}, significant at 5%. Tables: -v", name(first));
-    format!("SIMULATED: no such network was measured.\n{}{}", table.text(), wrap(&rest, 80))
+    format!("SIMULATED: no such network was measured.\n{table}{}", wrap(&rest, 80))
 }
 
 /// What was run.
@@ -254,13 +258,17 @@ fn extent(file: &ResultFile) -> String {
         [run] => run.label().trim_end_matches(", eager").to_owned(),
         runs => format!("{} networks or protocols", runs.len()),
     };
-    let placements = file.runs.iter().map(|run| run.placements.len()).max().unwrap_or(0);
-    let (placements, took) = (count(placements, "placement"), duration(1e9 * file.duration_s));
+    let (placements, took) = (count(placements(file), "placement"), duration(1e9 * file.duration_s));
     let nodes = count(nodes, "node");
     format!(
         "{nodes} ({canaries} measure, {congestors} load){ranks} over {over}; {placements}, {took}, seed {}",
         file.seed
     )
+}
+
+/// How many placements were measured, in the run with the most.
+fn placements(file: &ResultFile) -> usize {
+    file.runs.iter().map(|run| run.placements.len()).max().unwrap_or(0)
 }
 
 /// What the figures are.
@@ -270,10 +278,9 @@ fn terms(file: &ResultFile) -> String {
         Command::App => "means over repetitions".to_owned(),
         _ => format!("{}, of bandwidths avg", Statistic::HEADLINE.title()),
     };
-    let placements = file.runs.iter().map(|run| run.placements.len()).max().unwrap_or(0);
     let intervals = match file.imported {
         Some(_) => ", no intervals",
-        None if placements < 3 => ", no intervals below 3 placements",
+        None if placements(file) < 3 => ", no intervals below 3 placements",
         None => "",
     };
     format!("Figures: {what}{intervals}. Tables: -v. Terms: tailback help terms")
