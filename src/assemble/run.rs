@@ -277,14 +277,16 @@ impl<'a> RunBuilder<'a> {
             // Slices of single ranks jump; what counts is whether all of them together had come up.
             let mean = slices.iter().sum::<f64>() / slices.len().max(1) as f64;
             let steady = load.steady || slices.first().is_none_or(|first| *first >= 0.5 * mean);
+            let delivered_mib_per_s = if seconds > 0.0 { mib(load.bytes as f64) / seconds } else { 0.0 };
             CongestorLoad {
                 kernel: test.kernel,
                 title: test.title(),
                 ranks: load.ranks,
                 delivered_bytes: load.bytes,
                 seconds,
-                delivered_mib_per_s: if seconds > 0.0 { mib(load.bytes as f64) / seconds } else { 0.0 },
-                least_mib_per_s: least.map(|bytes| mib(bytes) / slice_s),
+                delivered_mib_per_s,
+                // The time before and behind whole slices counts in the mean only.
+                least_mib_per_s: least.map(|bytes| (mib(bytes) / slice_s).min(delivered_mib_per_s)),
                 slice_s: Some(slice_s),
                 steady: (phase == LoadState::Loaded).then_some(steady),
                 summary: Summary::of(&load.samples, Direction::Bandwidth),

@@ -38,12 +38,12 @@ pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Optio
         let _ = writeln!(out, "Simulated on the machine {}: {}; all times are virtual", machine.name, machine.about);
     }
     if decision.command.is_load_test() {
-        let blocks = if plan.blocks > 1 { format!(" in {} blocks a state", plan.blocks) } else { String::new() };
+        let blocks = if plan.blocks > 1 { format!(" in {} blocks per state", plan.blocks) } else { String::new() };
         let more = plan.precision.map(|of| format!(", more until +-{:.0}%", 100.0 * of)).unwrap_or_default();
         let count = plan.placements;
         let _ = writeln!(
             out,
-            "{count} times placed ({}{more}), every canary{blocks} on each; the first is shown",
+            "{count} placements ({}{more}), every canary{blocks} on each; the first is shown",
             plan.placement
         );
     }

@@ -42,7 +42,7 @@ pub struct CompareOptions {
     #[arg(long)]
     force: bool,
 
-    /// Every statistic, not only time-p90, avg and p99, and what the variance of added times is made of
+    /// All tables: every statistic, counters, the components of variance, and the tests behind the verdicts
     #[arg(short, long)]
     verbose: bool,
 
@@ -63,7 +63,7 @@ impl CompareOptions {
         let after = read(&self.with)?;
         let sets = self.sets(&files, &after)?;
         let earlier = self.history.as_deref().map(earlier).transpose()?.unwrap_or_default();
-        let history = self.repeated(&sets, &earlier)?;
+        let history = self.repeated(&sets, &earlier);
         let statistics: &[Statistic] = if self.verbose { &Statistic::ALL } else { &compare::SHOWN };
         let mut comparison = compare::compare_jobs(&sets, statistics, &history, self.within);
         if let Some(by) = self.by {
@@ -110,7 +110,7 @@ impl CompareOptions {
     }
 
     /// Repeated jobs among earlier results: of the same plan and network as the sides, and none of their own.
-    fn repeated<'a>(&self, sets: &[JobSet<'_>], earlier: &'a [Named]) -> Result<Vec<JobSet<'a>>, String> {
+    fn repeated<'a>(&self, sets: &[JobSet<'_>], earlier: &'a [Named]) -> Vec<JobSet<'a>> {
         let compared = || sets.iter().flat_map(|set| &set.jobs);
         let alike = |job: &Side<'a>| {
             let same_run = compared().any(|side| side.run.label() == job.run.label());
@@ -126,20 +126,34 @@ impl CompareOptions {
             }
         }
         sets.retain(|set| set.jobs.len() > 1);
-        match &self.history {
-            Some(folder) if sets.is_empty() => {
-                Err(format!("{} has no two results of this plan and network besides these", folder.display()))
+        if let Some(folder) = &self.history {
+            let jobs: usize = sets.iter().map(|set| set.jobs.len()).sum();
+            let folder = folder.display();
+            match jobs {
+                0 => eprintln!(
+                    "tailback: note: {folder} has no two earlier results of this plan and network yet: without them one job \
+                     per side cannot be tested"
+                ),
+                _ => eprintln!("tailback: note: {jobs} earlier results in {folder} tell how much equal jobs differ"),
             }
-            _ => Ok(sets),
         }
+        sets
     }
 
     fn print(&self, comparison: &Comparison) -> Result<u8, String> {
         output::print(&if self.json {
             serde_json::to_string_pretty(comparison).expect("plain data") + "\n"
         } else {
-            let components = section(compare::COMPONENTS_TITLE, &comparison.components_table());
-            compare::render(comparison) + if self.verbose { &components } else { "" }
+            let mut out = String::new();
+            if self.verbose {
+                out += &compare::render(comparison);
+                out += &section(compare::COMPONENTS_TITLE, &comparison.components_table());
+            }
+            // What has no first screen is all tables.
+            if out.is_empty() || comparison.rows.iter().any(|row| row.primary) {
+                out += &output::compared(comparison);
+            }
+            out
         })
     }
 

@@ -218,7 +218,7 @@ pub struct RoleOptions {
 #[allow(missing_docs)]
 pub struct LocalOptions {
     /// In the emulated cluster, a bypass control: some placements again with canaries that meet no queue, which tells the
-    /// network's impact from the processors' (on by default) [default: express where canaries use tcp, else unshaped]
+    /// network's impact from the processors' (on by default) [default: bypass where canaries use tcp, else unshaped]
     #[arg(
         long,
         value_enum,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::job::Checks;
 use crate::output::{self, Format};
 
 /// Options of `tailback show`.
@@ -20,6 +21,9 @@ pub struct ShowOptions {
     /// More columns
     #[arg(short, long)]
     verbose: bool,
+
+    #[command(flatten)]
+    checks: Checks,
 }
 
 impl ShowOptions {
@@ -31,6 +35,10 @@ impl ShowOptions {
             return Err(format!("{} is a study, which GPCNeT has no table for", path.display()));
         }
         let shown: Vec<String> = files.iter().map(|(_, file)| self.format.render(file, self.verbose)).collect();
-        output::print(&shown.join("\n"))
+        output::print(&shown.join("\n"))?;
+        if self.checks.has_ratios() {
+            return Err("ratios are for `tailback compare`".into());
+        }
+        self.checks.check_all(files.iter().map(|(_, file)| file))
     }
 }

@@ -157,10 +157,12 @@ fn grouped(nodes: Nodes, decision: &Decision, places: &[RankHost]) -> Result<Nod
     let mut of_ranks = vec![String::new(); nodes.rank_count()];
     for node in 0..nodes.len() {
         let name = nodes.name(node);
-        let (_, group) = named
-            .iter()
-            .find(|(host, _)| host == name)
-            .ok_or_else(|| format!("--groups does not say to which group node {name} belongs"))?;
+        // Several nodes of one host are called host/0, host/1.
+        let host = name.split_once('/').map_or(name, |(host, _)| host);
+        let of = |wanted: &str| named.iter().find(|(host, _)| host == wanted);
+        let (_, group) = of(name)
+            .or_else(|| of(host))
+            .ok_or_else(|| format!("--groups does not name node {name}: expected a line '{host} GROUP'"))?;
         nodes.ranks(node).iter().for_each(|rank| of_ranks[rank.index()].clone_from(group));
     }
     Ok(nodes.with_groups(&of_ranks))

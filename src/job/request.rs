@@ -78,11 +78,12 @@ pub struct StudySelection {
 /// The control that is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum ControlSelection {
-    /// Express where the canaries' packets can be marked, else unshaped
+    /// Bypass where the canaries' packets can be marked, else unshaped
     #[default]
     Auto,
-    /// Every port lets the canaries' packets pass its queue, under the same load (tcp only)
-    Express,
+    /// The canaries' packets bypass every port's queue, under the same load (tcp only)
+    #[value(alias = "express")]
+    Bypass,
     /// Links without rates and queues, for everyone
     Unshaped,
     /// None
@@ -369,8 +370,8 @@ fn read_groups(path: &Path) -> Result<Vec<(String, String)>, String> {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Thresholds")]
 pub struct Checks {
-    /// Exit with code 1 if this holds, e.g. 'lat.time-p90.added > 500' (us that load adds), 'lat.time-p90.impact > 10' or
-    /// 'bw-sync.avg.isolated < 500'; repeatable. A figure fails when all of its interval does; what its interval leaves
+    /// Exit with code 1 if this holds, e.g. 'lat.time-p90.added > 500us' (time that load adds), 'lat.time-p90.impact > 10' or
+    /// 'bw-sync.avg.idle < 5 Gbit/s'; repeatable. A figure fails when all of its interval does; what its interval leaves
     /// open is inconclusive: exit code 3, with how many more placements or jobs would decide. In a comparison also
     /// 'lat.p99.loaded.ratio > 1.2': times worse than the first side
     #[arg(long, value_name = "CONDITION")]
@@ -393,9 +394,17 @@ impl Checks {
 
     /// Holds the thresholds against every run of a file.
     pub fn check(&self, file: &ResultFile) -> Result<u8, String> {
-        let runs = file.runs.iter().map(|run| (run.label(), run));
-        let checks: Vec<Check> =
-            runs.flat_map(|(name, run)| self.fail_if.iter().map(move |of| of.check(&name, run))).collect();
+        self.check_all([file])
+    }
+
+    /// The same against several.
+    pub fn check_all<'a>(&self, files: impl IntoIterator<Item = &'a ResultFile>) -> Result<u8, String> {
+        let mut checks: Vec<Check> = Vec::new();
+        for file in files.into_iter().filter(|_| !self.fail_if.is_empty()) {
+            let runs = file.runs.iter().map(|run| (run.label(), run));
+            checks.extend(runs.flat_map(|(name, run)| self.fail_if.iter().map(move |of| of.check(&name, run))));
+            checks.extend(Check::incomplete(file));
+        }
         self.conclude(&checks)
     }
 

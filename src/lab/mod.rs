@@ -28,7 +28,7 @@ pub use ground::Ground;
 pub use mpi::HOST_LISTS;
 pub use shim::SHIM_VARIABLE;
 pub(crate) use spec::default_name;
-pub use spec::{EXPRESS, LabSpec, MAX_HOSTS};
+pub use spec::{BYPASS, LabSpec, MAX_HOSTS};
 pub use system::{Mode, available};
 pub use topology::{Host, Shaping};
 

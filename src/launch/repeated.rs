@@ -59,6 +59,16 @@ pub(super) fn repeated(request: &Request, start: impl Fn(&Request) -> Result<u8,
     }
     if files.len() > 1 {
         output::print(&output::over_jobs(&files))?;
+        // Files of a scratch folder are gone with it.
+        let kept: Vec<String> = match request.output.out {
+            Some(_) => jobs.iter().filter_map(|job| Some(job.output.out.as_ref()?.display().to_string())).collect(),
+            None => Vec::new(),
+        };
+        if let [first, .., last] = &kept[..files.len().min(kept.len())] {
+            let all = kept[..files.len()].join(" ");
+            request
+                .say(&format!("wrote {first} to {last}; next: tailback report {all}, or compare {all} --with OTHERS"));
+        }
     }
     Ok(CODES[worst])
 }

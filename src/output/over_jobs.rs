@@ -1,5 +1,6 @@
 //! What several jobs of one plan say together: for each canary, the mean over jobs and how much jobs differ.
 
+use crate::analysis::Conclusion;
 use crate::result::{ResultFile, Run};
 use crate::stats::{mean, variance};
 use crate::text::{Cell, Table, factor, figure};
@@ -25,7 +26,7 @@ pub fn over_jobs(files: &[ResultFile]) -> String {
             let Some(answer) = run.answer(test.kernel) else { continue };
             let of_jobs = |figure: &dyn Fn(&Run) -> Option<f64>| twins.iter().filter_map(|run| figure(run)).collect();
             rows.push(OverJobs {
-                title: format!("{}{label}", test.title),
+                title: format!("{}{label}", answer.test.short_title()),
                 statistic: headline.statistic.title(),
                 unit: answer.added_unit().to_owned(),
                 added: of_jobs(&|run| Some(run.answer(test.kernel)?.added?.value)),
@@ -46,10 +47,30 @@ pub fn over_jobs(files: &[ResultFile]) -> String {
         .column("sd", |of| deviation(&of.impact, factor))
         .done();
     format!(
-        "Over {} jobs: time that load adds and impact, mean and standard deviation from job to job\n{}",
-        files.len(),
+        "{}\nTime that load adds and impact: mean and standard deviation (sd) from job to job\n{}",
+        verdicts(files),
         table.text()
     )
+}
+
+/// How many jobs came to which verdict.
+fn verdicts(files: &[ResultFile]) -> String {
+    let mut told: Vec<(String, usize)> = Vec::new();
+    for file in files {
+        let verdict = match file.conclusion() {
+            Some(Conclusion::Shown { severity, .. }) => severity.word().to_owned(),
+            Some(Conclusion::CannotSay { cause, .. }) => format!("CANNOT SAY ({cause})"),
+            None => continue,
+        };
+        match told.iter_mut().find(|(known, _)| *known == verdict) {
+            Some((_, count)) => *count += 1,
+            None => told.push((verdict, 1)),
+        }
+    }
+    told.iter()
+        .map(|(verdict, count)| format!("{verdict} in {count} of {} jobs", files.len()))
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 fn deviation(values: &[f64], shown: impl Fn(f64) -> String) -> Cell {

@@ -14,8 +14,8 @@ use crate::output::counted::{self, Port};
 use crate::output::load_test::{self, Detail, placement_lines};
 use crate::output::summary;
 use crate::result::{
-    Answer, ContentionResult, ControlKind, CountersRecord, LabRecord, MachineRecord, MaxRateResult, ResultFile,
-    TransportFacts, Verdict, distinct, held_up,
+    Answer, ContentionResult, CountersRecord, LabRecord, MachineRecord, MaxRateResult, ResultFile, TransportFacts,
+    Verdict, distinct, held_up,
 };
 use crate::stats::Statistic;
 use crate::text::{Cell, Table, duration, factor, figure, percent};
@@ -142,7 +142,7 @@ pub(super) fn causes(file: &ResultFile) -> Vec<String> {
     let Some(control) = file.lab.as_ref().and_then(|lab| lab.control.as_ref()) else { return Vec::new() };
     let of = |verdict: &Verdict| {
         let run = verdict.run.as_ref().map(|run| format!("{run}, ")).unwrap_or_default();
-        let kind = if control.kind == ControlKind::Express { "bypass" } else { control.kind.word() };
+        let kind = control.kind.word();
         let title = &verdict.title;
         let (shaped, again) = (factor(verdict.shaped), factor(verdict.control));
         format!("Cause for {run}{title}: {} (impact {shaped}, in the {kind} control {again}).", verdict.cause)

@@ -263,7 +263,7 @@ fn counters_of_nodes_are_violins_with_mean_p95_and_extremes() {
     assert!(html.contains(told), "what the first file's violin shows");
     assert!(html.contains("n20 eth0, loaded lat: 200.0 per second</title>"), "a dot tells whose it is");
     assert!(html.contains("counters that indicate congestion, over the devices of all nodes"), "the same as a table");
-    assert!(html.contains("r1 isolated</th>") && html.contains("<td>2.00x</td>"), "and side by side");
+    assert!(html.contains("r1 idle</th>") && html.contains("<td>2.00x</td>"), "and side by side");
 }
 
 #[test]

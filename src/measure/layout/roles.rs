@@ -48,7 +48,7 @@ impl std::fmt::Display for Split {
 #[allow(missing_docs)]
 pub enum LayoutError {
     #[error(
-        "at least 2 nodes are needed, and there is {nodes}: a slice never talks on-node (on one host, --ranks-per-node 1 makes every rank a node of its own)"
+        "at least 2 nodes are needed, and there is {nodes}: messages between ranks of one node are not measured (on one host, --ranks-per-node 1 makes every rank a node of its own)"
     )]
     TooFewNodes { nodes: usize },
     #[error("a job of one rank has nobody to talk to: start at least 2 (-n 2 on one machine)")]
@@ -145,7 +145,7 @@ impl Layout {
         let congestors = wanted.clamp(2, count - 2);
         if congestors != wanted {
             notes.push(format!(
-                "{} nodes measure and {congestors} congest: other shares than the plan's, for each role takes 2 or more",
+                "{} nodes measure and {congestors} load the network: not the plan's shares, since each role needs at least 2 nodes",
                 count - congestors
             ));
         }

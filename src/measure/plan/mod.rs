@@ -314,7 +314,7 @@ impl Plan {
             }
             if 4.0 * pace > self.block_s() {
                 return invalid(format!(
-                    "pace {} ms: a block of {:.0} ms has no four iterations; raise --budget or lower --placements",
+                    "pace {} ms: a block of {:.0} ms has fewer than four iterations; raise --budget or lower --placements",
                     pace * 1e3,
                     self.block_s() * 1e3
                 ));
