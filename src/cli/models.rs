@@ -45,11 +45,16 @@ pub struct StudyOptions {
 
 impl StudyOptions {
     fn start(self, study: Study, draw: Option<PathBuf>) -> Result<u8, String> {
+        self.start_or_try(study, draw, false)
+    }
+
+    fn start_or_try(self, study: Study, draw: Option<PathBuf>, dry_run: bool) -> Result<u8, String> {
         let StudyOptions { ranks_per_node, seed, out, no_out, quiet, local, settings } = self;
         let output = Output { out, no_out, quiet, ..Output::default() };
         let request = Request::new(study.command(), local, settings, output);
         let study = Some(StudySelection { study, ranks_per_node, draw });
-        launch::start(&with_result_file(Request { study, seed: Some(seed), ..request }))
+        let request = Request { study, seed: Some(seed), dry_run, ..request };
+        launch::start(&if dry_run { request } else { with_result_file(request) })
     }
 }
 
@@ -117,13 +122,21 @@ impl BeffOptions {
 pub struct HpccOptions {
     #[command(flatten)]
     settings: hpcc::Settings,
+
+    /// Try every test on less data, print how long a run would take, and run nothing more
+    #[arg(long)]
+    dry_run: bool,
+
     #[command(flatten)]
     study: StudyOptions,
 }
 
 impl HpccOptions {
     pub(super) fn execute(self) -> Result<u8, String> {
-        self.study.start(Study::Hpcc(self.settings), None)
+        if self.dry_run && self.study.out.is_some() {
+            return Err("--out keeps measurements, and --dry-run makes none: keep what it prints".into());
+        }
+        self.study.start_or_try(Study::Hpcc(self.settings), None, self.dry_run)
     }
 }
 

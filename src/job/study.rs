@@ -20,7 +20,7 @@ pub enum Study {
     Contention(ContentionStudy),
     /// HPC Challenge's latency and bandwidth.
     Beff(beff::Settings),
-    /// HPC Challenge whole.
+    /// The HPC Challenge suite.
     Hpcc(hpcc::Settings),
 }
 
@@ -172,9 +172,9 @@ impl Study {
             }
             Study::Beff(_) => (4, ranks_per_node.unwrap_or(1)),
             // Ranks that compute want a core each.
-            Study::Hpcc(_) => {
+            Study::Hpcc(settings) => {
                 let cores = std::thread::available_parallelism().map_or(2, usize::from);
-                (cores.clamp(2, 8), ranks_per_node.unwrap_or(1))
+                ((cores / settings.threads.max(1)).clamp(2, 8), ranks_per_node.unwrap_or(1))
             }
         }
     }
@@ -186,6 +186,18 @@ impl Study {
             Study::Contention(_) => Command::Contention,
             Study::Beff(_) => Command::Beff,
             Study::Hpcc(_) => Command::Hpcc,
+        }
+    }
+
+    /// What it would take, of a study that can tell; nothing when the user interrupts. Collective; every rank gets the same.
+    pub(crate) fn expected(&self, job: StudyJob<'_>, network: &mut dyn OpenNetwork) -> Result<Option<hpcc::Expected>> {
+        let ranks = job.bootstrap.size();
+        match self {
+            Study::Hpcc(settings) => {
+                let expected = network.hpcc_estimate(job, settings)?;
+                Ok((expected.phases.len() == settings.asked(ranks).len()).then_some(expected))
+            }
+            Study::MaxRate(_) | Study::Contention(_) | Study::Beff(_) => Ok(None),
         }
     }
 

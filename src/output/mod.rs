@@ -23,6 +23,7 @@ use crate::result::{Command, ResultFile};
 use crate::text::printable;
 
 pub use calibration::mix;
+pub use hpcc::expected;
 pub use load_test::placement_lines;
 pub use maxrate::halos;
 pub use models::{contention, draw, steps, study};
