@@ -145,7 +145,8 @@ impl HpccOptions {
 #[command(group(clap::ArgGroup::new("source").required(true).args(["graph", "shape", "random"])))]
 pub struct ContentionOptions {
     /// A graph file, or a trace of messages: `source destination [bytes [start]]` a line, such as `a b 1MiB 5ms`, or DOT with
-    /// `bytes` and `start` as attributes of edges
+    /// `bytes` and `start` as attributes of edges. A start is a time, or the arrival of messages above: `b c 1MiB a>b`,
+    /// `b c 1MiB a>b,d>b+5ms`
     #[arg(long, value_name = "FILE")]
     graph: Option<PathBuf>,
 
@@ -165,7 +166,7 @@ pub struct ContentionOptions {
     #[arg(long, value_name = "N", default_value_t = 4)]
     nodes: usize,
 
-    /// What predicts: the penalty rules as the paper's text and figure 2 have them (text), as its figure 3 computes, a lone
+    /// What predicts: the paper's penalty rules, read so that its figures 2 and 4 follow (text), as its figure 3 computes, a lone
     /// source with one rival by rule (c) (figure3), the text's with no port receiving more than its rate (port-limited) or
     /// with messages that pace themselves left out of rule (c) (paced-apart); or a result FILE of this command, whose measured
     /// penalties are looked up by the shape of a graph, with that file's rules for what it has not

@@ -114,7 +114,7 @@ impl ContentionStudy {
         let edge = |(at, edge): (usize, &contention::Edge)| EdgeResult {
             source: graph.node(edge.source).to_owned(),
             destination: graph.node(edge.destination).to_owned(),
-            message: (!graph.is_uniform()).then(|| graph.messages()[at]),
+            message: (!graph.is_uniform()).then(|| graph.messages()[at].clone()),
             penalties: prediction.penalties_of(at),
             predicted: prediction.times[at],
             measured_s: None,
