@@ -68,10 +68,16 @@ pub struct MaxRateOptions {
     #[arg(long, value_name = "FILE", requires = "halo", help_heading = "Prediction")]
     predict: Option<PathBuf>,
 
-    /// With --predict: exchanges with neighbours as MESSAGESxBYTES or MESSAGESxBYTESxRANKS, such as 6x16KiBx8: so many
-    /// messages of each of so many ranks of a node [default of ranks: the most pairs measured]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "predict", help_heading = "Prediction")]
-    halo: Vec<maxrate::Halo>,
+    /// Measure nothing: what --halo takes by given parameters: LATENCY,R_C,R_N such as 1.6us,5.9GB,5.5GB, a CSV file of them, or
+    /// blue-waters, the paper's
+    #[arg(
+        long,
+        value_name = "VALUES|FILE",
+        requires = "halo",
+        conflicts_with = "predict",
+        help_heading = "Prediction"
+    )]
+    parameters: Option<String>,
 
     #[command(flatten)]
     study: StudyOptions,
@@ -79,10 +85,15 @@ pub struct MaxRateOptions {
 
 impl MaxRateOptions {
     pub(super) fn execute(self) -> Result<u8, String> {
+        let halos = &self.settings.halo;
+        if (self.predict.is_some() || self.parameters.is_some()) && self.study.out.is_some() {
+            let option = if self.predict.is_some() { "--predict" } else { "--parameters" };
+            return Err(format!("--out keeps measurements, and {option} makes none: keep what it prints"));
+        }
+        if let Some(text) = &self.parameters {
+            return output::print(&output::given_halos(&maxrate::Given::read(text)?, halos)?);
+        }
         if let Some(path) = &self.predict {
-            if self.study.out.is_some() {
-                return Err("--out keeps measurements, and --predict makes none: keep what it prints".into());
-            }
             let file = result::read(path).map_err(|error| error.to_string())?;
             let studies = file.studies();
             let found = || studies.iter().filter_map(|(run, models)| Some((run, models.maxrate.as_ref()?)));
@@ -94,7 +105,7 @@ impl MaxRateOptions {
                 if studies.len() > 1 {
                     text += &format!("Over {}\n\n", run.label());
                 }
-                text += &output::halos(found, &self.halo)?;
+                text += &output::halos(found, halos)?;
             }
             return output::print(&text);
         }

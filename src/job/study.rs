@@ -9,8 +9,6 @@ use crate::models::{StudyJob, beff, contention, hpcc, maxrate};
 use crate::result::{
     BetweenResult, Command, ContentionResult, EdgeResult, GraphResult, MaxRateResult, ModelResults, RegimeResult,
 };
-use crate::stats::Took;
-
 /// What is studied.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Study {
@@ -209,8 +207,7 @@ impl Study {
         let (part, complete, asked) = match self {
             Study::MaxRate(settings) => {
                 let seen = network.maxrate(job, settings)?;
-                let (between, took) = seen.found;
-                models.maxrate = Some(fitted(settings, nodes, &between, (took, seen.complete), control.monitor));
+                models.maxrate = Some(fitted(settings, nodes, seen.found, seen.complete, control.monitor));
                 ("repetition", seen.complete, settings.repetitions())
             }
             Study::Contention(study) => {
@@ -274,11 +271,11 @@ impl ContentionStudy {
 fn fitted(
     settings: &maxrate::Settings,
     nodes: &Nodes,
-    all: &[maxrate::Between],
-    (took, complete): (Took, usize),
+    maxrate::Found { between: all, took, thresholds, halos }: maxrate::Found,
+    complete: usize,
     monitor: &Monitor,
 ) -> MaxRateResult {
-    let observations = maxrate::middle(all, complete);
+    let observations = maxrate::middle(&all, complete);
     let by_itself = |of: &maxrate::Between| {
         // Thousands of fits take their time, and are no stall.
         monitor.tick();
@@ -291,7 +288,8 @@ fn fitted(
     };
     let between = if all.len() > 1 { all.iter().map(by_itself).collect() } else { Vec::new() };
     let regimes = regimes(settings, &observations);
-    MaxRateResult { settings: settings.clone(), observations, took: Some(took), regimes, between }
+    let settings = settings.clone();
+    MaxRateResult { settings, observations, took: Some(took), regimes, between, thresholds, halos }
 }
 
 fn regimes(settings: &maxrate::Settings, observations: &[maxrate::Observation]) -> Vec<RegimeResult> {
@@ -307,6 +305,7 @@ fn regimes(settings: &maxrate::Settings, observations: &[maxrate::Observation]) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::Took;
 
     fn study(names: &[&str]) -> ContentionStudy {
         let graph = |name: &&str| ((*name).to_owned(), vec![("a".to_owned(), "b".to_owned())]);

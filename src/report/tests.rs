@@ -337,7 +337,15 @@ fn study() -> ResultFile {
     file.runs[0].tests.clear();
     file.runs[0].impacts.clear();
     file.models = Some(ModelResults {
-        maxrate: Some(MaxRateResult { settings, observations, took: None, regimes, between: Vec::new() }),
+        maxrate: Some(MaxRateResult {
+            settings,
+            observations,
+            took: None,
+            regimes,
+            between: Vec::new(),
+            thresholds: Vec::new(),
+            halos: Vec::new(),
+        }),
         contention: Some(ContentionResult {
             bytes: 1000,
             model: contention::Model::Text,
