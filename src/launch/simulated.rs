@@ -25,6 +25,9 @@ pub(crate) fn run(request: &Request, machine: &Machine) -> Result<u8, String> {
                         `run --canaries ptrans,gups,fft,panel` or `beff`"
                 .into());
         }
+        Some(StudySelection { study: Study::MaxRate(settings), .. }) if settings.compute_ns.is_some() => {
+            return Err("--compute computes, which takes no virtual time: leave it out over --transport sim".into());
+        }
         Some(StudySelection { study: study @ (Study::MaxRate(_) | Study::Contention(_)), ranks_per_node, .. }) => {
             let (ranks, per_node) = study.local_ranks(*ranks_per_node);
             (Some(ranks), Some(per_node))

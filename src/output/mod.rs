@@ -26,8 +26,9 @@ use crate::text::printable;
 
 pub use calibration::mix;
 pub use compared::compared;
+pub use hpcc::expected;
 pub use load_test::placement_lines;
-pub use maxrate::halos;
+pub use maxrate::{given_halos, halos};
 pub use models::{contention, draw, steps, study};
 pub use over_jobs::over_jobs;
 pub use progress::Progress;

@@ -153,6 +153,7 @@ impl<'a> Report<'a> {
         let published = if self.published { published::balances() } else { Vec::new() };
         all.extend(plot::kiviat(&systems));
         all.extend(plot::balance(&systems, &published));
+        all.extend(plot::bands(&systems, &published));
         all
     }
 }

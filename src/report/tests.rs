@@ -337,7 +337,15 @@ fn study() -> ResultFile {
     file.runs[0].tests.clear();
     file.runs[0].impacts.clear();
     file.models = Some(ModelResults {
-        maxrate: Some(MaxRateResult { settings, observations, took: None, regimes, between: Vec::new() }),
+        maxrate: Some(MaxRateResult {
+            settings,
+            observations,
+            took: None,
+            regimes,
+            between: Vec::new(),
+            thresholds: Vec::new(),
+            halos: Vec::new(),
+        }),
         contention: Some(ContentionResult {
             bytes: 1000,
             model: contention::Model::Text,
@@ -374,7 +382,7 @@ fn hpcc() -> Hpcc {
     ];
     let figures = figures.map(|(name, value)| (name.to_owned(), value)).into();
     let checks = vec![Check::new("HPL", "scaled residual", 0.25, 16.0)];
-    Hpcc { settings: None, libraries: None, figures, checks, links_on_node: Some(0.5), beff: None }
+    Hpcc { figures, checks, links_on_node: Some(0.5), ..Hpcc::default() }
 }
 
 #[test]
@@ -401,8 +409,8 @@ fn studies_are_plotted_and_told() {
     assert!(html.contains("<h1>Congestion report: 2 studies</h1>"));
     let mixed = vec![files[0].clone(), (PathBuf::from("r.json"), synthetic::file("tcp", None, 1.5))];
     assert!(Report::new(&mixed, false).html().contains("<h1>Congestion report: 1 run, 1 study</h1>"));
-    // For each file: rates by size and by pairs, six maps, two graphs with their times, a scatter, errors by size, two of HPCC's; of both, the last two.
-    assert_eq!(report.studies().len(), 2 * (2 + 6 + 4 + 1 + 1 + 2) + 2);
+    // For each file: rates by size and by pairs, six maps, two graphs with their times, a scatter, errors by size, two of HPCC's; of both, the last three.
+    assert_eq!(report.studies().len(), 2 * (2 + 6 + 4 + 1 + 1 + 2) + 3);
     assert!(report.plots().iter().all(|plot| !plot.standalone().contains("NaN")));
 }
 

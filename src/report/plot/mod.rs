@@ -1,5 +1,6 @@
 //! Plots as SVG, one file each. A plot is at most 440 units wide, so that its text stays readable on a phone.
 
+mod bands;
 mod contention;
 mod counters;
 mod hpcc;
@@ -13,6 +14,7 @@ use crate::engine::LoadState;
 use crate::output::counted::phase;
 use crate::text::{Table, escape};
 
+pub use bands::bands;
 pub use contention::contention;
 pub use counters::{devices, ports};
 pub use hpcc::{System, balance, beff, kiviat};
