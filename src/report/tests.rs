@@ -305,7 +305,7 @@ fn rates_of_ports_are_beside_those_of_the_isolated_phase() {
     ));
     assert!(html.contains("MiB per second"));
     // Drops are 0 idle; bytes are told in multiples of their quiet mean, 5.5 MiB a second.
-    assert!(html.contains("Counters by condition") && html.contains("times the quiet mean of 5767168 per second"));
+    assert!(html.contains("Counters by condition") && html.contains("times the quiet mean of 5.767M per second"));
     assert!(html.contains("loaded, r0: median 25.00, mean 25.00, p95 47.50, minimum 0.000, maximum 50.00"));
 }
 

@@ -77,7 +77,7 @@ pub fn conditions(counters: &[RelativeCounter], dots: usize) -> Vec<Plot> {
     let plot = |of: &RelativeCounter| {
         let counter = format!("{} {}", of.source, of.counter);
         let (unit, floor) = match of.quiet_per_s {
-            Some(mean) => (format!("times the quiet mean of {} per second", figure(mean)), RELATIVE_FLOOR),
+            Some(mean) => (format!("times the quiet mean of {} per second", label(mean)), RELATIVE_FLOOR),
             None => ("per second (nothing in the quiet state)".to_owned(), 1.0),
         };
         let class = |condition| match condition {
