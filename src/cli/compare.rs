@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::analysis::compare::{self, By, Comparison, JobSet, Side, sides};
+use crate::analysis::threshold::Of;
 use crate::job::Checks;
 use crate::output;
 use crate::result::{self, ResultFile};
@@ -89,11 +90,13 @@ impl CompareOptions {
         };
         let mut checks = Vec::new();
         for threshold in &self.checks.fail_if {
-            if threshold.ratio {
-                checks.extend(threshold.check_ratios(&all));
-            } else {
-                let jobs = sets.iter().flat_map(|set| &set.jobs);
-                checks.extend(jobs.map(|job| threshold.check(&job.label, job.run)));
+            match threshold.of {
+                Of::Ratio => checks.extend(threshold.check_ratios(&all)),
+                Of::Variation => checks.extend(threshold.check_variation(&compare::repeated(&sets))),
+                Of::Job => {
+                    let jobs = sets.iter().flat_map(|set| &set.jobs);
+                    checks.extend(jobs.map(|job| threshold.check(&job.label, job.run)));
+                }
             }
         }
         // Failed, then not measured, then cannot tell: the least that is not 0.
@@ -160,8 +163,11 @@ impl CompareOptions {
     /// The congestors of one file.
     fn congestors(&self, path: &Path, file: &ResultFile) -> Result<u8, String> {
         let thresholds = &self.checks;
-        if thresholds.has_ratios() {
-            return Err("ratios are of files: congestors of one file have none to be checked".into());
+        if thresholds.fail_if.iter().any(|threshold| threshold.of != Of::Job) {
+            return Err(
+                "ratios and coefficients of variation are of files: congestors of one file have none to be checked"
+                    .into(),
+            );
         }
         let comparison = compare::compare_congestors(file)
             .ok_or_else(|| format!("{} has loads of fewer than two congestors", path.display()))?;

@@ -218,7 +218,10 @@ fn of_another_command(error: &clap::Error) -> Option<String> {
     let long =
         argument.split([' ', '=']).next()?.strip_prefix("--").filter(|_| error.kind() == ErrorKind::UnknownArgument)?;
     let having = commands_with(&Cli::command(), "tailback", long);
-    (!having.is_empty()).then(|| {
+    // Some commands have a better answer.
+    let text = error.render().to_string();
+    let answered = text.contains("tip:") && !text.contains("tip: a similar argument exists");
+    (!answered && !having.is_empty()).then(|| {
         let shown = having.iter().take(3).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         format!("unexpected argument '{argument}' found; tip: --{long} is an option of {shown}")
     })

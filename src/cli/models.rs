@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use crate::backend::Settings;
 use crate::input::Limit;
-use crate::job::{ContentionStudy, LocalRanks, Output, Request, Study, StudySelection, with_result_file};
+use crate::job::{ContentionStudy, LocalRanks, Output, Request, Seed, Study, StudySelection, with_result_file};
 use crate::launch;
 use crate::models::contention::{Graph, Learned, MOST_EDGES, Model, PAPER_BYTES, PAPER_T_REF, Shape};
 use crate::models::{beff, hpcc, maxrate};
@@ -53,7 +53,7 @@ impl StudyOptions {
         let output = Output { out, no_out, quiet, ..Output::default() };
         let request = Request::new(study.command(), local, settings, output);
         let study = Some(StudySelection { study, ranks_per_node, draw });
-        let request = Request { study, seed: Some(seed), dry_run, ..request };
+        let request = Request { study, seed: Some(Seed::Number(seed)), dry_run, ..request };
         launch::start(&if dry_run { request } else { with_result_file(request) })
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::analysis::threshold::Of;
 use crate::job::Checks;
 use crate::output::{self, Format};
 
@@ -28,6 +29,9 @@ pub struct ShowOptions {
 
 impl ShowOptions {
     pub(super) fn execute(self) -> Result<u8, String> {
+        if let Some(of) = self.checks.fail_if.iter().find(|of| of.of != Of::Job) {
+            return Err(format!("'{of}' is about several results: `tailback compare` takes it"));
+        }
         let files = super::compare::read(&self.files)?;
         if self.format == Format::Gpcnet
             && let Some((path, _)) = files.iter().find(|(_, file)| !file.studies().is_empty())
@@ -36,9 +40,6 @@ impl ShowOptions {
         }
         let shown: Vec<String> = files.iter().map(|(_, file)| self.format.render(file, self.verbose)).collect();
         output::print(&shown.join("\n"))?;
-        if self.checks.has_ratios() {
-            return Err("ratios are for `tailback compare`".into());
-        }
         self.checks.check_all(files.iter().map(|(_, file)| file))
     }
 }

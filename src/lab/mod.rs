@@ -22,7 +22,7 @@ mod system;
 mod topology;
 
 pub use cluster::{Lab, down, names, remove_dead};
-pub use counters::{PortCounters, QueueCounters, SimulatedCounters};
+pub use counters::{PortCounters, PortKind, QueueCounters, SimulatedCounters, is_node};
 pub use error::{Error, Reason, Result};
 pub use ground::Ground;
 pub use mpi::HOST_LISTS;

@@ -50,7 +50,8 @@ fn verdict(of: &Comparison, rows: &[&Row]) -> String {
     let tested = all(Verdict::NotSignificant).next().is_some();
     if let Some((row, _, _)) = largest(Verdict::NotReportable).filter(|_| !tested) {
         let why = of.not_reportable.first().map_or("", |why| why.split_once(": ").map_or(&**why, |(_, why)| why));
-        return format!("CANNOT SAY: {} is not reportable: {why}", row.kernel);
+        let (first, rest) = why.split_once("; ").map_or((why, ""), |(first, _)| (first, " (and more: -v)"));
+        return format!("CANNOT SAY: {} is not reportable: {first}{rest}", row.kernel);
     }
     if all(Verdict::OneJob).next().is_some() {
         return "CANNOT SAY: one job per side does not show how much jobs differ; repeat them and compare with --with, or \

@@ -5,6 +5,7 @@ use tailback_transport::Bytes;
 
 use super::maxrate;
 use super::summary::{simulated, unindented};
+use crate::analysis::Kind;
 use crate::models::beff::Beff;
 use crate::models::hpcc::Hpcc;
 use crate::result::{
@@ -86,7 +87,12 @@ fn of_maxrate(found: &MaxRateResult) -> (String, Table) {
         .column("latency", |of| Some(estimate(of.best_fit()?.latency_s, |value| duration(1e9 * value))))
         .column("rate of a pair", |of| Some(estimate(of.best_fit()?.pair_bytes_per_s, per_s)))
         .column("of a node", |of| Some(estimate(of.best_fit()?.node_bytes_per_s?, per_s)));
-    (maxrate::answer(found).trim_end().to_owned(), table.done())
+    let between = found.spans().into_iter().rfind(|span| span.kind == Kind::Rate).map(|span| {
+        let ((least, slowest), (most, fastest)) = (&span.least, &span.most);
+        let (least, most, unit) = (figure(*least), figure(*most), span.unit);
+        format!(" Between nodes, {}: {least} ({slowest}) to {most} {unit} ({fastest}).", span.figure)
+    });
+    (maxrate::answer(found).trim_end().to_owned() + &between.unwrap_or_default(), table.done())
 }
 
 /// A parameter with half of its interval's width, or without a value where the data do not determine one.

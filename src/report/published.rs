@@ -1,4 +1,4 @@
-//! Tables 2 and 3 of the GPCNeT paper (Chunduri et al., SC 2019) as data: what seven large systems measured, and what
+//! Tables 1 to 3 of the GPCNeT paper (Chunduri et al., SC 2019) as data: seven large systems, what they measured, and what
 //! congestion did to an application on three of them, to stand beside one's own; what newer systems show, each with its
 //! source; and table 1 of the HPC Challenge paper (Luszczek et al., 2005), for the balance and its figure 2.
 
@@ -6,6 +6,7 @@ use crate::kernel::Canary;
 use crate::models::maxrate::Values;
 use crate::stats::Statistic;
 
+const SYSTEMS: &str = include_str!("../../data/gpcnet-table1.csv");
 const TABLE: &str = include_str!("../../data/gpcnet-table2.csv");
 const APPLICATIONS: &str = include_str!("../../data/gpcnet-table3.csv");
 const NEWER: &str = include_str!("../../data/gpcnet-newer.csv");
@@ -62,6 +63,46 @@ impl System {
 /// Every row of the table.
 pub fn table() -> Vec<System> {
     TABLE.lines().skip(1).filter_map(row).collect()
+}
+
+/// A system as the paper's table 1 describes it.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Described {
+    pub name: String,
+    pub site: String,
+    pub architecture: String,
+    pub processor: String,
+    pub mpi_library: String,
+    pub interconnect: String,
+    pub topology: String,
+    /// Global bandwidth in percent of what all nodes inject.
+    pub global_percent: u32,
+    pub nodes: u32,
+    pub ports_per_node: u32,
+}
+
+/// Every row of table 1.
+pub fn systems() -> Vec<Described> {
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.split(',').collect();
+        let [name, site, architecture, processor, mpi, interconnect, topology, global, nodes, ports] = cells[..] else {
+            return None;
+        };
+        Some(Described {
+            name: name.to_owned(),
+            site: site.to_owned(),
+            architecture: architecture.to_owned(),
+            processor: processor.to_owned(),
+            mpi_library: mpi.to_owned(),
+            interconnect: interconnect.to_owned(),
+            topology: topology.to_owned(),
+            global_percent: global.parse().ok()?,
+            nodes: nodes.parse().ok()?,
+            ports_per_node: ports.parse().ok()?,
+        })
+    };
+    SYSTEMS.lines().skip(1).filter_map(row).collect()
 }
 
 /// What a newer system shows of a canary, as its source prints it.
@@ -372,6 +413,31 @@ mod tests {
             ("Malbec", 20),
         ];
         assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn systems_of_table_1_are_those_of_table_2() {
+        let described = systems();
+        assert_eq!(described.len(), SYSTEMS.lines().count() - 1, "every row is read");
+        for measured in table() {
+            let system = described.iter().find(|of| of.name == measured.name).expect("it is described");
+            assert!(measured.nodes <= system.nodes, "{measured:?} {system:?}");
+        }
+        // "These systems have a taper of approximately 50% for global bandwidth", and Sierra half of Summit's.
+        let global = |name: &str| described.iter().find(|of| of.name == name).unwrap().global_percent;
+        assert_eq!(["Edison", "Sierra", "Summit"].map(global), [50, 50, 100]);
+    }
+
+    #[test]
+    fn shipped_machines_have_the_shape_that_table_1_prints() {
+        for name in ["crystal", "osprey", "malbec"] {
+            let machine = tailback_sim::machine::Machine::load(name).unwrap();
+            let printed = systems().into_iter().find(|of| of.name.to_lowercase() == name).unwrap();
+            assert_eq!(
+                (machine.nodes.count as u32, machine.nodes.nics as u32),
+                (printed.nodes, printed.ports_per_node)
+            );
+        }
     }
 
     #[test]

@@ -27,6 +27,11 @@ pub fn percent(part: f64) -> String {
     if part.is_finite() { format!("{:+.1}", 100.0 * part) } else { "-".into() }
 }
 
+/// A part of one as a percentage.
+pub fn in_percent(part: f64) -> String {
+    if part.is_finite() { format!("{:.1}", 100.0 * part) } else { "-".into() }
+}
+
 /// A time, in the unit that suits it.
 pub fn duration(ns: f64) -> String {
     let (unit, per_unit) = match ns.abs() {

@@ -101,12 +101,21 @@ pub fn differences<'a>(first: &Side<'a>, other: &Side<'a>) -> Vec<Difference> {
     found.unlike(true, "command", word(a.command), word(b.command));
     let network = |file: &ResultFile| file.machine.as_ref().map_or_else(|| "measured".into(), MachineRecord::title);
     found.unlike(false, "network", network(a), network(b));
-    found.unlike(true, Aspect::Ranks, a.system.ranks, b.system.ranks);
     // Results of programs that do not name their nodes have none.
-    if !a.system.nodes.is_empty() && !b.system.nodes.is_empty() {
-        found.unlike(true, Aspect::Nodes, a.system.nodes.len(), b.system.nodes.len());
+    let have_nodes = !a.system.nodes.is_empty() && !b.system.nodes.is_empty();
+    if have_nodes && (a.is_wild() || b.is_wild()) {
+        // Who measures is compared, and not who rests or loads beside: a wild job may have canaries alone.
+        let measuring = |[nodes, ranks]: [usize; 2]| (format!("{nodes} measure"), format!("{ranks} measure"));
+        let ((nodes, ranks), (its_nodes, its_ranks)) = (measuring(a.measuring()), measuring(b.measuring()));
+        found.unlike(true, Aspect::Nodes, nodes, its_nodes);
+        found.unlike(true, Aspect::Ranks, ranks, its_ranks);
+    } else {
+        found.unlike(true, Aspect::Ranks, a.system.ranks, b.system.ranks);
+        if have_nodes {
+            found.unlike(true, Aspect::Nodes, a.system.nodes.len(), b.system.nodes.len());
+        }
+        found.unlike(true, "canary fraction", mine.canary_fraction, theirs.canary_fraction);
     }
-    found.unlike(true, "canary fraction", mine.canary_fraction, theirs.canary_fraction);
     found.unlike(true, "split", format!("{:?}", mine.split), format!("{:?}", theirs.split));
     // A job in the wild is held against quiet ones, in which congestors were silent too; loads of one job are there to be
     // held against each other.

@@ -52,7 +52,7 @@ impl<'a> JobSet<'a> {
     }
 
     /// What is against a figure of a canary in any of its jobs.
-    pub(super) fn why_not(&self, state: State, kernel: Canary, statistic: Statistic) -> Option<String> {
+    pub fn why_not(&self, state: State, kernel: Canary, statistic: Statistic) -> Option<String> {
         self.jobs.iter().find_map(|job| Some(format!("{}: {}", job.label, state.why_not(job.run, kernel, statistic)?)))
     }
 

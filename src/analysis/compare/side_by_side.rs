@@ -13,6 +13,7 @@ use super::figures::{FIGURES_TEST, FigureRow};
 use super::jobs::{ComponentRow, JobSet, Measured, by_placement, components};
 use super::protocols::ProtocolFinding;
 use super::sides::Side;
+use super::variation::{VARIATION_TITLE, VariationRow, variation, variation_table};
 use super::verdict::{Cell, Change, Row, State, Verdict};
 use super::{figures, protocols};
 use crate::analysis::added;
@@ -65,6 +66,9 @@ pub struct Comparison {
     /// Quiet, wild and loaded jobs, where some had no congestors.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<ConditionRow>,
+    /// How much jobs of one system differ, where there are enough of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub variation: Vec<VariationRow>,
     /// What the nodes' devices and the network's ports counted on every side.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub counters: Vec<CounterComparison>,
@@ -155,6 +159,7 @@ pub fn compare_jobs(
         figures,
         aggressors: Aggressors::of(&sides),
         conditions: conditions(&sides),
+        variation: variation(sets),
         counters: counters(&sides),
         attribution: alike.then(|| attribute(&sides)).flatten(),
         protocols: if alike { protocols::findings(&sides) } else { Vec::new() },
@@ -294,6 +299,7 @@ pub fn compare_congestors(file: &ResultFile) -> Option<Comparison> {
         figures: figures::rows(&figures),
         aggressors: None,
         conditions: Vec::new(),
+        variation: Vec::new(),
         counters: Vec::new(),
         attribution: None,
         protocols: Vec::new(),
@@ -323,6 +329,7 @@ pub fn render(comparison: &Comparison) -> String {
         out += &section(AGGRESSORS_TITLE, &aggressors.table());
     }
     out += &section(CONDITIONS_TITLE, &conditions_table(&comparison.conditions));
+    out += &section(VARIATION_TITLE, &variation_table(&comparison.variation));
     out += &super::counters::render(&comparison.sides, &comparison.counters);
     if let Some(attribution) = &comparison.attribution {
         out += &attribution.render();

@@ -7,6 +7,7 @@ mod hpcc;
 mod impact;
 mod load;
 mod maxrate;
+mod panels;
 mod queues;
 mod samples;
 
@@ -16,11 +17,12 @@ use crate::text::{Table, escape};
 
 pub use bands::bands;
 pub use contention::contention;
-pub use counters::{devices, ports};
+pub use counters::{conditions, devices, ports};
 pub use hpcc::{System, balance, beff, kiviat};
 pub use impact::{heat, impact, overview};
 pub use load::{load, nodes};
 pub use maxrate::maxrate;
+pub use panels::panels;
 pub use queues::{queues, trees};
 pub use samples::{distribution, percentiles, repetitions};
 
