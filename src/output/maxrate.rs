@@ -413,8 +413,7 @@ fn given_table(given: &Given, halo: &Halo) -> Result<String, String> {
 fn thresholds(result: &MaxRateResult) -> String {
     let told = |of: &Threshold| {
         let Threshold { largest_bytes, smallest_bytes } = *of;
-        let between = smallest_bytes - largest_bytes;
-        if between == 1 {
+        if smallest_bytes.checked_sub(largest_bytes) == Some(1) {
             return format!("Threshold between protocols: {largest_bytes} B is the largest before it.\n");
         }
         format!(
