@@ -18,9 +18,16 @@ pub fn compared(of: &Comparison) -> String {
         count if count == of.sides.len() => Some("SIMULATED: no such network was measured.".to_owned()),
         _ => Some(format!("SIMULATED: {}", of.simulated.join("; "))),
     };
-    let mut out = wrap(&verdict(of, &rows), columns);
+    // Jobs without load have nothing added: what they show is how far they are from quiet and from loaded.
+    let wild = !of.conditions.is_empty();
+    let first = if wild { compare::CONDITIONS_TITLE.to_owned() } else { verdict(of, &rows) };
+    let mut out = wrap(&first, columns);
     simulated.iter().for_each(|line| out += &wrap(line, columns));
-    out += &unindented(&if of.sides.len() == 2 { pair(of, &rows) } else { several(of, &rows) });
+    out += &unindented(&match of.sides.len() {
+        _ if wild => compare::conditions_table(&of.conditions),
+        2 => pair(of, &rows),
+        _ => several(of, &rows),
+    });
     notes(of).iter().for_each(|line| out += &wrap(line, columns));
     out
 }
