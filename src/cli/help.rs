@@ -45,7 +45,7 @@ const OF_THEIR_OWN: [(&str, &[&str]); 4] = [
         &["user_namespace", "bands", "mark_above", "rto_min", "spine_rate", "unshaped", "name", "congestion_control"],
     ),
     ("calibrate", &[]),
-    ("maxrate", &["signed", "weighting", "both_directions", "no_out"]),
+    ("maxrate", &["signed", "weighting", "both_directions", "compute", "thresholds", "iterations"]),
 ];
 
 /// Groups of options that several commands have.

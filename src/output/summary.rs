@@ -186,7 +186,10 @@ fn load(why: &Why, conclusion: &Conclusion<'_>) -> Option<String> {
     let felt = matches!(conclusion, Conclusion::Shown { severity, .. } if *severity > Severity::Mild);
     let filled = felt || why.hot_spot.is_some();
     let (word, advice) = match why.to_try.first().filter(|_| !filled && share.is_some_and(|share| share < WEAK)) {
-        Some(advice) => (WEAK_LOAD, format!(". {}", advice.trim_end_matches('.'))),
+        // The first of several ways; the tables have all.
+        Some(advice) => {
+            (WEAK_LOAD, format!(". {}", advice.split(", ").next().unwrap_or_default().trim_end_matches('.')))
+        }
         None => ("Load", String::new()),
     };
     let nodes = if of.nodes == 1 { "1 node delivers".into() } else { format!("{} nodes deliver", of.nodes) };
