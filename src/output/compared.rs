@@ -2,7 +2,7 @@
 //! characters. All else is in the tables (`-v`).
 
 use super::summary::unindented;
-use crate::analysis::compare::{self, Cell, Change, Comparison, Row, Verdict};
+use crate::analysis::compare::{self, Attribution, Cell, Change, Comparison, Row, Verdict};
 use crate::stats::Direction;
 use crate::text::{Table, duration, figure, wrap};
 
@@ -123,7 +123,7 @@ fn time(row: &Row, value: f64) -> String {
 
 /// What else is to be known: how far the sides are alike, whose doing it is, and where the rest is.
 fn notes(of: &Comparison) -> Vec<String> {
-    let mut notes: Vec<String> = of.attribution.iter().map(|of| of.line()).collect();
+    let mut notes: Vec<String> = of.attribution.iter().map(Attribution::line).collect();
     notes.extend(of.protocols.iter().map(|of| format!("{} over {}: {}", of.kernel, of.backend, of.sentence())));
     if let [first, rest @ ..] = &of.differences[..] {
         let word = if of.differences.iter().any(|of| of.fatal) { "NOT COMPARABLE" } else { "Note" };

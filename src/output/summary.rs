@@ -1,7 +1,7 @@
 //! The first screen of a load test: whether there is congestion, how much, from where, and what to do next, in at most a dozen
 //! lines of 80 characters. All else is in the tables (`-v`, `show`) and in the report.
 
-use crate::analysis::compare::{self, Comparison, Side, Verdict};
+use crate::analysis::compare::{self, Attribution, Comparison, Side, Verdict};
 use crate::analysis::{Conclusion, Severity, Why};
 use crate::kernel::Canary;
 use crate::result::{Answer, Cause, Command, ControlRecord, Node, NodeRole, ResultFile, Run};
@@ -225,7 +225,7 @@ fn differences(file: &ResultFile) -> Vec<String> {
         return Vec::new();
     }
     let comparison = compare::compare(&compare::sides::of_file(file), &[Statistic::HEADLINE, Statistic::Avg]);
-    let blamed = comparison.attribution.iter().map(|of| of.line());
+    let blamed = comparison.attribution.iter().map(Attribution::line);
     let protocols =
         comparison.protocols.iter().map(|of| format!("{} over {}: {}", of.kernel, of.backend, of.sentence()));
     blamed.chain(protocols).collect()
