@@ -3,8 +3,10 @@
 
 use super::summary::unindented;
 use crate::analysis::compare::{self, Attribution, Cell, Change, Comparison, Row, Verdict};
+use crate::kernel::Canary;
+use crate::result::distinct;
 use crate::stats::Direction;
-use crate::text::{Table, duration, figure, wrap};
+use crate::text::{Table, duration, factor, figure, in_percent, wrap};
 
 /// Text for a terminal of so many columns; all tables where nothing is compared that load adds.
 pub fn compared(of: &Comparison) -> String {
@@ -18,18 +20,42 @@ pub fn compared(of: &Comparison) -> String {
         count if count == of.sides.len() => Some("SIMULATED: no such network was measured.".to_owned()),
         _ => Some(format!("SIMULATED: {}", of.simulated.join("; "))),
     };
-    // Jobs without load have nothing added: what they show is how far they are from quiet and from loaded.
-    let wild = !of.conditions.is_empty();
-    let first = if wild { compare::CONDITIONS_TITLE.to_owned() } else { verdict(of, &rows) };
-    let mut out = wrap(&first, columns);
+    // Wild jobs have no load of ours whose time could be compared: what they met stands between quiet and loaded.
+    let mut out = match of.conditions.is_empty() {
+        true => wrap(&verdict(of, &rows), columns),
+        false => wrap(compare::CONDITIONS_TITLE, columns),
+    };
     simulated.iter().for_each(|line| out += &wrap(line, columns));
     out += &unindented(&match of.sides.len() {
-        _ if wild => compare::conditions_table(&of.conditions),
+        _ if !of.conditions.is_empty() => conditions(of),
         2 => pair(of, &rows),
         _ => several(of, &rows),
     });
     notes(of).iter().for_each(|line| out += &wrap(line, columns));
     out
+}
+
+/// Quiet, wild and loaded jobs: a row for each test and condition.
+fn conditions(of: &Comparison) -> Table {
+    Table::of(&of.conditions)
+        .column("test", |row| row.kernel.to_string())
+        .column("condition", |row| &row.condition)
+        .column("by", |row| row.statistic.key())
+        .column("jobs", |row| row.jobs)
+        .column("median", |row| format!("{} {}", figure(row.median), row.unit))
+        .column("times worse", |row| row.times_worse.map(factor))
+        .done()
+}
+
+/// How much repeated jobs differ, in a line for each canary.
+fn variation(of: &Comparison) -> Vec<String> {
+    let kinds = distinct(of.variation.iter().map(|row| (&row.jobs_of, row.kernel)));
+    let line = |(jobs_of, kernel): (&String, Canary)| {
+        let those = of.variation.iter().filter(|row| (&row.jobs_of, row.kernel) == (jobs_of, kernel));
+        let told = those.map(|row| format!("{} {}%", row.state.key(), in_percent(row.coefficient_of_variation)));
+        format!("Variation of {kernel} in {jobs_of}: {}", told.collect::<Vec<_>>().join(", "))
+    };
+    kinds.into_iter().map(line).collect()
 }
 
 /// The first line: what decides is the time that load adds.
@@ -141,6 +167,7 @@ fn notes(of: &Comparison) -> Vec<String> {
         1 => first.clone(),
         count => format!("{first} (and {} more: -v)", count - 1),
     }));
+    notes.extend(variation(of));
     let jobs: Vec<String> = of.jobs.iter().map(ToString::to_string).collect();
     let several = of.jobs.iter().any(|jobs| *jobs > 1);
     let jobs = if several { format!("Jobs per side: {}. ", jobs.join(", ")) } else { String::new() };
