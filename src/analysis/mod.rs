@@ -8,6 +8,7 @@ pub mod compare;
 mod counters;
 mod severity;
 pub mod threshold;
+pub mod tuning;
 mod why;
 
 pub use between::{Kind, Span};

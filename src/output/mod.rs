@@ -14,6 +14,7 @@ pub(crate) mod models;
 mod over_jobs;
 mod progress;
 pub(crate) mod summary;
+pub(crate) mod tuning;
 
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
 
@@ -54,9 +55,10 @@ impl Format {
             Format::Summary if verbose => Format::Table.render(result, true) + &Format::Summary.render(result, false),
             // A search is told by its steps.
             Format::Summary if result.command == Command::Calibrate => load_test::render(result, false),
-            Format::Summary => match result.conclusion() {
-                Some(conclusion) => summary::render(result, &conclusion, columns()),
-                None => load_test::figures(result),
+            Format::Summary => match (&result.tuning, result.conclusion()) {
+                (Some(record), Some(_)) => tuning::render(result, record, columns()),
+                (None, Some(conclusion)) => summary::render(result, &conclusion, columns()),
+                (_, None) => load_test::figures(result),
             },
             Format::Table => load_test::render(result, verbose),
             Format::Gpcnet => gpcnet::render(result, verbose),
