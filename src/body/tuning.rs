@@ -74,7 +74,7 @@ impl<'a> Tuner<'a> {
                 record.former.push(FormerSetting { setting: setting.clone(), nodes });
             }
         };
-        let outcome = tuner.agree(bootstrap, mine, former)?;
+        let outcome = tuner.agree(bootstrap, mine.as_slice(), former)?;
         for FormerSetting { setting, nodes } in &tuner.record.former {
             let on = if nodes.len() == 1 { nodes[0].clone() } else { format!("{} nodes", nodes.len()) };
             session.request.say(&format!("'{setting}' is in force on {on}, and put back at the end"));
@@ -98,7 +98,7 @@ impl<'a> Tuner<'a> {
         });
         let setting = self.names[number].clone();
         let reads = self.selection.read_by.is_some();
-        self.agree(bootstrap, mine, |told, record| {
+        self.agree(bootstrap, mine.as_slice(), |told, record| {
             let texts = distinct(told.iter().map(|(_, said, _)| said)).into_iter().filter(|_| reads);
             let nodes = |text: &String| told.iter().filter(|(_, said, _)| said == text).count();
             let read = texts.map(|text| ReadBack { text: text.clone(), nodes: nodes(text) }).collect();
@@ -112,7 +112,7 @@ impl<'a> Tuner<'a> {
         let mine =
             self.setter.take().map(|setter| Told { node: self.node.to_owned(), said: setter.end(), seconds: 0.0 });
         // A setter that failed has said so itself.
-        let outcome = self.agree(bootstrap, mine, |_, _| ())?;
+        let outcome = self.agree(bootstrap, mine.as_slice(), |_, _| ())?;
         self.record.put_back = Some(outcome.is_ok());
         Ok(self.record)
     }
@@ -121,10 +121,10 @@ impl<'a> Tuner<'a> {
     fn agree(
         &mut self,
         bootstrap: &mut dyn Bootstrap,
-        mine: Option<Told>,
+        mine: &[Told],
         keep: impl FnOnce(Vec<(String, String, f64)>, &mut TuningRecord),
     ) -> Result<std::result::Result<(), String>> {
-        let mut told: Vec<Told> = gather(bootstrap, mine.as_slice())?;
+        let mut told: Vec<Told> = gather(bootstrap, mine)?;
         told.sort_by(|one, other| one.node.cmp(&other.node));
         let outcome = (bootstrap.rank() == Rank(0)).then(|| {
             let failed: Vec<String> =

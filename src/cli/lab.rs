@@ -20,7 +20,7 @@ pub enum LabCommand {
     Down(Name),
     /// Show the labs that are up, their hosts and addresses
     Status(Status),
-    /// Change a setting of a lab that is up, or print which is in force: cc (TCP congestion control), queue (length)
+    /// Change or print a setting of a lab that is up: cc (TCP congestion control) or queue
     Set(Set),
     /// Run a command on a host, with its exit status
     Exec(Exec),

@@ -52,7 +52,7 @@ enum Command {
     Run(Box<RunOptions>),
     /// What congestion does to a program of yours: run it idle and under load
     App(Box<app::AppOptions>),
-    /// Which setting of the network is better: a command puts each in force in turn, and they are ranked
+    /// Which setting of the network is better: put in force in turn, and ranked
     Tune(Box<tune::TuneOptions>),
     /// Network test: all canaries, no load
     Network(NetworkOptions),

@@ -105,9 +105,13 @@ impl Lab {
     /// # Errors
     /// If a tool fails, or they do not all have the same.
     pub fn setting(&self, key: LabKey) -> Result<String> {
-        let (words, read): (&[&str], fn(&str) -> Vec<String>) = match key {
-            LabKey::CongestionControl => (&["ip", "route", "show", "dev", "d0"], controls),
-            LabKey::Queue => (&["tc", "-raw", "-j", "qdisc", "show"], lengths),
+        let words: &[&str] = match key {
+            LabKey::CongestionControl => &["ip", "route", "show", "dev", "d0"],
+            LabKey::Queue => &["tc", "-raw", "-j", "qdisc", "show"],
+        };
+        let read = |output: &str| match key {
+            LabKey::CongestionControl => controls(output),
+            LabKey::Queue => lengths(output),
         };
         let of_hosts = |namespace: &Namespace| key == LabKey::Queue || *namespace != Namespace::Switch;
         let namespaces = self.namespaces().into_iter().filter(of_hosts);
