@@ -156,3 +156,16 @@ fn the_network_test_prints_one_table_of_eight_rows() {
     }
     assert_eq!(reader.0.next(), None, "nothing follows the table");
 }
+
+/// Rings that a loaded test does not see would be no part of its average, and of the isolated one they are.
+#[test]
+fn gpcnets_preset_visits_every_ring_in_both_states_whatever_its_budget() {
+    let counts = "--set lat.iterations=40 --set lat.warmup=40";
+    let line = format!("run -n 8 --no-lab --preset gpcnet --canaries lat --congestors a2a {counts} --budget 50ms -q");
+    let result = succeed(&format!("{line} --format json")).json();
+    let tests = result["runs"][0]["tests"].as_array().unwrap();
+    assert_eq!(tests.len(), 2);
+    for test in tests {
+        assert!(test["summary"]["passes"].as_u64().unwrap() >= 30, "{test}");
+    }
+}

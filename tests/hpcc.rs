@@ -24,9 +24,9 @@ fn all_tests_run_and_are_checked() {
         assert!(hpcc["figures"][name].as_f64().unwrap() > 0.0 && shown.contains(name), "{name}\n{shown}");
     }
     let checks = hpcc["checks"].as_array().unwrap();
-    assert_eq!(checks.len(), 12);
+    assert_eq!(checks.len(), 15);
     assert!(checks.iter().all(|check| check["value"].as_f64().unwrap() <= check["limit"].as_f64().unwrap()));
-    assert_eq!(shown.matches("passed").count(), 12);
+    assert_eq!(shown.matches("passed").count(), 15);
     assert!(shown.contains("random rings / HPL") && shown.contains("byte/kflop"), "{shown}");
     assert_eq!(hpcc["figures"]["HPL_N"], 256.0);
     let folder = Folder::new();
@@ -41,8 +41,29 @@ fn odd_numbers_of_ranks_and_other_grids_pass_too() {
     for line in ["-n 3", "-n 4 --grid 4x1", "-n 1", "-n 6 --grid 2x3"] {
         let (file, shown) = measured(&format!("{SMALL} {line} --tests hpl,ptrans,random-access,fft"));
         assert!(!shown.contains("FAILED"), "{line}\n{shown}");
-        assert_eq!(file["models"]["hpcc"]["checks"].as_array().unwrap().len(), 8);
+        assert_eq!(file["models"]["hpcc"]["checks"].as_array().unwrap().len(), 11);
     }
+}
+
+#[test]
+fn a_dry_run_tells_the_time_of_every_test_and_keeps_nothing() {
+    let told = succeed(&format!("hpcc {SMALL} -n 2 --threads 2 --dry-run")).stdout;
+    for text in
+        ["HPC Challenge on 2 ranks on 2 nodes", "random-access", "Expected duration: about ", "Too small to report"]
+    {
+        assert!(told.contains(text), "{text}\n{told}");
+    }
+    assert!(!told.contains("HPL_Tflops"), "{told}");
+    refused(&[("hpcc --dry-run --out x.json", "--dry-run makes none")]);
+}
+
+#[test]
+fn runs_are_labelled_and_small_ones_are_not_to_be_published() {
+    let (file, shown) = measured(&format!("{SMALL} -n 2 --threads 2 --tests stream,dgemm,hpl"));
+    let hpcc = &file["models"]["hpcc"];
+    assert!(["base", "optimised"].contains(&hpcc["run"].as_str().unwrap()));
+    assert!(hpcc["data"]["matrix_of_memory"].as_f64().unwrap() < 0.25);
+    assert!(shown.contains(" run, 2 threads per rank: ") && shown.contains("Too small to report"), "{shown}");
 }
 
 #[test]
@@ -83,7 +104,7 @@ fn stands_beside_the_originals(folder: &Folder, ours: &str) {
     for text in ["part of the best of these systems", "byte/kflop", "IBM Colony, 256 processes", "StarSTREAM_Triad"] {
         assert!(html.contains(text), "{text}");
     }
-    for name in ["hpcc-kiviat.svg", "hpcc-balance.svg"] {
+    for name in ["hpcc-kiviat.svg", "hpcc-balance.svg", "hpcc-network.svg"] {
         assert!(folder.text(&format!("plots/{name}")).contains("<svg"), "{name}");
     }
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::common::{Folder, Job, Outcome, cpu_ticks, eventually, is_gone, tailback, words};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 /// Ends at all.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -37,8 +37,8 @@ fn an_interrupted_run_shows_and_keeps_its_complete_phases_and_fails() {
         job.signal(signal);
         let outcome = end(job, &ranks);
         assert_eq!(outcome.code(), Some(2), "{outcome:?}");
-        assert!(outcome.stdout.contains("Idle\n") && outcome.stdout.contains("RR Two-sided Lat"), "{outcome:?}");
-        assert!(!outcome.stdout.contains("Multiple Allreduce"), "it was cut short: {}", outcome.stdout);
+        assert!(outcome.stdout.contains("lat 8 B"), "{outcome:?}");
+        assert!(!outcome.stdout.contains("allreduce"), "it was cut short: {}", outcome.stdout);
         assert!(outcome.stdout.ends_with("Interrupted: phases that were not complete are left out.\n"), "{outcome:?}");
         assert!(outcome.errors().is_empty(), "the user knows why: {}", outcome.stderr);
         let result = folder.json("result.json");
@@ -54,6 +54,20 @@ fn an_interrupt_of_the_whole_process_group_is_one_interrupt() {
     let outcome = end(job, &ranks);
     assert_eq!(outcome.code(), Some(2), "{outcome:?}");
     assert!(outcome.stdout.contains("Interrupted:"), "{outcome:?}");
+}
+
+/// When a job's time is over, batch systems signal every task themselves, and once more through their launcher.
+#[test]
+fn signals_that_a_batch_system_repeats_are_one_request() {
+    let folder = Folder::new();
+    let (job, ranks) = start(&format!("{LONG} --out {}", folder.path("result.json")), 6);
+    for _ in 0..2 {
+        ranks.iter().for_each(|pid| kill_process(*pid, Signal::TERM).unwrap());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let outcome = end(job, &ranks);
+    assert_eq!(outcome.code(), Some(2), "{outcome:?}");
+    assert_eq!(folder.json("result.json")["interrupted"], true, "{outcome:?}");
 }
 
 #[test]

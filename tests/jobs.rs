@@ -20,6 +20,7 @@ fn every_job_draws_its_seed_and_may_repeat_anothers() {
     succeed(&format!("{SMALL} --quiet --canaries allreduce --pair-with {one} --out {pair}"));
     let [first, second, paired] = ["one.json", "other.json", "pair.json"].map(|name| folder.json(name));
     assert_ne!(first["seed"], second["seed"], "drawn for each");
+    assert!(first["seed"].as_u64().unwrap() <= u64::from(u32::MAX));
     assert_eq!(first["seed"], paired["seed"]);
     assert_eq!(roles(&first), roles(&paired));
 
@@ -68,6 +69,54 @@ fn a_simulation_is_repeatable_unless_another_is_asked_for() {
     assert!(shown.starts_with("Over 2 jobs"), "{shown}");
     assert_eq!(["r-1.json", "r-2.json"].map(|name| folder.json(name)["seed"].clone()), [1, 2]);
     refused(&[(&format!("{SIM} --launches 2 --seed 4"), "a simulation gives the same again")]);
+    assert!(seed("t.json", "--seed time").as_u64().unwrap() > FIRST_OF_2026);
+    succeed(&format!("{SIM} --launches 2 --seed time --out {}", folder.path("s.json")));
+    assert_ne!(folder.json("s-1.json")["seed"], folder.json("s-2.json")["seed"]);
+}
+
+#[test]
+fn variation_between_jobs_is_shown_and_held_against_a_limit() {
+    const SIM: &str = "run --transport sim --machine small -n 10 --canaries lat --congestors a2a,incast --budget 200us \
+                       --placements 1 --loop closed -q";
+    let folder = Folder::new();
+    let outcome =
+        run(&format!("{SIM} --launches 4 --fail-if lat.time-p90.isolated.cv>0.0001 --out {}", folder.path("r.json")));
+    assert_eq!(outcome.code(), Some(1), "{}", outcome.stderr);
+    assert!(outcome.stdout.contains("Variation between jobs: coefficient of variation"), "{}", outcome.stdout);
+    let files: Vec<Value> = (1..=4).map(|job| folder.json(&format!("r-{job}.json"))).collect();
+    let figure = |file: &Value| {
+        let tests = file["runs"][0]["tests"].as_array().unwrap();
+        tests.iter().find(|test| test["phase"] == "isolated").unwrap()["summary"]["times"]["p90"].as_f64().unwrap()
+    };
+    let figures: Vec<f64> = files.iter().map(figure).collect();
+    let mean = figures.iter().sum::<f64>() / 4.0;
+    let truth = (figures.iter().map(|of| (of - mean).powi(2)).sum::<f64>() / 3.0).sqrt() / mean;
+    let said = format!("FAIL: r (4 jobs): lat.time-p90.isolated.cv > 0.0001: it is {truth:.3} [");
+    assert!(outcome.stderr.contains(&said), "{said}: {}", outcome.stderr);
+    // The same of the files, later.
+    let all: Vec<String> = (1..=4).map(|job| folder.path(&format!("r-{job}.json"))).collect();
+    let all = all.join(" ");
+    let compared = succeed(&format!("compare {all} --fail-if lat.avg.loaded.cv>1000 --json")).json();
+    let rows = compared["variation"].as_array().unwrap();
+    assert!(rows.iter().any(|row| row["state"] == "impact" && row["jobs"] == 4), "{rows:?}");
+    refused(&[
+        (&format!("{SIM} --fail-if lat.avg.loaded.cv>0.1"), "is of several jobs: use --launches"),
+        (&format!("{SIM} --launches 2 --fail-if lat.avg.added.cv>0.1"), "which has no coefficient of variation"),
+    ]);
+}
+
+/// In milliseconds since 1970.
+const FIRST_OF_2026: u64 = 1_767_225_600_000;
+
+#[test]
+fn gpcnets_seed_is_the_time() {
+    let seed = |more: &str| -> u64 {
+        let shown = succeed(&format!("run -n 10 --no-lab --preset gpcnet --dry-run {more}")).stdout;
+        let words = shown.split("seed ").nth(1).expect("it is shown");
+        words.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().expect("a number")
+    };
+    assert!(seed("") > FIRST_OF_2026);
+    assert_eq!(seed("--seed 7"), 7);
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn numbers_out_of_range() {
     refused("run -n 4 --rails 2 --data-interface lo", "--data-interface lo names 1 for 2 rails");
     refused("run -n 4 --data-interface lo,lo --rails 2", "--data-interface names lo twice");
     refused("run --ranks-per-node 0", "invalid ranks per node 0: expected 1 to 1000000");
-    refused("run --seed=-1", "invalid value '-1' for '--seed <SEED>'");
+    refused("run --seed=-1", "invalid seed '-1': expected a whole number, or time");
     refused("launch -n 0 -- true", "at least 1 rank");
     refused("launch -n 2 --ranks-per-node 0 -- true", "at least 1 rank");
     refused("launch -n 2", "<COMMAND>");

@@ -45,7 +45,11 @@ fn mistakes_are_one_line() {
         ("contention --graph tests/data/late.graph -q", "starts after 90 s is not measured"),
         ("maxrate --predict /nowhere/file --halo 6x1KiB", "/nowhere/file"),
         ("maxrate --predict Cargo.toml", "--halo <LIST>"),
-        ("maxrate --halo 6x1KiB", "--predict <FILE>"),
+        ("maxrate --compute 1ms", "--halo <LIST>"),
+        ("maxrate --parameters nowhere --halo 6x1KiBx8", "'nowhere' is neither a file nor blue-waters"),
+        ("maxrate --parameters Cargo.toml --halo 6x1KiBx8", "Cargo.toml: expected the columns"),
+        ("maxrate --parameters blue-waters --halo 6x1KiB", "say how many ranks of a node exchange"),
+        ("maxrate --transport sim --machine small --halo 6x1KiB --compute 1ms -q", "takes no virtual time"),
         ("maxrate --predict Cargo.toml --halo 6", "'6' is no halo"),
         ("maxrate --node-pairs none -q", "write first, all, or how many pairs of nodes"),
         ("maxrate --thresholds 0 -q", "invalid message size '0': expected 1 B to 1 GiB"),
@@ -148,6 +152,65 @@ fn halo_exchanges_are_predicted_from_a_result() {
         assert!(shown.contains(expected), "{expected} in {shown}");
     }
     refused(&[(&format!("maxrate --predict {path} --halo 6x1KiB --out {path}"), "--predict makes none")]);
+}
+
+/// On a simulated node nothing but the network takes time: what is measured is what the models of the same run say.
+#[test]
+fn halo_exchanges_are_measured_beside_their_prediction() {
+    let line = "maxrate --transport sim --machine small --most-pairs 2 --repetitions 3 --halo 4x256KiB,4x128KiBx2/1";
+    let (file, shown) = result_of(line);
+    let halos = file["models"]["maxrate"]["halos"].as_array().unwrap();
+    assert_eq!(halos.len(), 2);
+    for seen in halos {
+        assert!(seen["seconds"].as_array().unwrap().len() == 3 && seen["overlap"].is_null(), "{seen}");
+    }
+    assert_eq!(shown.matches("  Measured: ").count(), 2, "{shown}");
+    assert!(shown.contains("through 1 of them in messages of 256 KiB"), "{shown}");
+}
+
+#[test]
+fn halo_exchanges_are_predicted_from_given_parameters() {
+    let shown = succeed("maxrate --parameters blue-waters --halo 1x16KiBx16,6x1KiBx16").stdout;
+    for expected in
+        ["rendezvous messages: Blue Waters (Cray XE6)", "eager messages", "242.1", "4.115 ranks fill the node"]
+    {
+        assert!(shown.contains(expected), "{expected} in {shown}");
+    }
+}
+
+/// The library's own threshold is found to the byte.
+#[test]
+fn thresholds_between_protocols_are_found_by_bisection() {
+    let line =
+        "maxrate --transport sim --machine small --protocol put --eager-threshold 5000 --most-pairs 1 --repetitions 1";
+    let (file, shown) = result_of(&format!("{line} --largest 65536"));
+    let thresholds = file["models"]["maxrate"]["thresholds"].as_array().unwrap();
+    assert!(
+        thresholds.iter().any(|of| of["largest_bytes"] == 5000 && of["smallest_bytes"] == 5001),
+        "{thresholds:?}\n{shown}"
+    );
+    assert!(shown.contains("5000 B is the largest before it"), "{shown}");
+}
+
+/// A message that waits for another has the port to itself, where both at once would take twice as long.
+#[test]
+fn messages_that_wait_for_arrivals_are_measured() {
+    let folder = Folder::new();
+    let trace = folder.write("chain.txt", "a b\na c 1MB a>b\nc d 1MB a>c+1ms\n");
+    let line = format!("contention --transport sim --machine small --graph {trace} --bytes 1MB --repetitions 3");
+    let (file, shown) = result_of(&line);
+    let graph = &file["models"]["contention"]["graphs"][0];
+    let reference = graph["reference_s"].as_f64().unwrap();
+    for edge in graph["edges"].as_array().unwrap() {
+        let multiple = edge["measured_s"].as_f64().unwrap() / reference;
+        assert!((0.9..1.1).contains(&multiple), "{multiple} {edge}");
+    }
+    assert!(shown.contains("after a>b") && shown.contains("0.001000 after a>c"), "{shown}");
+    let predicted =
+        succeed(&format!("contention --graph {trace} --bytes 1MB --predict-only --steps --t-ref 0.01")).stdout;
+    assert!(predicted.contains("c>d: 1000000 B from 0.021000 s, arrives at 0.031000 s"), "{predicted}");
+    let apart = folder.write("apart.txt", "a b\nc d 1MB a>b\n");
+    refused(&[(&format!("contention --no-lab --graph {apart} --bytes 1000 -q"), "predicted only, add --predict-only")]);
 }
 
 #[test]

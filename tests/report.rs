@@ -94,7 +94,7 @@ fn gpcnets_tables_become_a_result_that_is_shown_in_every_format() {
     let (log, file) = (folder.write("gpcnet.log", &original), folder.path("gpcnet.json"));
     succeed(&format!("import gpcnet {log} --out {file}"));
     let own = folder.path("own.json");
-    succeed(&format!("run --budget 100ms --preset gpcnet --out {own}"));
+    succeed(&format!("run --budget 100ms --placements 1 --blocks 1 --loop closed --out {own}"));
     let compared = succeed(&format!("compare {file} {own} --force")).stdout;
     assert!(compared.contains("RR Two-sided Lat (8 B)") && compared.contains("no test"), "{compared}");
     succeed(&format!("report {file} --out {}", folder.path("r.html")));

@@ -2,7 +2,7 @@
 
 use crate::common::{self, Folder, Job, refused, result_of as result, run, succeed, tailback, words};
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A load test of a few milliseconds of virtual time.
 const QUICK: &str = "--transport sim --machine small -n 16 --budget 600us --placements 3";
@@ -286,7 +286,7 @@ fn a_launcher_is_refused_once_and_by_name() {
 #[test]
 fn machines_are_listed_checked_and_changed() {
     let listed = succeed("machine list").stdout;
-    for name in ["crystal", "malbec", "lab", "small", "roce", "fat-tree-1024"] {
+    for name in ["crystal", "malbec", "osprey", "lab", "small", "roce", "fat-tree-1024"] {
         let checked = succeed(&format!("machine check {name}")).stdout;
         assert!(listed.contains(name) && checked.starts_with(&format!("{name}: ")), "{listed}{checked}");
         assert!(checked.contains("topology") && checked.contains("congestion control"), "{checked}");
@@ -409,4 +409,42 @@ fn a_report_shows_queues_over_time_and_the_tree_of_the_worst_moment() {
     assert!(section.contains("Queues during RR Two-sided Lat (8 B)"), "{section}");
     assert!(section.contains("Worst moment of loaded RR Two-sided Lat (8 B)"), "{section}");
     assert!(section.contains(&root["port"].as_str().unwrap().replace("->", "-&gt;")), "{section}");
+}
+
+#[test]
+fn a_congestor_by_itself_has_all_congestor_nodes_or_its_share() {
+    let line = "run --transport sim --machine small -n 10 --canaries lat --budget 100us --placements 1 -q";
+    let roles = |each: &str| -> Vec<[usize; 3]> {
+        let (result, _) = result(&format!("{line} --congestors a2a=75,incast=25,{each}"));
+        let count = |run: &Value, role: Value| {
+            let nodes = run["placements"][0]["roles"].as_array().unwrap();
+            nodes.iter().filter(|roles| roles[0] == role).count()
+        };
+        let of = |run| {
+            [json!({"congestor": "a2a"}), json!({"congestor": "incast"}), json!("idle")].map(|role| count(run, role))
+        };
+        result["runs"].as_array().unwrap().iter().map(of).collect()
+    };
+    assert_eq!(roles("each"), [[8, 0, 0], [0, 8, 0], [6, 2, 0]]);
+    assert_eq!(roles("each=share"), [[6, 0, 2], [0, 2, 6], [6, 2, 0]]);
+    let few = format!("{line} -n 5 --congestors a2a,incast,each=share");
+    refused(&[(&few, "incast has no node among all congestors, so none of its own")]);
+}
+
+#[test]
+fn samples_of_every_ring_are_kept_where_that_is_asked_for() {
+    let line =
+        "run --transport sim --machine small -n 10 --canaries lat,bw-sync --budget 300us --placements 2 --seed 3";
+    let (plain, _) = result(line);
+    let (kept, _) = result(&format!("{line} --ring-histograms"));
+    let rings = |file: &Value| -> Vec<usize> {
+        let placements = file["runs"][0]["placements"].as_array().unwrap();
+        let tests = placements.iter().flat_map(|of| of["tests"].as_array().unwrap().clone());
+        tests.map(|test| test["rings"].as_array().map_or(0, Vec::len)).collect()
+    };
+    assert_eq!(rings(&plain), [0; 8]);
+    let found = rings(&kept);
+    assert!(found.len() == 8 && found.iter().all(|of| [3, 6].contains(of)), "{found:?}");
+    // They are a second view of the same samples.
+    assert_eq!(plain["runs"][0]["tests"], kept["runs"][0]["tests"]);
 }

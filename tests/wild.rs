@@ -1,6 +1,6 @@
 //! Jobs without congestors: the same canaries on the same placements, and conditions side by side.
 
-use crate::common::{Folder, refused, succeed};
+use crate::common::{Folder, refused, run, succeed};
 use serde_json::Value;
 
 const PLAN: &str = "run -n 6 --preset quick --placements 3 --budget 300ms --canaries lat,allreduce --seed 7 --quiet";
@@ -38,6 +38,30 @@ fn quiet_wild_and_loaded_jobs_stand_side_by_side() {
     assert!(shown.contains("Quiet, in the wild and loaded: figures of whole jobs"), "{shown}");
     succeed(&format!("report {loaded} {all} --out {page}"));
     assert!(folder.text("report.html").contains("Quiet, in the wild and loaded"));
+}
+
+const SIM: &str = "run --transport sim --machine small --canaries lat --budget 200us --placements 3 -q";
+
+#[test]
+fn a_wild_job_of_canaries_alone_is_matched_by_who_measures() {
+    let folder = Folder::new();
+    let job = |name: &str, more: &str| {
+        let path = folder.path(name);
+        succeed(&format!("{SIM} {more} --out {path}"));
+        path
+    };
+    let loaded = job("loaded.json", "-n 10 --congestors a2a");
+    let wild = job("wild.json", "-n 2 --congestors none --canary-fraction 100%");
+    let other = job("other.json", "-n 3 --congestors none --canary-fraction 100%");
+    let nodes = folder.json("wild.json")["system"]["nodes"].as_array().unwrap().clone();
+    assert!(nodes.len() == 2 && nodes.iter().all(|node| node["roles"] == serde_json::json!(["canary"])), "{nodes:?}");
+    let rows = succeed(&format!("compare {loaded} {wild} --json")).json()["conditions"].clone();
+    let conditions: Vec<&str> = rows.as_array().unwrap().iter().map(|row| row["condition"].as_str().unwrap()).collect();
+    assert_eq!(conditions, ["quiet", "wild", "loaded"]);
+    let unlike = run(&format!("compare {loaded} {other}")).stderr;
+    assert!(unlike.contains("nodes: 2 measure on the first side, 3 measure on this one"), "{unlike}");
+    let all = format!("{SIM} -n 10 --canary-fraction 100%");
+    refused(&[(&all, "canary fraction 100% leaves no node for congestors")]);
 }
 
 #[test]

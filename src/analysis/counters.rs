@@ -1,18 +1,16 @@
 //! What was counted, counter by counter: over all nodes, and over the devices that have it.
 //!
 //! Devices of the nodes and ports of an emulated or simulated network have one form here: ports are kept as such, and become
-//! devices of a source of their own, `port`, when they are asked for.
+//! devices when they are asked for, of two sources: `endpoint port`, between a node and its switch, and `router port`, between
+//! switches.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::assemble::entry;
 use crate::counters::is_telling;
 use crate::engine::{LoadState, PhaseId};
-use crate::lab::PortCounters;
+use crate::lab::{PortCounters, PortKind};
 use crate::result::{CountedPhase, CountersRecord, DeviceCounters, OTHERS, PhaseCounters, ResultFile, Run, distinct};
-
-/// The source that ports of an emulated or simulated network are, when they are looked at beside devices.
-pub const PORT: &str = "port";
 
 /// A counter of one kind of device over all nodes, isolated and under load.
 #[derive(Clone, Debug, PartialEq)]
@@ -156,6 +154,8 @@ pub struct CounterSpread {
     pub phase: PhaseId,
     /// What each device counted a second, most first.
     pub devices: Vec<(String, f64)>,
+    /// Median over devices.
+    pub median: f64,
     /// Mean over devices.
     pub mean: f64,
     /// The 95th percentile over devices, between the two next to it.
@@ -169,10 +169,21 @@ impl CounterSpread {
     fn of(phase: &PhaseId, mut devices: Vec<(String, f64)>) -> Self {
         devices.sort_by(|a, b| b.1.total_cmp(&a.1));
         let mean = devices.iter().map(|of| of.1).sum::<f64>() / devices.len().max(1) as f64;
-        let place = 0.05 * devices.len().saturating_sub(1) as f64;
         let at = |index: f64| devices.get(index as usize).map_or(0.0, |of| of.1);
-        let p95 = at(place.floor()) + (at(place.ceil()) - at(place.floor())) * place.fract();
-        CounterSpread { phase: phase.clone(), devices, mean, p95, times_isolated: None }
+        let above = |share: f64| {
+            let place = share * devices.len().saturating_sub(1) as f64;
+            at(place.floor()) + (at(place.ceil()) - at(place.floor())) * place.fract()
+        };
+        let (median, p95) = (above(0.5), above(0.05));
+        CounterSpread { phase: phase.clone(), devices, median, mean, p95, times_isolated: None }
+    }
+
+    /// The same in units of `one`, which are beside nothing else.
+    #[must_use]
+    pub(super) fn over(mut self, one: f64) -> Self {
+        self.devices.iter_mut().for_each(|(_, value)| *value /= one);
+        let (median, mean, p95) = (self.median / one, self.mean / one, self.p95 / one);
+        CounterSpread { median, mean, p95, times_isolated: None, ..self }
     }
 
     /// The device that counted most.
@@ -229,11 +240,12 @@ impl ResultFile {
 }
 
 impl PhaseCounters {
-    /// One figure of every port that has it; a second where the phase's length is known.
-    pub fn spread(&self, value: impl Fn(&PortCounters) -> Option<f64>, per_s: bool) -> CounterSpread {
+    /// One figure of every port of a kind that has it; a second where the phase's length is known.
+    pub fn spread(&self, of: PortKind, value: impl Fn(&PortCounters) -> Option<f64>, per_s: bool) -> CounterSpread {
         let over = self.seconds.filter(|seconds| per_s && *seconds > 0.0).unwrap_or(1.0);
         let port = |port: &PortCounters| Some((format!("{} to {}", port.from, port.to), value(port)? / over));
-        CounterSpread::of(&self.phase, self.ports.iter().filter_map(port).collect())
+        let ports = self.ports.iter().filter(|port| port.kind() == of);
+        CounterSpread::of(&self.phase, ports.filter_map(port).collect())
     }
 }
 
@@ -251,7 +263,8 @@ fn device(port: &PortCounters, seconds: f64) -> DeviceCounters {
     if let Some(of) = port.simulated {
         count("stalled_ns", of.stalled_ns);
     }
-    let (node, source, device) = (port.from.clone(), PORT.to_owned(), format!("to {}", port.to));
+    let (node, source) = (port.from.clone(), format!("{} port", port.kind().word()));
+    let device = format!("to {}", port.to);
     DeviceCounters { node, source, device, seconds, counters }
 }
 
@@ -319,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_make_mean_p95_and_extremes_beside_the_isolated_phase() {
+    fn devices_make_median_mean_p95_and_extremes_beside_the_isolated_phase() {
         let mut record = CountersRecord::default();
         for node in 0..21 {
             record.add("isolated lat", counted(&format!("n{node}"), "rx_dropped", 10.0));
@@ -330,7 +343,7 @@ mod tests {
         let spreads = record.spreads("net", "rx_dropped");
         let [calm, busy, alone] = &spreads[..] else { panic!("{spreads:?}") };
         assert_eq!((calm.mean, calm.p95, calm.times_isolated), (5.0, 5.0, None));
-        assert_eq!((busy.mean, busy.p95, busy.times_isolated), (10.0, 19.0, Some(2.0)));
+        assert_eq!((busy.median, busy.mean, busy.p95, busy.times_isolated), (10.0, 10.0, 19.0, Some(2.0)));
         assert_eq!(busy.most(), Some(&("n20 eth0".to_owned(), 20.0)));
         assert_eq!(busy.least(), Some(&("n0 eth0".to_owned(), 0.0)));
         assert_eq!((alone.devices.len(), alone.mean, alone.times_isolated), (21, 0.0, None), "it did not move there");
@@ -353,7 +366,8 @@ mod tests {
         let record = file.all_counted();
         assert_eq!(record.phases.len(), 1, "a phase of unknown length has no rates");
         let row = record.rows().into_iter().find(|row| row.counter == "drops").expect("drops");
-        assert_eq!((row.source.as_str(), row.loaded_per_s, row.most_on.as_str()), ("port", Some(15.0), "leaf0 to h1"));
+        assert_eq!((row.source.as_str(), row.most_on.as_str()), ("endpoint port", "leaf0 to h1"));
+        assert_eq!(row.loaded_per_s, Some(15.0));
         assert!(row.is_telling());
     }
 

@@ -6,12 +6,14 @@ pub mod added;
 mod between;
 pub mod compare;
 mod counters;
+mod relative;
 mod severity;
 pub mod threshold;
 pub mod tuning;
 mod why;
 
 pub use between::{Kind, Span};
-pub use counters::{CounterRow, CounterSpread, PORT, beside_isolated};
+pub use counters::{CounterRow, CounterSpread, beside_isolated};
+pub use relative::{Condition, RelativeCounter, RelativeRow, relative};
 pub use severity::{Conclusion, Severity};
 pub use why::{HotSpot, LoadOfNode, Why};

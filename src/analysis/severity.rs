@@ -99,12 +99,20 @@ impl ResultFile {
                 let why = format!("{name} is {impact} under load: more --placements or a longer --budget would tell");
                 return Some(Conclusion::CannotSay { cause: "the interval is too wide", why });
             }
-            return Some(Conclusion::Shown { severity, run, worst: Box::new(answer.clone()), impact });
+            // Nor is it while other canaries may have met some.
+            if severity > Severity::None || shown.len() == all.len() {
+                return Some(Conclusion::Shown { severity, run, worst: Box::new(answer.clone()), impact });
+            }
         }
-        let (answer, reason) = all.iter().find_map(|(_, answer)| Some((answer, answer.judgement.reasons.first()?)))?;
-        let why = format!("{}: {}", answer.test.short_title(), answer.judgement.why_not()?);
-        Some(Conclusion::CannotSay { cause: cause(reason), why })
+        not_reportable(&all)
     }
+}
+
+/// The first answer that may not be reported, and why.
+fn not_reportable<'a>(all: &[(&Run, Answer<'_>)]) -> Option<Conclusion<'a>> {
+    let (answer, reason) = all.iter().find_map(|(_, answer)| Some((answer, answer.judgement.reasons.first()?)))?;
+    let why = format!("{}: {}", answer.test.short_title(), answer.judgement.why_not()?);
+    Some(Conclusion::CannotSay { cause: cause(reason), why })
 }
 
 /// What a reason comes down to.

@@ -1,8 +1,10 @@
 //! Thresholds for CI: `lat.time-p90.added > 500` fails a command, with exit code 1 and a JUnit file that says which.
 //!
-//! Grammar: `KERNEL.STAT.STATE [.ratio] [.low|.high] OP NUMBER`, where STAT is a statistic's key, STATE is isolated,
-//! loaded, added (loaded minus isolated, in us or us/MiB) or impact, OP is one of > >= < <=. With `.ratio` the figure is
-//! how many times worse a side is than the first one of a comparison; `.low` and `.high` are the ends of its 95% interval.
+//! Grammar: `KERNEL.STAT.STATE [.ratio|.cv] [.low|.high] OP NUMBER [UNIT]`, where STAT is a statistic's key, STATE is idle
+//! (GPCNeT's isolated), loaded, added (loaded minus idle) or impact, OP is one of > >= < <=. Without a unit times are in us,
+//! rates in MiB/s, and what load adds to the time of a rate in us/MiB. With `.ratio` the figure is how many times worse a side
+//! is than the first one of a comparison, with `.cv` its coefficient of variation between repeated jobs; `.low` and `.high`
+//! are the ends of its 95% interval.
 //!
 //! There are four answers. A figure fails when all of its interval does, passes when none of it does, and is inconclusive
 //! otherwise; then it is said how many placements or jobs would decide. Where the answer of a run may not be reported
@@ -14,12 +16,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::analysis::added::{self, Times};
-use crate::analysis::compare::{Comparison, State, Verdict};
+use crate::analysis::compare::{Comparison, JobSet, State, Verdict, variation_of};
 use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::plan::Plan;
-use crate::result::Run;
-use crate::stats::{FEWEST_PLACEMENTS, FailsIf, Interval, Jobs, Outcome, Spread, Statistic, carries, needed};
+use crate::result::{ResultFile, Run, Test};
+use crate::stats::{
+    Added, Direction, FEWEST_PLACEMENTS, FailsIf, Interval, Jobs, Outcome, Statistic, Variation, carries, needed,
+};
 use crate::text::{escape, factor, figure, within};
 
 /// Signs, longer ones first, so that `>=` is not read as `>`.
@@ -35,6 +39,17 @@ enum Part {
     High,
 }
 
+/// What the figure is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// A job.
+    Job,
+    /// A side of a comparison: its ratio to the first.
+    Ratio,
+    /// Repeated jobs: their coefficient of variation.
+    Variation,
+}
+
 /// A condition that fails a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Threshold {
@@ -42,28 +57,26 @@ pub struct Threshold {
     pub kernel: Canary,
     statistic: Statistic,
     state: State,
-    /// Whether the figure is the ratio to the first side.
-    pub ratio: bool,
+    /// What the figure is of.
+    pub of: Of,
     part: Part,
     operator: FailsIf,
+    /// The limit in the unit of the figure, and as it was given.
     number: f64,
+    given: String,
 }
 
 impl FromStr for Threshold {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        const FORM: &str = "a threshold is KERNEL.STAT.STATE OP NUMBER, e.g. 'lat.time-p90.impact > 10'";
+        const FORM: &str = "expected KERNEL.STAT.STATE OP NUMBER, e.g. 'lat.time-p90.added > 500us'";
         let (sign, operator) = SIGNS
             .into_iter()
             .find(|(sign, _)| text.contains(sign))
-            .ok_or_else(|| format!("no >, >=, < or <=: {FORM}"))?;
+            .ok_or_else(|| format!("it has no >, >=, < or <=: {FORM}"))?;
         let (figure, number) = text.split_once(sign).expect("it contains the sign");
         let (figure, number) = (figure.trim(), number.trim());
-        let number: f64 = number.parse().map_err(|_| format!("'{number}' is no number: {FORM}"))?;
-        if !number.is_finite() {
-            return Err(format!("'{number}' is no finite number: {FORM}"));
-        }
         let mut parts: Vec<&str> = figure.split('.').collect();
         let part = match parts.last() {
             Some(&"low") => Part::Low,
@@ -71,10 +84,14 @@ impl FromStr for Threshold {
             _ => Part::Whole,
         };
         parts.truncate(if part == Part::Whole { parts.len() } else { parts.len() - 1 });
-        let ratio = parts.len() == 4 && parts[3] == "ratio";
-        parts.truncate(if ratio { 3 } else { parts.len() });
+        let of = match parts[..] {
+            [.., "ratio"] if parts.len() == 4 => Of::Ratio,
+            [.., "cv"] if parts.len() == 4 => Of::Variation,
+            _ => Of::Job,
+        };
+        parts.truncate(if of == Of::Job { parts.len() } else { 3 });
         let [kernel, statistic, state] = parts[..] else {
-            return Err(format!("'{figure}' has not three parts: {FORM}"));
+            return Err(format!("'{figure}' does not have three parts: {FORM}"));
         };
         let statistic = Statistic::ALL.into_iter().find(|known| known.key() == statistic).ok_or_else(|| {
             let known = Statistic::ALL.map(Statistic::key).join(", ");
@@ -82,26 +99,72 @@ impl FromStr for Threshold {
         })?;
         let state = State::ALL
             .into_iter()
-            .find(|known| known.key() == state)
-            .ok_or_else(|| format!("unknown state '{state}': choose from isolated, loaded, added, impact"))?;
-        if ratio && state == State::Added {
-            return Err("added times are compared by their difference, not by a ratio: see `compare --within`".into());
+            .find(|known| known.key() == if state == "isolated" { "idle" } else { state })
+            .ok_or_else(|| format!("unknown state '{state}': choose from idle, loaded, added, impact"))?;
+        match (state, of) {
+            (State::Added, Of::Ratio) => {
+                return Err(
+                    "added times are compared by their difference, not by a ratio: see `compare --within`".into()
+                );
+            }
+            (State::Added, Of::Variation) => {
+                return Err(
+                    "an added time may be about 0, which has no coefficient of variation: choose idle, loaded or \
+                            impact"
+                        .into(),
+                );
+            }
+            _ => {}
         }
-        Ok(Threshold { kernel: kernel.parse()?, statistic, state, ratio, part, operator, number })
+        let kernel: Canary = kernel.parse()?;
+        let given = number.to_owned();
+        let number = limit(number, kernel, state, of)?;
+        Ok(Threshold { kernel, statistic, state, of, part, operator, number, given })
     }
+}
+
+/// A number with or without a unit, in the unit of the figure.
+fn limit(text: &str, kernel: Canary, state: State, of: Of) -> Result<f64, String> {
+    const MIB: f64 = 1_048_576.0;
+    let times = [("ns", 1e-3), ("us", 1.0), ("ms", 1e3), ("s", 1e6)];
+    let rates = [("MiB/s", 1.0), ("GiB/s", 1024.0), ("Mbit/s", 1e6 / 8.0 / MIB), ("Gbit/s", 1e9 / 8.0 / MIB)];
+    let per_mib = [("us/MiB", 1.0), ("ms/MiB", 1e3), ("s/MiB", 1e6)];
+    let units: &[(&str, f64)] = match (state, kernel.info().direction) {
+        _ if of == Of::Variation => &[("%", 0.01)],
+        _ if of == Of::Ratio || state == State::Impact => &[("x", 1.0)],
+        // A program's figure has a unit of its own.
+        _ if kernel.is_application() => &[],
+        (State::Added, Direction::Bandwidth) => &per_mib,
+        (_, Direction::Bandwidth) => &rates,
+        (_, Direction::Latency) => &times,
+    };
+    let end =
+        text.find(|c: char| c == '%' || (c.is_ascii_alphabetic() && !matches!(c, 'e' | 'E'))).unwrap_or(text.len());
+    let (number, unit) = (text[..end].trim(), text[end..].trim());
+    let scale = if unit.is_empty() { Some(1.0) } else { units.iter().find(|of| of.0 == unit).map(|of| of.1) };
+    let number = number.parse::<f64>().ok().filter(|number| number.is_finite()).zip(scale);
+    number.map(|(number, scale)| number * scale).ok_or_else(|| {
+        let units: Vec<&str> = units.iter().map(|of| of.0).collect();
+        let units = if units.is_empty() { String::new() } else { format!(" with or without {}", units.join(", ")) };
+        format!("invalid limit '{text}': expected a number{units}")
+    })
 }
 
 impl fmt::Display for Threshold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Threshold { kernel, statistic, state, operator, number, .. } = self;
+        let Threshold { kernel, statistic, state, operator, given, .. } = self;
         let sign = SIGNS.iter().find(|(_, known)| known == operator).expect("all are listed").0;
-        let ratio = if self.ratio { ".ratio" } else { "" };
+        let of = match self.of {
+            Of::Job => "",
+            Of::Ratio => ".ratio",
+            Of::Variation => ".cv",
+        };
         let part = match self.part {
             Part::Whole => "",
             Part::Low => ".low",
             Part::High => ".high",
         };
-        write!(f, "{kernel}.{}.{}{ratio}{part} {sign} {number}", statistic.key(), state.key())
+        write!(f, "{kernel}.{}.{}{of}{part} {sign} {given}", statistic.key(), state.key())
     }
 }
 
@@ -118,6 +181,19 @@ pub struct Check {
     pub found: String,
 }
 
+impl Check {
+    /// That a run did not end by itself: what it measured may pass, the run as a whole does not.
+    pub fn incomplete(file: &ResultFile) -> Option<Self> {
+        let why = match (&file.failed, file.interrupted) {
+            (Some(why), _) => format!("failed: {why}"),
+            (None, true) => "was interrupted".into(),
+            (None, false) => return None,
+        };
+        let threshold = "the run is complete".into();
+        Some(Check { run: file.command.word().into(), threshold, outcome: Outcome::NotMeasured, found: why })
+    }
+}
+
 /// A figure with what is known of it.
 struct Found {
     value: f64,
@@ -132,17 +208,20 @@ struct Found {
 }
 
 impl Found {
-    /// A figure over placements, on a logarithmic scale.
-    fn spread(figures: &[f64], form: fn(f64) -> String) -> Option<Self> {
-        let Spread { factor, interval, placements, .. } = Spread::of(figures)?;
-        Some(Found {
-            value: factor,
-            interval,
-            form,
-            unit: String::new(),
-            is_log: true,
-            over: ("placements", placements, 1),
-        })
+    /// The figure of a test as the first screen has it, by the mean of times over placements, and its interval; nothing with
+    /// too few of them.
+    fn over_placements(run: &Run, test: &Test, statistic: Statistic) -> Option<Self> {
+        let times = run.placements.iter().map(|of| of.time_ns(test.kernel, test.phase, statistic));
+        let times = times.collect::<Option<Vec<f64>>>().filter(|times| times.len() >= FEWEST_PLACEMENTS)?;
+        let (count, times) = (times.len(), Added::of(&times)?);
+        let figure_of = |ns: f64| test.figure_of(ns.max(0.0));
+        let interval = times.interval.map(|of| {
+            let (one, other) = (figure_of(of.low), figure_of(of.high));
+            Interval { low: one.min(other), high: one.max(other) }
+        });
+        let value = figure_of(times.value);
+        let unit = test.unit.clone();
+        Some(Found { value, interval, form: figure, unit, is_log: false, over: ("placements", count, 1) })
     }
 
     /// How many more placements or jobs would decide, in words.
@@ -200,19 +279,13 @@ impl Threshold {
     /// Holds the threshold against a run called `name`. Ratios need a comparison: see [`Threshold::check_ratios`].
     pub fn check(&self, name: &str, run: &Run) -> Check {
         let of_state = |phase| {
-            let placed = run.figures(self.kernel, phase, self.statistic).filter(|all| all.len() >= FEWEST_PLACEMENTS);
-            placed.and_then(|figures| Found::spread(&figures, figure)).or_else(|| {
-                let value = run.test(self.kernel, phase)?.figure(self.statistic)?;
+            let test = run.test(self.kernel, phase)?;
+            Found::over_placements(run, test, self.statistic).or_else(|| {
+                let value = run.typical(self.kernel, phase, self.statistic)?;
                 // There is none to be had: judged by itself.
                 let interval = Some(Interval { low: value, high: value });
-                Some(Found {
-                    value,
-                    interval,
-                    form: figure,
-                    unit: String::new(),
-                    is_log: true,
-                    over: ("placements", 1, 1),
-                })
+                let unit = test.unit.clone();
+                Some(Found { value, interval, form: figure, unit, is_log: true, over: ("placements", 1, 1) })
             })
         };
         let found = match self.state {
@@ -232,6 +305,28 @@ impl Threshold {
         };
         let against = self.state.why_not(run, self.kernel, self.statistic);
         self.judge(name, found.as_ref(), against.as_deref())
+    }
+
+    /// Holds a threshold of a coefficient of variation against every set of repeated jobs.
+    pub fn check_variation(&self, repeated: &[JobSet<'_>]) -> Vec<Check> {
+        if repeated.is_empty() {
+            let found = format!("takes at least {} complete results of one system and plan", Variation::FEWEST);
+            let (run, threshold) = ("variation between jobs".to_owned(), self.to_string());
+            return vec![Check { run, threshold, outcome: Outcome::NotMeasured, found }];
+        }
+        let check = |set: &JobSet<'_>| {
+            let found = variation_of(set, self.kernel, self.state, self.statistic).map(|of| Found {
+                value: of.coefficient,
+                interval: Some(of.interval),
+                form: figure,
+                unit: String::new(),
+                is_log: true,
+                over: ("jobs", of.count, 1),
+            });
+            let against = set.why_not(self.state, self.kernel, self.statistic);
+            self.judge(&set.label, found.as_ref(), against.as_deref())
+        };
+        repeated.iter().map(check).collect()
     }
 
     /// Holds a ratio threshold against every side but the first.
@@ -265,7 +360,8 @@ impl Threshold {
     fn judge(&self, run: &str, found: Option<&Found>, against: Option<&str>) -> Check {
         let (run, threshold) = (run.to_owned(), self.to_string());
         let Some(found) = found else {
-            return Check { run, threshold, outcome: Outcome::NotMeasured, found: "was not measured".into() };
+            let found = "was not measured, or by too few iterations for this statistic".into();
+            return Check { run, threshold, outcome: Outcome::NotMeasured, found };
         };
         // The end of an interval is a number like any other.
         let looked_at = found.interval.map(|of| match self.part {
@@ -334,34 +430,45 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::analysis::compare::{repeated, sides};
     use crate::assemble::synthetic;
 
     #[test]
     fn thresholds_read_back_as_written() {
         for text in [
             "lat.p99.impact > 10",
-            "bw-sync.avg.isolated < 500.5",
+            "bw-sync.avg.idle < 500.5",
+            "bw-sync.avg.loaded < 5 Gbit/s",
             "allreduce.p999.loaded.ratio >= 1.2",
             "lat.time-p90.impact.high > 3",
             "lat.p99.loaded.ratio.low > 1.1",
             "bw-sync.time-p90.added > 500",
+            "lat.avg.loaded.cv > 0.05",
+            "bw-sync.time-p90.impact.cv.high > 0.1",
         ] {
             assert_eq!(text.parse::<Threshold>().unwrap().to_string(), text);
         }
-        assert_eq!("lat.p99.impact>=1e1".parse::<Threshold>().unwrap().to_string(), "lat.p99.impact >= 10");
+        let read = |text: &str| text.parse::<Threshold>().unwrap();
+        assert_eq!(read("lat.p99.isolated>=1e1").to_string(), "lat.p99.idle >= 1e1");
+        let numbers =
+            ["lat.p99.added > 1e1", "lat.p99.added > 2ms", "bw.avg.idle < 8.388608 Gbit/s", "bw.avg.added > 3 ms/MiB"];
+        assert_eq!(numbers.map(|text| read(text).number), [10.0, 2000.0, 1000.0, 3000.0]);
     }
 
     #[test]
     fn mistakes_are_explained() {
         for (text, expected) in [
             ("lat.p99.impact = 10", "no >, >=, < or <="),
-            ("lat.p99 > 10", "has not three parts"),
+            ("lat.p99 > 10", "does not have three parts"),
             ("latency.p99.impact > 10", "unknown canary 'latency': choose from lat,"),
             ("lat.p95.impact > 10", "unknown statistic 'p95': choose from avg,"),
-            ("lat.p99.factor > 10", "unknown state 'factor': choose from isolated, loaded, added, impact"),
-            ("lat.p99.impact > ten", "'ten' is no number"),
-            ("lat.p99.impact > inf", "no finite number"),
+            ("lat.p99.factor > 10", "unknown state 'factor': choose from idle, loaded, added, impact"),
+            ("lat.p99.impact > ten", "invalid limit 'ten': expected a number with or without x"),
+            ("lat.p99.impact > inf", "invalid limit 'inf'"),
+            ("lat.p99.loaded > 5 Gbit/s", "expected a number with or without ns, us, ms, s"),
             ("lat.p99.added.ratio > 1", "compared by their difference"),
+            ("lat.p99.added.cv > 0.05", "which has no coefficient of variation"),
+            ("lat.p99.loaded.cv.ratio > 1", "does not have three parts"),
         ] {
             let error = text.parse::<Threshold>().unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");
@@ -381,7 +488,10 @@ mod tests {
         assert_eq!(check("lat.time-p90.impact.low > 5").outcome, Outcome::Pass);
         assert_eq!(check("lat.p50.isolated > 1").outcome, Outcome::Fail);
         let missing = check("a2a.p99.impact > 4");
-        assert_eq!((missing.outcome, missing.found.as_str()), (Outcome::NotMeasured, "was not measured"));
+        assert_eq!(
+            (missing.outcome, missing.found.as_str()),
+            (Outcome::NotMeasured, "was not measured, or by too few iterations for this statistic")
+        );
     }
 
     #[test]
@@ -416,6 +526,28 @@ mod tests {
             assert!((20..80).contains(&more), "{open:?}");
         }
         assert!(check("added", 1.0).found.contains("] us"), "{:?}", check("added", 1.0));
+    }
+
+    #[test]
+    fn a_coefficient_of_variation_is_of_repeated_jobs() {
+        // Loaded figures of 9 to 11: 7.6% of their mean, by 9 jobs.
+        let impacts = [9.0, 9.25, 9.5, 9.75, 10.0, 10.25, 10.5, 10.75, 11.0];
+        let files = synthetic::named(impacts.map(|impact| synthetic::file("tcp", None, impact)));
+        let sets: Vec<JobSet<'_>> = sides(&files).into_iter().map(JobSet::from).collect();
+        let check = |text: &str| {
+            let checks = text.parse::<Threshold>().unwrap().check_variation(&repeated(&sets));
+            assert_eq!(checks.len(), 1);
+            checks[0].clone()
+        };
+        let truth = (impacts.iter().map(|of| (of - 10.0f64).powi(2)).sum::<f64>() / 8.0).sqrt() / 10.0;
+        let open = check(&format!("lat.avg.loaded.cv > {}", 1.2 * truth));
+        assert_eq!(open.outcome, Outcome::Inconclusive);
+        assert!(open.found.starts_with(&format!("is {truth:.3} [")) && open.found.contains("more jobs"), "{open:?}");
+        assert_eq!(check("lat.avg.loaded.cv > 0.03").outcome, Outcome::Fail);
+        assert_eq!(check("lat.avg.loaded.cv > 0.3").outcome, Outcome::Pass);
+        assert_eq!(check("lat.avg.isolated.cv > 0.01").outcome, Outcome::Pass);
+        let none = "lat.avg.loaded.cv > 1".parse::<Threshold>().unwrap().check_variation(&repeated(&sets[..2]));
+        assert_eq!(none[0].outcome, Outcome::NotMeasured);
     }
 
     #[test]

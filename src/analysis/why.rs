@@ -77,6 +77,12 @@ impl ResultFile {
         self.runs.first()?.transport.details.get(name).map(String::as_str)
     }
 
+    /// What all links of a node carry together, where that is known.
+    pub fn node_link_mib_per_s(&self, run: &Run) -> Option<f64> {
+        let ports = self.system.ports.map_or(1, |ports| ports.per_node);
+        link_mib_per_s(run, self.lab.as_ref()).map(|link| link * f64::from(ports))
+    }
+
     /// What the congestors moved.
     fn load(&self, run: &Run, why: &mut Why) {
         let label = if self.runs.len() > 1 { format!("{}: ", run.label()) } else { String::new() };
@@ -90,11 +96,10 @@ impl ResultFile {
         }
         let each = mean / nodes as f64;
         let link = link_mib_per_s(run, self.lab.as_ref());
-        let ports = self.system.ports.map_or(1, |ports| ports.per_node);
         why.load.get_or_insert(LoadOfNode {
             nodes,
             node_mib_per_s: each,
-            link_mib_per_s: link.map(|link| link * f64::from(ports)),
+            link_mib_per_s: self.node_link_mib_per_s(run),
         });
         let of_port = |ports: u32| {
             let link = link.map(|rate| format!("; the link of a port carries {rate:.0}")).unwrap_or_default();
@@ -185,7 +190,7 @@ impl ResultFile {
 
     /// What may show more.
     fn advise(&self, ports: Ports, why: &mut Why) {
-        const MORE_LOAD: &str = "More load: larger messages (--set congestor.a2a.bytes=64KiB), more ranks on a node, \
+        const MORE_LOAD: &str = "More load: larger messages (--set congestor.a2a.bytes=64KiB), more ranks per node, \
                                  --congestors incast.";
         let mut try_this = |text: &str| why.to_try.push(text.to_owned());
         match ports {
@@ -194,8 +199,8 @@ impl ResultFile {
                 "Canaries and congestors behind the same ports: more placements, --placement random, or --split slice.",
             ),
             Ports::Crossed => try_this(
-                "Queues that are full for longer: larger messages (--set congestor.incast.bytes=64KiB), more congestors \
-                 (--canary-fraction).",
+                "Queues that are full for longer: more nodes that load (--canary-fraction 10%), larger messages \
+                 (--set congestor.incast.bytes=1MiB).",
             ),
             Ports::Unknown => {
                 try_this(match self.counters {
@@ -224,7 +229,7 @@ enum Ports {
     Crossed,
 }
 
-/// What a node's link carries, where that is known.
+/// What the link of a port carries, where that is known.
 fn link_mib_per_s(run: &Run, lab: Option<&LabRecord>) -> Option<f64> {
     const MIB: f64 = 1_048_576.0;
     if let Some(lab) = lab {

@@ -4,11 +4,11 @@
 //! Which port it was is different on every placement, so ports stand in the order of what they did: few that are full and many
 //! that rest differ from many that do a little, though both may send the same in all.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::entry;
 use crate::engine::PhaseId;
-use crate::lab::{Lab, PortCounters};
+use crate::lab::{Lab, PortCounters, is_node};
 use crate::result::{LabRecord, PhaseCounters, PlacementRates};
 
 /// Of more ports of a kind, neighbours in the order are one value, their mean.
@@ -73,13 +73,6 @@ pub const DROPS: &str = "drops";
 
 /// What each port of a kind counted: those into the network, those out of it, those between switches.
 pub fn by_kind(ports: &[PortCounters]) -> BTreeMap<String, Vec<f64>> {
-    let mut neighbours: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for port in ports {
-        neighbours.entry(&port.from).or_default().insert(&port.to);
-        neighbours.entry(&port.to).or_default().insert(&port.from);
-    }
-    // A switch has several neighbours, a node one.
-    let is_node = |name: &str| neighbours.get(name).is_some_and(|of| of.len() == 1);
     let mut counted: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for port in ports {
         let kind = match (is_node(&port.from), is_node(&port.to)) {

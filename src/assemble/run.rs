@@ -123,6 +123,7 @@ impl<'a> RunBuilder<'a> {
         let mut figures: Vec<f64> = Vec::new();
         let mut schedule = Schedule::default();
         let (mut records, mut samples) = (Vec::new(), Vec::new());
+        let mut rings: Vec<Batch> = Vec::new();
         let mut loads: Vec<Option<Load>> = vec![None; self.plan.congestors.len()];
         let (mut passes, mut wall_ns, mut covered) = (0, 0, (0, 0));
         for (place, tally) in blocks {
@@ -144,6 +145,12 @@ impl<'a> RunBuilder<'a> {
             wall_ns += tally.wall_ns;
             covered = (covered.0 + tally.covered_ns, covered.1 + tally.rank_ns);
             loads.iter_mut().zip(tally.loads).for_each(|(sum, load)| join(sum, load));
+            for (at, of_ring) in tally.rings.iter().map(Samples::total).enumerate() {
+                match rings.get_mut(at) {
+                    Some(sum) => *sum = Batch::joined([&*sum, &of_ring]),
+                    None => rings.push(of_ring),
+                }
+            }
             if let Some(of_block) = tally.canary {
                 passes += of_block.passes();
                 samples.push(of_block);
@@ -174,7 +181,8 @@ impl<'a> RunBuilder<'a> {
         gathered.covered = (gathered.covered.0 + covered.0, gathered.covered.1 + covered.1);
         gathered.schedule.join(&schedule);
         gathered.loads.iter_mut().zip(loads).for_each(|(sum, load)| join(sum, load));
-        PlacementTest { phase, kernel, summary, blocks: records, load }
+        let rings = rings.iter().map(|ring| EncodedHistogram::of(&ring.histogram())).collect();
+        PlacementTest { phase, kernel, summary, blocks: records, rings, load }
     }
 
     /// The factors over the placements so far, for a look at how certain they are.
@@ -285,14 +293,16 @@ impl<'a> RunBuilder<'a> {
             // Slices of single ranks jump; what counts is whether all of them together had come up.
             let mean = slices.iter().sum::<f64>() / slices.len().max(1) as f64;
             let steady = load.steady || slices.first().is_none_or(|first| *first >= 0.5 * mean);
+            let delivered_mib_per_s = if seconds > 0.0 { mib(load.bytes as f64) / seconds } else { 0.0 };
             CongestorLoad {
                 kernel: test.kernel,
                 title: test.title(),
                 ranks: load.ranks,
                 delivered_bytes: load.bytes,
                 seconds,
-                delivered_mib_per_s: if seconds > 0.0 { mib(load.bytes as f64) / seconds } else { 0.0 },
-                least_mib_per_s: least.map(|bytes| mib(bytes) / slice_s),
+                delivered_mib_per_s,
+                // The time before and behind whole slices counts in the mean only.
+                least_mib_per_s: least.map(|bytes| (mib(bytes) / slice_s).min(delivered_mib_per_s)),
                 slice_s: Some(slice_s),
                 steady: (phase == LoadState::Loaded).then_some(steady),
                 summary: Summary::of(&load.samples, Direction::Bandwidth),

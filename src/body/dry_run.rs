@@ -38,12 +38,12 @@ pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Optio
         let _ = writeln!(out, "Simulated on the machine {}: {}; all times are virtual", machine.name, machine.about);
     }
     if decision.command.is_load_test() {
-        let blocks = if plan.blocks > 1 { format!(" in {} blocks a state", plan.blocks) } else { String::new() };
+        let blocks = if plan.blocks > 1 { format!(" in {} blocks per state", plan.blocks) } else { String::new() };
         let more = plan.precision.map(|of| format!(", more until +-{:.0}%", 100.0 * of)).unwrap_or_default();
         let count = plan.placements;
         let _ = writeln!(
             out,
-            "{count} times placed ({}{more}), every canary{blocks} on each; the first is shown",
+            "{count} placements ({}{more}), every canary{blocks} on each; the first is shown",
             plan.placement
         );
     }
@@ -52,7 +52,8 @@ pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Optio
     }
     if session.mixes.len() > 1 {
         let names: Vec<&str> = session.mixes.iter().filter_map(|mix| mix.name.as_deref()).collect();
-        let _ = writeln!(out, "Loads take turns on every placement: {}", names.join(", "));
+        let on = if plan.each_own_share { "its share of the congestor nodes" } else { "all congestor nodes" };
+        let _ = writeln!(out, "Loads take turns on every placement, each by itself on {on}: {}", names.join(", "));
     }
     let names = session.request.tuning.as_ref().map(TuneSelection::names).unwrap_or_default();
     let settings = names.len().max(1);
@@ -95,7 +96,11 @@ pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Optio
             let runs = (variants.len() * session.mixes.len() * settings) as f64;
             let seconds = runs * seconds(decision.command, plan, decision.duration_s);
             let beside = if plan.application.is_some() { ", and the application's runs" } else { "" };
-            let _ = writeln!(out, "\nExpected duration: at most {seconds:.0} s{beside}");
+            let (about, rings) = match plan.blocks == 1 && plan.finishes_a_measurement() {
+                true => ("about", "; a test that is slower takes longer, until it has visited every ring once"),
+                false => ("at most", ""),
+            };
+            let _ = writeln!(out, "\nExpected duration: {about} {seconds:.0} s{beside}{rings}");
         }
         Some(_) => {
             let runs = (variants.len() * session.mixes.len() * settings) as f64;

@@ -70,6 +70,13 @@ impl<'a> Runs<'a> {
                 let (count, names) = (names.len(), names.join("; "));
                 self.session.request.say(&format!("{count} runs take turns on every placement: {names}"));
             }
+            if self.session.mixes.len() > 1 {
+                let share = match self.session.decision.plan.each_own_share {
+                    true => "a congestor by itself loads the nodes that it has among all; the others rest",
+                    false => "a congestor by itself loads all congestor nodes (each=share: its own share of them)",
+                };
+                self.session.request.say(share);
+            }
         }
         for index in 0.. {
             let layout = self.layout(index, &self.session.decision.plan);

@@ -21,7 +21,7 @@ use crate::result::Command;
 
 use calibrate::{calibrate, expected};
 use load_test::Runs;
-use study::run_study;
+use study::{expect_study, run_study};
 
 pub use application::{check_pattern, guard};
 pub(crate) use dry_run::seconds;
@@ -80,6 +80,9 @@ impl Request {
             Ok(Prepared::Told(code)) => return code,
             Err(error) => give_up(networks.bootstrap(), &error),
         };
+        if let (true, Some(study)) = (session.decision.dry_run, &session.decision.study) {
+            return expect_study(&session, study, networks);
+        }
         if session.decision.dry_run {
             if session.root {
                 let plan = dry_run::render(&session, networks.variants(), self.settings.machine.as_deref());

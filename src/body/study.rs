@@ -13,6 +13,7 @@ use crate::job::{
     EnclosingLab, Observers, ResultAssembler, RunConfig, Session, Studied, Study, interrupt_flag, memory, show,
 };
 use crate::models::{Control, StudyJob};
+use crate::output;
 use crate::result::TransportFacts;
 use crate::stats::Rule;
 
@@ -86,6 +87,41 @@ pub(crate) fn run_study(session: &Session<'_>, study: &Study, networks: &mut Net
     })
 }
 
+/// Tells how long the study would take over every network, and gives the exit code.
+pub(crate) fn expect_study(session: &Session<'_>, study: &Study, networks: &mut Networks<'_>) -> u8 {
+    let body = |bootstrap: &mut dyn Bootstrap, networks: &mut OpenPair<'_>| {
+        let network = &mut *networks.canaries;
+        match asked(session, bootstrap, network, |job, network| study.expected(job, network)) {
+            Err(Error::Setup(message)) => Ok(Err(message)),
+            expected => expected.map(Ok),
+        }
+    };
+    let variants = networks.variants().to_vec();
+    let (mut text, mut code) = (String::new(), 0);
+    for &variant in &variants {
+        match networks.open(Variant::of(variant.network), &|_| RoleSettings::default(), &body) {
+            Ok(Ok(Some(expected))) => {
+                if variants.len() > 1 {
+                    text += &format!("Over {}\n\n", variant.label());
+                }
+                text += &output::expected(&expected, session.nodes.rank_count(), session.nodes.len());
+            }
+            Ok(Ok(None)) => code = 2,
+            Ok(Err(message)) => {
+                if session.root {
+                    eprintln!("tailback: error: {message}");
+                }
+                return 2;
+            }
+            Err(error) => give_up(networks.bootstrap(), &error),
+        }
+    }
+    if session.root && !text.is_empty() {
+        let _ = output::print(&text);
+    }
+    code
+}
+
 /// The study over one network, as one rank. Collective over the job.
 fn measure(
     session: &Session<'_>,
@@ -93,6 +129,17 @@ fn measure(
     bootstrap: &mut dyn Bootstrap,
     network: &mut dyn OpenNetwork,
 ) -> Result<(Studied, Description)> {
+    let studied = asked(session, bootstrap, network, |job, network| study.measure(job, network))?;
+    Ok((studied, network.describe()))
+}
+
+/// Asks something of a network that has messages. Collective over the job.
+fn asked<V>(
+    session: &Session<'_>,
+    bootstrap: &mut dyn Bootstrap,
+    network: &mut dyn OpenNetwork,
+    ask: impl FnOnce(StudyJob<'_>, &mut dyn OpenNetwork) -> Result<V>,
+) -> Result<V> {
     if let Support::No(reason) = network.capabilities().of(Operation::TwoSided) {
         return Err(Error::Setup(format!("studies need messages, which are not supported here: {reason}")));
     }
@@ -100,8 +147,8 @@ fn measure(
     let rule = if session.request.settings.machine.is_some() { Rule::on_virtual_time() } else { Rule::default() };
     let control = Control { monitor: session.monitor, interrupt: &interrupt, rule };
     let job = StudyJob { bootstrap, nodes: &session.nodes, seed: session.seed, control };
-    let studied = study.measure(job, network)?;
+    let answer = ask(job, network)?;
     // Nobody leaves while another may still need an answer.
     bootstrap.barrier()?;
-    Ok((studied, network.describe()))
+    Ok(answer)
 }

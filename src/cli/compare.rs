@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::analysis::compare::{self, By, Comparison, JobSet, Side, sides};
+use crate::analysis::threshold::Of;
 use crate::job::Checks;
 use crate::output;
 use crate::result::{self, ResultFile};
@@ -42,7 +43,7 @@ pub struct CompareOptions {
     #[arg(long)]
     force: bool,
 
-    /// Every statistic, not only time-p90, avg and p99, and what the variance of added times is made of
+    /// All tables: every statistic, counters, the components of variance, and the tests behind the verdicts
     #[arg(short, long)]
     verbose: bool,
 
@@ -63,7 +64,7 @@ impl CompareOptions {
         let after = read(&self.with)?;
         let sets = self.sets(&files, &after)?;
         let earlier = self.history.as_deref().map(earlier).transpose()?.unwrap_or_default();
-        let history = self.repeated(&sets, &earlier)?;
+        let history = self.repeated(&sets, &earlier);
         let statistics: &[Statistic] = if self.verbose { &Statistic::ALL } else { &compare::SHOWN };
         let mut comparison = compare::compare_jobs(&sets, statistics, &history, self.within);
         if let Some(by) = self.by {
@@ -89,11 +90,13 @@ impl CompareOptions {
         };
         let mut checks = Vec::new();
         for threshold in &self.checks.fail_if {
-            if threshold.ratio {
-                checks.extend(threshold.check_ratios(&all));
-            } else {
-                let jobs = sets.iter().flat_map(|set| &set.jobs);
-                checks.extend(jobs.map(|job| threshold.check(&job.label, job.run)));
+            match threshold.of {
+                Of::Ratio => checks.extend(threshold.check_ratios(&all)),
+                Of::Variation => checks.extend(threshold.check_variation(&compare::repeated(&sets))),
+                Of::Job => {
+                    let jobs = sets.iter().flat_map(|set| &set.jobs);
+                    checks.extend(jobs.map(|job| threshold.check(&job.label, job.run)));
+                }
             }
         }
         // Failed, then not measured, then cannot tell: the least that is not 0.
@@ -110,7 +113,7 @@ impl CompareOptions {
     }
 
     /// Repeated jobs among earlier results: of the same plan and network as the sides, and none of their own.
-    fn repeated<'a>(&self, sets: &[JobSet<'_>], earlier: &'a [Named]) -> Result<Vec<JobSet<'a>>, String> {
+    fn repeated<'a>(&self, sets: &[JobSet<'_>], earlier: &'a [Named]) -> Vec<JobSet<'a>> {
         let compared = || sets.iter().flat_map(|set| &set.jobs);
         let alike = |job: &Side<'a>| {
             let same_run = compared().any(|side| side.run.label() == job.run.label());
@@ -126,28 +129,45 @@ impl CompareOptions {
             }
         }
         sets.retain(|set| set.jobs.len() > 1);
-        match &self.history {
-            Some(folder) if sets.is_empty() => {
-                Err(format!("{} has no two results of this plan and network besides these", folder.display()))
+        if let Some(folder) = &self.history {
+            let jobs: usize = sets.iter().map(|set| set.jobs.len()).sum();
+            let folder = folder.display();
+            match jobs {
+                0 => eprintln!(
+                    "tailback: note: {folder} has no two earlier results of this plan and network yet: without them one job \
+                     per side cannot be tested"
+                ),
+                _ => eprintln!("tailback: note: {jobs} earlier results in {folder} tell how much equal jobs differ"),
             }
-            _ => Ok(sets),
         }
+        sets
     }
 
     fn print(&self, comparison: &Comparison) -> Result<u8, String> {
         output::print(&if self.json {
             serde_json::to_string_pretty(comparison).expect("plain data") + "\n"
         } else {
-            let components = section(compare::COMPONENTS_TITLE, &comparison.components_table());
-            compare::render(comparison) + if self.verbose { &components } else { "" }
+            let mut out = String::new();
+            if self.verbose {
+                out += &compare::render(comparison);
+                out += &section(compare::COMPONENTS_TITLE, &comparison.components_table());
+            }
+            // What has no first screen is all tables.
+            if out.is_empty() || comparison.rows.iter().any(|row| row.primary) {
+                out += &output::compared(comparison);
+            }
+            out
         })
     }
 
     /// The congestors of one file.
     fn congestors(&self, path: &Path, file: &ResultFile) -> Result<u8, String> {
         let thresholds = &self.checks;
-        if thresholds.has_ratios() {
-            return Err("ratios are of files: congestors of one file have none to be checked".into());
+        if thresholds.fail_if.iter().any(|threshold| threshold.of != Of::Job) {
+            return Err(
+                "ratios and coefficients of variation are of files: congestors of one file have none to be checked"
+                    .into(),
+            );
         }
         let comparison = compare::compare_congestors(file)
             .ok_or_else(|| format!("{} has loads of fewer than two congestors", path.display()))?;

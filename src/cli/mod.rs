@@ -212,8 +212,40 @@ pub fn refuse(error: &clap::Error) -> Result<u8, String> {
             eprint!("{}", error.render());
             Ok(2)
         }
-        _ => Err(negative_value(error).unwrap_or_else(|| one_line(&error.render().to_string()))),
+        _ => {
+            let told = negative_value(error).or_else(|| of_another_command(error));
+            Err(told.unwrap_or_else(|| one_line(&error.render().to_string())))
+        }
     }
+}
+
+/// What to say of an option that other commands have.
+fn of_another_command(error: &clap::Error) -> Option<String> {
+    use clap::error::{ContextKind, ContextValue};
+    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return None };
+    let long =
+        argument.split([' ', '=']).next()?.strip_prefix("--").filter(|_| error.kind() == ErrorKind::UnknownArgument)?;
+    let having = commands_with(&Cli::command(), "tailback", long);
+    // Some commands have a better answer.
+    let text = error.render().to_string();
+    let answered = text.contains("tip:") && !text.contains("tip: a similar argument exists");
+    (!answered && !having.is_empty()).then(|| {
+        let shown = having.iter().take(3).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        format!("unexpected argument '{argument}' found; tip: --{long} is an option of {shown}")
+    })
+}
+
+/// The commands below `command`, which is called `name`, with this long option that users may see.
+fn commands_with(command: &clap::Command, name: &str, long: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for of in command.get_subcommands().filter(|of| !of.is_hide_set()) {
+        let name = format!("{name} {}", of.get_name());
+        if of.get_arguments().any(|argument| argument.get_long() == Some(long) && !argument.is_hide_set()) {
+            found.push(name.clone());
+        }
+        found.extend(commands_with(of, &name, long));
+    }
+    found
 }
 
 /// What to say of a number below zero, which looks like an option of its own: whose value it was meant to be.
@@ -248,6 +280,19 @@ mod tests {
     fn mistake(arguments: &[&str]) -> String {
         let error = Cli::try_parse_from([&["tailback"], arguments].concat()).expect_err("a mistake");
         one_line(&error.render().to_string())
+    }
+
+    #[test]
+    fn options_of_other_commands_are_told_from_unknown_ones() {
+        let tip = |arguments: &[&str]| {
+            of_another_command(&Cli::try_parse_from([&["tailback"], arguments].concat()).expect_err("a mistake"))
+        };
+        let told = tip(&["run", "--queue", "32KiB"]).expect("the lab has it");
+        assert_eq!(
+            told,
+            "unexpected argument '--queue' found; tip: --queue is an option of `tailback lab run`, `tailback lab up`"
+        );
+        assert_eq!(tip(&["run", "--bugdet", "1s"]), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use crate::backend::Settings;
 use crate::input::Limit;
-use crate::job::{ContentionStudy, LocalRanks, Output, Request, Study, StudySelection, with_result_file};
+use crate::job::{ContentionStudy, LocalRanks, Output, Request, Seed, Study, StudySelection, with_result_file};
 use crate::launch;
 use crate::models::contention::{Graph, Learned, MOST_EDGES, Model, PAPER_BYTES, PAPER_T_REF, Shape};
 use crate::models::{beff, hpcc, maxrate};
@@ -45,11 +45,16 @@ pub struct StudyOptions {
 
 impl StudyOptions {
     fn start(self, study: Study, draw: Option<PathBuf>) -> Result<u8, String> {
+        self.start_or_try(study, draw, false)
+    }
+
+    fn start_or_try(self, study: Study, draw: Option<PathBuf>, dry_run: bool) -> Result<u8, String> {
         let StudyOptions { ranks_per_node, seed, out, no_out, quiet, local, settings } = self;
         let output = Output { out, no_out, quiet, ..Output::default() };
         let request = Request::new(study.command(), local, settings, output);
         let study = Some(StudySelection { study, ranks_per_node, draw });
-        launch::start(&with_result_file(Request { study, seed: Some(seed), ..request }))
+        let request = Request { study, seed: Some(Seed::Number(seed)), dry_run, ..request };
+        launch::start(&if dry_run { request } else { with_result_file(request) })
     }
 }
 
@@ -63,10 +68,16 @@ pub struct MaxRateOptions {
     #[arg(long, value_name = "FILE", requires = "halo", help_heading = "Prediction")]
     predict: Option<PathBuf>,
 
-    /// With --predict: exchanges with neighbours as MESSAGESxBYTES or MESSAGESxBYTESxRANKS, such as 6x16KiBx8: so many
-    /// messages of each of so many ranks of a node [default of ranks: the most pairs measured]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "predict", help_heading = "Prediction")]
-    halo: Vec<maxrate::Halo>,
+    /// Measure nothing: what --halo takes by given parameters: LATENCY,R_C,R_N such as 1.6us,5.9GB,5.5GB, a CSV file of them, or
+    /// blue-waters, the paper's
+    #[arg(
+        long,
+        value_name = "VALUES|FILE",
+        requires = "halo",
+        conflicts_with = "predict",
+        help_heading = "Prediction"
+    )]
+    parameters: Option<String>,
 
     #[command(flatten)]
     study: StudyOptions,
@@ -74,10 +85,15 @@ pub struct MaxRateOptions {
 
 impl MaxRateOptions {
     pub(super) fn execute(self) -> Result<u8, String> {
+        let halos = &self.settings.halo;
+        if (self.predict.is_some() || self.parameters.is_some()) && self.study.out.is_some() {
+            let option = if self.predict.is_some() { "--predict" } else { "--parameters" };
+            return Err(format!("--out keeps measurements, and {option} makes none: keep what it prints"));
+        }
+        if let Some(text) = &self.parameters {
+            return output::print(&output::given_halos(&maxrate::Given::read(text)?, halos)?);
+        }
         if let Some(path) = &self.predict {
-            if self.study.out.is_some() {
-                return Err("--out keeps measurements, and --predict makes none: keep what it prints".into());
-            }
             let file = result::read(path).map_err(|error| error.to_string())?;
             let studies = file.studies();
             let found = || studies.iter().filter_map(|(run, models)| Some((run, models.maxrate.as_ref()?)));
@@ -89,7 +105,7 @@ impl MaxRateOptions {
                 if studies.len() > 1 {
                     text += &format!("Over {}\n\n", run.label());
                 }
-                text += &output::halos(found, &self.halo)?;
+                text += &output::halos(found, halos)?;
             }
             return output::print(&text);
         }
@@ -117,13 +133,21 @@ impl BeffOptions {
 pub struct HpccOptions {
     #[command(flatten)]
     settings: hpcc::Settings,
+
+    /// Try every test on less data, print how long a run would take, and run nothing more
+    #[arg(long)]
+    dry_run: bool,
+
     #[command(flatten)]
     study: StudyOptions,
 }
 
 impl HpccOptions {
     pub(super) fn execute(self) -> Result<u8, String> {
-        self.study.start(Study::Hpcc(self.settings), None)
+        if self.dry_run && self.study.out.is_some() {
+            return Err("--out keeps measurements, and --dry-run makes none: keep what it prints".into());
+        }
+        self.study.start_or_try(Study::Hpcc(self.settings), None, self.dry_run)
     }
 }
 
@@ -132,7 +156,8 @@ impl HpccOptions {
 #[command(group(clap::ArgGroup::new("source").required(true).args(["graph", "shape", "random"])))]
 pub struct ContentionOptions {
     /// A graph file, or a trace of messages: `source destination [bytes [start]]` a line, such as `a b 1MiB 5ms`, or DOT with
-    /// `bytes` and `start` as attributes of edges
+    /// `bytes` and `start` as attributes of edges. A start is a time, or the arrival of messages above: `b c 1MiB a>b`,
+    /// `b c 1MiB a>b,d>b+5ms`
     #[arg(long, value_name = "FILE")]
     graph: Option<PathBuf>,
 
@@ -152,7 +177,7 @@ pub struct ContentionOptions {
     #[arg(long, value_name = "N", default_value_t = 4)]
     nodes: usize,
 
-    /// What predicts: the penalty rules as the paper's text and figure 2 have them (text), as its figure 3 computes, a lone
+    /// What predicts: the paper's penalty rules, read so that its figures 2 and 4 follow (text), as its figure 3 computes, a lone
     /// source with one rival by rule (c) (figure3), the text's with no port receiving more than its rate (port-limited) or
     /// with messages that pace themselves left out of rule (c) (paced-apart); or a result FILE of this command, whose measured
     /// penalties are looked up by the shape of a graph, with that file's rules for what it has not

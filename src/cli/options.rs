@@ -8,7 +8,7 @@ use clap::builder::UnknownArgumentValueParser;
 use clap::{Arg, Args};
 
 use crate::backend::{Backend, CongestorNetworks, RoleSettings, Roles, Settings};
-use crate::job::{Checks, ControlSelection, CountersSelection, LocalRanks, Output, Request};
+use crate::job::{Checks, ControlSelection, CountersSelection, LocalRanks, Output, Request, Seed};
 use crate::kernel::{Canary, Congestor};
 use crate::layout::{Policy, Split};
 use crate::output::Format;
@@ -95,10 +95,10 @@ pub struct PlanOptions {
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub budget: Option<Duration>,
 
-    /// Seed of placements and rings, which repeats those of another job [default: drawn for each job; of a simulated one
-    /// made of the node names]
+    /// Seed of placements and rings, which repeats those of another job, or `time`: rank 0's clock, as GPCNeT [default:
+    /// time in gpcnet, else drawn for each job; of a simulated one made of the node names]
     #[arg(long)]
-    pub seed: Option<u64>,
+    pub seed: Option<Seed>,
 
     /// Change one count of one kernel: bytes, window, iterations, warmup, rings or measurements; repeatable, e.g.
     /// lat.bytes=64, or congestor.a2a.bytes=64KiB where a canary has the same name
@@ -131,6 +131,10 @@ pub struct CanaryOptions {
     /// they were due [default with --loop open: five times as far as an iteration takes]
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub pace: Option<Duration>,
+
+    /// Also keep a histogram of the samples on each ring, placement by placement
+    #[arg(long)]
+    pub ring_histograms: bool,
 }
 
 fn measured() -> String {
@@ -142,7 +146,7 @@ fn measured() -> String {
 #[command(next_help_heading = "Plan")]
 #[allow(missing_docs)]
 pub struct RoleOptions {
-    /// Fraction of the nodes that measure, e.g. 0.25 or 25% [default: 20%]
+    /// Fraction of the nodes that measure, e.g. 0.25 or 25%; up to 100% with --congestors none [default: 20%]
     #[arg(long, value_name = "FRACTION", value_parser = units::fraction)]
     pub canary_fraction: Option<f64>,
 
@@ -218,7 +222,7 @@ pub struct RoleOptions {
 #[allow(missing_docs)]
 pub struct LocalOptions {
     /// In the emulated cluster, a bypass control: some placements again with canaries that meet no queue, which tells the
-    /// network's impact from the processors' (on by default) [default: express where canaries use tcp, else unshaped]
+    /// network's impact from the processors' (on by default) [default: bypass where canaries use tcp, else unshaped]
     #[arg(
         long,
         value_enum,
@@ -239,6 +243,10 @@ pub struct LocalOptions {
     #[arg(long, value_name = "J", default_value_t = 1, hide_default_value = true,
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub launches: u32,
+
+    /// This job is one of those.
+    #[arg(long, hide = true)]
+    pub one_of_several: bool,
 }
 
 /// How it is run and shown.
@@ -285,7 +293,9 @@ impl RunOptions {
             canaries: self.canaries.canaries,
             canary_loop: self.canaries.canary_loop,
             pace_s: self.canaries.pace.map(|pace| pace.as_secs_f64()),
-            each_congestor: self.congestors.each(),
+            ring_histograms: self.canaries.ring_histograms.then_some(true),
+            each_congestor: self.congestors.each().map(|_| true),
+            each_own_share: self.congestors.each(),
             congestors: self.congestors.mix()?,
             canary_fraction: self.roles.canary_fraction,
             load_fraction: self.roles.load_fraction,
@@ -306,16 +316,31 @@ impl RunOptions {
             congestor: of_role(self.roles.congestor_class, self.roles.congestor_congestion_control),
         };
         let control = if self.local.no_control { ControlSelection::No } else { self.local.control.unwrap_or_default() };
-        let (launches, pair_with) = (self.local.launches, self.roles.pair_with);
-        Ok(Request { control, launches, pair_with, groups: self.roles.groups, checks: self.checks, ..request })
+        let (launches, one_of_several) = (self.local.launches, self.local.one_of_several);
+        let pair_with = self.roles.pair_with;
+        Ok(Request {
+            control,
+            launches,
+            one_of_several,
+            pair_with,
+            groups: self.roles.groups,
+            checks: self.checks,
+            ..request
+        })
     }
 }
 
 impl NetworkOptions {
     /// What is asked for, as plain values.
     pub fn request(self) -> Result<Request, String> {
-        let CanaryOptions { canaries, canary_loop, pace } = self.canaries;
-        let patch = Patch { canaries, canary_loop, pace_s: pace.map(|pace| pace.as_secs_f64()), ..Patch::default() };
+        let CanaryOptions { canaries, canary_loop, pace, ring_histograms } = self.canaries;
+        let patch = Patch {
+            canaries,
+            canary_loop,
+            pace_s: pace.map(|pace| pace.as_secs_f64()),
+            ring_histograms: ring_histograms.then_some(true),
+            ..Patch::default()
+        };
         let request = request(Command::Network, &self.plan, patch, self.common)?;
         Ok(Request { checks: self.checks, ..request })
     }
@@ -362,7 +387,7 @@ pub struct CongestorOptions {
 fn loading() -> String {
     format!(
         "What loads the network: {}; with weights if the shares are not to be equal, e.g. incast=40,a2a=60; with `each` \
-         among them, also every one by itself; or none, to measure beside whoever else uses the network [default: \
+         among them, also every one by itself on all congestor nodes, with `each=share` on those that it has among all; or none, to measure beside whoever else uses the network [default: \
          a2a,incast,put-incast,get-bcast]",
         Congestor::keys()
     )
@@ -379,15 +404,15 @@ pub enum Share {
     },
     /// No congestors at all.
     None,
-    /// Every congestor also by itself.
-    Each,
+    /// Every congestor also by itself: on all congestor nodes, or on its own share of them.
+    Each { own_share: bool },
 }
 
 impl CongestorOptions {
     /// The kinds with their weights.
     pub fn mix(&self) -> Result<Option<Vec<(Congestor, f64)>>, String> {
         let Some(shares) = &self.congestors else { return Ok(None) };
-        if let [Share::Each] = shares[..] {
+        if let [Share::Each { .. }] = shares[..] {
             return Ok(None);
         }
         if shares.len() > 1 && shares.iter().any(|share| matches!(share, Share::None)) {
@@ -407,10 +432,12 @@ impl CongestorOptions {
         Ok(Some(mix))
     }
 
-    /// Whether every congestor is also to be run by itself.
+    /// Whether every congestor is also to be run by itself, and then on its own share of the congestor nodes.
     pub fn each(&self) -> Option<bool> {
-        let each = |shares: &Vec<Share>| shares.iter().any(|share| matches!(share, Share::Each));
-        self.congestors.as_ref().is_some_and(each).then_some(true)
+        self.congestors.iter().flatten().rev().find_map(|share| match share {
+            Share::Each { own_share } => Some(*own_share),
+            _ => None,
+        })
     }
 }
 
@@ -420,7 +447,8 @@ impl FromStr for Share {
     fn from_str(text: &str) -> Result<Self, String> {
         match text.trim() {
             "none" => return Ok(Share::None),
-            "each" => return Ok(Share::Each),
+            "each" => return Ok(Share::Each { own_share: false }),
+            "each=share" => return Ok(Share::Each { own_share: true }),
             _ => {}
         }
         let (name, weight) = text.split_once('=').unwrap_or((text, "1"));

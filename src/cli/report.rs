@@ -46,6 +46,7 @@ impl ReportOptions {
         if let Some(folder) = &self.plots {
             write_plots(folder, &report, painter.as_ref())?;
         }
+        eprintln!("tailback: wrote {}: open it in a browser", self.out.display());
         Ok(0)
     }
 }

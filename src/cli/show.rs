@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::analysis::threshold::Of;
+use crate::job::Checks;
 use crate::output::{self, Format};
 
 /// Options of `tailback show`.
@@ -20,10 +22,16 @@ pub struct ShowOptions {
     /// More columns
     #[arg(short, long)]
     verbose: bool,
+
+    #[command(flatten)]
+    checks: Checks,
 }
 
 impl ShowOptions {
     pub(super) fn execute(self) -> Result<u8, String> {
+        if let Some(of) = self.checks.fail_if.iter().find(|of| of.of != Of::Job) {
+            return Err(format!("'{of}' is about several results: `tailback compare` takes it"));
+        }
         let files = super::compare::read(&self.files)?;
         if self.format == Format::Gpcnet
             && let Some((path, _)) = files.iter().find(|(_, file)| !file.studies().is_empty())
@@ -31,6 +39,7 @@ impl ShowOptions {
             return Err(format!("{} is a study, which GPCNeT has no table for", path.display()));
         }
         let shown: Vec<String> = files.iter().map(|(_, file)| self.format.render(file, self.verbose)).collect();
-        output::print(&shown.join("\n"))
+        output::print(&shown.join("\n"))?;
+        self.checks.check_all(files.iter().map(|(_, file)| file))
     }
 }

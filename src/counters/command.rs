@@ -47,7 +47,7 @@ impl UserCommand {
     ///
     /// # Errors
     /// If it cannot be started, fails, takes too long, or prints something else than counters.
-    pub fn counters(&self) -> Result<BTreeMap<String, f64>, String> {
+    pub fn counters(&self) -> Result<Devices, String> {
         parse(&self.output()?)
     }
 
@@ -112,24 +112,47 @@ fn collect(source: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     })
 }
 
-/// Reads a JSON object of numbers, or lines of a name and a value. Names may end in a colon; lines that are only a name with
-/// one, empty ones and comments (#) are passed over, so that the output of `ethtool -S` and of exporters can be used as it is.
-fn parse(text: &str) -> Result<BTreeMap<String, f64>, String> {
-    let counters = if text.trim_start().starts_with('{') { object(text)? } else { lines(text)? };
-    if counters.is_empty() {
-        return Err("it prints no counter: a JSON object of numbers, or lines of a name and a value".into());
+/// Counters by device; those of none in particular under an empty name.
+pub type Devices = BTreeMap<String, BTreeMap<String, f64>>;
+
+/// Reads a JSON object of numbers, or of devices that are such objects, or lines of a name and a value. Names may end in a colon;
+/// lines that are only a name with one, empty ones and comments (#) are passed over, so that the output of `ethtool -S` and of
+/// exporters can be used as it is.
+fn parse(text: &str) -> Result<Devices, String> {
+    let devices = match text.trim_start().starts_with('{') {
+        true => object(text)?,
+        false => Devices::from([(String::new(), lines(text)?)]),
+    };
+    if devices.values().all(BTreeMap::is_empty) {
+        return Err(
+            "it prints no counter: a JSON object of numbers or {device: {counter: number}}, or lines of a name and a \
+                    value"
+                .into(),
+        );
     }
-    Ok(counters)
+    Ok(devices)
 }
 
-fn object(text: &str) -> Result<BTreeMap<String, f64>, String> {
-    let map: BTreeMap<String, serde_json::Value> =
+fn object(text: &str) -> Result<Devices, String> {
+    use serde_json::{Map, Value};
+    let map: Map<String, Value> =
         serde_json::from_str(text).map_err(|error| format!("it prints no JSON object: {error}"))?;
-    let number = |(name, value): (String, serde_json::Value)| match value.as_f64() {
-        Some(value) => Ok((name, value)),
-        None => Err(format!("it prints {value} for {name:?}, which is no number")),
+    let number = |name: &str, value: &Value| {
+        value.as_f64().ok_or_else(|| {
+            format!("it prints {} for {:?}, which is no number", shortened(&value.to_string()), shortened(name))
+        })
     };
-    map.into_iter().map(number).collect()
+    let mut devices = Devices::new();
+    for (name, value) in &map {
+        match value {
+            Value::Object(counters) => {
+                let counters = counters.iter().map(|(counter, value)| Ok((counter.clone(), number(counter, value)?)));
+                devices.entry(name.clone()).or_default().extend(counters.collect::<Result<Vec<_>, String>>()?);
+            }
+            value => _ = devices.entry(String::new()).or_default().insert(name.clone(), number(name, value)?),
+        }
+    }
+    Ok(devices)
 }
 
 fn lines(text: &str) -> Result<BTreeMap<String, f64>, String> {
@@ -165,7 +188,26 @@ mod tests {
     }
 
     fn found(text: &str) -> Vec<(String, f64)> {
-        parse(text).unwrap().into_iter().collect()
+        let devices: Vec<(String, BTreeMap<String, f64>)> = parse(text).unwrap().into_iter().collect();
+        assert!(devices.len() == 1 && devices[0].0.is_empty(), "of no device: {devices:?}");
+        devices.into_iter().flat_map(|(_, counters)| counters).collect()
+    }
+
+    #[test]
+    fn an_object_may_have_devices() {
+        let text = r#"{"leaf1 port 3": {"drops": 2, "bytes": 1e9}, "leaf1 port 4": {"drops": 0}, "uptime_s": 7}"#;
+        let found = parse(text).unwrap();
+        let names: Vec<(&str, usize)> = found.iter().map(|(name, of)| (name.as_str(), of.len())).collect();
+        assert_eq!(names, [("", 1), ("leaf1 port 3", 2), ("leaf1 port 4", 1)]);
+        assert_eq!((found["leaf1 port 3"]["drops"], found[""]["uptime_s"]), (2.0, 7.0));
+        for (text, why) in [
+            (r#"{"leaf1": {"drops": {"in": 1}}}"#, "for \"drops\", which is no number"),
+            (r#"{"leaf1": {}}"#, "it prints no counter"),
+            (r#"{"leaf1": null}"#, "it prints null for \"leaf1\""),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
+        }
     }
 
     #[test]
@@ -212,7 +254,7 @@ mod tests {
     fn what_a_command_leaves_behind_does_not_hold_anyone_up() {
         let start = Instant::now();
         let counters = command("sleep 60 & echo a 1", Duration::from_secs(50)).counters().unwrap();
-        assert_eq!(counters["a"], 1.0);
+        assert_eq!(counters[""]["a"], 1.0);
         assert!(start.elapsed() < Duration::from_secs(30));
     }
 }

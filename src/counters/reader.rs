@@ -30,7 +30,9 @@ impl Reader {
     pub fn read(&self) -> Result<Reading, String> {
         let mut reading = self.read_devices();
         if let Some(command) = &self.command {
-            reading.insert("command", "", command.counters()?);
+            for (device, counters) in command.counters()? {
+                reading.insert("command", &device, counters);
+            }
         }
         Ok(reading)
     }

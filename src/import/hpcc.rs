@@ -72,7 +72,7 @@ pub fn hpcc(text: &str) -> Result<ResultFile, HpccError> {
     if let Some((name, figure)) = figures.iter().find(|(_, figure)| !is_possible(**figure)) {
         return Err(HpccError::Figure(format!("{name} = {figure:e}")));
     }
-    let found = Hpcc { settings: None, libraries: None, figures, checks: Vec::new(), links_on_node: None, beff: None };
+    let found = Hpcc { figures, ..Hpcc::default() };
     Ok(file(found, ranks as usize, format!("HPC Challenge {major}.{minor}.{micro}"), success))
 }
 

@@ -48,11 +48,17 @@ impl CalibrationSelection {
     /// The plan of the search: what the recorded run measured, beside the congestors of its preset, with `patches` over it.
     pub(crate) fn plan(&self, patches: &[Patch]) -> Result<Plan, String> {
         let recorded = self.recorded()?.plan;
+        let preset = recorded.preset.plan();
+        // Where all nodes measured, others are to load now.
+        let all_measured = recorded.canary_fraction == 1.0;
         let mut plan = Plan {
-            congestors: recorded.preset.plan().congestors,
+            congestors: preset.congestors,
+            canary_fraction: if all_measured { preset.canary_fraction } else { recorded.canary_fraction },
             load_fraction: 1.0,
             congestors_alone: false,
             each_congestor: false,
+            each_own_share: false,
+            ring_histograms: false,
             precision: None,
             application: None,
             ..recorded

@@ -74,6 +74,7 @@ impl<'a> Session<'a> {
             };
             if session.decision.study.is_none() {
                 session.layout(0, &session.decision.plan).map_err(|error| error.to_string())?;
+                session.check_shares()?;
             }
             Ok(session)
         });
@@ -157,10 +158,12 @@ fn grouped(nodes: Nodes, decision: &Decision, places: &[RankHost]) -> Result<Nod
     let mut of_ranks = vec![String::new(); nodes.rank_count()];
     for node in 0..nodes.len() {
         let name = nodes.name(node);
-        let (_, group) = named
-            .iter()
-            .find(|(host, _)| host == name)
-            .ok_or_else(|| format!("--groups does not say to which group node {name} belongs"))?;
+        // Several nodes of one host are called host/0, host/1.
+        let host = name.split_once('/').map_or(name, |(host, _)| host);
+        let of = |wanted: &str| named.iter().find(|(host, _)| host == wanted);
+        let (_, group) = of(name)
+            .or_else(|| of(host))
+            .ok_or_else(|| format!("--groups does not name node {name}: expected a line '{host} GROUP'"))?;
         nodes.ranks(node).iter().for_each(|rank| of_ranks[rank.index()].clone_from(group));
     }
     Ok(nodes.with_groups(&of_ranks))
@@ -169,8 +172,9 @@ fn grouped(nodes: Nodes, decision: &Decision, places: &[RankHost]) -> Result<Nod
 impl Session<'_> {
     /// Who does what on one of the placements, with the congestors of `plan`.
     pub(crate) fn layout(&self, index: u32, plan: &Plan) -> Result<Layout, LayoutError> {
-        let (nodes, weights) = (self.nodes.clone(), plan.weights());
-        let loads = Loads { weights: &weights, fraction: plan.load_fraction };
+        let nodes = self.nodes.clone();
+        let (weights, only) = self.shares(plan);
+        let loads = Loads { weights: &weights, fraction: plan.load_fraction, only };
         match self.decision.command {
             Command::Run | Command::App | Command::Tune | Command::Calibrate => {
                 Layout::load_test(nodes, self.placement(index), plan.canary_fraction, loads, plan.split)
@@ -180,6 +184,34 @@ impl Session<'_> {
                 Layout::canaries_only(nodes)
             }
             Command::Congest => Layout::congestors_only(nodes, self.seed, loads),
+        }
+    }
+
+    /// A congestor that is to run by itself on its own share has one.
+    fn check_shares(&self) -> Result<(), String> {
+        for mix in self.mixes.iter().filter(|mix| mix.plan.each_own_share && !mix.plan.congestors.is_empty()) {
+            let layout = self.layout(0, &mix.plan).map_err(|error| error.to_string())?;
+            if self.decision.command != Command::Network && layout.congestor_nodes() == 0 {
+                return Err(format!(
+                    "{} has no node among all congestors, so none of its own: use more nodes or fewer congestors, or \
+                     --congestors each, which gives every one all congestor nodes",
+                    mix.plan.congestors[0].kernel
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The kinds of congestors that nodes are dealt out among, and which of them is the plan's only one where each has its own
+    /// share.
+    fn shares(&self, plan: &Plan) -> (Vec<(&'static str, f64)>, Option<usize>) {
+        let all = &self.decision.plan.congestors;
+        match &plan.congestors[..] {
+            [single] if plan.each_own_share && all.len() > 1 => {
+                let only = all.iter().position(|test| test.kernel == single.kernel);
+                (self.decision.plan.weights(), only)
+            }
+            _ => (plan.weights(), None),
         }
     }
 

@@ -9,9 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::calibration_target::CalibrationSelection;
 use super::runs_on::RunsOn;
+use super::seed::Seed;
 use super::study::Study;
 use super::tune_selection::TuneSelection;
-use crate::analysis::threshold::{Check, Threshold, exit_code, junit};
+use crate::analysis::compare::{self, JobSet, sides};
+use crate::analysis::threshold::{Check, Of, Threshold, exit_code, junit};
 use crate::backend::Settings;
 use crate::input::Limit;
 use crate::kernel::Info;
@@ -34,11 +36,13 @@ pub struct Request {
     /// The preset asked for, if one was.
     pub preset: Option<Preset>,
     /// The seed asked for, if one was.
-    pub seed: Option<u64>,
+    pub seed: Option<Seed>,
     /// A result whose placements are to be repeated.
     pub pair_with: Option<PathBuf>,
     /// How many jobs are run, one after the other.
     pub launches: u32,
+    /// Whether this job is one of them.
+    pub one_of_several: bool,
     /// What ranks of one of several jobs are told beyond the user's own words.
     pub job_words: Vec<OsString>,
     /// A file that says which group of the topology each host belongs to.
@@ -85,11 +89,12 @@ pub struct StudySelection {
 /// The control that is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum ControlSelection {
-    /// Express where the canaries' packets can be marked, else unshaped
+    /// Bypass where the canaries' packets can be marked, else unshaped
     #[default]
     Auto,
-    /// Every port lets the canaries' packets pass its queue, under the same load (tcp only)
-    Express,
+    /// The canaries' packets bypass every port's queue, under the same load (tcp only)
+    #[value(alias = "express")]
+    Bypass,
     /// Links without rates and queues, for everyone
     Unshaped,
     /// None
@@ -105,8 +110,8 @@ pub struct CountersSelection {
     #[arg(long, conflicts_with = "counters_cmd")]
     pub no_counters: bool,
 
-    /// Read counters from this shell command too, at the same moments: it prints a JSON object of numbers, or lines of a
-    /// name and a value, within 10 s
+    /// Read counters from this shell command too, at the same moments: it prints a JSON object of numbers or
+    /// {device: {counter: number}}, or lines of a name and a value, within 10 s
     #[arg(long, value_name = "CMD")]
     pub counters_cmd: Option<String>,
 
@@ -198,6 +203,7 @@ impl Request {
             seed: None,
             pair_with: None,
             launches: 1,
+            one_of_several: false,
             job_words: Vec::new(),
             groups: None,
             budget: None,
@@ -278,8 +284,14 @@ impl Request {
     /// A threshold that this plan cannot meet or miss is a mistake, better found before the run than after.
     fn check_thresholds(&self, plan: &Plan) -> Result<(), String> {
         for threshold in &self.checks.fail_if {
-            if threshold.ratio {
+            if threshold.of == Of::Ratio {
                 return Err(format!("'{threshold}': ratios are for `tailback compare`"));
+            }
+            if threshold.of == Of::Variation && self.launches == 1 && !self.one_of_several {
+                return Err(format!(
+                    "'{threshold}': a coefficient of variation is of several jobs: use --launches, or `tailback compare` \
+                     with the results of several"
+                ));
             }
             if self.command == Command::Network && threshold.needs_load() {
                 return Err(format!("'{threshold}': the network test has no load: only isolated figures"));
@@ -327,9 +339,9 @@ impl Request {
     }
 
     /// The seed asked for, or that of the result whose placements are to be repeated.
-    pub(crate) fn asked_seed(&self) -> Result<Option<u64>, String> {
+    pub(crate) fn asked_seed(&self) -> Result<Option<Seed>, String> {
         let recorded = self.calibration.as_ref().map(CalibrationSelection::recorded).transpose()?;
-        Ok(self.seed.or(self.paired()?.or(recorded).map(|file| file.seed)))
+        Ok(self.seed.or(self.paired()?.or(recorded).map(|file| Seed::Number(file.seed))))
     }
 
     pub(crate) fn decide(&self) -> Result<Decision, String> {
@@ -338,23 +350,20 @@ impl Request {
                         command, each with an --out of its own"
                 .into());
         }
+        let plan = self.resolve(Preset::Quick)?;
+        let new = if plan.preset == Preset::Gpcnet { Seed::Time } else { Seed::draw() };
         // A simulation is repeatable; on a real network every job is to be a new draw.
-        let drawn = || self.settings.machine.is_none().then(draw_seed);
+        let drawn = self.settings.machine.is_none().then_some(new);
         Ok(Decision {
             command: self.command,
-            plan: self.resolve(Preset::Quick)?,
+            plan,
             study: self.study.as_ref().map(|of| of.study.clone()),
-            seed: self.asked_seed()?.or_else(drawn),
+            seed: self.asked_seed()?.or(drawn).map(Seed::number),
             groups: self.groups.as_deref().map(read_groups).transpose()?,
             duration_s: self.duration.as_secs_f64(),
             dry_run: self.dry_run,
         })
     }
-}
-
-/// A new seed. 32 bits: easy to read out and to type.
-pub(crate) fn draw_seed() -> u64 {
-    rand::random::<u32>().into()
 }
 
 /// `host group` a line; empty lines and those that start with # are passed over.
@@ -378,10 +387,11 @@ fn read_groups(path: &Path) -> Result<Vec<(String, String)>, String> {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Thresholds")]
 pub struct Checks {
-    /// Exit with code 1 if this holds, e.g. 'lat.time-p90.added > 500' (us that load adds), 'lat.time-p90.impact > 10' or
-    /// 'bw-sync.avg.isolated < 500'; repeatable. A figure fails when all of its interval does; what its interval leaves
+    /// Exit with code 1 if this holds, e.g. 'lat.time-p90.added > 500us' (time that load adds), 'lat.time-p90.impact > 10' or
+    /// 'bw-sync.avg.idle < 5 Gbit/s'; repeatable. A figure fails when all of its interval does; what its interval leaves
     /// open is inconclusive: exit code 3, with how many more placements or jobs would decide. In a comparison also
-    /// 'lat.p99.loaded.ratio > 1.2': times worse than the first side
+    /// 'lat.p99.loaded.ratio > 1.2': times worse than the first side; over several jobs (compare, --launches) also
+    /// 'lat.avg.loaded.cv > 0.05': their coefficient of variation
     #[arg(long, value_name = "CONDITION")]
     pub fail_if: Vec<Threshold>,
 
@@ -397,15 +407,33 @@ pub struct Checks {
 impl Checks {
     /// Whether any threshold is about a comparison.
     pub fn has_ratios(&self) -> bool {
-        self.fail_if.iter().any(|threshold| threshold.ratio)
+        self.fail_if.iter().any(|threshold| threshold.of == Of::Ratio)
     }
 
-    /// Holds the thresholds against every run of a file.
+    /// Holds the thresholds of one job against every run of a file.
     pub fn check(&self, file: &ResultFile) -> Result<u8, String> {
-        let runs = file.runs.iter().map(|run| (run.label(), run));
-        let checks: Vec<Check> =
-            runs.flat_map(|(name, run)| self.fail_if.iter().map(move |of| of.check(&name, run))).collect();
+        self.check_all([file])
+    }
+
+    /// The same against several.
+    pub fn check_all<'a>(&self, files: impl IntoIterator<Item = &'a ResultFile>) -> Result<u8, String> {
+        let of_job = || self.fail_if.iter().filter(|threshold| threshold.of == Of::Job);
+        let mut checks: Vec<Check> = Vec::new();
+        for file in files.into_iter().filter(|_| !self.fail_if.is_empty()) {
+            let runs = file.runs.iter().map(|run| (run.label(), run));
+            checks.extend(runs.flat_map(|(name, run)| of_job().map(move |of| of.check(&name, run))));
+            checks.extend(Check::incomplete(file));
+        }
         self.conclude(&checks)
+    }
+
+    /// Holds thresholds of variation against several jobs.
+    pub fn check_variation(&self, files: &[(PathBuf, ResultFile)]) -> Result<u8, String> {
+        let sets: Vec<JobSet<'_>> = sides(files).into_iter().map(JobSet::from).collect();
+        let repeated = compare::repeated(&sets);
+        let of_several = self.fail_if.iter().filter(|threshold| threshold.of == Of::Variation);
+        let checks: Vec<Check> = of_several.flat_map(|threshold| threshold.check_variation(&repeated)).collect();
+        if checks.is_empty() { Ok(0) } else { self.conclude(&checks) }
     }
 
     /// Tells on stderr what each threshold came to, writes the JUnit file, and gives the exit code.

@@ -14,11 +14,11 @@ use super::show::handed_over;
 use crate::analysis::tuning::rank;
 use crate::assemble::{self, RunBuilder};
 use crate::backend::{Network, Networks, Variant};
-use crate::engine::Measured;
+use crate::engine::{LoadState, Measured};
 use crate::layout::Layout;
 use crate::result::{
     self, Build, CountersRecord, Headline, HostActivity, HostFacts, KnownBy, MachineRecord, MemoryRecord, ModelResults,
-    Node, NodePorts, ResultFile, Run, System, TransportFacts, TuningRecord, WatchRecord,
+    Node, NodePorts, ResultFile, Run, System, Test, TransportFacts, TuningRecord, WatchRecord,
 };
 
 /// The most that is measured in vain when a job does not come to its end, but for the phase it was in.
@@ -214,7 +214,7 @@ impl<'a> ResultAssembler<'a> {
     pub(crate) fn add(&mut self, config: RunConfig, index: u32, layout: &Layout, outcome: RunOutcome) {
         let RunOutcome { description, congestors, phases, .. } = outcome;
         if let Some(wait) = description.details.get("wait") {
-            self.note(format!("ranks wait for the network by: {wait}"));
+            self.note(format!("how ranks wait for messages: {wait}"));
         }
         if let Some(unlike) = description.details.get("unlike_devices") {
             self.note(format!("the hosts do not use the same devices: {unlike}"));
@@ -369,30 +369,34 @@ impl<'a> ResultAssembler<'a> {
 
 /// All that is to be said, for the result's notes.
 fn warnings(file: &ResultFile) -> Vec<String> {
-    let mut warnings = overloaded(file);
-    warnings.extend(overran(file));
-    warnings
+    overloaded(file).into_iter().chain(overran(file)).collect()
 }
 
 /// What is to be said of schedules that were not kept: their figures are of another load than was asked for.
-fn overloaded(file: &ResultFile) -> Vec<String> {
+fn overloaded(file: &ResultFile) -> Option<String> {
     let several = file.runs.len() > 1;
-    let mut notes = Vec::new();
+    let mut tests = Vec::new();
     for run in &file.runs {
-        for test in run.tests.iter().filter(|test| test.schedule.is_some_and(|kept| kept.is_overloaded())) {
-            let over = if several { format!(" over {}", run.label()) } else { String::new() };
-            let state = test.phase.word();
-            notes.push(format!(
-                "{} was overloaded by its schedule ({state}{over}): a longer --pace is needed",
-                test.title
-            ));
+        let over = if several { format!(" over {}", run.label()) } else { String::new() };
+        for (test, kept) in run.tests.iter().filter_map(|test| Some((test, test.schedule?))) {
+            if kept.is_overloaded() {
+                let state = if test.phase == LoadState::Loaded { "loaded" } else { "idle" };
+                let part = 100.0 * (kept.late + kept.lost) as f64 / (kept.iterations + kept.lost).max(1) as f64;
+                tests.push(format!("{} {state}{over} {part:.0}%", test.kernel));
+            }
         }
     }
-    notes
+    (!tests.is_empty()).then(|| {
+        format!(
+            "iterations of the open loop that were late or lost: {}; their figures may be too low, a longer --pace keeps the \
+             schedule",
+            tests.join(", ")
+        )
+    })
 }
 
 /// What is to be said of tests that took longer than they were given: an iteration is never cut.
-fn overran(file: &ResultFile) -> Vec<String> {
+fn overran(file: &ResultFile) -> Option<String> {
     /// Beginning and ending blocks takes its time too.
     const TOLERATED: f64 = 1.5;
     const TOLERATED_S: f64 = 0.5;
@@ -404,14 +408,19 @@ fn overran(file: &ResultFile) -> Vec<String> {
             .iter()
             .map(move |test| (test, test.phase.of_test().map_or(1.0, |of| plan.share_of(of)) * given_s(run)))
     });
-    tests
-        .filter(|(test, given_s)| !test.kernel.is_application() && test.wall_s > TOLERATED * given_s + TOLERATED_S)
+    let long = |test: &Test, given_s: f64| test.wall_s > TOLERATED * given_s + TOLERATED_S;
+    let told = tests.filter(|(test, given_s)| !test.kernel.is_application() && long(test, *given_s));
+    let told: Vec<String> = told
         .map(|(test, given_s)| {
-            let (title, state, took_s, key) = (&test.title, test.phase.word(), test.wall_s, test.kernel);
-            format!(
-                "{title} took {took_s:.1} s ({state}) and was given {given_s:.1} s: its iterations last longer than its blocks; \
-                 smaller messages (--set {key}.bytes=N) or a longer --budget are needed"
-            )
+            let state = if test.phase == LoadState::Loaded { "loaded" } else { "idle" };
+            format!("{} {state} {:.1} of {given_s:.1} s", test.kernel, test.wall_s)
         })
-        .collect()
+        .collect();
+    (!told.is_empty()).then(|| {
+        format!(
+            "tests that took longer than their budget, as their iterations last longer than their blocks: {}; smaller \
+             messages (--set CANARY.bytes=N) or a longer --budget are needed",
+            told.join(", ")
+        )
+    })
 }

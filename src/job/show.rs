@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
+use clap::ColorChoice;
+
 use super::request::{Request, StudySelection};
 use super::study::Study;
 use crate::assemble::now_rfc3339;
-use crate::backend::is_reporting_rank;
+use crate::backend::{self, is_reporting_rank};
 use crate::output::{self, Format};
 use crate::result::{self, Command, ModelResults, ResultFile};
 
@@ -33,7 +35,10 @@ pub fn show(request: &Request, file: &ResultFile) -> u8 {
     // A file on stdout is there for a program, which would not read a table before it.
     let silent = wanted.silent || request.files().any(|path| result::is_stdout(path));
     let text = || wanted.format.render(file, wanted.verbose);
-    let printed = if silent { Ok(0) } else { output::print_coloured(&text(), wanted.color) };
+    // What launchers give their ranks looks like a terminal and ends in a file.
+    let color =
+        if backend::rank().is_some() && wanted.color == ColorChoice::Auto { ColorChoice::Never } else { wanted.color };
+    let printed = if silent { Ok(0) } else { output::print_coloured(&text(), color) };
     let kept = wanted.out.as_deref().map_or(Ok(()), |path| {
         result::write(path, file).map_err(|error| error.to_string())?;
         if !silent {

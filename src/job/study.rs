@@ -9,8 +9,6 @@ use crate::models::{StudyJob, beff, contention, hpcc, maxrate};
 use crate::result::{
     BetweenResult, Command, ContentionResult, EdgeResult, GraphResult, MaxRateResult, ModelResults, RegimeResult,
 };
-use crate::stats::Took;
-
 /// What is studied.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Study {
@@ -20,7 +18,7 @@ pub enum Study {
     Contention(ContentionStudy),
     /// HPC Challenge's latency and bandwidth.
     Beff(beff::Settings),
-    /// HPC Challenge whole.
+    /// The HPC Challenge suite.
     Hpcc(hpcc::Settings),
 }
 
@@ -114,7 +112,7 @@ impl ContentionStudy {
         let edge = |(at, edge): (usize, &contention::Edge)| EdgeResult {
             source: graph.node(edge.source).to_owned(),
             destination: graph.node(edge.destination).to_owned(),
-            message: (!graph.is_uniform()).then(|| graph.messages()[at]),
+            message: (!graph.is_uniform()).then(|| graph.messages()[at].clone()),
             penalties: prediction.penalties_of(at),
             predicted: prediction.times[at],
             measured_s: None,
@@ -172,9 +170,9 @@ impl Study {
             }
             Study::Beff(_) => (4, ranks_per_node.unwrap_or(1)),
             // Ranks that compute want a core each.
-            Study::Hpcc(_) => {
+            Study::Hpcc(settings) => {
                 let cores = std::thread::available_parallelism().map_or(2, usize::from);
-                (cores.clamp(2, 8), ranks_per_node.unwrap_or(1))
+                ((cores / settings.threads.max(1)).clamp(2, 8), ranks_per_node.unwrap_or(1))
             }
         }
     }
@@ -189,6 +187,18 @@ impl Study {
         }
     }
 
+    /// What it would take, of a study that can tell; nothing when the user interrupts. Collective; every rank gets the same.
+    pub(crate) fn expected(&self, job: StudyJob<'_>, network: &mut dyn OpenNetwork) -> Result<Option<hpcc::Expected>> {
+        let ranks = job.bootstrap.size();
+        match self {
+            Study::Hpcc(settings) => {
+                let expected = network.hpcc_estimate(job, settings)?;
+                Ok((expected.phases.len() == settings.asked(ranks).len()).then_some(expected))
+            }
+            Study::MaxRate(_) | Study::Contention(_) | Study::Beff(_) => Ok(None),
+        }
+    }
+
     /// Measures. Collective; every rank gets the same.
     pub(crate) fn measure(&self, job: StudyJob<'_>, network: &mut dyn OpenNetwork) -> Result<Studied> {
         let StudyJob { nodes, seed, control, .. } = job;
@@ -197,8 +207,7 @@ impl Study {
         let (part, complete, asked) = match self {
             Study::MaxRate(settings) => {
                 let seen = network.maxrate(job, settings)?;
-                let (between, took) = seen.found;
-                models.maxrate = Some(fitted(settings, nodes, &between, (took, seen.complete), control.monitor));
+                models.maxrate = Some(fitted(settings, nodes, seen.found, seen.complete, control.monitor));
                 ("repetition", seen.complete, settings.repetitions())
             }
             Study::Contention(study) => {
@@ -262,11 +271,11 @@ impl ContentionStudy {
 fn fitted(
     settings: &maxrate::Settings,
     nodes: &Nodes,
-    all: &[maxrate::Between],
-    (took, complete): (Took, usize),
+    maxrate::Found { between: all, took, thresholds, halos }: maxrate::Found,
+    complete: usize,
     monitor: &Monitor,
 ) -> MaxRateResult {
-    let observations = maxrate::middle(all, complete);
+    let observations = maxrate::middle(&all, complete);
     let by_itself = |of: &maxrate::Between| {
         // Thousands of fits take their time, and are no stall.
         monitor.tick();
@@ -279,7 +288,8 @@ fn fitted(
     };
     let between = if all.len() > 1 { all.iter().map(by_itself).collect() } else { Vec::new() };
     let regimes = regimes(settings, &observations);
-    MaxRateResult { settings: settings.clone(), observations, took: Some(took), regimes, between }
+    let settings = settings.clone();
+    MaxRateResult { settings, observations, took: Some(took), regimes, between, thresholds, halos }
 }
 
 fn regimes(settings: &maxrate::Settings, observations: &[maxrate::Observation]) -> Vec<RegimeResult> {
@@ -295,6 +305,7 @@ fn regimes(settings: &maxrate::Settings, observations: &[maxrate::Observation]) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::Took;
 
     fn study(names: &[&str]) -> ContentionStudy {
         let graph = |name: &&str| ((*name).to_owned(), vec![("a".to_owned(), "b".to_owned())]);

@@ -22,7 +22,8 @@ use super::topology::{Host, Namespace, Shaping, Topology};
 /// would leave it in the root directory.
 const ENTER: &str = r#"cd "$1" || exit 126
 export TAILBACK_LAB="$2" TAILBACK_LAB_ID="$3" TAILBACK_LAB_HOST="$4" TAILBACK_LAB_DIR="$5" TAILBACK_LAB_SSH="$6"
-shift 6; exec "$@""#;
+export TAILBACK_GROUP="${TAILBACK_GROUP:-$7}"
+shift 7; exec "$@""#;
 
 /// Set by [`ENTER`] only: whoever has it is on a host of a lab.
 const HOST_VARIABLE: &str = "TAILBACK_LAB_HOST";
@@ -186,7 +187,7 @@ impl Lab {
         let name = &self.state.spec.name;
         words.extend(["sh", "-c", ENTER, "tailback-lab"].map(OsString::from));
         words.extend([cwd.into(), name.into(), self.state.id.as_str().into(), host.name.as_str().into()]);
-        words.extend([self.registry.path().into(), self.registry.file(name, ".ssh").into()]);
+        words.extend([self.registry.path().into(), self.registry.file(name, ".ssh").into(), host.group().into()]);
         words
     }
 

@@ -27,6 +27,34 @@ pub struct PortCounters {
     pub simulated: Option<SimulatedCounters>,
 }
 
+/// Where a port is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PortKind {
+    /// Between a node and its switch, either way: what one node sends and receives.
+    Endpoint,
+    /// Between switches: what passes on its way.
+    Router,
+}
+
+impl PortKind {
+    /// All of them.
+    pub const ALL: [PortKind; 2] = [PortKind::Endpoint, PortKind::Router];
+
+    /// As plots and tables name it.
+    pub fn word(self) -> &'static str {
+        match self {
+            PortKind::Endpoint => "endpoint",
+            PortKind::Router => "router",
+        }
+    }
+}
+
+/// Whether a name is a node's, and not a switch's: `h3` of a lab, `nic3` of a simulated machine.
+pub fn is_node(name: &str) -> bool {
+    let number = ["h", "nic"].iter().find_map(|prefix| name.strip_prefix(prefix));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 /// What a simulated port counts beside bytes and drops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SimulatedCounters {
@@ -59,6 +87,11 @@ pub struct QueueCounters {
 }
 
 impl PortCounters {
+    /// Where it is.
+    pub fn kind(&self) -> PortKind {
+        if is_node(&self.from) || is_node(&self.to) { PortKind::Endpoint } else { PortKind::Router }
+    }
+
     /// What happened from `earlier` to this reading; backlogs are this reading's. A queue that was taken away and put
     /// back in between counts from its return.
     #[must_use]

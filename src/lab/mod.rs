@@ -23,14 +23,14 @@ mod system;
 mod topology;
 
 pub use cluster::{Lab, down, names, remove_dead};
-pub use counters::{PortCounters, QueueCounters, SimulatedCounters};
+pub use counters::{PortCounters, PortKind, QueueCounters, SimulatedCounters, is_node};
 pub use error::{Error, Reason, Result};
 pub use ground::Ground;
 pub use mpi::HOST_LISTS;
 pub use setting::LabKey;
 pub use shim::SHIM_VARIABLE;
 pub(crate) use spec::default_name;
-pub use spec::{EXPRESS, LabSpec, MAX_HOSTS};
+pub use spec::{BYPASS, LabSpec, MAX_HOSTS};
 pub use system::{Mode, available};
 pub use topology::{Host, Shaping};
 

@@ -18,7 +18,7 @@ const MAX_BANDS: usize = 15;
 /// The bits of the traffic class byte that are the code point; the others tell of congestion.
 pub(super) const DSCP: u8 = 0xfc;
 /// The traffic class byte of packets that pass queues by, a code point that no standard gives a meaning.
-pub const EXPRESS: u8 = 63 << 2;
+pub const BYPASS: u8 = 63 << 2;
 /// Two packets of the usual size.
 const LEAST_MARK: u64 = 3000;
 const MIN_RATE: Rate = Rate::bits_per_second(1_000_000);
@@ -168,7 +168,7 @@ impl LabSpec {
         }
         let points: Vec<u8> = self.bands.iter().map(|class| class & DSCP).collect();
         let twice = (1..points.len()).any(|at| points[..at].contains(&points[at]));
-        if points.len() > MAX_BANDS || twice || points.contains(&EXPRESS) {
+        if points.len() > MAX_BANDS || twice || points.contains(&BYPASS) {
             return wrong(format!(
                 "--bands: up to {MAX_BANDS} classes with different code points (two bits of the byte are no part of it), \
                  none of them dscp:63, which the control uses"

@@ -9,7 +9,7 @@ use std::net::Ipv4Addr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::spec::{DSCP, EXPRESS, LabSpec};
+use super::spec::{BYPASS, DSCP, LabSpec};
 use crate::units::Rate;
 
 const DATA: [u8; 3] = [10, 77, 0];
@@ -37,6 +37,14 @@ pub struct Host {
     pub data: Ipv4Addr,
     /// Its address on the control network, for launching and bootstrap (interface `c0`).
     pub control: Ipv4Addr,
+}
+
+impl Host {
+    /// What ranks on it are told of the topology.
+    #[must_use]
+    pub fn group(&self) -> String {
+        format!("leaf{}", self.leaf)
+    }
 }
 
 /// Where a port's device is.
@@ -68,9 +76,9 @@ pub enum Shaping {
     Off,
     /// A rate and a queue.
     On,
-    /// The same, but packets of the class [`EXPRESS`] pass by: neither rate nor queue is theirs. The others have the
+    /// The same, but packets of the class [`BYPASS`] pass by: neither rate nor queue is theirs. The others have the
     /// very queues they have with [`Shaping::On`].
-    Express,
+    Bypass,
 }
 
 /// The network of one valid [`LabSpec`].
@@ -208,7 +216,7 @@ impl Topology {
                 Shaping::On if self.spec.bands.is_empty() => {
                     self.queue(&mut batch, port, "root");
                 }
-                Shaping::On | Shaping::Express => self.sorted(&mut batch, port, to == Shaping::Express),
+                Shaping::On | Shaping::Bypass => self.sorted(&mut batch, port, to == Shaping::Bypass),
             }
         }
         batch
@@ -238,7 +246,7 @@ impl Topology {
     }
 
     /// Packets by their class: those that pass by, if some may, and each band's into a queue of its own.
-    fn sorted(&self, batch: &mut String, port: &Port, express: bool) {
+    fn sorted(&self, batch: &mut String, port: &Port, bypass: bool) {
         // Beyond what this machine moves.
         const NO_LIMIT: &str = "rate 100gbit quantum 60000";
         let (device, bands) = (&port.device, &self.spec.bands);
@@ -247,7 +255,7 @@ impl Topology {
         let mut class = |parent: &str, id: usize, what: &str| {
             line(batch, format_args!("class add dev {device} parent {parent} classid 1:{id:x} htb {what}"));
         };
-        if express {
+        if bypass {
             class("1:", PASSING, &format!("{NO_LIMIT} prio 0"));
         }
         if bands.is_empty() {
@@ -273,7 +281,7 @@ impl Topology {
             let queue = self.marks(port.rate).unwrap_or_else(plain);
             line(batch, format_args!("qdisc add dev {device} {parent} {queue}"));
         }
-        let passing = express.then_some((EXPRESS, PASSING));
+        let passing = bypass.then_some((BYPASS, PASSING));
         let sorted = bands.iter().enumerate().map(|(at, class)| (class & DSCP, FIRST_BAND + at));
         for (class, id) in passing.into_iter().chain(sorted) {
             let what = format!("u32 match ip tos {class:#04x} {DSCP:#04x} flowid 1:{id:x}");
@@ -339,10 +347,10 @@ mod tests {
         assert_eq!(topology.shaping_batch(Namespace::Host(1), Shaping::Off, Shaping::On), on);
         let off = "qdisc del dev d-h0 root\nqdisc del dev d-h1 root\n";
         assert_eq!(topology.shaping_batch(Namespace::Switch, Shaping::On, Shaping::Off), off);
-        let express = topology.shaping_batch(Namespace::Host(0), Shaping::On, Shaping::Express);
-        assert!(express.starts_with("qdisc del dev d0 root\nqdisc add dev d0 root handle 1: htb"), "{express}");
-        assert!(express.contains("parent 1:10 tbf rate 200000000bit burst 16384 limit 131072"), "{express}");
-        assert!(express.contains("match ip tos 0xfc 0xfc flowid 1:5"), "{express}");
+        let bypass = topology.shaping_batch(Namespace::Host(0), Shaping::On, Shaping::Bypass);
+        assert!(bypass.starts_with("qdisc del dev d0 root\nqdisc add dev d0 root handle 1: htb"), "{bypass}");
+        assert!(bypass.contains("parent 1:10 tbf rate 200000000bit burst 16384 limit 131072"), "{bypass}");
+        assert!(bypass.contains("match ip tos 0xfc 0xfc flowid 1:5"), "{bypass}");
     }
 
     #[test]
@@ -356,10 +364,10 @@ mod tests {
         let batch = marking(&[]).shaping_batch(Namespace::Host(0), Shaping::Off, Shaping::On);
         let tbf = "qdisc add dev d0 root handle 20: tbf rate 200000000bit burst 16384 limit 131072\n";
         assert_eq!(batch, format!("{tbf}qdisc add dev d0 parent 20:1 {red}"));
-        let express = marking(&[]).shaping_batch(Namespace::Host(0), Shaping::On, Shaping::Express);
+        let bypass = marking(&[]).shaping_batch(Namespace::Host(0), Shaping::On, Shaping::Bypass);
         assert!(
-            express.contains(&format!("parent 20:1 {red}")) && express.contains("parent 1:10 handle 20: tbf"),
-            "{express}"
+            bypass.contains(&format!("parent 20:1 {red}")) && bypass.contains("parent 1:10 handle 20: tbf"),
+            "{bypass}"
         );
         let banded = marking(&[0xb8]).shaping_batch(Namespace::Host(0), Shaping::Off, Shaping::On);
         assert!(banded.contains(&format!("parent 1:10 {red}")) && !banded.contains("bfifo"), "{banded}");
@@ -384,7 +392,7 @@ mod tests {
             assert!(batch.contains(expected), "{expected}: {batch}");
         }
         assert!(!batch.contains("1:5 ") && !batch.contains("tbf"), "{batch}");
-        for wrong in [vec![0xb8, 0xb9], vec![EXPRESS], (0..16).map(|at| at << 2).collect()] {
+        for wrong in [vec![0xb8, 0xb9], vec![BYPASS], (0..16).map(|at| at << 2).collect()] {
             assert!(LabSpec { bands: wrong.clone(), ..spec.clone() }.validate().is_err(), "{wrong:?}");
         }
     }

@@ -15,7 +15,7 @@ use super::ranks::{exit_code, fits_hosts, grace, local_ranks, on_hosts, this_com
 use super::simulated;
 use crate::body::seconds;
 use crate::job::{ControlSelection, Heard, PHASES_VARIABLE, Recording, Request, Scratch, listen, show};
-use crate::lab::{EXPRESS, Lab, LabSpec, Shaping};
+use crate::lab::{BYPASS, Lab, LabSpec, Shaping};
 use crate::output::{self, Progress};
 use crate::plan::{Counts, Plan, Preset};
 use crate::result::{self, Command, ControlKind, ControlRecord, LabRecord, PhaseCounters, ResultFile};
@@ -47,7 +47,7 @@ pub(crate) fn run_in_lab(request: &Request, spec: &LabSpec) -> Result<u8, String
         (0..ranks).map(|rank| rank / per_node).collect()
     } else {
         let then = match control {
-            Some(ControlKind::Express) => "; then some of it with canaries that pass the queues, as a control",
+            Some(ControlKind::Bypass) => "; then some of it with canaries that bypass the queues, as a control",
             Some(ControlKind::Unshaped) => "; then some of it with unshaped links, as a control",
             None => "",
         };
@@ -87,13 +87,13 @@ fn control_kind(request: &Request) -> Result<Option<ControlKind>, String> {
         (ControlSelection::No, _) => None,
         // The packets of a program are not Tailback's to mark.
         (ControlSelection::Auto, _) if request.application().is_some() => Some(ControlKind::Unshaped),
-        (ControlSelection::Express, _) if request.application().is_some() => {
-            return Err("--control=express: the lab cannot mark packets of a program; choose unshaped".into());
+        (ControlSelection::Bypass, _) if request.application().is_some() => {
+            return Err("--control=bypass: the lab cannot mark packets of a program; choose unshaped".into());
         }
         (ControlSelection::Unshaped, _) | (ControlSelection::Auto, Some(_)) => Some(ControlKind::Unshaped),
-        (ControlSelection::Auto | ControlSelection::Express, None) => Some(ControlKind::Express),
-        (ControlSelection::Express, Some(backend)) => {
-            return Err(format!("--control=express: the lab cannot mark packets of {backend}; choose unshaped"));
+        (ControlSelection::Auto | ControlSelection::Bypass, None) => Some(ControlKind::Bypass),
+        (ControlSelection::Bypass, Some(backend)) => {
+            return Err(format!("--control=bypass: the lab cannot mark packets of {backend}; choose unshaped"));
         }
     })
 }
@@ -146,17 +146,17 @@ impl LabBench<'_> {
             self.request.say(&text);
             file.notes.push(text);
         };
-        if kind == ControlKind::Express
-            && let Err(error) = shape(Shaping::Express)
+        if kind == ControlKind::Bypass
+            && let Err(error) = shape(Shaping::Bypass)
         {
-            note(format!("no express control on this machine ({error}): unshaped links instead"));
+            note(format!("no bypass control on this machine ({error}): unshaped links instead"));
             kind = ControlKind::Unshaped;
         }
         if kind == ControlKind::Unshaped {
             shape(Shaping::Off).map_err(|error| error.to_string())?;
         }
         self.request.say(match kind {
-            ControlKind::Express => "control: placements again, with canaries whose packets pass the queues",
+            ControlKind::Bypass => "control: placements again, with canaries whose packets bypass the queues",
             ControlKind::Unshaped => "control: placements again, with unshaped links",
         });
         match self.once(Some((kind, file.seed)))? {
@@ -190,7 +190,7 @@ impl LabBench<'_> {
     fn expected_control(&self, kind: ControlKind) -> String {
         let more_s = seconds(self.request.command, &self.control_plan(), 0.0);
         let how = match kind {
-            ControlKind::Express => "canaries that pass the queues",
+            ControlKind::Bypass => "canaries that bypass the queues",
             ControlKind::Unshaped => "unshaped links",
         };
         format!("Then a control with {how}: at most {more_s:.0} s more (--no-control leaves it out)\n")
@@ -208,8 +208,8 @@ impl LabBench<'_> {
             // As precise as it is, it is no more.
             words.extend(["--precision".into(), precision.to_string().into(), "--longest".into(), "1ms".into()]);
         }
-        if kind == ControlKind::Express {
-            words.extend(["--canary-class".into(), EXPRESS.to_string().into()]);
+        if kind == ControlKind::Bypass {
+            words.extend(["--canary-class".into(), BYPASS.to_string().into()]);
         }
         if !self.request.output.quiet {
             // The user has read its notes before.

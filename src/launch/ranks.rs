@@ -43,10 +43,7 @@ pub(crate) fn on_hosts<'l>(
 ) -> LaunchOptions {
     let setup = |host: &Host| RankSetup {
         prefix: lab.command_on(host),
-        env: vec![
-            ("TAILBACK_HOST".into(), host.name.clone().into()),
-            ("TAILBACK_GROUP".into(), format!("leaf{}", host.leaf).into()),
-        ],
+        env: vec![("TAILBACK_HOST".into(), host.name.clone().into()), ("TAILBACK_GROUP".into(), host.group().into())],
     };
     let setups: Vec<RankSetup> = hosts.map(setup).collect();
     let mut options = LaunchOptions::new(setups.len(), command);

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use super::simulated;
-use crate::job::{Request, Scratch, draw_seed};
+use crate::job::{Request, Scratch, Seed};
 use crate::output::{self, Format};
 use crate::result;
 
@@ -25,7 +25,7 @@ pub(super) fn repeated(request: &Request, start: impl Fn(&Request) -> Result<u8,
         return Err("--launches writes a file for each job, and not to stdout".into());
     }
     let simulated = simulated::machine(&request.settings).is_some();
-    if simulated && request.asked_seed()?.is_some() {
+    if simulated && matches!(request.asked_seed()?, Some(Seed::Number(_))) {
         return Err(
             "--launches with one seed: a simulation gives the same again; leave --seed and --pair-with out".into()
         );
@@ -33,10 +33,9 @@ pub(super) fn repeated(request: &Request, start: impl Fn(&Request) -> Result<u8,
     let scratch = Scratch::new()?;
     let jobs: Vec<Request> = (1..=request.launches)
         .map(|number| {
-            // All jobs repeat the placements that were asked for, or each has its own; a simulation's are repeatable.
-            let asked = request.seed.is_some() || request.pair_with.is_some();
-            let own = || if simulated { u64::from(number) } else { draw_seed() };
-            let mut job = job(request, Some(number), if asked { request.seed } else { Some(own()) });
+            // All jobs repeat the placements that were asked for, or each draws its own; a simulation's are repeatable.
+            let seed = request.seed.or(simulated.then(|| Seed::Number(number.into())));
+            let mut job = job(request, Some(number), seed);
             let kept = job.output.out.get_or_insert_with(|| scratch.path(&format!("{number}.json"))).clone();
             job.job_words.extend(["--out".into(), kept.into_os_string()]);
             job
@@ -49,24 +48,42 @@ pub(super) fn repeated(request: &Request, start: impl Fn(&Request) -> Result<u8,
     for (job, number) in jobs.iter().zip(1..) {
         request.say(&format!("job {number} of {}", request.launches));
         let code = start(job)?;
-        worst = worst.max(CODES.iter().position(|of| *of == code).unwrap_or(CODES.len() - 1));
+        worst = worst.max(rank(code));
         if CODES[worst] == 2 {
             eprintln!("tailback: job {number} of {} did not come to its end: no further job is run", request.launches);
             break;
         }
         let path = job.output.out.as_deref().expect("every job has a file");
-        files.push(result::read(path).map_err(|error| error.to_string())?);
+        files.push((path.to_owned(), result::read(path).map_err(|error| error.to_string())?));
     }
     if files.len() > 1 {
         output::print(&output::over_jobs(&files))?;
+        // Files of a scratch folder are gone with it.
+        let kept: Vec<String> = match request.output.out {
+            Some(_) => jobs.iter().filter_map(|job| Some(job.output.out.as_ref()?.display().to_string())).collect(),
+            None => Vec::new(),
+        };
+        if let [first, .., last] = &kept[..files.len().min(kept.len())] {
+            let all = kept[..files.len()].join(" ");
+            request
+                .say(&format!("wrote {first} to {last}; next: tailback report {all}, or compare {all} --with OTHERS"));
+        }
+    }
+    if files.len() == request.launches as usize {
+        worst = worst.max(rank(request.checks.check_variation(&files)?));
     }
     Ok(CODES[worst])
 }
 
+/// How bad a code is.
+fn rank(code: u8) -> usize {
+    CODES.iter().position(|of| *of == code).unwrap_or(CODES.len() - 1)
+}
+
 /// The request for one of the jobs, with what its ranks are told of it; a dry run has no number.
-fn job(request: &Request, number: Option<u32>, seed: Option<u64>) -> Request {
-    let mut job = Request { launches: 1, seed, ..request.clone() };
-    let mut words: Vec<OsString> = vec!["--launches".into(), "1".into()];
+fn job(request: &Request, number: Option<u32>, seed: Option<Seed>) -> Request {
+    let mut job = Request { launches: 1, one_of_several: true, seed, ..request.clone() };
+    let mut words: Vec<OsString> = vec!["--launches".into(), "1".into(), "--one-of-several".into()];
     if let Some(number) = number {
         job.output.silent = !request.output.verbose;
         let files = [&mut job.output.out, &mut job.output.csv, &mut job.checks.junit];

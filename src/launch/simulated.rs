@@ -3,7 +3,7 @@
 use tailback_sim::machine::Machine;
 
 use crate::backend::{Backend, JobSize, Settings, simulate};
-use crate::job::{Request, Study, StudySelection};
+use crate::job::{Request, Seed, Study, StudySelection};
 use crate::plan::{Patch, Preset, SIM_BYTES};
 
 /// The machine, where one is to be simulated.
@@ -16,7 +16,9 @@ pub(crate) fn run(request: &Request, machine: &Machine) -> Result<u8, String> {
     // A recorded run has the budget that it had, and a study none.
     let has_own = request.calibration.is_none() && request.study.is_none();
     let patches = if has_own { patches(request, machine) } else { request.patches.clone() };
-    let request = Request { patches, ..request.clone() };
+    // Time goes on between here and what rank 0 decides.
+    let seed = request.seed.map(|seed| Seed::Number(seed.number()));
+    let request = Request { patches, seed, ..request.clone() };
     // Mistakes are said here, before anything is built.
     let plan = request.resolve(Preset::Sim)?;
     let (ranks, per_node) = match &request.study {
@@ -24,6 +26,9 @@ pub(crate) fn run(request: &Request, machine: &Machine) -> Result<u8, String> {
             return Err("hpcc computes, which takes no virtual time: over --transport sim, give \
                         `run --canaries ptrans,gups,fft,panel` or `beff`"
                 .into());
+        }
+        Some(StudySelection { study: Study::MaxRate(settings), .. }) if settings.compute_ns.is_some() => {
+            return Err("--compute computes, which takes no virtual time: leave it out over --transport sim".into());
         }
         Some(StudySelection { study: study @ (Study::MaxRate(_) | Study::Contention(_)), ranks_per_node, .. }) => {
             let (ranks, per_node) = study.local_ranks(*ranks_per_node);
@@ -40,7 +45,7 @@ pub(crate) fn run(request: &Request, machine: &Machine) -> Result<u8, String> {
         machine.name,
         machine.about
     ));
-    let seed = request.seed.or(request.paired()?.map(|file| file.seed)).unwrap_or(1);
+    let seed = request.seed.map(Seed::number).or(request.paired()?.map(|file| file.seed)).unwrap_or(1);
     request.as_work(|work| simulate(work, size, seed))
 }
 

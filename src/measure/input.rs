@@ -17,6 +17,8 @@ impl Limit {
     pub const PLAN: Limit = Limit { kind: "a plan file", mib: 1 };
     /// Up to 4096 messages, and what may be written beside them.
     pub const GRAPH: Limit = Limit { kind: "a graph file", mib: 16 };
+    /// A line for every protocol.
+    pub const PARAMETERS: Limit = Limit { kind: "a file of parameters", mib: 1 };
     /// A line for every host.
     pub const GROUPS: Limit = Limit { kind: "a groups file", mib: 16 };
     /// What another program printed, with all else that is in a job's log.

@@ -98,8 +98,8 @@ pub(super) fn risen(counters: &CountersRecord) -> Table {
 pub(crate) fn rates(rows: &[CounterRow]) -> Table {
     Table::of(rows)
         .column("counter", |row| format!("{} {}", row.source, row.counter))
-        .column("while", |row| row.during.to_string())
-        .column("isolated /s", |row| row.isolated_per_s)
+        .column("during", |row| row.during.to_string())
+        .column("idle /s", |row| row.isolated_per_s)
         .column("loaded /s", |row| row.loaded_per_s)
         .column("ratio", |row| row.ratio().map(|ratio| Cell::number(ratio, factor)))
         .column("most on", |row| &row.most_on)

@@ -66,17 +66,6 @@ pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
     out + &cut_short(result)
 }
 
-/// Only the figures, where nothing was measured both idle and under load.
-pub(super) fn figures(result: &ResultFile) -> String {
-    let mut out = banner(result);
-    for run in &result.runs {
-        heading(&mut out, result, run);
-        out += &states(run, Detail::Short);
-        out += &section("Congestors", &loads(run.congestors.iter().map(|load| ("-", load)), false));
-    }
-    out + &cut_short(result)
-}
-
 /// What stands over every table of a simulated network; nothing over those of others.
 pub(super) fn banner(file: &ResultFile) -> String {
     let Some(machine) = &file.machine else { return String::new() };
@@ -135,7 +124,9 @@ fn cut_short(result: &ResultFile) -> String {
 /// The figures of a run's tests, by state.
 fn states(run: &Run, detail: Detail) -> String {
     let of = |(title, phase)| section(title, &tests(run.tests.iter().filter(|test| test.phase == phase), detail));
-    [("Idle", LoadState::Isolated), ("Under load", LoadState::Loaded)].map(of).concat()
+    [("Idle, all placements together", LoadState::Isolated), ("Under load, all placements together", LoadState::Loaded)]
+        .map(of)
+        .concat()
 }
 
 /// The nodes with what they did in a run on its first placement: runs of one job may have different loads.
@@ -251,12 +242,12 @@ pub(crate) fn beside_canaries(run: &Run) -> impl Iterator<Item = (&'static str, 
 pub(crate) fn loads<'a>(rows: impl Iterator<Item = (&'static str, &'a CongestorLoad)>, report: bool) -> Table {
     Table::of(rows)
         .column("congestor", |(_, load)| &load.title)
-        .column("while", |(canary, _)| *canary)
+        .column("during", |(canary, _)| *canary)
         .column("ranks", |(_, load)| load.ranks)
         .column("delivered", |(_, load)| amount(load.delivered_bytes))
         .column_if(report, "seconds", |(_, load)| load.seconds)
-        .column("MiB/s in all", |(_, load)| load.delivered_mib_per_s)
-        .column("least", |(_, load)| load.least_mib_per_s)
+        .column("total MiB/s", |(_, load)| load.delivered_mib_per_s)
+        .column("minimum", |(_, load)| load.least_mib_per_s)
         .column("MiB/s/iteration p50", |(_, load)| Some(load.summary.as_ref()?.p50))
         .column_if(report, "p99", |(_, load)| Some(load.summary.as_ref()?.p99))
         .done()

@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use tailback_transport::Bytes;
 
 use crate::analysis::{Kind, Span};
-use crate::models::maxrate::{ALIKE, Halo, Model, Observation, medians};
+use crate::models::maxrate::{ALIKE, Given, Halo, HaloSeen, Model, Observation, Threshold, medians};
 use crate::result::{BetweenResult, Estimate, FitResult, MaxRateResult, RegimeResult};
-use crate::stats::median;
-use crate::text::{Table, figure, percent, section};
+use crate::stats::{Interval, Spread, median};
+use crate::text::{Table, figure, percent, section, within};
 
 /// A terminal is not wider than so many numbers of pairs.
 const MOST_COLUMNS: usize = 12;
@@ -33,7 +33,8 @@ pub(super) fn maxrate(result: &MaxRateResult) -> String {
     if let Some(took) = &result.took {
         let _ = writeln!(out, "{}\n", took.describe("round trips"));
     }
-    out + &errors(result) + &between(result) + &answer(result) + &ratio(result, most)
+    let halos: String = result.halos.iter().filter_map(|seen| halo_table(result, &seen.halo).ok()).collect();
+    out + &thresholds(result) + &errors(result) + &between(result) + &halos + &answer(result) + &ratio(result, most)
 }
 
 /// The parameters of every model.
@@ -272,14 +273,13 @@ pub fn halos(result: &MaxRateResult, halos: &[Halo]) -> Result<String, String> {
 fn halo_table(result: &MaxRateResult, halo: &Halo) -> Result<String, String> {
     let nothing = || "the study has no fits: measure more sizes".to_owned();
     let (most, largest) = (*result.pairs().last().ok_or_else(nothing)?, *result.sizes().last().ok_or_else(nothing)?);
-    let ranks = halo.ranks.unwrap_or(most);
-    let beyond = result.regimes.last();
-    let regime =
-        result.regimes.iter().find(|regime| halo.bytes <= regime.largest_bytes).or(beyond).ok_or_else(nothing)?;
-    let (size, who) = (Bytes(halo.bytes as u64), if ranks == 1 { "rank" } else { "ranks" });
-    let mut out = format!("Halo exchange: {} messages of {size} from each of {ranks} {who} of a node\n", halo.messages);
+    let (senders, bytes) = halo.shape(most);
+    let regime = result.regime_of_any(bytes).ok_or_else(nothing)?;
+    let seen = result.halos.iter().find(|seen| seen.halo == halo.resolved(most));
+    let measured = seen.and_then(|seen| Spread::of(&seen.seconds));
+    let mut out = format!("{}\n", described(halo, most));
     let postal = regime.postal_of_one_pair.as_ref();
-    let seconds = |fit: &FitResult| halo.seconds(fit.model, &fit.values(), ranks);
+    let seconds = |fit: &FitResult| halo.seconds(fit.model, &fit.values(), most);
     // A rate of further pairs below zero leaves so many ranks none.
     let sound = |fit: Option<&FitResult>| fit.map(seconds).filter(|seconds| seconds.is_finite() && *seconds > 0.0);
     let time = |fit: Option<&FitResult>| match (fit, sound(fit)) {
@@ -287,12 +287,14 @@ fn halo_table(result: &MaxRateResult, halo: &Halo) -> Result<String, String> {
         (_, None) => "no rate is left by this model".to_owned(),
         (_, Some(seconds)) => figure(seconds * 1e6),
     };
+    let error = |fit: Option<&FitResult>| Some(percent(sound(fit)? / measured.as_ref()?.factor - 1.0));
     let table = Table::of(regime.shown(most))
         .column("model", |(name, _)| name.clone())
         .column("time us", |(_, fit)| time(*fit))
+        .column_if(measured.is_some(), "error %", |(_, fit)| error(*fit))
         .column("MB/s of a rank", |(_, fit)| sound(*fit).map(|seconds| halo.bytes_of_a_rank() / seconds * 1e-6))
         .column("over postal, 1 pair", |(_, fit)| {
-            Some(sound(*fit)? / halo.seconds(postal?.model, &postal?.values(), ranks))
+            Some(sound(*fit)? / halo.seconds(postal?.model, &postal?.values(), most))
         })
         .done();
     out += &table.text();
@@ -300,7 +302,10 @@ fn halo_table(result: &MaxRateResult, halo: &Halo) -> Result<String, String> {
         let _ =
             writeln!(out, "  The study's data speak for {}: {} us.", best.model.name(), figure(seconds(best) * 1e6));
     }
-    for (what, asked, measured) in [("ranks", ranks, most), ("bytes", halo.bytes, largest)] {
+    if let (Some(seen), Some(measured)) = (seen, &measured) {
+        out += &exchanged(seen, measured, halo);
+    }
+    for (what, asked, measured) in [("ranks", senders, most), ("bytes", bytes, largest)] {
         if asked > measured {
             let _ = writeln!(out, "  Note: beyond what was measured, up to {measured} {what}.");
         }
@@ -309,10 +314,97 @@ fn halo_table(result: &MaxRateResult, halo: &Halo) -> Result<String, String> {
     Ok(out)
 }
 
+fn described(halo: &Halo, most: usize) -> String {
+    let Halo { ranks, .. } = halo.resolved(most);
+    let (ranks, (senders, bytes)) = (ranks.unwrap_or(most), halo.shape(most));
+    let who = if ranks == 1 { "rank" } else { "ranks" };
+    let size = Bytes(halo.bytes as u64);
+    let through = if senders == ranks {
+        String::new()
+    } else {
+        format!(", through {senders} of them in messages of {}", Bytes(bytes as u64))
+    };
+    format!("Halo exchange: {} messages of {size} from each of {ranks} {who} of a node{through}", halo.messages)
+}
+
+/// What was measured of an exchange, and how much of it computing hid.
+fn exchanged(seen: &HaloSeen, measured: &Spread, halo: &Halo) -> String {
+    let micro = |of: &Spread| {
+        let interval = of.interval.map(|of| Interval { low: 1e6 * of.low, high: 1e6 * of.high });
+        within(1e6 * of.factor, interval, figure)
+    };
+    let rate = figure(halo.bytes_of_a_rank() / measured.factor * 1e-6);
+    let mut out = format!("  Measured: {} us, {rate} MB/s of a rank.\n", micro(measured));
+    let overlap = seen.overlap.as_ref().and_then(|of| Spread::of(&of.compute_s).zip(Spread::of(&of.both_s)));
+    if let Some((compute, both)) = overlap {
+        let hidden = (measured.factor + compute.factor - both.factor) / measured.factor.min(compute.factor);
+        let _ = writeln!(
+            out,
+            "  With {} us of computing meanwhile: {} us, so that {:.0}% of the shorter of the two is hidden.",
+            micro(&compute),
+            micro(&both),
+            100.0 * hidden.clamp(0.0, 1.0)
+        );
+    }
+    out
+}
+
+/// The same by parameters that were given.
+pub fn given_halos(given: &Given, halos: &[Halo]) -> Result<String, String> {
+    halos.iter().map(|halo| given_table(given, halo)).collect()
+}
+
+fn given_table(given: &Given, halo: &Halo) -> Result<String, String> {
+    if halo.ranks.is_none() {
+        return Err("--halo: with --parameters, say how many ranks of a node exchange, such as 6x16KiBx8".into());
+    }
+    let (senders, bytes) = halo.shape(1);
+    let regime = given.regime(bytes);
+    let values = regime.values;
+    let phase = if regime.phase.is_empty() { String::new() } else { format!(", {} messages", regime.phase) };
+    let models: &[Model] = match regime.model {
+        Model::Extended => &[Model::Postal, Model::Extended],
+        _ => &[Model::Postal, Model::MaxRate, Model::HiddenLatency],
+    };
+    let seconds = |model: Model| {
+        let seconds = halo.seconds(model, &values, 1);
+        (seconds.is_finite() && seconds > 0.0).then_some(seconds)
+    };
+    let postal = halo.seconds(Model::Postal, &values, 1);
+    let table = Table::of(models)
+        .column("model", |model| model.name())
+        .column("time us", |model| seconds(**model).map_or_else(|| "no rate is left".into(), |of| figure(of * 1e6)))
+        .column("MB/s of a rank", |model| seconds(**model).map(|of| halo.bytes_of_a_rank() / of * 1e-6))
+        .column("over postal", |model| seconds(**model).map(|of| of / postal))
+        .done();
+    let mut out = format!("{}{phase}: {}\n{}", described(halo, 1), given.system, table.text());
+    if let Some(pairs) = values.saturating_pairs().filter(|pairs| *pairs < senders as f64) {
+        let _ = writeln!(out, "  {} ranks fill the node; more share its rate.", figure(pairs));
+    }
+    out.push('\n');
+    Ok(out)
+}
+
+/// Where regimes end, where that was looked for.
+fn thresholds(result: &MaxRateResult) -> String {
+    let told = |of: &Threshold| {
+        let Threshold { largest_bytes, smallest_bytes } = *of;
+        let between = smallest_bytes - largest_bytes;
+        if between == 1 {
+            return format!("Threshold between protocols: {largest_bytes} B is the largest before it.\n");
+        }
+        format!(
+            "Threshold between protocols: from {largest_bytes} to {smallest_bytes} B, where times do not tell them apart.\n"
+        )
+    };
+    let all: String = result.thresholds.iter().map(told).collect();
+    if all.is_empty() { all } else { all + "\n" }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::maxrate::{Settings, Values, Weighting};
+    use crate::models::maxrate::{Overlap, Settings, Values, Weighting};
 
     /// Four pairs of 1 GB/s, of which two fill the node; times are `off` by this part, more for even numbers of pairs and less
     /// for odd ones.
@@ -327,7 +419,15 @@ mod tests {
             (1..=4).flat_map(|pairs| sizes.iter().map(move |&bytes| cell(pairs, bytes))).collect();
         let regimes = vec![RegimeResult::fitted(&observations, &sizes, Weighting::InverseSize).unwrap()];
         let settings = Settings { repetitions: 1, ..Settings::default() };
-        MaxRateResult { settings, observations, took: None, regimes, between: Vec::new() }
+        MaxRateResult {
+            settings,
+            observations,
+            took: None,
+            regimes,
+            between: Vec::new(),
+            thresholds: Vec::new(),
+            halos: Vec::new(),
+        }
     }
 
     #[test]
@@ -367,6 +467,57 @@ mod tests {
         assert!(row("max-rate").contains("12060") && row("postal, 1 pair").contains("6060"), "{text}");
         assert!(row("max-rate").ends_with("1.990"), "the paper's ratio (6), k R_C / R_N, but for the latency: {text}");
         assert!(text.contains("speak for max-rate") && !text.contains("beyond"), "{text}");
+    }
+
+    #[test]
+    fn a_measured_exchange_stands_beside_the_models() {
+        let mut result = study(0.0);
+        let halo: Halo = "6x1000000".parse().unwrap();
+        // Max-rate has 12,060 us: measured is a tenth more. Of 4 ms of computing, 1 ms is not hidden.
+        let measured = 1.1 * 0.01206;
+        let overlap = Overlap { compute_s: vec![0.004; 3], both_s: vec![measured + 0.001; 3] };
+        let seen = HaloSeen { halo: halo.resolved(4), seconds: vec![measured; 3], overlap: Some(overlap) };
+        result.halos.push(seen);
+        let text = maxrate(&result);
+        let row =
+            text.lines().find(|line| line.trim_start().starts_with("max-rate") && line.contains("12060")).unwrap();
+        assert!(row.contains("-9.1"), "{text}");
+        assert!(text.contains("  Measured: 13266") && text.contains("so that 75% of the shorter"), "{text}");
+        assert!(halos(&result, &[halo]).unwrap().contains("Measured: 13266"), "a prediction shows it too");
+        let through: Halo = "6x1000000x4/2".parse().unwrap();
+        let text = halos(&result, &[through]).unwrap();
+        assert!(text.contains("through 2 of them in messages of 2000000 B") && !text.contains("Measured"), "{text}");
+    }
+
+    #[test]
+    fn thresholds_are_told_as_far_as_they_are_known() {
+        let mut result = study(0.0);
+        let of = |largest_bytes, smallest_bytes| Threshold { largest_bytes, smallest_bytes };
+        result.thresholds = vec![of(25_548, 25_549), of(65_536, 131_072)];
+        let text = maxrate(&result);
+        assert!(text.contains("25548 B is the largest before it") && text.contains("from 65536 to 131072 B"), "{text}");
+        // A size between two measured ones is in the regime that the threshold says.
+        result.thresholds.truncate(1);
+        let sizes: Vec<usize> = (10..=14).map(|power| 1 << power).collect();
+        let before = RegimeResult::fitted(&result.observations, &sizes, Weighting::InverseSize).unwrap();
+        result.regimes.insert(0, before);
+        let largest = |bytes| result.regime_of_any(bytes).unwrap().largest_bytes;
+        assert_eq!([20_000, 25_548, 25_549, 1 << 30].map(largest), [1 << 14, 1 << 14, 1 << 20, 1 << 20]);
+    }
+
+    #[test]
+    fn given_parameters_predict() {
+        let given = Given::read("10us,1GB,2GB").unwrap();
+        let text = given_halos(&given, &["6x1000000x4".parse().unwrap()]).unwrap();
+        let row = |name: &str| text.lines().find(|line| line.trim_start().starts_with(name)).unwrap().to_owned();
+        assert!(row("max-rate").contains("12060") && row("postal").contains("6060"), "{text}");
+        assert!(text.contains("2.000 ranks fill the node"), "{text}");
+        assert!(given_halos(&given, &["6x8".parse().unwrap()]).unwrap_err().contains("say how many ranks"));
+        let text = given_halos(&Given::read("blue-waters").unwrap(), &["6x16KiBx16".parse().unwrap()]).unwrap();
+        assert!(
+            text.contains("rendezvous messages: Blue Waters (Cray XE6)") && text.contains("extended max-rate"),
+            "{text}"
+        );
     }
 
     #[test]

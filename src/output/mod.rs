@@ -4,6 +4,7 @@
 
 mod activity;
 mod calibration;
+mod compared;
 pub(crate) mod counted;
 mod csv;
 mod gpcnet;
@@ -13,6 +14,7 @@ pub(crate) mod maxrate;
 pub(crate) mod models;
 mod over_jobs;
 mod progress;
+mod study_summary;
 pub(crate) mod summary;
 pub(crate) mod tuning;
 
@@ -24,8 +26,10 @@ use crate::result::{Command, ResultFile};
 use crate::text::printable;
 
 pub use calibration::mix;
+pub use compared::compared;
+pub use hpcc::expected;
 pub use load_test::placement_lines;
-pub use maxrate::halos;
+pub use maxrate::{given_halos, halos};
 pub use models::{contention, draw, steps, study};
 pub use over_jobs::over_jobs;
 pub use progress::Progress;
@@ -51,14 +55,14 @@ impl Format {
     /// The text of `result` in this format.
     pub fn render(self, result: &ResultFile, verbose: bool) -> String {
         match self {
-            Format::Summary | Format::Table if !result.studies().is_empty() => study(result),
+            Format::Table if !result.studies().is_empty() => study(result),
             Format::Summary if verbose => Format::Table.render(result, true) + &Format::Summary.render(result, false),
             // A search is told by its steps.
             Format::Summary if result.command == Command::Calibrate => load_test::render(result, false),
             Format::Summary => match (&result.tuning, result.conclusion()) {
                 (Some(record), Some(_)) => tuning::render(result, record, columns()),
                 (None, Some(conclusion)) => summary::render(result, &conclusion, columns()),
-                (_, None) => load_test::figures(result),
+                (_, None) => study_summary::render(result, columns()),
             },
             Format::Table => load_test::render(result, verbose),
             Format::Gpcnet => gpcnet::render(result, verbose),

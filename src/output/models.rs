@@ -96,16 +96,27 @@ pub(crate) fn edges(result: &ContentionResult, graph: &GraphResult, report: bool
     let three = |value: f64| format!("{value:.3}");
     let six = |value: f64| format!("{value:.6}");
     let steps = |edge: &EdgeResult| edge.penalties.iter().map(|of| three(*of)).collect::<Vec<_>>().join(" ");
-    let bytes = |edge: &EdgeResult| Some(Bytes(edge.message?.bytes.unwrap_or(result.bytes)));
+    let bytes = |edge: &EdgeResult| Some(Bytes(edge.message.as_ref()?.bytes.unwrap_or(result.bytes)));
+    let label = |edge: &EdgeResult| format!("{}>{}", edge.source, edge.destination);
+    let start = |edge: &EdgeResult| {
+        let message = edge.message.as_ref()?;
+        let after: Vec<String> = message.after.iter().filter_map(|at| Some(label(graph.edges.get(*at)?))).collect();
+        let delay = six(message.start_ns as f64 * 1e-9);
+        Some(match (after.is_empty(), message.start_ns) {
+            (true, _) => delay,
+            (_, 0) => format!("after {}", after.join(", ")),
+            _ => format!("{delay} after {}", after.join(", ")),
+        })
+    };
     let multiple = |edge: &EdgeResult| {
         let interval = edge.multiple_interval.filter(|_| report);
         Some(within(edge.measured_s? / graph.reference_s, interval, three))
     };
     let error = |edge: &EdgeResult| Some(within(edge.error(graph.reference_s)?, edge.error_interval(), percent));
     Table::of(&graph.edges)
-        .column("edge", |edge| format!("{}>{}", edge.source, edge.destination))
+        .column("edge", |edge| label(edge))
         .column_if(own, "bytes", |edge| bytes(edge))
-        .column_if(own, "start s", |edge| Some(six(edge.message?.start_ns as f64 * 1e-9)))
+        .column_if(own, "start s", |edge| start(edge))
         .column("penalty by step", |edge| steps(edge))
         .column("predicted s", |edge| six(edge.predicted * graph.reference_s))
         .column("in T_ref", |edge| three(edge.predicted))
@@ -221,7 +232,7 @@ pub fn steps(
     let mut out = format!("Steps of {name}: bytes left at the end of each, and the penalty in it\n");
     let size = |at: usize| graph.messages()[at].bytes.unwrap_or(bytes) as f64;
     let mut left: Vec<f64> = (0..count).map(size).collect();
-    let mut begun: Vec<f64> = graph.messages().iter().map(|message| message.start_ns as f64 * 1e-9).collect();
+    let mut begun: Vec<f64> = prediction.starts.iter().map(|start| start * reference_s).collect();
     let mut rows: Vec<(f64, Vec<String>)> = Vec::new();
     for step in &prediction.steps {
         let end_s = step.end * reference_s;
@@ -243,10 +254,9 @@ pub fn steps(
         .columns(edges, |table, (at, edge)| table.column(graph.label(*edge), |(_, (_, states))| &states[at]))
         .done()
         .text();
-    let arrival = |at: usize| prediction.times[at] * reference_s + graph.messages()[at].start_ns as f64 * 1e-9;
+    let arrival = |at: usize| (prediction.times[at] + prediction.starts[at]) * reference_s;
     for (at, edge) in graph.edges().iter().enumerate().filter(|_| !graph.is_uniform()) {
-        let message = graph.messages()[at];
-        let (start_s, size) = (message.start_ns as f64 * 1e-9, Bytes(message.bytes.unwrap_or(bytes)));
+        let (start_s, size) = (prediction.starts[at] * reference_s, Bytes(size(at) as u64));
         let _ = writeln!(out, "  {}: {size} from {start_s:.6} s, arrives at {:.6} s", graph.label(*edge), arrival(at));
     }
     out.push('\n');
@@ -282,6 +292,8 @@ mod tests {
         assert!(text.contains("a>b: 1000 B from 0.000000 s, arrives at 1.000000 s"), "{text}");
         assert!(text.contains("a>c: 500 B from 2.000000 s, arrives at 2.500000 s"), "{text}");
         assert!(text.lines().any(|line| line.trim_start().starts_with('1') && line.ends_with('-')), "{text}");
+        let text = shown(&"a b\na c 500 a>b+1s".parse::<Graph>().unwrap());
+        assert!(text.contains("a>c: 500 B from 2.000000 s, arrives at 2.500000 s"), "{text}");
     }
 
     #[test]

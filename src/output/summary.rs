@@ -10,21 +10,29 @@ use crate::text::{Cell, Rows, Table, duration, rate, with_interval, wrap};
 
 /// Text for a terminal of so many columns.
 pub(super) fn render(file: &ResultFile, conclusion: &Conclusion<'_>, columns: usize) -> String {
-    let mut lines = vec![verdict(file, conclusion)];
-    if let Some(machine) = &file.machine {
-        lines.push(format!("SIMULATED on the machine {}: no such network was measured.", machine.name));
-    }
-    let mut out = lines.iter().map(|line| wrap(line, columns)).collect::<String>();
+    let lines = [Some(verdict(file, conclusion)), simulated(file)];
+    let mut out = lines.iter().flatten().map(|line| wrap(line, columns)).collect::<String>();
     let table = match &file.runs[..] {
         [run] => answers(run),
         runs => runs_beside(runs),
     };
-    // Without the indent that tables have under a title: every column counts.
-    table.lines().for_each(|line| out += &format!("{}\n", line.strip_prefix("  ").unwrap_or(line)));
+    out += &unindented(&table);
     let told = not_reported(file, conclusion).into_iter().chain(seen(file, conclusion));
     let facts = told.chain(differences(file)).chain([extent(file), terms(file)]);
     facts.for_each(|line| out += &wrap(&line, columns));
     out
+}
+
+/// Said of every simulated network.
+pub(super) fn simulated(file: &ResultFile) -> Option<String> {
+    let machine = file.machine.as_ref()?;
+    Some(format!("SIMULATED on the machine {}: no such network was measured.", machine.name))
+}
+
+/// A table without the indent that it has under a title: every column counts.
+pub(super) fn unindented(table: &Table) -> String {
+    let text = table.text();
+    text.lines().map(|line| format!("{}\n", line.strip_prefix("  ").unwrap_or(line))).collect()
 }
 
 /// The words that stand out, each with its colour.
@@ -73,9 +81,9 @@ pub(crate) fn verdict(file: &ResultFile, conclusion: &Conclusion<'_>) -> String 
 }
 
 /// A row for each test.
-fn answers(run: &Run) -> String {
+fn answers(run: &Run) -> Table {
     let table = Table::of(run.answers()).column("", |answer| answer.test.short_title());
-    columns(table, |answer| answer).done().text()
+    columns(table, |answer| answer).done()
 }
 
 /// What a row says of a test.
@@ -107,12 +115,12 @@ fn impact(answer: &Answer<'_>) -> Option<String> {
 }
 
 /// A row for each run, where there are several: what is compared is the impact.
-fn runs_beside(runs: &[Run]) -> String {
+fn runs_beside(runs: &[Run]) -> Table {
     impacts(runs.iter().map(|run| (run.label(), run)).collect(), |_, _| None)
 }
 
 /// A row for each of these runs under its name, with the impact on each canary and what `more` says of it.
-fn impacts(rows: Vec<(String, &Run)>, more: impl Fn(Canary, usize) -> Option<&'static str>) -> String {
+fn impacts(rows: Vec<(String, &Run)>, more: impl Fn(Canary, usize) -> Option<&'static str>) -> Table {
     let kernels: Vec<(Canary, String)> = rows
         .first()
         .map_or_else(Vec::new, |(_, run)| run.answers().map(|of| (of.test.kernel, of.test.short_title())).collect());
@@ -125,7 +133,6 @@ fn impacts(rows: Vec<(String, &Run)>, more: impl Fn(Canary, usize) -> Option<&'s
             })
         })
         .done()
-        .text()
 }
 
 /// The time that load adds, with half of its interval's width; where even its sign is open, how much it can be.
@@ -133,7 +140,7 @@ fn added(answer: &Answer<'_>) -> Option<String> {
     let Added { value, interval } = answer.added.filter(|_| answer.judgement.is_reportable())?;
     let time = |value: f64| added_time(answer, value);
     Some(match interval {
-        Some(of) if of.low <= 0.0 && of.high > 0.0 => format!("<{}", time(of.high)),
+        Some(of) if of.low <= 0.0 && of.high > 0.0 => format!("up to {}", time(of.high)),
         Some(of) if value != 0.0 => format!("{} +-{:.0}%", time(value), 50.0 * (of.high - of.low) / value.abs()),
         _ => time(value),
     })
@@ -177,8 +184,9 @@ fn load(why: &Why, conclusion: &Conclusion<'_>) -> Option<String> {
     let share = of.link_mib_per_s.map(|link| of.node_mib_per_s / link);
     let said = share.map(|share| format!(", {:.0}% of the link", 100.0 * share)).unwrap_or_default();
     let felt = matches!(conclusion, Conclusion::Shown { severity, .. } if *severity > Severity::Mild);
-    let (word, advice) = match why.to_try.first().filter(|_| !felt && share.is_some_and(|share| share < WEAK)) {
-        Some(advice) => (WEAK_LOAD, format!("; {}", advice.trim_end_matches('.'))),
+    let filled = felt || why.hot_spot.is_some();
+    let (word, advice) = match why.to_try.first().filter(|_| !filled && share.is_some_and(|share| share < WEAK)) {
+        Some(advice) => (WEAK_LOAD, format!(". {}", advice.trim_end_matches('.'))),
         None => ("Load", String::new()),
     };
     let nodes = if of.nodes == 1 { "1 node delivers".into() } else { format!("{} nodes deliver", of.nodes) };
@@ -194,7 +202,7 @@ fn hot_spot(why: &Why) -> Option<String> {
 
 /// What the bypass control says: whether it is the network at all.
 fn control(file: &ResultFile) -> Option<String> {
-    let ControlRecord { verdicts, .. } = file.lab.as_ref()?.control.as_ref()?;
+    let ControlRecord { verdicts, kind, .. } = file.lab.as_ref()?.control.as_ref()?;
     let of = |cause: Cause| {
         let names: Vec<&str> = verdicts.iter().filter(|of| of.cause == cause).map(|of| of.kernel.info().key).collect();
         (!names.is_empty()).then(|| names.join(", "))
@@ -205,7 +213,7 @@ fn control(file: &ResultFile) -> Option<String> {
         (Cause::Undecided, "undecided"),
     ];
     let told: Vec<String> = told.iter().filter_map(|(cause, what)| Some(format!("{what} ({})", of(*cause)?))).collect();
-    (!told.is_empty()).then(|| format!("Cause (bypass control): {}", told.join("; ")))
+    (!told.is_empty()).then(|| format!("Cause ({} control): {}", kind.word(), told.join("; ")))
 }
 
 /// What runs side by side say: whose doing the added time is, and which protocol suffers.
@@ -214,10 +222,7 @@ fn differences(file: &ResultFile) -> Vec<String> {
         return Vec::new();
     }
     let comparison = compare::compare(&compare::sides::of_file(file), &[Statistic::HEADLINE, Statistic::Avg]);
-    let blamed = comparison.attribution.iter().map(|of| {
-        let each: Vec<String> = of.shares.iter().map(|of| format!("{} {}", of.kernel, of.blame.word())).collect();
-        format!("Added over MPI by: {} (tables: -v)", each.join(", "))
-    });
+    let blamed = comparison.attribution.iter().map(|of| of.line());
     let protocols =
         comparison.protocols.iter().map(|of| format!("{} over {}: {}", of.kernel, of.backend, of.sentence()));
     blamed.chain(protocols).collect()
@@ -235,7 +240,7 @@ pub fn alternatives(sides: &[Side<'_>], comparison: &Comparison) -> String {
     let table = impacts(sides.iter().enumerate().map(|of| (label(of), of.1.run)).collect(), differs);
     let rest =
         format!("worse, better: load adds more or less time than to {}, significant at 5%. Tables: -v", name(first));
-    format!("SIMULATED: no such network was measured.\n{table}{}", wrap(&rest, 80))
+    format!("SIMULATED: no such network was measured.\n{}{}", unindented(&table), wrap(&rest, 80))
 }
 
 /// What was run.
@@ -257,6 +262,7 @@ pub(super) fn extent(file: &ResultFile) -> String {
         // Eager is what messages are unless something else is asked for.
         [run] => run.label().trim_end_matches(", eager").to_owned(),
         [run, ..] if file.tuning.is_some() => run.transport.label().trim_end_matches(", eager").to_owned(),
+        runs if runs.iter().all(|run| run.beside.is_some()) => format!("{} loads in turn", runs.len()),
         runs => format!("{} networks or protocols", runs.len()),
     };
     let (placements, took) = (count(placements(file), "placement"), duration(1e9 * file.duration_s));
@@ -275,16 +281,16 @@ fn placements(file: &ResultFile) -> usize {
 /// What the figures are.
 fn terms(file: &ResultFile) -> String {
     let what = match file.command {
-        _ if file.imported.is_some() => "averages as they were printed, rounded".to_owned(),
-        Command::App => "means over repetitions".to_owned(),
-        _ => format!("{}, of bandwidths avg", Statistic::HEADLINE.title()),
+        _ if file.imported.is_some() => "Averages as they were printed, rounded",
+        Command::App => "Means over repetitions",
+        _ => "Time-weighted p90; bandwidths: mean",
     };
     let intervals = match file.imported {
         Some(_) => ", no intervals",
         None if placements(file) < 3 => ", no intervals below 3 placements",
         None => "",
     };
-    format!("Figures: {what}{intervals}. Tables: -v. Terms: tailback help terms")
+    format!("{what}{intervals}. Tables: -v. Terms: tailback help terms")
 }
 
 #[cfg(test)]

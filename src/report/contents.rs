@@ -6,8 +6,12 @@ use super::plot::Plot;
 use super::{plot, published, studies};
 use crate::analysis::compare::sides::file_names;
 use crate::analysis::compare::{Aggressors, Side, sides};
+use crate::analysis::relative;
 use crate::kernel::Canary;
 use crate::result::ResultFile;
+
+/// Counters that are shown by condition.
+const MOST_CONDITIONS: usize = 12;
 
 /// What a report is made of.
 pub struct Report<'a> {
@@ -35,6 +39,7 @@ impl<'a> Report<'a> {
         plots.extend(self.loads());
         plots.extend(self.ports());
         plots.extend(self.counters());
+        plots.extend(self.conditions());
         plots.extend(self.queues());
         plots.extend(self.node_maps());
         plots.extend(self.studies());
@@ -76,8 +81,13 @@ impl<'a> Report<'a> {
         tests.filter_map(|(side, kernel)| draw(side, kernel)).collect()
     }
 
+    /// All runs on one axis, or the only one.
     pub(super) fn distributions(&self) -> Vec<Plot> {
-        self.per_test(plot::distribution)
+        let draw = |kernel: Canary| match plot::panels(&self.sides, kernel) {
+            none if none.is_empty() => self.sides.iter().filter_map(|side| plot::distribution(side, kernel)).collect(),
+            panels => panels,
+        };
+        self.kernels().into_iter().flat_map(draw).collect()
     }
 
     pub(super) fn repetitions(&self) -> Vec<Plot> {
@@ -126,6 +136,13 @@ impl<'a> Report<'a> {
         counted.flat_map(|(name, counters)| plot::devices(&name, counters, most)).collect()
     }
 
+    /// Counters of all files by condition, on one scale.
+    pub(super) fn conditions(&self) -> Vec<Plot> {
+        let mut counters = relative(&self.sides);
+        counters.truncate(MOST_CONDITIONS);
+        plot::conditions(&counters, (160 / self.sides.len().max(1)).clamp(6, 40))
+    }
+
     /// The queues of simulated networks over time, and who was crowded at the worst moment.
     pub(super) fn queues(&self) -> Vec<Plot> {
         let machines = self.named().filter_map(|(name, file)| Some((name, file.machine.as_ref()?)));
@@ -153,6 +170,7 @@ impl<'a> Report<'a> {
         let published = if self.published { published::balances() } else { Vec::new() };
         all.extend(plot::kiviat(&systems));
         all.extend(plot::balance(&systems, &published));
+        all.extend(plot::bands(&systems, &published));
         all
     }
 }

@@ -19,9 +19,12 @@ const SCRIPT: &str = include_str!("page.js");
 const KEY: &str = "<p class=\"key\"><span><i style=\"background:var(--calm)\"></i>idle</span>\
 <span><i style=\"background:var(--busy)\"></i>loaded</span></p>";
 
+const CONDITIONS_KEY: &str = "<p class=\"key\"><span><i style=\"background:var(--calm)\"></i>quiet</span>\
+<span><i style=\"background:var(--k2)\"></i>wild</span><span><i style=\"background:var(--busy)\"></i>loaded</span></p>";
+
 /// How violins are read.
-const VIOLINS: &str = "The height of a violin is the density of devices, each of which is a dot. Solid upright line: mean; dashed \
-line: 95th percentile; level line: minimum to maximum.";
+const VIOLINS: &str = "The height of a violin is the density of devices, each of which is a dot. Solid upright line: median; dashed \
+line: mean; level line: minimum to maximum.";
 
 /// Said where results that are no machine's stand beside those of large ones.
 const NOT_COMPARABLE: &str = "<p class=\"warn\"><strong>Not comparable:</strong> some of these results are of an emulated or \
@@ -98,11 +101,7 @@ fn sections(report: &Report<'_>) -> Vec<Section> {
             "Repetitions",
             plots(&report.repetitions(), "Every repetition of an application, idle and under load.", KEY),
         ),
-        open(
-            "distributions",
-            "Distributions",
-            plots(&report.distributions(), "Distribution of samples, idle and under load.", KEY),
-        ),
+        open("distributions", "Distributions", distributions(report)),
         Section { folded: !report.published, ..open("impact", "Impact by statistic", impact(report)) },
         folded(
             "percentiles",
@@ -126,6 +125,19 @@ fn sections(report: &Report<'_>) -> Vec<Section> {
             violins(
                 &report.counters(),
                 "Counters of the nodes' devices, by phase: those that indicate congestion and rose most under load.",
+            ),
+        ),
+        folded(
+            "conditions",
+            "Counters by condition",
+            plots(
+                &report.conditions(),
+                &format!(
+                    "Quiet (a load test's idle state), wild jobs and loaded ones on one scale: what devices and ports counted per \
+                     second, over the mean of the quiet state. Endpoint ports are between a node and its switch, router ports \
+                     between switches. {VIOLINS}"
+                ),
+                CONDITIONS_KEY,
             ),
         ),
         folded(
@@ -214,6 +226,13 @@ fn subtitle(report: &Report<'_>) -> String {
     escape(&(all.into_iter().take(SHOWN).collect::<Vec<_>>().join("; ") + &rest))
 }
 
+/// A run by itself has its states in one frame, several have a panel for each.
+fn distributions(report: &Report<'_>) -> Content {
+    const LEAD: &str =
+        "Distribution of samples, idle and under load. Solid upright line: mean; dashed line: 99th percentile.";
+    plots(&report.distributions(), LEAD, if report.sides.len() > 1 { "" } else { KEY })
+}
+
 /// The lead of a section and its content.
 type Content = (String, String);
 
@@ -271,7 +290,9 @@ fn impact(report: &Report<'_>) -> Content {
     if report.published && !content.is_empty() {
         let emulated = report.files.iter().any(|(_, file)| file.lab.is_some() || file.machine.is_some());
         let warning = if emulated { NOT_COMPARABLE } else { "" };
-        let tables = [tables::published(), tables::newer(), tables::published_applications()].concat();
+        let tables =
+            [tables::published_systems(), tables::published(), tables::newer(), tables::published_applications()]
+                .concat();
         let bars = match report.ranks_per_port() {
             Some(own) => format!(
                 "Bars are of each system the job whose ranks per port are nearest to the {} of this result",
@@ -368,7 +389,7 @@ fn numbers(report: &Report<'_>) -> Content {
         }
     };
     for side in &report.sides {
-        fold(&side.label, &[tables::tests(side), tables::impacts(side), tables::loads(side)]);
+        fold(&side.label, &[tables::tests(side), tables::impacts(side), tables::rings(side), tables::loads(side)]);
     }
     for (name, file) in report.named() {
         fold(&format!("{name}: study"), &studies::numbers(&name, file, report.published));

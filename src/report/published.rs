@@ -1,11 +1,12 @@
-//! Tables 2 and 3 of the GPCNeT paper (Chunduri et al., SC 2019) as data: what seven large systems measured, and what
+//! Tables 1 to 3 of the GPCNeT paper (Chunduri et al., SC 2019) as data: seven large systems, what they measured, and what
 //! congestion did to an application on three of them, to stand beside one's own; what newer systems show, each with its
-//! source; and table 1 of the HPC Challenge paper (Luszczek et al., 2005), for the balance.
+//! source; and table 1 of the HPC Challenge paper (Luszczek et al., 2005), for the balance and its figure 2.
 
 use crate::kernel::Canary;
 use crate::models::maxrate::Values;
 use crate::stats::Statistic;
 
+const SYSTEMS: &str = include_str!("../../data/gpcnet-table1.csv");
 const TABLE: &str = include_str!("../../data/gpcnet-table2.csv");
 const APPLICATIONS: &str = include_str!("../../data/gpcnet-table3.csv");
 const NEWER: &str = include_str!("../../data/gpcnet-newer.csv");
@@ -62,6 +63,46 @@ impl System {
 /// Every row of the table.
 pub fn table() -> Vec<System> {
     TABLE.lines().skip(1).filter_map(row).collect()
+}
+
+/// A system as the paper's table 1 describes it.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Described {
+    pub name: String,
+    pub site: String,
+    pub architecture: String,
+    pub processor: String,
+    pub mpi_library: String,
+    pub interconnect: String,
+    pub topology: String,
+    /// Global bandwidth in percent of what all nodes inject.
+    pub global_percent: u32,
+    pub nodes: u32,
+    pub ports_per_node: u32,
+}
+
+/// Every row of table 1.
+pub fn systems() -> Vec<Described> {
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.split(',').collect();
+        let [name, site, architecture, processor, mpi, interconnect, topology, global, nodes, ports] = cells[..] else {
+            return None;
+        };
+        Some(Described {
+            name: name.to_owned(),
+            site: site.to_owned(),
+            architecture: architecture.to_owned(),
+            processor: processor.to_owned(),
+            mpi_library: mpi.to_owned(),
+            interconnect: interconnect.to_owned(),
+            topology: topology.to_owned(),
+            global_percent: global.parse().ok()?,
+            nodes: nodes.parse().ok()?,
+            ports_per_node: ports.parse().ok()?,
+        })
+    };
+    SYSTEMS.lines().skip(1).filter_map(row).collect()
 }
 
 /// What a newer system shows of a canary, as its source prints it.
@@ -205,9 +246,16 @@ pub struct Balanced {
     pub processes: u32,
     pub threads: u32,
     pub random_ring_gb_per_s: f64,
+    pub ping_pong_gb_per_s: f64,
+    pub random_ring_latency_us: f64,
+    /// One row of the column is missing.
+    pub ping_pong_latency_us: Option<f64>,
     pub hpl_gflops: f64,
+    pub hpl_gflops_per_process: f64,
     /// As the paper prints it.
     pub byte_per_kflop: f64,
+    /// Whether HPL's rate is that of the row before, which the paper sets in parentheses.
+    pub hpl_of_the_row_before: bool,
 }
 
 impl Balanced {
@@ -222,14 +270,20 @@ impl Balanced {
 pub fn balances() -> Vec<Balanced> {
     let row = |line: &str| {
         let cells: Vec<&str> = line.split(',').collect();
-        let [switch, _, _, processes, threads, ring, _, _, hpl, balance] = cells[..] else { return None };
+        let [switch, _, _, _, _, processes, threads, rates @ ..] = &cells[..] else { return None };
+        let [ring, ping_pong, ring_latency, latency, hpl, of_one, balance, before] = rates else { return None };
         Some(Balanced {
-            switch: switch.to_owned(),
+            switch: (*switch).to_owned(),
             processes: processes.parse().ok()?,
             threads: threads.parse().ok()?,
             random_ring_gb_per_s: ring.parse().ok()?,
+            ping_pong_gb_per_s: ping_pong.parse().ok()?,
+            random_ring_latency_us: ring_latency.parse().ok()?,
+            ping_pong_latency_us: latency.parse().ok(),
             hpl_gflops: hpl.parse().ok()?,
+            hpl_gflops_per_process: of_one.parse().ok()?,
             byte_per_kflop: balance.parse().ok()?,
+            hpl_of_the_row_before: *before == "yes",
         })
     };
     BALANCES.lines().skip(1).filter_map(row).collect()
@@ -308,7 +362,32 @@ mod tests {
             let own = 1e3 * system.random_ring_gb_per_s * f64::from(system.processes) / system.hpl_gflops;
             // Columns are printed with two or three digits.
             assert!((own / system.byte_per_kflop - 1.0).abs() < 0.02, "{}: {own}", system.label());
+            let of_one = system.hpl_gflops / f64::from(system.processes);
+            assert!((of_one / system.hpl_gflops_per_process - 1.0).abs() < 0.01, "{}: {of_one}", system.label());
         }
+        assert_eq!(all.iter().filter(|of| of.hpl_of_the_row_before).count(), 1);
+    }
+
+    #[test]
+    fn published_ratios_are_those_of_the_text() {
+        let all = balances();
+        // "the achievable percentage on the random ring from the ping-pong varies between 4% and 45%".
+        let of_bandwidth = |of: &Balanced| of.random_ring_gb_per_s / of.ping_pong_gb_per_s;
+        let single: Vec<f64> = all.iter().filter(|of| of.threads == 1).map(of_bandwidth).collect();
+        let threaded: Vec<f64> = all.iter().filter(|of| of.switch == "IBM HPS").map(of_bandwidth).collect();
+        let (low, high) = extent(&single);
+        assert!((0.04..0.05).contains(&low) && high < 0.45, "{low} {high}");
+        assert!(threaded.iter().all(|ratio| (0.42..0.45).contains(ratio)), "{threaded:?}");
+        // "the ratio ping-pong to random varies between 0.12 and 0.99": 0.99 of rounded figures is 1. The one that has 0.12 is the
+        // row without a figure.
+        let latencies: Vec<f64> =
+            all.iter().filter_map(|of| Some(of.ping_pong_latency_us? / of.random_ring_latency_us)).collect();
+        let (low, high) = extent(&latencies);
+        assert!(latencies.len() == 14 && low > 0.2 && high <= 1.0, "{low} {high}");
+    }
+
+    fn extent(values: &[f64]) -> (f64, f64) {
+        values.iter().fold((f64::MAX, 0.0), |(low, high), value| (low.min(*value), high.max(*value)))
     }
 
     #[test]
@@ -334,6 +413,31 @@ mod tests {
             ("Malbec", 20),
         ];
         assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn systems_of_table_1_are_those_of_table_2() {
+        let described = systems();
+        assert_eq!(described.len(), SYSTEMS.lines().count() - 1, "every row is read");
+        for measured in table() {
+            let system = described.iter().find(|of| of.name == measured.name).expect("it is described");
+            assert!(measured.nodes <= system.nodes, "{measured:?} {system:?}");
+        }
+        // "These systems have a taper of approximately 50% for global bandwidth", and Sierra half of Summit's.
+        let global = |name: &str| described.iter().find(|of| of.name == name).unwrap().global_percent;
+        assert_eq!(["Edison", "Sierra", "Summit"].map(global), [50, 50, 100]);
+    }
+
+    #[test]
+    fn shipped_machines_have_the_shape_that_table_1_prints() {
+        for name in ["crystal", "osprey", "malbec"] {
+            let machine = tailback_sim::machine::Machine::load(name).unwrap();
+            let printed = systems().into_iter().find(|of| of.name.to_lowercase() == name).unwrap();
+            assert_eq!(
+                (machine.nodes.count as u32, machine.nodes.nics as u32),
+                (printed.nodes, printed.ports_per_node)
+            );
+        }
     }
 
     #[test]

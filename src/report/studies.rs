@@ -73,6 +73,9 @@ fn balanced(found: &Hpcc, ranks: usize) -> String {
     if !failed.is_empty() {
         return format!("The check of {} FAILED: these figures are not to be trusted.", failed.join(", "));
     }
+    if let Some(reason) = found.too_small().first() {
+        return format!("Too small to report: {reason}.");
+    }
     let balance = found.balance(ranks);
     let bytes = balance.and_then(|of| of.communication_byte_per_kflop);
     match (balance, bytes) {
@@ -128,7 +131,8 @@ fn numbers_of(name: &str, models: &ModelResults, ranks: usize) -> Vec<String> {
         add(ratios, "bandwidth ratios".to_owned());
     }
     if let Some(found) = &models.hpcc {
-        add(hpcc::figures(found, NAMES), "figures".to_owned());
+        let run = found.run.map(|run| format!(", {} run", run.word())).unwrap_or_default();
+        add(hpcc::figures(found, NAMES), format!("figures{run}"));
         add(hpcc::checks(&found.checks, |value| format!("{value:.2e}")), "checks".to_owned());
         add(hpcc::balance(found, ranks), "balance".to_owned());
     }

@@ -2,11 +2,13 @@
 
 use std::cmp::Reverse;
 
+use hdrhistogram::Histogram;
 use tailback_transport::Bytes;
 
 use super::published;
 use crate::analysis::compare::{self, Comparison, Side};
 use crate::counters::is_telling;
+use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::lab::LabSpec;
 use crate::models::maxrate::{Model, Values};
@@ -14,10 +16,10 @@ use crate::output::counted::{self, Port};
 use crate::output::load_test::{self, Detail, placement_lines};
 use crate::output::summary;
 use crate::result::{
-    Answer, ContentionResult, ControlKind, CountersRecord, LabRecord, MachineRecord, MaxRateResult, ResultFile,
-    TransportFacts, Verdict, distinct, held_up,
+    Answer, ContentionResult, CountersRecord, LabRecord, MachineRecord, MaxRateResult, ResultFile, TransportFacts,
+    Verdict, distinct, held_up,
 };
-use crate::stats::Statistic;
+use crate::stats::{Direction, Statistic};
 use crate::text::{Cell, Table, duration, factor, figure, percent};
 
 /// A row for every test of every run: idle, loaded, added, impact.
@@ -142,7 +144,7 @@ pub(super) fn causes(file: &ResultFile) -> Vec<String> {
     let Some(control) = file.lab.as_ref().and_then(|lab| lab.control.as_ref()) else { return Vec::new() };
     let of = |verdict: &Verdict| {
         let run = verdict.run.as_ref().map(|run| format!("{run}, ")).unwrap_or_default();
-        let kind = if control.kind == ControlKind::Express { "bypass" } else { control.kind.word() };
+        let kind = control.kind.word();
         let title = &verdict.title;
         let (shaped, again) = (factor(verdict.shaped), factor(verdict.control));
         format!("Cause for {run}{title}: {} (impact {shaped}, in the {kind} control {again}).", verdict.cause)
@@ -191,6 +193,31 @@ pub(super) fn tests(side: &Side<'_>) -> String {
     load_test::tests(side.run.tests.iter(), Detail::Report).html(&format!("{}: tests", side.label))
 }
 
+/// The samples on each ring, where they were kept: mean and 99th percentile, idle and under load.
+pub(super) fn rings(side: &Side<'_>) -> String {
+    let mut rows = Vec::new();
+    for (placement, of) in side.run.placements.iter().enumerate() {
+        for test in of.tests.iter().filter(|test| !test.rings.is_empty()) {
+            let rings = test.rings.iter().enumerate();
+            let decoded = rings.filter_map(|(ring, samples)| Some((ring, samples.decode().ok()?)));
+            rows.extend(decoded.map(|(ring, samples)| (placement + 1, test, ring + 1, samples)));
+        }
+    }
+    let mean = |direction: Direction, samples: &Histogram<u64>| direction.figure(samples.mean());
+    let p99 = |direction: Direction, samples: &Histogram<u64>| direction.figure(samples.value_at_quantile(0.99) as f64);
+    Table::of(rows.into_iter().filter(|(.., samples)| !samples.is_empty()))
+        .column("test", |(_, test, ..)| test.kernel.info().key)
+        .column("state", |(_, test, ..)| if test.phase == LoadState::Isolated { "idle" } else { test.phase.word() })
+        .column("placement", |(placement, ..)| *placement)
+        .column("ring", |(_, _, ring, _)| *ring)
+        .column("samples", |(.., samples)| samples.len())
+        .column("mean", move |(_, test, _, samples)| mean(test.kernel.info().direction, samples))
+        .column("p99", move |(_, test, _, samples)| p99(test.kernel.info().direction, samples))
+        .column("unit", |(_, test, ..)| test.kernel.info().direction.unit())
+        .done()
+        .html(&format!("{}: samples on each ring", side.label))
+}
+
 /// Every impact factor of a run.
 pub(super) fn impacts(side: &Side<'_>) -> String {
     load_test::impacts(side.run, &Statistic::ALL, |_| true)
@@ -211,6 +238,7 @@ pub(super) fn comparison(sides: &[Side<'_>]) -> (Comparison, String) {
     let comparison = compare::compare(sides, &compare::SHOWN);
     let mut tables = comparison.tables();
     tables.push((compare::CONDITIONS_TITLE, compare::conditions_table(&comparison.conditions)));
+    tables.push((compare::VARIATION_TITLE, compare::variation_table(&comparison.variation)));
     let counters = compare::counters_table(&comparison.sides, &comparison.counters);
     tables.push((compare::COUNTERS_TITLE, counters));
     let shown = tables.iter().map(|(title, table)| table.html(title)).collect();
@@ -226,6 +254,23 @@ pub(super) fn published_applications() -> String {
         .column("impact", |of| factor(of.impact()))
         .done()
         .html("Published application impact (table 3 of the GPCNeT paper: Lulesh, an iteration)")
+}
+
+/// The systems that were measured.
+pub(super) fn published_systems() -> String {
+    Table::of(published::systems())
+        .column("system", |of| of.name.clone())
+        .column("site", |of| of.site.clone())
+        .column("architecture", |of| of.architecture.clone())
+        .column("processor", |of| of.processor.clone())
+        .column("MPI library", |of| of.mpi_library.clone())
+        .column("interconnect", |of| of.interconnect.clone())
+        .column("topology", |of| of.topology.clone())
+        .column("global to injection %", |of| of.global_percent.to_string())
+        .column("nodes", |of| of.nodes.to_string())
+        .column("ports per node", |of| of.ports_per_node.to_string())
+        .done()
+        .html("Published systems (table 1 of the GPCNeT paper)")
 }
 
 /// The published table, as impacts.
@@ -359,6 +404,7 @@ pub(super) fn spreads(name: &str, counters: &CountersRecord, most: usize) -> Str
         .column("counter", |(counter, _)| counter.clone())
         .column("phase", |(_, of)| counted::phase(&of.phase))
         .column("devices", |(_, of)| of.devices.len())
+        .column("median /s", |(_, of)| of.median)
         .column("mean /s", |(_, of)| of.mean)
         .column("over idle", |(_, of)| of.times_isolated.map(factor))
         .column("p95 /s", |(_, of)| of.p95)

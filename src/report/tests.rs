@@ -74,8 +74,8 @@ fn a_page_is_whole_and_asks_nothing_of_a_network() {
 fn plots_stand_alone_under_names_of_their_own() {
     let files = files(2);
     let plots = Report::new(&files, false).plots();
-    // The overview; of three canaries: impact of both runs; distribution and percentiles of each; load and nodes of each file.
-    assert_eq!(plots.len(), 1 + 3 + 6 + 6 + 2 + 2);
+    // The overview; of three canaries: impact and distribution of both runs, percentiles of each; load and nodes of each file.
+    assert_eq!(plots.len(), 1 + 3 + 3 + 6 + 2 + 2);
     let mut ids: Vec<&str> = plots.iter().map(|plot| plot.id.as_str()).collect();
     ids.sort_unstable();
     ids.dedup();
@@ -87,6 +87,32 @@ fn plots_stand_alone_under_names_of_their_own() {
         assert!(svg.contains("<title>"), "{}", plot.id);
         assert!(plot.data.csv().lines().count() > 1, "{}", plot.id);
     }
+}
+
+#[test]
+fn runs_share_an_axis_and_loads_of_a_job_have_a_panel_each() {
+    let panels = |files: &[(PathBuf, ResultFile)]| -> Vec<String> {
+        let plots = Report::new(files, false).distributions();
+        assert_eq!(plots.len(), 3, "one of each canary");
+        let svg = plots[0].standalone();
+        assert!(svg.contains("class=\"mean line0\"") && svg.contains("class=\"mark line0\""), "mean and p99: {svg}");
+        let csv = plots[0].data.csv();
+        let rows = csv.lines().skip(1).map(|line| line.splitn(3, ',').take(2).collect::<Vec<_>>().join(" "));
+        crate::result::distinct(rows)
+    };
+    let mut files = files(2);
+    assert_eq!(panels(&files), ["idle r0", "idle r1", "loaded r0", "loaded r1"]);
+    for ((_, file), ranks) in files.iter_mut().zip([1, 8]) {
+        file.system.ports = Some(NodePorts { per_node: 1, known_by: KnownBy::User });
+        file.system.ranks = 10 * ranks;
+    }
+    assert_eq!(panels(&files)[..2], ["idle 1 ranks per port", "idle 8 ranks per port"]);
+    let mut file = synthetic::file("tcp", None, 3.0);
+    file.runs.extend(synthetic::file("tcp", None, 9.0).runs);
+    for (run, load) in file.runs.iter_mut().zip(["a2a", "incast"]) {
+        run.beside = Some(load.to_owned());
+    }
+    assert_eq!(panels(&synthetic::named([file])), ["idle ", "loaded by a2a ", "loaded by incast "]);
 }
 
 #[test]
@@ -242,7 +268,7 @@ fn ports_of_a_lab_are_violins_with_a_table() {
 }
 
 #[test]
-fn counters_of_nodes_are_violins_with_mean_p95_and_extremes() {
+fn counters_of_nodes_are_violins_with_median_mean_and_extremes() {
     let mut files = files(2);
     for (at, (_, file)) in files.iter_mut().enumerate() {
         let mut record = CountersRecord::default();
@@ -259,11 +285,11 @@ fn counters_of_nodes_are_violins_with_mean_p95_and_extremes() {
     let html = report.html();
     check_nesting(&html);
     assert!(html.contains("<section id=\"counters\"") && !html.contains("NaN"));
-    let told = "loaded lat: mean 100.0 (10.0x idle), p95 190.0, minimum 0.000, maximum 200.0 at n20 eth0";
+    let told = "loaded lat: median 100.0, mean 100.0 (10.0x idle), p95 190.0, minimum 0.000, maximum 200.0 at n20 eth0";
     assert!(html.contains(told), "what the first file's violin shows");
     assert!(html.contains("n20 eth0, loaded lat: 200.0 per second</title>"), "a dot tells whose it is");
     assert!(html.contains("counters that indicate congestion, over the devices of all nodes"), "the same as a table");
-    assert!(html.contains("r1 isolated</th>") && html.contains("<td>2.00x</td>"), "and side by side");
+    assert!(html.contains("r1 idle</th>") && html.contains("<td>2.00x</td>"), "and side by side");
 }
 
 #[test]
@@ -274,10 +300,13 @@ fn rates_of_ports_are_beside_those_of_the_isolated_phase() {
     files[0].1.lab = Some(lab);
     let html = Report::new(&files, false).html();
     // 0 to 11 MiB in one second, and 50 times that in two.
-    assert!(
-        html.contains("loaded lat: mean 137.5 (25.0x idle), p95 261.2, minimum 0.000, maximum 275.0 at h11 to leaf0")
-    );
+    assert!(html.contains(
+        "loaded lat: median 137.5, mean 137.5 (25.0x idle), p95 261.2, minimum 0.000, maximum 275.0 at h11 to leaf0"
+    ));
     assert!(html.contains("MiB per second"));
+    // Drops are 0 idle; bytes are told in multiples of their quiet mean, 5.5 MiB a second.
+    assert!(html.contains("Counters by condition") && html.contains("times the quiet mean of 5.767M per second"));
+    assert!(html.contains("loaded, r0: median 25.00, mean 25.00, p95 47.50, minimum 0.000, maximum 50.00"));
 }
 
 #[test]
@@ -337,7 +366,15 @@ fn study() -> ResultFile {
     file.runs[0].tests.clear();
     file.runs[0].impacts.clear();
     file.models = Some(ModelResults {
-        maxrate: Some(MaxRateResult { settings, observations, took: None, regimes, between: Vec::new() }),
+        maxrate: Some(MaxRateResult {
+            settings,
+            observations,
+            took: None,
+            regimes,
+            between: Vec::new(),
+            thresholds: Vec::new(),
+            halos: Vec::new(),
+        }),
         contention: Some(ContentionResult {
             bytes: 1000,
             model: contention::Model::Text,
@@ -374,7 +411,7 @@ fn hpcc() -> Hpcc {
     ];
     let figures = figures.map(|(name, value)| (name.to_owned(), value)).into();
     let checks = vec![Check::new("HPL", "scaled residual", 0.25, 16.0)];
-    Hpcc { settings: None, libraries: None, figures, checks, links_on_node: Some(0.5), beff: None }
+    Hpcc { figures, checks, links_on_node: Some(0.5), ..Hpcc::default() }
 }
 
 #[test]
@@ -401,8 +438,8 @@ fn studies_are_plotted_and_told() {
     assert!(html.contains("<h1>Congestion report: 2 studies</h1>"));
     let mixed = vec![files[0].clone(), (PathBuf::from("r.json"), synthetic::file("tcp", None, 1.5))];
     assert!(Report::new(&mixed, false).html().contains("<h1>Congestion report: 1 run, 1 study</h1>"));
-    // For each file: rates by size and by pairs, six maps, two graphs with their times, a scatter, errors by size, two of HPCC's; of both, the last two.
-    assert_eq!(report.studies().len(), 2 * (2 + 6 + 4 + 1 + 1 + 2) + 2);
+    // For each file: rates by size and by pairs, six maps, two graphs with their times, a scatter, errors by size, two of HPCC's; of both, the last three.
+    assert_eq!(report.studies().len(), 2 * (2 + 6 + 4 + 1 + 1 + 2) + 3);
     assert!(report.plots().iter().all(|plot| !plot.standalone().contains("NaN")));
 }
 

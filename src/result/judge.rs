@@ -73,12 +73,11 @@ impl Run {
     }
 
     /// A figure over placements: the mean of their times. Of results without placements, what the test has.
-    fn typical(&self, kernel: Canary, phase: LoadState, statistic: Statistic) -> Option<f64> {
+    pub fn typical(&self, kernel: Canary, phase: LoadState, statistic: Statistic) -> Option<f64> {
         let test = self.test(kernel, phase)?;
         let time = |of: &PlacementRecord| of.time_ns(kernel, phase, statistic);
         match self.placements.iter().map(time).collect::<Option<Vec<f64>>>().filter(|times| !times.is_empty()) {
-            Some(times) if kernel.is_application() && test.direction == Direction::Latency => Some(1e-9 * mean(&times)),
-            Some(times) => Some(test.direction.figure(mean(&times))),
+            Some(times) => Some(test.figure_of(mean(&times))),
             None => test.figure(statistic),
         }
     }
@@ -154,6 +153,14 @@ impl Test {
         match self.kernel.is_application() {
             true => self.title.clone(),
             false => format!("{} {}", self.kernel, tailback_transport::Bytes(self.bytes as u64)),
+        }
+    }
+
+    /// The figure that stands for a time in ns (see [`PlacementRecord::time_ns`]).
+    pub fn figure_of(&self, time_ns: f64) -> f64 {
+        match self.direction {
+            Direction::Latency if self.kernel.is_application() => 1e-9 * time_ns,
+            direction => direction.figure(time_ns),
         }
     }
 

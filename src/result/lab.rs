@@ -57,9 +57,11 @@ pub struct PlacementRates {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum ControlKind {
-    /// Every port lets the canaries' packets pass its queue; congestors have the rates and queues they had, so the
+    /// The canaries' packets bypass the queue of every port; congestors have the rates and queues they had, so the
     /// processor has the same to do
-    Express,
+    #[serde(alias = "express")]
+    #[value(alias = "express")]
+    Bypass,
     /// Links without rates and queues for everyone; congestors then move more, and the processor has more to do
     #[default]
     Unshaped,
@@ -69,7 +71,7 @@ impl ControlKind {
     /// As the user types it, and as a column is called.
     pub fn word(self) -> &'static str {
         match self {
-            ControlKind::Express => "express",
+            ControlKind::Bypass => "bypass",
             ControlKind::Unshaped => "unshaped",
         }
     }
@@ -77,8 +79,8 @@ impl ControlKind {
     /// What it is, for whoever reads its table.
     pub fn title(self) -> &'static str {
         match self {
-            ControlKind::Express => {
-                "Control: placements again under the same load, with canaries whose packets pass the queues by"
+            ControlKind::Bypass => {
+                "Control: placements again under the same load, with canaries whose packets bypass the queues"
             }
             ControlKind::Unshaped => {
                 "Control: placements again with unshaped links, where only the processor is the limit"

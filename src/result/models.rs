@@ -37,9 +37,25 @@ pub struct MaxRateResult {
     /// Each two nodes and each direction by itself, where there were several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub between: Vec<BetweenResult>,
+    /// Where each regime ends and the next begins, as far as bisection could tell; empty where they were given, or not looked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thresholds: Vec<maxrate::Threshold>,
+    /// Exchanges with neighbours that were measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub halos: Vec<maxrate::HaloSeen>,
 }
 
 impl MaxRateResult {
+    /// The regime that a message of any size is sent in: by the thresholds, or by the sizes that were measured.
+    pub fn regime_of_any(&self, bytes: usize) -> Option<&RegimeResult> {
+        let known = self.thresholds.len() + 1 == self.regimes.len();
+        let largest = |at: usize| match self.thresholds.get(at).filter(|_| known) {
+            Some(threshold) => threshold.largest_bytes,
+            None => self.regimes[at].largest_bytes,
+        };
+        (0..self.regimes.len()).find(|at| bytes <= largest(*at)).map(|at| &self.regimes[at]).or(self.regimes.last())
+    }
+
     /// The regime of a message size.
     pub fn regime(&self, bytes: usize) -> Option<&RegimeResult> {
         self.regimes.iter().find(|regime| (regime.smallest_bytes..=regime.largest_bytes).contains(&bytes))

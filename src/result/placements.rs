@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CongestorLoad, NodeRole};
+use super::{CongestorLoad, EncodedHistogram, NodeRole};
 use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::stats::{Direction, Spread, Statistic, Summary, Took};
@@ -66,6 +66,9 @@ pub struct PlacementTest {
     pub summary: Option<Summary>,
     /// Its blocks, in the order they were measured.
     pub blocks: Vec<BlockRecord>,
+    /// The samples on each of the placement's rings, over all ranks and blocks; empty unless that was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rings: Vec<EncodedHistogram>,
     /// What the congestors delivered meanwhile, over all blocks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub load: Vec<CongestorLoad>,

@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use tailback_transport::{Bytes, Description};
 
-use super::{Headline, ModelResults, PlacementRecord, ResultFile, Run, Test, TransportFacts};
+use super::{Headline, ModelResults, NodeRole, PlacementRecord, ResultFile, Run, Test, TransportFacts};
 use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::stats::{Factor, Statistic};
@@ -39,6 +39,17 @@ impl ResultFile {
     pub fn ranks_per_port(&self) -> Option<f64> {
         let ports = self.system.ports?.per_node as usize * self.system.nodes.len();
         (ports > 0).then(|| self.system.ranks as f64 / ports as f64)
+    }
+
+    /// Whether it is a load test whose load was whatever else used the machine.
+    pub fn is_wild(&self) -> bool {
+        self.command.is_load_test() && self.plan.congestors.is_empty()
+    }
+
+    /// The nodes on which canaries are, and how many ranks those have.
+    pub fn measuring(&self) -> [usize; 2] {
+        let measuring = || self.system.nodes.iter().filter(|node| node.roles.contains(&NodeRole::Canary));
+        [measuring().count(), measuring().map(|node| node.ranks.len()).sum()]
     }
 }
 

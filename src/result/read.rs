@@ -51,12 +51,19 @@ fn check(result: &ResultFile) -> Result<(), String> {
         return Err("it has no runs".into());
     }
     let control = result.lab.iter().filter_map(|lab| lab.control.as_ref()).flat_map(ControlRecord::runs);
-    for test in result.runs.iter().chain(control).flat_map(|run| &run.tests) {
-        let batches = test.batches.iter().map(|batch| &batch.histogram);
-        for histogram in test.histogram.iter().chain(batches) {
-            histogram.decode().map_err(|detail| format!("{}: {detail}", test.title))?;
+    for run in result.runs.iter().chain(control) {
+        for test in &run.tests {
+            let batches = test.batches.iter().map(|batch| &batch.histogram);
+            for histogram in test.histogram.iter().chain(batches) {
+                histogram.decode().map_err(|detail| format!("{}: {detail}", test.title))?;
+            }
+            check_figures(test).map_err(|detail| format!("{} ({}): {detail}", test.title, test.phase.word()))?;
         }
-        check_figures(test).map_err(|detail| format!("{} ({}): {detail}", test.title, test.phase.word()))?;
+        for test in run.placements.iter().flat_map(|of| &of.tests) {
+            for ring in &test.rings {
+                ring.decode().map_err(|detail| format!("a ring of {}: {detail}", test.kernel))?;
+            }
+        }
     }
     Ok(())
 }

@@ -39,7 +39,7 @@ pub enum NotReportable {
     #[error("{state}, samples cover {:.0}% of the time, {:.0}% are needed", 100.0 * .covered, 100.0 * FEWEST_COVERED)]
     TooLittleCovered { state: TestState, covered: f64 },
     /// Idle blocks of a placement differ, on average over placements.
-    #[error("the idle figure moved by {:.0}% between blocks, load added {:.0}% to it", 100.0 * .moved, 100.0 * .added)]
+    #[error("between idle blocks it moved by {} its mean, load added {}", part(*.moved), part(*.added).trim_end_matches(" of"))]
     BaselineMoved { moved: f64, added: f64 },
     #[error("{congestor} delivered nothing")]
     LoadNotDelivered { congestor: String },
@@ -61,6 +61,11 @@ impl NotReportable {
             NotReportable::CongestedWhileIdle { .. } => "congested-while-idle",
         }
     }
+}
+
+/// A part of a figure; many times the figure as such.
+fn part(of: f64) -> String {
+    if of.abs() < 10.0 { format!("{:.0}% of", 100.0 * of) } else { format!("{of:.0} times") }
 }
 
 /// In which of its two states a test was.
@@ -217,7 +222,7 @@ mod tests {
             (of.idle_blocks_ns, of.added_ns) = (vec![vec![10e3, 600e3], vec![600e3, 10e3]], Some(640e3));
         });
         let said = swung.why_not().unwrap();
-        assert!(said.contains("moved by 5900% between blocks, load added 6400% to it"), "{said}");
+        assert!(said.contains("moved by 59 times its mean, load added 64 times"), "{said}");
         // The blocks in between count too.
         assert!(
             !judged(|of| (of.idle_blocks_ns, of.added_ns) = (vec![vec![10e3, 20e3, 10e3]], Some(15e3))).is_reportable()

@@ -29,6 +29,7 @@ mod steady;
 mod student;
 mod summary;
 mod time;
+mod variation;
 
 pub use batches::{FEWEST_BATCHES, MOST_LAG1, OnePlacement, Sum, Withheld, jackknife, lag1, one_placement, sums};
 pub use gate::{FailsIf, Outcome, needed};
@@ -45,3 +46,4 @@ pub use steady::{Rested, Rule, Steady, Took};
 pub use student::{t95, two_sided_p, two_sided_t};
 pub use summary::{Direction, Summary, Times};
 pub use time::{TimeView, Weight};
+pub use variation::Variation;

@@ -130,6 +130,13 @@ impl Samples {
         Samples { batches: (0..batches).map(|_| Batch::growing()).collect(), width, passes: 0 }
     }
 
+    /// Empty, of one batch, with all memory that recording will ever need.
+    pub fn single() -> Self {
+        let mut batch = Batch::new();
+        batch.clear();
+        Samples { batches: vec![batch], width: u64::MAX, passes: 0 }
+    }
+
     /// Records one sample in the current pass. No allocation, unless it is growing.
     #[inline]
     pub fn record(&mut self, ns: u64) {

@@ -82,7 +82,7 @@ fn fraction(x: f64, a: f64, b: f64) -> f64 {
 }
 
 /// ln of the gamma function of a positive number: Stirling's series, after moving up to where it is exact.
-fn ln_gamma(x: f64) -> f64 {
+pub(super) fn ln_gamma(x: f64) -> f64 {
     let (mut x, mut product) = (x, 1.0);
     while x < 12.0 {
         product *= x;

@@ -27,6 +27,11 @@ pub fn percent(part: f64) -> String {
     if part.is_finite() { format!("{:+.1}", 100.0 * part) } else { "-".into() }
 }
 
+/// A part of one as a percentage.
+pub fn in_percent(part: f64) -> String {
+    if part.is_finite() { format!("{:.1}", 100.0 * part) } else { "-".into() }
+}
+
 /// A time, in the unit that suits it.
 pub fn duration(ns: f64) -> String {
     let (unit, per_unit) = match ns.abs() {
@@ -79,10 +84,17 @@ pub fn factor(value: f64) -> String {
     }
 }
 
+/// Ends of intervals are shown up to this.
+const MOST_FACTOR: f64 = 1e4;
+
 /// A factor with its interval, where it has one.
 pub fn with_interval(measured: Factor) -> String {
     let Some(interval) = measured.interval else { return factor(measured.factor) };
-    let bound = |value: f64| factor(value).trim_end_matches('x').to_owned();
+    // Beyond these the data only say that they do not know.
+    let bound = |value: f64| match value {
+        v if v > MOST_FACTOR => format!(">{MOST_FACTOR:.0}"),
+        v => factor(v).trim_end_matches('x').to_owned(),
+    };
     format!("{} [{}, {}]", factor(measured.factor), bound(interval.low), bound(interval.high))
 }
 

@@ -101,7 +101,8 @@ fn placements_and_blocks_share_the_budget() {
 }
 
 #[test]
-fn gpcnets_own_counts_are_cut_to_the_budget() {
-    let result = measured("run -n 10 --preset gpcnet", 0.5);
+fn counts_are_cut_to_the_budget() {
+    let counts = "--set lat.iterations=200 --set lat.warmup=200";
+    let result = measured(&format!("run -n 10 --placements 1 --blocks 1 --loop closed {counts}"), 0.5);
     assert_eq!(result["plan"]["canaries"][0]["iterations"], 200);
 }

@@ -2,6 +2,8 @@
 
 #![allow(unsafe_code)]
 
+use crate::threads::{at_once, begin};
+
 /// A matrix inside a slice: element (i, j) is at `i * down + j * across`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View<'a> {
@@ -71,6 +73,33 @@ impl<'a> ViewMut<'a> {
         assert!(shape.fits(data.len()) && shape.is_injective(), "{shape:?} in {} numbers", data.len());
         ViewMut { data, shape }
     }
+}
+
+/// Products with fewer operations are not worth a thread of their own.
+const WORTH_A_THREAD: f64 = 4e6;
+
+/// C <- alpha A B + beta C on so many threads, each of which has rows of C.
+///
+/// # Panics
+/// If the shapes do not go together, or several threads are to have a C that is not by rows.
+pub(crate) fn multiply_on(threads: usize, alpha: f64, a: View<'_>, b: View<'_>, beta: f64, c: ViewMut<'_>) {
+    let ViewMut { data, shape } = c;
+    let operations = 2.0 * (shape.rows * shape.columns) as f64 * a.shape.columns as f64;
+    let threads = threads.min(shape.rows).min((operations / WORTH_A_THREAD) as usize);
+    if threads < 2 {
+        return multiply(alpha, a, b, beta, ViewMut { data, shape });
+    }
+    assert!(shape.across == 1, "{shape:?} on {threads} threads");
+    let (mut parts, mut rest) = (Vec::new(), data);
+    for at in 0..threads {
+        let rows = begin(shape.rows, threads, at)..begin(shape.rows, threads, at + 1);
+        let end = if at + 1 == threads { rest.len() } else { rows.len() * shape.down };
+        let (own, after) = rest.split_at_mut(end);
+        rest = after;
+        let left = View::new(&a.data[rows.start * a.shape.down..], Shape { rows: rows.len(), ..a.shape });
+        parts.push((left, ViewMut::new(own, Shape { rows: rows.len(), ..shape })));
+    }
+    at_once(parts, |(left, into)| multiply(alpha, left, b, beta, into));
 }
 
 /// C <- alpha A B + beta C.
@@ -186,6 +215,28 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn threads_make_the_same_product() {
+        let (rows, inner, columns) = (203, 150, 201);
+        let number = |at: usize| (at as f64 * 0.7).sin();
+        let a: Vec<f64> = (0..rows * inner).map(number).collect();
+        let b: Vec<f64> = (0..inner * columns).map(|at| number(at + 100)).collect();
+        // Rows of C are apart, and what is between them stays as it was.
+        let made = |threads| {
+            let mut c = vec![1.0; rows * (columns + 3) - 3];
+            let (left, right) = (
+                View::new(&a, Shape::by_rows(rows, inner, inner)),
+                View::new(&b, Shape::by_rows(inner, columns, columns)),
+            );
+            let into = ViewMut::new(&mut c, Shape::by_rows(rows, columns, columns + 3));
+            multiply_on(threads, 2.0, left, right, 0.5, into);
+            c
+        };
+        let (one, three) = (made(1), made(3));
+        assert!(one.iter().zip(&three).all(|(one, three)| (one - three).abs() < 1e-12));
+        assert_eq!(three[columns..][..3], [1.0; 3]);
     }
 
     #[test]

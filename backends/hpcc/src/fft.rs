@@ -6,6 +6,7 @@ use std::time::Instant;
 use num_complex::Complex64;
 use rustfft::FftPlanner;
 
+use crate::EPSILON;
 use crate::random::element;
 use crate::random::greatest;
 
@@ -22,9 +23,9 @@ pub(crate) fn operations(points: usize) -> f64 {
     5.0 * points as f64 * (points.max(2) as f64).log2()
 }
 
-/// What an error that large means, by HPCC's scale.
+/// What an error that large means, by HPCC's scale: eps ln m.
 pub(crate) fn scaled(error: f64, points: usize) -> f64 {
-    error / (f64::EPSILON * (points.max(2) as f64).log2())
+    error / (EPSILON * (points.max(2) as f64).ln())
 }
 
 /// A transform of `points`.
@@ -72,6 +73,13 @@ impl Fft {
 mod tests {
     use super::*;
     use crate::RESIDUAL_LIMIT;
+
+    #[test]
+    fn errors_are_scaled_as_hpcc_does() {
+        // 16 of them are the limit: 2^-53 times ln 1024.
+        let error = 16.0 * 2f64.powi(-53) * 1024f64.ln();
+        assert!((scaled(error, 1024) / RESIDUAL_LIMIT - 1.0).abs() < 1e-12);
+    }
 
     #[test]
     fn a_transform_comes_back_unless_it_was_spoilt() {

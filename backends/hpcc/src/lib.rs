@@ -28,13 +28,14 @@ mod sizes;
 mod stream;
 #[cfg(test)]
 mod testing;
+mod threads;
 mod updates;
 
 pub use blocks::{Cyclic, Grid};
-pub use dgemm::Dgemm;
+pub use dgemm::{Dgemm, product_gflops};
 pub use fft::Fft;
 pub use global_fft::GlobalFft;
-pub use hpl::{Hpl, Problem};
+pub use hpl::{Hpl, Problem, Residuals};
 pub use ptrans::Ptrans;
 pub use random_access::Table;
 pub use share::{Tree, largest, sum};
@@ -48,6 +49,10 @@ pub const LIBRARIES: &str = if cfg!(feature = "avx") {
 } else {
     "products of matrices by matrixmultiply, transforms by rustfft without kernels for AVX"
 };
+
+/// Whether transforms are written for one kind of processor, which HPCC calls an optimised run. Products of matrices may be
+/// in a base run too.
+pub const OPTIMISED: bool = cfg!(feature = "avx");
 
 /// Scaled residuals above this say that a result is wrong: HPL's and HPCC's limit.
 pub const RESIDUAL_LIMIT: f64 = 16.0;

@@ -27,6 +27,7 @@ pub use bootstrap::MpiBootstrap;
 pub use group::MpiGroup;
 pub use launcher::{Launcher, launcher};
 pub use mpi::Threading;
+pub use session::library;
 pub use transport::MpiTransport;
 
 /// Initialises MPI. Collective over the job; once per process, on the thread that will use what it returns,

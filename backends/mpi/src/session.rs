@@ -86,7 +86,8 @@ impl Session {
         let launcher = launcher::launcher();
         let library = library();
         avoid_known_faults(&library);
-        if let Some(note) = launcher::foreign(launcher.as_ref(), &library) {
+        let first = launcher.as_ref().and_then(|of| of.rank).unwrap_or(0) == 0;
+        if let Some(note) = launcher::foreign(launcher.as_ref(), &library).filter(|_| first) {
             eprintln!("tailback: note: {note}");
         }
         let Some((universe, provided)) = environment::initialize_with_threading(asked) else {
@@ -269,8 +270,9 @@ fn with_window<A>(
     })
 }
 
-/// Name and version of the MPI library in one line.
-fn library() -> String {
+/// Name and version of the MPI library in one line; known before MPI is initialised.
+#[must_use]
+pub fn library() -> String {
     let full = environment::library_version().unwrap_or_default();
     short_name(&full)
 }

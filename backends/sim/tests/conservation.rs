@@ -45,7 +45,7 @@ fn batter(machine: &Machine, seed: u64) -> Work {
 
 #[test]
 fn lossless_networks_lose_nothing() {
-    for name in ["small", "crystal", "malbec", "lab"] {
+    for name in ["small", "crystal", "malbec", "osprey", "lab"] {
         for routing in ROUTINGS {
             let mut machine = machine(name);
             if routing == Routing::Valiant && !matches!(machine.topology, Topology::Dragonfly(_)) {

@@ -59,6 +59,8 @@ fn of_rail(endpoint: &Endpoint) -> Vec<(&'static str, String)> {
         ("credits", sizes.most.to_string()),
     ];
     facts.extend(rate_text(port).map(|rate| ("link_rate", rate)));
+    // In tenths of Gbit/s.
+    facts.extend(port.rate.map(|tenths| ("link_speed_mbit_per_s", (100 * tenths).to_string())));
     facts.extend(choice.unlike.clone().map(|unlike| ("unlike_devices", unlike)));
     if !choice.gid_type.is_empty() {
         facts.push(("gid_type", choice.gid_type.clone()));

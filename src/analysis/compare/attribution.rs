@@ -160,6 +160,18 @@ fn share(mpi: &Side<'_>, raw: &[Raw<'_>], kernel: Canary) -> Option<Share> {
 }
 
 impl Share {
+    /// The shares of network and library, in a few words.
+    fn short(&self) -> String {
+        let part = |of: stats::Share| {
+            let whole = |part: f64| format!("{:.0}", 100.0 * part);
+            format!("{}% [{}, {}]", whole(of.share), whole(of.interval.low), whole(of.interval.high))
+        };
+        match &self.shares {
+            Ok(shares) => format!("network {}, library {}", part(shares.network), part(shares.library)),
+            Err(why) => format!("cannot tell ({why})"),
+        }
+    }
+
     /// The answer in words.
     pub fn sentence(&self) -> String {
         let shares = match &self.shares {
@@ -203,6 +215,12 @@ fn percent(of: stats::Share) -> String {
 }
 
 impl Attribution {
+    /// Whose doing it is, canary by canary, in a line.
+    pub fn line(&self) -> String {
+        let each: Vec<String> = self.shares.iter().map(|of| format!("{} {}", of.kernel, of.short())).collect();
+        format!("Where the time added over MPI comes from: {}", each.join("; "))
+    }
+
     /// The parts of what load adds to each canary.
     pub fn shares_table(&self) -> Table {
         let parts = ["network's share", "library's share", "of it by canaries", "of it by congestors"];

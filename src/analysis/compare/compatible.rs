@@ -104,12 +104,21 @@ pub fn differences<'a>(first: &Side<'a>, other: &Side<'a>) -> Vec<Difference> {
     found.unlike(true, "command", word(a.command), word(b.command));
     let network = |file: &ResultFile| file.machine.as_ref().map_or_else(|| "measured".into(), MachineRecord::title);
     found.unlike(false, "network", network(a), network(b));
-    found.unlike(true, Aspect::Ranks, a.system.ranks, b.system.ranks);
     // Results of programs that do not name their nodes have none.
-    if !a.system.nodes.is_empty() && !b.system.nodes.is_empty() {
-        found.unlike(true, Aspect::Nodes, a.system.nodes.len(), b.system.nodes.len());
+    let have_nodes = !a.system.nodes.is_empty() && !b.system.nodes.is_empty();
+    if have_nodes && (a.is_wild() || b.is_wild()) {
+        // Who measures is compared, and not who rests or loads beside: a wild job may have canaries alone.
+        let measuring = |[nodes, ranks]: [usize; 2]| (format!("{nodes} measure"), format!("{ranks} measure"));
+        let ((nodes, ranks), (its_nodes, its_ranks)) = (measuring(a.measuring()), measuring(b.measuring()));
+        found.unlike(true, Aspect::Nodes, nodes, its_nodes);
+        found.unlike(true, Aspect::Ranks, ranks, its_ranks);
+    } else {
+        found.unlike(true, Aspect::Ranks, a.system.ranks, b.system.ranks);
+        if have_nodes {
+            found.unlike(true, Aspect::Nodes, a.system.nodes.len(), b.system.nodes.len());
+        }
+        found.unlike(true, "canary fraction", mine.canary_fraction, theirs.canary_fraction);
     }
-    found.unlike(true, "canary fraction", mine.canary_fraction, theirs.canary_fraction);
     found.unlike(true, "split", format!("{:?}", mine.split), format!("{:?}", theirs.split));
     // A job in the wild is held against quiet ones, in which congestors were silent too; loads of one job are there to be
     // held against each other.
@@ -134,7 +143,8 @@ pub fn differences<'a>(first: &Side<'a>, other: &Side<'a>) -> Vec<Difference> {
         found.unlike(false, of("passes"), counts(ours), counts(its));
     }
     if let (Some(mine), Some(theirs)) = (&a.lab, &b.lab) {
-        found.unlike(false, "emulated cluster", shape(&mine.spec), shape(&theirs.spec));
+        let [mine, theirs] = unlike_parts(&mine.spec, &theirs.spec);
+        found.unlike(false, "emulated cluster", mine, theirs);
     }
     if placement(first) != placement(other) && a.system.nodes.len() == b.system.nodes.len() {
         found.tell(false, "placement", format!("other nodes or roles (seeds {} and {})", a.seed, b.seed));
@@ -200,16 +210,28 @@ fn study<'a>(first: &Side<'a>, other: &Side<'a>, found: &mut Found<'_>) {
     }
 }
 
-/// An emulated cluster in a line.
-fn shape(spec: &LabSpec) -> String {
-    let LabSpec { hosts, leaves, link_rate, queue_bytes, bands, congestion_control, rto_min_ms, shaped, .. } = spec;
-    let (spine, links) = (spec.spine_rate(), if *shaped { "" } else { ", unshaped" });
-    let bands = if bands.is_empty() { String::new() } else { format!(", bands for the classes {bands:?}") };
+/// An emulated cluster, part by part.
+fn shape(spec: &LabSpec) -> Vec<String> {
+    let classes: Vec<String> = spec.bands.iter().map(ToString::to_string).collect();
     let marks = spec.mark_above().map(|above| format!(" that mark above {above} B")).unwrap_or_default();
-    format!(
-        "{hosts} hosts on {leaves} leaves, {link_rate} links, {spine} spine, {queue_bytes} B queues{marks}, \
-         {congestion_control}, {rto_min_ms} ms to resend{bands}{links}"
-    )
+    vec![
+        format!("{} hosts", spec.hosts),
+        format!("{} leaves", spec.leaves),
+        format!("{} links", spec.link_rate),
+        format!("{} spine", spec.spine_rate()),
+        format!("{} B queues{marks}", spec.queue_bytes),
+        spec.congestion_control.clone(),
+        format!("{} ms to resend", spec.rto_min_ms),
+        if classes.is_empty() { "no bands".into() } else { format!("bands for the classes {}", classes.join(", ")) },
+        if spec.shaped { "shaped".into() } else { "unshaped".into() },
+    ]
+}
+
+/// Those parts of two clusters that differ.
+fn unlike_parts(mine: &LabSpec, theirs: &LabSpec) -> [String; 2] {
+    let (mine, theirs): (Vec<String>, Vec<String>) =
+        shape(mine).into_iter().zip(shape(theirs)).filter(|(mine, theirs)| mine != theirs).unzip();
+    [mine.join(", "), theirs.join(", ")]
 }
 
 fn placement<'a>(side: &Side<'a>) -> Vec<(&'a str, String)> {

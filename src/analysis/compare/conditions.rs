@@ -38,7 +38,7 @@ pub struct ConditionRow {
 
 /// The conditions side by side; nothing unless some job is a wild one and some other is not.
 pub(super) fn conditions(sides: &[Side<'_>]) -> Vec<ConditionRow> {
-    let is_wild = |side: &Side<'_>| side.file.command.is_load_test() && side.file.plan.congestors.is_empty();
+    let is_wild = |side: &Side<'_>| side.file.is_wild();
     if sides.iter().all(is_wild) || !sides.iter().any(is_wild) {
         return Vec::new();
     }

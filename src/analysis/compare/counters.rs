@@ -105,11 +105,11 @@ pub(super) fn counters(sides: &[Side<'_>]) -> Vec<CounterComparison> {
 /// Three figures of each side, and for all but the first how many times the first's.
 pub fn counters_table(sides: &[String], rows: &[CounterComparison]) -> Table {
     let rows = Table::of(rows).column("counter", |row| format!("{} {}", row.source, row.counter));
-    rows.column("while", |row| row.during.to_string())
+    rows.column("during", |row| row.during.to_string())
         .columns(sides.iter().enumerate(), |table, (at, side)| {
             let of = |row: &&CounterComparison| row.cells[at].clone();
             table
-                .column(format!("{side} isolated"), |row| of(row)?.isolated_per_s)
+                .column(format!("{side} idle"), |row| of(row)?.isolated_per_s)
                 .column("loaded", |row| of(row)?.loaded_per_s)
                 .column("ratio", |row| of(row)?.times_isolated.map(factor))
                 .column_if(at > 0, format!("times {}", sides[0]), |row| of(row)?.times_first.map(factor))
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!((first.times_isolated, first.times_first), (Some(4.0), None));
         assert_eq!((second.times_isolated, second.times_first), (Some(40.0), Some(10.0)));
         let text = render(&sides, &rows);
-        assert!(text.contains("r1 isolated") && text.contains("times r0") && text.contains("40.0x"), "{text}");
+        assert!(text.contains("r1 idle") && text.contains("times r0") && text.contains("40.0x"), "{text}");
     }
 
     #[test]

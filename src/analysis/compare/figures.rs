@@ -308,7 +308,15 @@ mod tests {
         let observations = seconds.iter().map(|&seconds| Observation { pairs: 2, bytes: 1_000_000, seconds });
         let settings = Settings { largest: 1_000_000, repetitions: seconds.len(), ..Settings::default() };
         let observations = observations.collect();
-        maxrate(&MaxRateResult { settings, observations, took: None, regimes: Vec::new(), between: Vec::new() })
+        maxrate(&MaxRateResult {
+            settings,
+            observations,
+            took: None,
+            regimes: Vec::new(),
+            between: Vec::new(),
+            thresholds: Vec::new(),
+            halos: Vec::new(),
+        })
     }
 
     #[test]

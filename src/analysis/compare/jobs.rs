@@ -35,6 +35,9 @@ impl<'a> JobSet<'a> {
         let shared = |name: &str| first.chars().zip(name.chars()).take_while(|(a, b)| a == b).count();
         let length = jobs.iter().map(|job| shared(&job.label)).min().unwrap_or(0);
         let common: String = first.chars().take(length).collect();
+        // Half a number is none.
+        let next = first.chars().nth(length).is_some_and(|next| next.is_ascii_digit());
+        let common = if next { common.trim_end_matches(|last: char| last.is_ascii_digit()) } else { &common };
         let common = common.trim_end_matches(|last: char| !last.is_alphanumeric());
         let name = if common.is_empty() { first } else { common };
         let label = if jobs.len() == 1 { first.to_owned() } else { format!("{name} ({} jobs)", jobs.len()) };
@@ -49,7 +52,7 @@ impl<'a> JobSet<'a> {
     }
 
     /// What is against a figure of a canary in any of its jobs.
-    pub(super) fn why_not(&self, state: State, kernel: Canary, statistic: Statistic) -> Option<String> {
+    pub fn why_not(&self, state: State, kernel: Canary, statistic: Statistic) -> Option<String> {
         self.jobs.iter().find_map(|job| Some(format!("{}: {}", job.label, state.why_not(job.run, kernel, statistic)?)))
     }
 
@@ -57,6 +60,12 @@ impl<'a> JobSet<'a> {
     pub(super) fn reportable(&self, kernel: Canary) -> JobSet<'a> {
         let jobs = self.jobs.iter().filter(|job| job.run.judgement(kernel).is_reportable());
         JobSet { label: self.label.clone(), jobs: jobs.cloned().collect() }
+    }
+
+    /// The same where enough of them are left to show how they differ; else all.
+    pub(super) fn sound(&self, kernel: Canary) -> JobSet<'a> {
+        let sound = self.reportable(kernel);
+        if sound.jobs.len() > 1 { sound } else { JobSet { label: self.label.clone(), jobs: self.jobs.clone() } }
     }
 
     /// Whether two of its jobs have the same placements.
@@ -160,11 +169,16 @@ fn over_placements(before: &stats::Jobs, after: &stats::Jobs) -> Option<Differen
     Some(if few { Difference::untested(found.value) } else { found })
 }
 
-/// A job's figure over all placements.
+/// A job's figure over all placements: their geometric mean, which ratios are of; of one placement, and of another program's
+/// results, what the test has.
 fn value(job: &Side<'_>, kernel: Canary, state: State, statistic: Statistic) -> Option<f64> {
+    let of = |phase| match job.run.figures(kernel, phase, statistic).as_deref() {
+        None | Some([_]) => job.run.test(kernel, phase)?.figure(statistic),
+        Some(each) => Some(mean(&each.iter().map(|figure| figure.ln()).collect::<Vec<f64>>()).exp()),
+    };
     match state {
-        State::Isolated => job.run.test(kernel, LoadState::Isolated)?.figure(statistic),
-        State::Loaded => job.run.test(kernel, LoadState::Loaded)?.figure(statistic),
+        State::Isolated => of(LoadState::Isolated),
+        State::Loaded => of(LoadState::Loaded),
         State::Added => None,
         State::Impact => job.run.impact(kernel, statistic).map(|of| of.factor),
     }

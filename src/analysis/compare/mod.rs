@@ -14,6 +14,7 @@ mod jobs;
 mod protocols;
 mod side_by_side;
 pub mod sides;
+mod variation;
 mod verdict;
 
 pub use aggressors::{AGGRESSORS_TITLE, Aggressors, Victim};
@@ -27,6 +28,7 @@ pub use protocols::ProtocolFinding;
 pub use side_by_side::render;
 pub use side_by_side::{COMPONENTS_TITLE, Comparison, SHOWN, TEST, compare, compare_congestors, compare_jobs};
 pub use sides::{By, Side, sides};
+pub use variation::{VARIATION_TITLE, VariationRow, repeated, variation, variation_of, variation_table};
 pub use verdict::{Cell, Change, Row, State, Verdict};
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use super::figures::{FIGURES_TEST, FigureRow};
 use super::jobs::{ComponentRow, JobSet, Measured, by_placement, components};
 use super::protocols::ProtocolFinding;
 use super::sides::Side;
+use super::variation::{VARIATION_TITLE, VariationRow, variation, variation_table};
 use super::verdict::{Cell, Change, Row, State, Verdict};
 use super::{figures, protocols};
 use crate::analysis::added;
@@ -47,6 +48,9 @@ pub struct Comparison {
     /// Why added times of a side may not be reported, by canary.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_reportable: Vec<String>,
+    /// Jobs that may not be reported, of sides that have others, by canary.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// The margin within which added times count as the same, as a part of the first side's loaded time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub margin: Option<f64>,
@@ -62,6 +66,9 @@ pub struct Comparison {
     /// Quiet, wild and loaded jobs, where some had no congestors.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<ConditionRow>,
+    /// How much jobs of one system differ, where there are enough of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub variation: Vec<VariationRow>,
     /// What the nodes' devices and the network's ports counted on every side.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub counters: Vec<CounterComparison>,
@@ -94,10 +101,16 @@ pub fn compare_jobs(
     let (first, rest) = sets.split_first().expect("the command line asks for two sides");
     let shared = |kernel: &Canary| rest.iter().any(|side| side.kernels().contains(kernel));
     let kernels: Vec<Canary> = first.kernels().into_iter().filter(shared).collect();
-    let (mut rows, mut not_reportable) = (Vec::new(), Vec::new());
+    let (mut rows, mut not_reportable, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for &kernel in &kernels {
         let sound: Vec<JobSet<'_>> = history.iter().map(|set| set.reportable(kernel)).collect();
         let history: Vec<JobSet<'_>> = sound.into_iter().filter(|set| !set.jobs.is_empty()).collect();
+        let all = sets;
+        let sets = &sets.iter().map(|set| set.sound(kernel)).collect::<Vec<_>>()[..];
+        for (set, sound) in all.iter().zip(sets).filter(|(set, sound)| set.jobs.len() > sound.jobs.len()) {
+            let (count, more) = (set.jobs.len(), set.jobs.len() - sound.jobs.len());
+            left_out.push(format!("{kernel}: {more} of {count} jobs of {} are not reportable and left out", set.label));
+        }
         for state in State::ALL {
             // Added times are compared by the headline, which is what decides.
             let headline = [kernel.headline()];
@@ -140,11 +153,13 @@ pub fn compare_jobs(
         differences,
         test: TEST,
         not_reportable,
+        left_out,
         margin,
         components,
         figures,
         aggressors: Aggressors::of(&sides),
         conditions: conditions(&sides),
+        variation: variation(sets),
         counters: counters(&sides),
         attribution: alike.then(|| attribute(&sides)).flatten(),
         protocols: if alike { protocols::findings(&sides) } else { Vec::new() },
@@ -199,9 +214,24 @@ fn row(
 /// What differs between the first job and all others. Several jobs have other placements, as they should.
 fn differences_of(first: &JobSet<'_>, rest: &[JobSet<'_>]) -> Vec<Difference> {
     let several = rest.iter().chain([first]).any(|set| set.jobs.len() > 1);
-    let others = first.jobs[1..].iter().chain(rest.iter().flat_map(|set| &set.jobs));
-    let found = others.flat_map(|job| differences(&first.jobs[0], job));
-    found.filter(|of| !(several && of.aspect == super::Aspect::from("placement"))).collect()
+    let of = |set: &JobSet<'_>, jobs: &[Side<'_>]| -> Vec<Difference> {
+        let found = jobs.iter().flat_map(|job| differences(&first.jobs[0], job));
+        let found = found.filter(|of| !(several && of.aspect == super::Aspect::from("placement")));
+        // What all of its jobs have in common is told once, of the side.
+        let mut told: Vec<Difference> = Vec::new();
+        for mut of in found {
+            if set.jobs.len() > 1 {
+                of.side.clone_from(&set.label);
+            }
+            if !told.iter().any(|known| (&known.aspect, &known.what) == (&of.aspect, &of.what)) {
+                told.push(of);
+            }
+        }
+        told
+    };
+    let mut all = of(first, &first.jobs[1..]);
+    all.extend(rest.iter().flat_map(|set| of(set, &set.jobs)));
+    all
 }
 
 /// Whether a remainder may be blamed on anything: where plans, ranks or loads differ it would be anybody's.
@@ -263,11 +293,13 @@ pub fn compare_congestors(file: &ResultFile) -> Option<Comparison> {
         test: FIGURES_TEST,
         rows: Vec::new(),
         not_reportable: Vec::new(),
+        left_out: Vec::new(),
         margin: None,
         components: Vec::new(),
         figures: figures::rows(&figures),
         aggressors: None,
         conditions: Vec::new(),
+        variation: Vec::new(),
         counters: Vec::new(),
         attribution: None,
         protocols: Vec::new(),
@@ -297,6 +329,7 @@ pub fn render(comparison: &Comparison) -> String {
         out += &section(AGGRESSORS_TITLE, &aggressors.table());
     }
     out += &section(CONDITIONS_TITLE, &conditions_table(&comparison.conditions));
+    out += &section(VARIATION_TITLE, &variation_table(&comparison.variation));
     out += &super::counters::render(&comparison.sides, &comparison.counters);
     if let Some(attribution) = &comparison.attribution {
         out += &attribution.render();
@@ -385,6 +418,9 @@ impl Comparison {
                 100.0 * margin
             );
         }
+        for why in &self.left_out {
+            let _ = writeln!(out, "{why}.");
+        }
         for why in &self.not_reportable {
             let _ = writeln!(out, "not reportable: {why}.");
         }
@@ -413,8 +449,8 @@ impl Comparison {
 /// The heading of a state's table.
 fn title(state: State) -> &'static str {
     match state {
-        State::Isolated => "Isolated",
-        State::Loaded => "Under load",
+        State::Isolated => "Idle (geometric means over placements)",
+        State::Loaded => "Under load (geometric means over placements)",
         State::Added => "Added time (loaded minus idle, by the headline; this decides)",
         State::Impact => "Congestion impact (times worse under load)",
     }

@@ -55,9 +55,8 @@ fn one_job_a_side_is_shown_and_not_marked() {
 
 #[test]
 fn what_may_not_be_reported_is_not_marked_and_tells_no_history() {
-    let spoil = |mut all: Vec<(PathBuf, ResultFile)>, every: bool| {
-        let tests =
-            all.iter_mut().take(if every { usize::MAX } else { 1 }).flat_map(|(_, file)| &mut file.runs[0].tests);
+    let spoil = |mut all: Vec<(PathBuf, ResultFile)>, count: usize| {
+        let tests = all.iter_mut().take(count).flat_map(|(_, file)| &mut file.runs[0].tests);
         tests.filter(|test| test.kernel == Canary::Lat).for_each(|test| test.covered = Some(0.1));
         all
     };
@@ -66,15 +65,19 @@ fn what_may_not_be_reported_is_not_marked_and_tells_no_history() {
             let history = if past.is_empty() { Vec::new() } else { vec![JobSet::of(sides(past))] };
             compare_jobs(&[JobSet::of(sides(before)), JobSet::of(sides(after))], &Statistic::ALL, &history, Some(0.05))
         };
-    let (before, after) = (jobs(&[4.9, 5.0, 5.1]), spoil(jobs(&[5.9, 6.0, 6.1]), false));
+    let (before, after) = (jobs(&[4.9, 5.0, 5.1]), spoil(jobs(&[5.9, 6.0, 6.1]), 2));
     let found = compared(&before, &after, &[]);
     assert_eq!(primary(&found), [Verdict::NotReportable, Verdict::Worse, Verdict::Worse]);
     let said = &found.not_reportable[..];
     assert!(matches!(said, [one] if one.contains("RR Two-sided Lat") && one.contains("cover 10%")), "{said:?}");
     assert!(render(&found).contains("not reportable: RR Two-sided Lat"), "{}", render(&found));
     assert_eq!(found.exit_code(), 1, "the others differ");
+    // Where enough jobs are left, the others answer.
+    let found = compared(&before, &spoil(jobs(&[5.9, 6.0, 6.1]), 1), &[]);
+    assert_eq!(primary(&found), [Verdict::Worse; 3]);
+    assert_eq!(found.left_out, ["lat: 1 of 3 jobs of r (3 jobs) are not reportable and left out"]);
     // One job a side takes the variance of jobs from those of the past that may be reported.
-    let past = spoil(jobs(&[4.9, 5.0, 5.1]), true);
+    let past = spoil(jobs(&[4.9, 5.0, 5.1]), 3);
     let found = compared(&jobs(&[5.0]), &jobs(&[6.0]), &past);
     assert_eq!(primary(&found), [Verdict::OneJob, Verdict::Worse, Verdict::Worse]);
 }

@@ -40,7 +40,7 @@ impl State {
     /// As the user types it.
     pub fn key(self) -> &'static str {
         match self {
-            State::Isolated => "isolated",
+            State::Isolated => "idle",
             State::Loaded => "loaded",
             State::Added => "added",
             State::Impact => "impact",

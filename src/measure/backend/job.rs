@@ -162,10 +162,14 @@ fn has_secret() -> bool {
 
 /// Whether this process is the one to report a mistake that every rank of the job makes alike.
 pub fn is_reporting_rank() -> bool {
+    rank().is_none_or(|rank| rank == 0)
+}
+
+/// The number of this process among those that a launcher started, if one did.
+pub fn rank() -> Option<u32> {
     // Whoever starts ranks counts them in one of these.
     const RANK: [&str; 4] = [variables::RANK, "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"];
-    let rank = RANK.iter().find_map(|name| std::env::var(name).ok()?.parse::<u32>().ok());
-    rank.is_none_or(|rank| rank == 0)
+    RANK.iter().find_map(|name| std::env::var(name).ok()?.parse().ok())
 }
 
 /// Prepares this process to be a rank, if it is one. To be called first of all: libraries that are told of the job by the

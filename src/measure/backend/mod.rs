@@ -26,7 +26,7 @@ use absent::mpi;
 #[cfg(not(feature = "verbs"))]
 use absent::verbs;
 
-pub use job::{available, in_job, is_reporting_rank, job_seen, prepare, simulate};
+pub use job::{available, in_job, is_reporting_rank, job_seen, prepare, rank, simulate};
 pub use kind::Backend;
 pub use network::{Networks, RankHost, Work, give_up};
 pub use settings::{

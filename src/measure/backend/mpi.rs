@@ -14,7 +14,7 @@ use crate::engine::Opened;
 const COULD_NOT_RUN: u8 = 2;
 
 pub(super) fn state() -> String {
-    "built in: start it with this MPI's own launcher".into()
+    format!("built in for {}: start it with this MPI's own launcher", tailback_mpi::library())
 }
 
 /// The MPI launcher that started this process, if one did.

@@ -28,6 +28,8 @@ const MIB: f64 = 1_048_576.0;
 #[allow(missing_docs)]
 pub struct Finished {
     pub samples: Samples,
+    /// The same by ring, where that was asked for.
+    pub rings: Vec<Samples>,
     pub wall: Nanos,
     /// How much of that time was inside timed iterations.
     pub covered: Nanos,
@@ -61,6 +63,10 @@ pub struct CanaryPhase<'a> {
     pub passes: Passes,
     /// How long the test may take.
     pub budget: Nanos,
+    /// Whether every ring is visited once, by count, before the budget can end the test.
+    pub all_rings: bool,
+    /// Whether the samples of each ring are also kept by themselves.
+    pub by_ring: bool,
     /// A block with fewer iterations than this goes on beyond its time, within limits.
     pub fewest: u64,
     /// When iterations begin, where not one after the other.
@@ -89,12 +95,15 @@ impl<G: Group> KernelVisitor for CanaryRun<'_, G> {
         let group = &mut *self.team;
         let kernel = K::new(self.phase.test.counts.sizes(), group.size(), group.rank());
         kernel.fill(group, self.phase.test.counts.sizes());
-        let recorder = Recorder::new::<K>(
+        let mut recorder = Recorder::new::<K>(
             &kernel,
             self.phase.test.kernel.info().direction,
             if self.schedule.is_some() { 1 } else { K::PARTS },
             self.phase.control.samples(MAX_BATCHES),
         );
+        if self.phase.by_ring {
+            recorder.rings = self.phase.rings.iter().map(|_| self.phase.control.samples_of_part()).collect();
+        }
         TimedLoop::new(self, kernel, recorder).run()
     }
 }
@@ -105,7 +114,8 @@ struct TimedLoop<'a, G: Group, K> {
     recorder: Recorder,
     lockstep: Lockstep,
     started: Nanos,
-    /// The ring of the last iteration.
+    /// The pass under way, from 0, and its ring.
+    pass: u64,
     ring: Neighbours,
     /// How many iterations a pass has at most. Decided by the team's size, the same on every rank of the job's largest team.
     iterations: u64,
@@ -123,7 +133,7 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
         let started = run.canaries.now();
         let lockstep = Self::lockstep(&run, started);
         let ring = run.phase.rings[0];
-        TimedLoop { run, kernel, recorder, lockstep, started, ring, iterations, timed: 0 }
+        TimedLoop { run, kernel, recorder, lockstep, started, pass: 0, ring, iterations, timed: 0 }
     }
 
     fn lockstep(run: &CanaryRun<'_, G>, now: Nanos) -> Lockstep {
@@ -140,7 +150,8 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
         let (settled, warm_up) = self.warm_up()?;
         let mut agreed = Ballot::default();
         for pass in 0..self.passes() {
-            self.ring = self.run.phase.rings[pass as usize % self.run.phase.rings.len()];
+            self.pass = pass;
+            self.on_ring(pass as usize % self.run.phase.rings.len());
             if K::PUTS {
                 self.run.canaries.barrier()?;
             }
@@ -160,8 +171,13 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
         }
         self.check()?;
         let kept = self.run.schedule.map_or_else(Kept::default, |schedule| schedule.kept);
-        let Recorder { samples, covered, .. } = self.recorder;
-        Ok(Finished { samples, wall, covered, settled, warm_up, kept, interrupted: agreed.interrupted })
+        let Recorder { samples, rings, covered, .. } = self.recorder;
+        Ok(Finished { samples, rings, wall, covered, settled, warm_up, kept, interrupted: agreed.interrupted })
+    }
+
+    /// What follows is on this ring.
+    fn on_ring(&mut self, at: usize) {
+        (self.ring, self.recorder.ring) = (self.run.phase.rings[at], at);
     }
 
     fn passes(&self) -> u64 {
@@ -283,7 +299,8 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
             let group = &mut *self.run.team;
             let slot = schedule.slot(group, free)?;
             let turn = schedule.kept.slots;
-            self.ring = self.run.phase.rings[(turn / 2) as usize % self.run.phase.rings.len()];
+            let ring = (turn / 2) as usize % self.run.phase.rings.len();
+            (self.ring, self.recorder.ring) = (self.run.phase.rings[ring], ring);
             let start = group.now();
             self.kernel.message(group, self.ring, turn)?;
             free = group.now();
@@ -329,6 +346,10 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
             Passes::Timed if self.timed + self.lockstep.chunk() < self.run.phase.fewest => {
                 next + half_a_chunk >= LONGEST_BLOCK * budget
             }
+            // All ranks are in the same pass.
+            Passes::Counted if self.run.phase.all_rings && self.pass < u64::from(self.run.phase.test.counts.rings) => {
+                false
+            }
             _ => next + half_a_chunk >= budget,
         };
         let part = match self.run.phase.passes {
@@ -354,6 +375,9 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
 /// Turns iteration times into samples and passes into figures.
 pub(super) struct Recorder {
     pub samples: Samples,
+    /// Those of each ring, where they are kept by themselves, and the ring that is recorded now.
+    rings: Vec<Samples>,
+    ring: usize,
     direction: Direction,
     /// A sample in ns is the time that was recorded times this.
     scale: Option<f64>,
@@ -370,7 +394,8 @@ impl Recorder {
             Direction::Latency => Some(1.0 / parts as f64),
             Direction::Bandwidth => (kernel.payload() > 0).then(|| MIB / kernel.payload() as f64),
         };
-        Recorder { samples, direction, scale, pass_ns: 0, pass_iterations: 0, covered: Nanos(0) }
+        let (rings, ring) = (Vec::new(), 0);
+        Recorder { samples, rings, ring, direction, scale, pass_ns: 0, pass_iterations: 0, covered: Nanos(0) }
     }
 
     #[inline]
@@ -379,7 +404,11 @@ impl Recorder {
         self.pass_iterations += 1;
         self.covered.0 += took.0;
         if let Some(scale) = self.scale {
-            self.samples.record((took.0 as f64 * scale).round() as u64);
+            let ns = (took.0 as f64 * scale).round() as u64;
+            self.samples.record(ns);
+            if let Some(own) = self.rings.get_mut(self.ring) {
+                own.record(ns);
+            }
         }
     }
 

@@ -27,6 +27,8 @@ pub struct Load {
 pub struct Tally {
     /// What canaries measured.
     pub canary: Option<Samples>,
+    /// The same by ring, where that was asked for.
+    pub rings: Vec<Samples>,
     /// The figure of an application's repetition.
     pub figure: Option<f64>,
     /// The longest wall time of a rank's test, in ns.
@@ -141,6 +143,13 @@ impl Tally {
                 None => self.canary = Some(Samples::decode(encoded)?),
             }
         }
+        for ring in 0..word(&mut bytes)? as usize {
+            let Some(encoded) = take_samples(&mut bytes)? else { continue };
+            match self.rings.get_mut(ring) {
+                Some(mine) => mine.merge_encoded(encoded)?,
+                None => self.rings.push(Samples::decode(encoded)?),
+            }
+        }
         for load in &mut self.loads {
             let Some(encoded) = take_samples(&mut bytes)? else { continue };
             let (ranks, moved, seconds) = (word(&mut bytes)?, word(&mut bytes)?, f64::from_bits(word(&mut bytes)?));
@@ -174,6 +183,8 @@ impl Tally {
         let words = [&times, &took[..], &[slots, late, lost, worst_ns]].concat();
         let mut out: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         put_samples(&mut out, self.canary.as_ref());
+        out.extend((self.rings.len() as u64).to_le_bytes());
+        self.rings.iter().for_each(|ring| put_samples(&mut out, Some(ring)));
         for load in &self.loads {
             put_samples(&mut out, load.as_ref().map(|load| &load.samples));
             if let Some(load) = load {
@@ -225,5 +236,24 @@ mod tests {
             assert_eq!((sum.figure, sum.wall_ns), (Some(1.25), 9));
         }
         assert_eq!(Tally::decode(&Tally::default().encode(), 0).unwrap().figure, None);
+    }
+
+    #[test]
+    fn samples_of_rings_are_added_ring_by_ring() {
+        let of = |values: &[&[u64]]| {
+            let ring = |values: &&[u64]| {
+                let mut samples = Samples::growing(1);
+                values.iter().for_each(|ns| samples.record(*ns));
+                samples
+            };
+            Tally { rings: values.iter().map(ring).collect(), ..Tally::default() }
+        };
+        let mut sum = Tally::default();
+        for tally in [of(&[&[10, 20], &[], &[5]]), Tally::default(), of(&[&[30], &[7], &[]])] {
+            sum.merge_encoded(&tally.encode()).unwrap();
+        }
+        let found: Vec<(u64, Option<(u64, u64)>)> =
+            sum.rings.iter().map(|of| (of.total().len(), of.total().extremes_ns())).collect();
+        assert_eq!(found, [(3, Some((10, 30))), (1, Some((7, 7))), (1, Some((5, 5)))]);
     }
 }

@@ -74,6 +74,11 @@ impl Control {
         if self.grain < REAL_GRAIN { Samples::growing(batches) } else { Samples::new() }
     }
 
+    /// The same for one of many parts of a test.
+    pub(super) fn samples_of_part(&self) -> Samples {
+        if self.grain < REAL_GRAIN { Samples::growing(1) } else { Samples::single() }
+    }
+
     /// A phase that is measured begins.
     pub(super) fn enter(&self, phase: &PhaseId, budget: Nanos) {
         self.step(phase);

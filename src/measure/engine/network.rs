@@ -58,6 +58,9 @@ pub trait OpenNetwork {
 
     /// See [`hpcc::measure`].
     fn hpcc(&mut self, job: StudyJob<'_>, settings: &hpcc::Settings) -> Result<Repeated<hpcc::Hpcc>>;
+
+    /// See [`hpcc::estimate`].
+    fn hpcc_estimate(&mut self, job: StudyJob<'_>, settings: &hpcc::Settings) -> Result<hpcc::Expected>;
 }
 
 /// What is done with open networks, by every rank.
@@ -183,5 +186,9 @@ impl<T: Transport> OpenNetwork for Opened<T> {
 
     fn hpcc(&mut self, job: StudyJob<'_>, settings: &hpcc::Settings) -> Result<Repeated<hpcc::Hpcc>> {
         hpcc::measure(job, &mut self.transport, settings)
+    }
+
+    fn hpcc_estimate(&mut self, job: StudyJob<'_>, settings: &hpcc::Settings) -> Result<hpcc::Expected> {
+        hpcc::estimate(job, &mut self.transport, settings)
     }
 }

@@ -100,6 +100,8 @@ fn open_loop<T: Transport>(transport: T, canaries: Vec<Rank>, me: usize, seed: u
             rings: &rings,
             passes: Passes::Timed,
             budget: Nanos(TIME.0 / BLOCKS),
+            all_rings: false,
+            by_ring: false,
             fewest: 10,
             pace: Some(Pace::Auto),
             seed: seed ^ block << 32,

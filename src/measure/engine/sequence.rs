@@ -314,6 +314,8 @@ impl<'j, 'a> Sequence<'j, 'a> {
             rings: &rings,
             passes,
             budget: self.budget_in(state),
+            all_rings: self.job.plan.finishes_a_measurement(),
+            by_ring: self.job.plan.ring_histograms,
             fewest: self.job.plan.fewest_of_block(test),
             pace,
             seed,
@@ -324,6 +326,7 @@ impl<'j, 'a> Sequence<'j, 'a> {
         // Batches of passes tell something where there is nothing else that was repeated.
         let blocks = self.job.plan.blocks > 1;
         tally.canary = Some(if blocks { finished.samples.in_one() } else { finished.samples });
+        tally.rings = finished.rings;
         tally.wall_ns = finished.wall.0;
         (tally.covered_ns, tally.rank_ns) = (finished.covered.0, finished.wall.0);
         tally.settled_ns = finished.settled.0;

@@ -17,11 +17,13 @@ pub struct Loads<'a> {
     pub weights: &'a [(&'a str, f64)],
     /// The part of these nodes that load; the others rest.
     pub fraction: f64,
+    /// Only the n-th of the kinds loads, on the nodes that it has among all, and is the plan's only one.
+    pub only: Option<usize>,
 }
 
 impl<'a> From<&'a [(&'a str, f64)]> for Loads<'a> {
     fn from(weights: &'a [(&'a str, f64)]) -> Self {
-        Loads { weights, fraction: 1.0 }
+        Loads { weights, fraction: 1.0, only: None }
     }
 }
 
@@ -39,6 +41,10 @@ pub(super) fn deal_loads(count: usize, loads: Loads<'_>, notes: &mut Vec<String>
     let loading = ((loads.fraction * count as f64).round() as usize).clamp(2.min(count), count);
     let mut duties: Vec<Duty> = deal_kinds(loading, loads.weights, notes).into_iter().map(Duty::Load).collect();
     duties.resize(count, Duty::Rest);
+    if let Some(only) = loads.only {
+        let alone = |duty: &mut Duty| *duty = if *duty == Duty::Load(only as u16) { Duty::Load(0) } else { Duty::Rest };
+        duties.iter_mut().for_each(alone);
+    }
     duties
 }
 

@@ -48,7 +48,7 @@ impl std::fmt::Display for Split {
 #[allow(missing_docs)]
 pub enum LayoutError {
     #[error(
-        "at least 2 nodes are needed, and there is {nodes}: a slice never talks on-node (on one host, --ranks-per-node 1 makes every rank a node of its own)"
+        "at least 2 nodes are needed, and there is {nodes}: messages between ranks of one node are not measured (on one host, --ranks-per-node 1 makes every rank a node of its own)"
     )]
     TooFewNodes { nodes: usize },
     #[error("a job of one rank has nobody to talk to: start at least 2 (-n 2 on one machine)")]
@@ -106,7 +106,7 @@ impl Layout {
     }
 
     /// The load test: `canary_fraction` of the nodes (or slices) measure, the others load, or rest where there is no
-    /// congestor.
+    /// congestor. Where nothing loads, all nodes may measure.
     pub fn load_test<'l>(
         nodes: Nodes,
         placement: Placement,
@@ -118,7 +118,9 @@ impl Layout {
         let loads = loads.into();
         let (count, fewest) = (nodes.len(), nodes.fewest_ranks());
         let mut notes = Vec::new();
+        let all_measure = canary_fraction >= 1.0 && loads.weights.is_empty();
         let by_slice = match split {
+            _ if all_measure => false,
             Split::Node if count < 4 => return Err(LayoutError::NoNodesToSplit { nodes: count }),
             Split::Slice if fewest < 2 => return Err(LayoutError::NoSlicesToSplit { ranks: fewest }),
             Split::Auto if count < 4 && fewest < 2 => {
@@ -142,10 +144,11 @@ impl Layout {
             return Ok(Self::new(nodes, order, duties, Deal::BySlice(canary_slices), notes));
         }
         let wanted = ((1.0 - canary_fraction) * count as f64 + 1e-9).floor() as usize;
-        let congestors = wanted.clamp(2, count - 2);
+        let congestors = if all_measure { 0 } else { wanted.clamp(2, count - 2) };
         if congestors != wanted {
+            let do_what = if loads.weights.is_empty() { "stay idle" } else { "load the network" };
             notes.push(format!(
-                "{} nodes measure and {congestors} congest: other shares than the plan's, for each role takes 2 or more",
+                "{} nodes measure and {congestors} {do_what}: not the plan's shares, since each role needs at least 2 nodes",
                 count - congestors
             ));
         }
@@ -344,6 +347,16 @@ mod tests {
     }
 
     #[test]
+    fn where_nothing_loads_all_nodes_may_measure() {
+        for split in [Split::Auto, Split::Node, Split::Slice] {
+            let layout = Layout::load_test(hosts(&[1; 3]), Placement::random(1), 1.0, &[], split).unwrap();
+            assert_eq!((layout.canaries().len(), layout.other_nodes(), layout.notes.len()), (3, 0, 0));
+        }
+        let few = Layout::load_test(hosts(&[1; 4]), Placement::random(1), 0.1, &[], Split::Auto).unwrap();
+        assert!(few.notes[0].starts_with("2 nodes measure and 2 rest"), "{:?}", few.notes);
+    }
+
+    #[test]
     fn weights_are_kept_in_proportion() {
         let mix = [("incast", 40.0), ("a2a", 60.0)];
         let layout = Layout::congestors_only(hosts(&[1; 20]), 3, &mix).unwrap();
@@ -354,10 +367,32 @@ mod tests {
     fn a_part_of_the_nodes_loads_and_the_others_rest() {
         let mix = [("incast", 4.0), ("a2a", 2.0)];
         for (fraction, expected) in [(0.75, (4, 2)), (1.0, (5, 3)), (0.0, (2, 0))] {
-            let loads = Loads { weights: &mix, fraction };
+            let loads = Loads { weights: &mix, fraction, only: None };
             let layout = Layout::load_test(hosts(&[1; 10]), Placement::random(1), 0.2, loads, Split::Auto).unwrap();
             let found = (layout.nodes_with(Role::Congestor(0)), layout.nodes_with(Role::Congestor(1)));
             assert_eq!((found, layout.nodes_with(Role::Canary), layout.other_nodes()), (expected, 2, 8), "{fraction}");
+        }
+    }
+
+    #[test]
+    fn a_kind_by_itself_has_its_nodes_of_the_mix() {
+        let nodes = || hosts(&[1; 20]);
+        let all = Layout::load_test(nodes(), Placement::random(3), 0.2, &FOUR, Split::Auto).unwrap();
+        for kind in 0..4 {
+            let loads = Loads { only: Some(kind), ..Loads::from(&FOUR) };
+            let alone = Layout::load_test(nodes(), Placement::random(3), 0.2, loads, Split::Auto).unwrap();
+            assert_eq!(
+                (alone.nodes_with(Role::Congestor(0)), alone.congestor_nodes(), alone.other_nodes()),
+                (4, 4, 16)
+            );
+            for rank in (0..20usize).map(Rank::from) {
+                let expected = match all.role(rank) {
+                    Role::Congestor(of) if of == kind => Role::Congestor(0),
+                    Role::Congestor(_) => Role::Idle,
+                    role => role,
+                };
+                assert_eq!(alone.role(rank), expected);
+            }
         }
     }
 

@@ -169,9 +169,15 @@ pub struct Plan {
     pub ranks_per_node: Option<usize>,
     /// Whether every congestor is also measured alone.
     pub congestors_alone: bool,
-    /// Whether every congestor is also run by itself, as a load of its own.
+    /// Whether every congestor is also run by itself, as a load of its own, on all congestor nodes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub each_congestor: bool,
+    /// Whether it then has only the nodes that it has among all, and the others rest.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub each_own_share: bool,
+    /// Whether the samples of each ring are also kept by themselves.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ring_histograms: bool,
     /// What is measured, in order.
     pub canaries: Vec<CanaryTest>,
     /// What loads the network.
@@ -240,6 +246,12 @@ impl Plan {
         (all / f64::from(self.placements) / f64::from(self.blocks)).ceil() as u64
     }
 
+    /// Whether a test in one block goes on beyond its budget until it has visited every ring once, as GPCNeT, which looks at
+    /// the time between measurements only. Otherwise a loaded test might see few of the rings that an isolated one sees.
+    pub fn finishes_a_measurement(&self) -> bool {
+        self.preset == Preset::Gpcnet
+    }
+
     /// The row title of a canary in the tables.
     pub fn title(&self, test: &CanaryTest) -> String {
         let named = self.application.as_ref().filter(|_| test.kernel.is_application());
@@ -292,11 +304,17 @@ impl Plan {
     fn validate(&self) -> Result<(), PlanError> {
         let invalid = |detail: String| Err(PlanError::Invalid(detail));
         let least = self.preset.shortest();
-        if !(self.canary_fraction > 0.0 && self.canary_fraction < 1.0) {
+        if !(self.canary_fraction > 0.0 && self.canary_fraction <= 1.0) {
             return invalid(format!(
                 "canary fraction {} is not between 0 and 1 (20% is 0.2 or 20%)",
                 self.canary_fraction
             ));
+        }
+        if self.canary_fraction == 1.0 && !self.congestors.is_empty() {
+            return invalid(
+                "canary fraction 100% leaves no node for congestors: lower it, or load nothing (--congestors none)"
+                    .into(),
+            );
         }
         if !(self.load_fraction > 0.0 && self.load_fraction <= 1.0) {
             return invalid(format!(
@@ -314,7 +332,7 @@ impl Plan {
             }
             if 4.0 * pace > self.block_s() {
                 return invalid(format!(
-                    "pace {} ms: a block of {:.0} ms has no four iterations; raise --budget or lower --placements",
+                    "pace {} ms: a block of {:.0} ms has fewer than four iterations; raise --budget or lower --placements",
                     pace * 1e3,
                     self.block_s() * 1e3
                 ));
@@ -451,6 +469,7 @@ mod tests {
             ("bugdet = '2s'", "unknown field `bugdet`"),
             ("canary_fraction = 1.5", "canary fraction 1.5 is not between"),
             ("canary_fraction = '120%'", "canary fraction 1.2 is not between"),
+            ("canary_fraction = '100%'", "canary fraction 100% leaves no node for congestors"),
             ("load_fraction = 0", "load fraction 0 is not above 0"),
             ("load_fraction = '110%'", "load fraction 1.1 is not above 0 and up to 1"),
             ("[set]\n'lat.bites' = 8", "unknown setting 'bites'"),

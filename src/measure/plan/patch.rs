@@ -64,6 +64,8 @@ pub struct Patch {
     pub ranks_per_node: Option<usize>,
     pub congestors_alone: Option<bool>,
     pub each_congestor: Option<bool>,
+    pub each_own_share: Option<bool>,
+    pub ring_histograms: Option<bool>,
     pub canaries: Option<Vec<Canary>>,
     /// Kinds with their weights.
     pub congestors: Option<Vec<(Congestor, f64)>>,
@@ -92,6 +94,8 @@ struct File {
     ranks_per_node: Option<usize>,
     congestors_alone: Option<bool>,
     each_congestor: Option<bool>,
+    each_own_share: Option<bool>,
+    ring_histograms: Option<bool>,
     canaries: Option<Vec<Canary>>,
     congestors: Option<BTreeMap<String, f64>>,
     #[serde(default)]
@@ -140,6 +144,8 @@ impl Patch {
             ranks_per_node: file.ranks_per_node,
             congestors_alone: file.congestors_alone,
             each_congestor: file.each_congestor,
+            each_own_share: file.each_own_share,
+            ring_histograms: file.ring_histograms,
             canaries: file.canaries,
             congestors: congestors.transpose().map_err(malformed)?,
             application: None,
@@ -172,6 +178,8 @@ impl Patch {
         plan.ranks_per_node = self.ranks_per_node.or(plan.ranks_per_node);
         plan.congestors_alone = self.congestors_alone.unwrap_or(plan.congestors_alone);
         plan.each_congestor = self.each_congestor.unwrap_or(plan.each_congestor);
+        plan.each_own_share = self.each_own_share.unwrap_or(plan.each_own_share);
+        plan.ring_histograms = self.ring_histograms.unwrap_or(plan.ring_histograms);
         if let Some(kernels) = &self.canaries {
             let test = |&kernel: &Canary| -> CanaryTest {
                 let known = plan.canaries.iter().find(|test| test.kernel == kernel);

@@ -81,6 +81,8 @@ impl Preset {
             ranks_per_node: None,
             congestors_alone: false,
             each_congestor: false,
+            each_own_share: false,
+            ring_histograms: false,
             canaries: canaries.map(|kernel| self.canary(kernel)).into(),
             congestors: congestors.iter().map(|&kernel| self.congestor(kernel)).collect(),
             application: None,

@@ -1,9 +1,9 @@
-//! What ports of an emulated or simulated network and the nodes' own devices counted in each phase: violins over all that have
-//! a counter, with mean, 95th percentile and extremes, and the devices as dots.
+//! What ports of an emulated or simulated network and the nodes' own devices counted: violins over all that have a counter, with
+//! median, mean and extremes, and the devices as dots. Of one file by phase; of all files by condition, on one scale.
 
 use super::{Area, LINE, Plot, WIDTH, block, class_of, dot, label, line, lines, phase};
-use crate::analysis::{CounterSpread, beside_isolated};
-use crate::lab::PortCounters;
+use crate::analysis::{Condition, CounterSpread, RelativeCounter, beside_isolated};
+use crate::lab::{PortCounters, PortKind};
 use crate::result::{CountersRecord, PhaseCounters};
 use crate::text::{Table, factor, figure};
 
@@ -56,18 +56,54 @@ const COUNTERS: [Counter; 6] = [
     },
 ];
 
-/// One plot for each counter that counted anything, a second where the phases' lengths are known.
+/// One plot for each counter of each kind of port that counted anything, a second where the phases' lengths are known.
 pub fn ports(name: &str, phases: &[PhaseCounters], dots: usize) -> Vec<Plot> {
     let timed = phases.iter().all(|phase| phase.seconds.is_some_and(|seconds| seconds > 0.0));
-    let plot = |counter: &Counter| {
+    let plot = |(counter, kind): (&Counter, PortKind)| {
         let per_s = counter.grows && timed;
-        let mut spreads: Vec<_> = phases.iter().map(|phase| phase.spread(counter.value, per_s)).collect();
+        let mut spreads: Vec<_> = phases.iter().map(|phase| phase.spread(kind, counter.value, per_s)).collect();
         beside_isolated(&mut spreads);
         let unit = if per_s { format!("{} per second", counter.unit) } else { counter.unit.to_owned() };
-        let title = format!("{}, {name}", counter.title);
-        Violins { id: ["ports", counter.key, name], title, unit, floor: counter.floor, spreads, dots }.plot()
+        let title = format!("{}, {name}", counter.title.replace("port", &format!("{} port", kind.word())));
+        let rows = by_phase(spreads);
+        Violins { id: ["ports", kind.word(), counter.key, name], title, unit, floor: counter.floor, rows, dots }.plot()
     };
-    COUNTERS.iter().filter_map(plot).collect()
+    let all = COUNTERS.iter().flat_map(|counter| PortKind::ALL.map(|kind| (counter, kind)));
+    all.filter_map(plot).collect()
+}
+
+/// One plot for each counter: quiet, wild and loaded jobs of all files on one scale.
+pub fn conditions(counters: &[RelativeCounter], dots: usize) -> Vec<Plot> {
+    let plot = |of: &RelativeCounter| {
+        let counter = format!("{} {}", of.source, of.counter);
+        let (unit, floor) = match of.quiet_per_s {
+            Some(mean) => (format!("times the quiet mean of {} per second", label(mean)), RELATIVE_FLOOR),
+            None => ("per second (nothing in the quiet state)".to_owned(), 1.0),
+        };
+        let class = |condition| match condition {
+            Condition::Quiet => "calm",
+            Condition::Wild => "wild",
+            Condition::Loaded => "busy",
+        };
+        let rows = of.rows.iter().map(|row| Row {
+            name: row.name.clone(),
+            class: class(row.condition),
+            spread: row.spread.clone(),
+        });
+        let title = format!("{counter}, by condition");
+        Violins { id: ["conditions", &of.source, &of.counter, ""], title, unit, floor, rows: rows.collect(), dots }
+            .plot()
+    };
+    counters.iter().filter_map(plot).collect()
+}
+
+/// Below this part of the quiet mean, values are drawn as good as zero.
+const RELATIVE_FLOOR: f64 = 0.1;
+
+/// A row for each phase.
+fn by_phase(spreads: Vec<CounterSpread>) -> Vec<Row> {
+    let row = |spread: CounterSpread| Row { name: phase(&spread.phase), class: class_of(spread.phase.state), spread };
+    spreads.into_iter().map(row).collect()
 }
 
 /// One plot for each of the `most` counters that rose most under load. What a single device counts needs no plot.
@@ -76,8 +112,8 @@ pub fn devices(name: &str, counters: &CountersRecord, (most, dots): (usize, usiz
         let (spreads, counter) = (counters.spreads(&source, &counter), format!("{source} {counter}"));
         let several = spreads.iter().any(|of| of.devices.len() > 1);
         let (id, title, unit) =
-            (["counters", counter.as_str(), name], format!("{counter}, {name}"), "per second".to_owned());
-        several.then(|| Violins { id, title, unit, floor: 1.0, spreads, dots }.plot()).flatten()
+            (["counters", counter.as_str(), name, ""], format!("{counter}, {name}"), "per second".to_owned());
+        several.then(|| Violins { id, title, unit, floor: 1.0, rows: by_phase(spreads), dots }.plot()).flatten()
     };
     counters.telling().into_iter().filter_map(plot).take(most).collect()
 }
@@ -85,14 +121,21 @@ pub fn devices(name: &str, counters: &CountersRecord, (most, dots): (usize, usiz
 /// What a plot of violins shows.
 struct Violins<'a> {
     /// Its name, part by part.
-    id: [&'a str; 3],
+    id: [&'a str; 4],
     title: String,
     unit: String,
     /// Below this, values are drawn as good as zero.
     floor: f64,
-    spreads: Vec<CounterSpread>,
-    /// At most so many devices of a phase are drawn as such, those with the most first; all of them make the violin.
+    rows: Vec<Row>,
+    /// At most so many devices of a row are drawn as such, those with the most first; all of them make the violin.
     dots: usize,
+}
+
+/// One violin.
+struct Row {
+    name: String,
+    class: &'static str,
+    spread: CounterSpread,
 }
 
 /// A logarithmic axis that begins at zero.
@@ -122,19 +165,19 @@ impl Axis {
 impl Violins<'_> {
     /// The plot, if anything was counted.
     fn plot(self) -> Option<Plot> {
-        let most = self.spreads.iter().filter_map(|of| Some(of.most()?.1)).fold(0.0f64, f64::max);
+        let most = self.rows.iter().filter_map(|of| Some(of.spread.most()?.1)).fold(0.0f64, f64::max);
         if most <= 0.0 {
             return None;
         }
         let axis = Axis { floor: self.floor, most };
-        let heights = self.spreads.iter().map(|spread| ROW + LINE * words(spread).concat().len() as f64);
+        let heights = self.rows.iter().map(|row| ROW + LINE * words(row).concat().len() as f64);
         let area = Area { left: LEFT, right: RIGHT, top: 6.0, bottom: 6.0 + heights.clone().sum::<f64>() };
         let uprights = axis.ticks().into_iter().map(|tick| area.upright(axis.at(tick), &label(tick)));
         let mut body = uprights.collect::<String>() + &area.base();
         let (mut told, mut top) = (Vec::new(), 6.0);
-        for (spread, height) in self.spreads.iter().zip(heights) {
-            body += &self.violin(spread, &axis, top);
-            told.push(format!("{}: {}", phase(&spread.phase), figures(spread, true)));
+        for (row, height) in self.rows.iter().zip(heights) {
+            body += &self.violin(row, &axis, top);
+            told.push(format!("{}: {}", row.name, figures(&row.spread, true)));
             top += height;
         }
         body += &area.title(30.0, &self.unit);
@@ -142,15 +185,16 @@ impl Violins<'_> {
         Some(Plot::new(&self.id, self.title, told.join("; "), area.bottom + 38.0, body, data))
     }
 
-    /// The figures of every phase, then the devices that are drawn.
+    /// The figures of every row, then the devices that are drawn.
     fn data(&self) -> Table {
-        let rows = self.spreads.iter().flat_map(|of| {
+        let rows = self.rows.iter().flat_map(|row| {
+            let of = &row.spread;
             let extremes = [("minimum", of.least()), ("maximum", of.most())];
             let extremes =
                 extremes.into_iter().filter_map(|(what, of)| of.map(|(name, value)| (what, name.as_str(), *value)));
             let devices = of.devices.iter().take(self.dots).map(|(name, value)| ("value", name.as_str(), *value));
-            let figures = [("mean", "", of.mean), ("p95", "", of.p95)].into_iter().chain(extremes).chain(devices);
-            figures.map(move |figure| (phase(&of.phase), figure))
+            let figures = [("median", "", of.median), ("mean", "", of.mean), ("p95", "", of.p95)].into_iter();
+            figures.chain(extremes).chain(devices).map(move |figure| (row.name.clone(), figure))
         });
         Table::of(rows)
             .column("phase", |(phase, _)| phase.clone())
@@ -160,9 +204,9 @@ impl Violins<'_> {
             .done()
     }
 
-    fn violin(&self, spread: &CounterSpread, axis: &Axis, top: f64) -> String {
-        let class = class_of(spread.phase.state);
-        let [name, said] = words(spread);
+    fn violin(&self, row: &Row, axis: &Axis, top: f64) -> String {
+        let Row { class, spread, .. } = row;
+        let [name, said] = words(row);
         let below = top + 12.0 + LINE * name.len() as f64;
         let mut out = block(LEFT, top + 11.0, "start", "name", &name) + &block(LEFT, below, "start", "tick", &said);
         let (Some(least), Some(most)) = (spread.least(), spread.most()) else { return out };
@@ -175,31 +219,31 @@ impl Violins<'_> {
         out += &line((axis.at(least.1), middle), (axis.at(most.1), middle), "whisker");
         out += &upright(least.1, HALF / 3.0, "whisker");
         out += &upright(most.1, HALF / 3.0, "whisker");
-        out += &upright(spread.p95, HALF, &format!("mark {class}"));
-        out += &upright(spread.mean, HALF, "whisker");
+        out += &upright(spread.mean, HALF, &format!("mark {class}"));
+        out += &upright(spread.median, HALF, "whisker");
         for (device, value) in spread.devices.iter().take(self.dots) {
-            let title = format!("{device}, {}: {} {}", phase(&spread.phase), figure(*value), self.unit);
+            let title = format!("{device}, {}: {} {}", row.name, figure(*value), self.unit);
             out += &dot((axis.at(*value), middle), 2, class, &title);
         }
         out
     }
 }
 
-/// A phase's name and its figures, in lines.
-fn words(of: &CounterSpread) -> [Vec<String>; 2] {
-    [lines(&phase(&of.phase), LETTERS), lines(&figures(of, false), LETTERS)]
+/// A row's name and its figures, in lines.
+fn words(of: &Row) -> [Vec<String>; 2] {
+    [lines(&of.name, LETTERS), lines(&figures(&of.spread, false), LETTERS)]
 }
 
-/// A phase's figures; in words, with who counted most.
+/// A row's figures; in words, with who counted most.
 fn figures(of: &CounterSpread, words: bool) -> String {
     let (Some(least), Some(most)) = (of.least(), of.most()) else { return "nothing has it".into() };
     let times = of.times_isolated.map(|times| format!(" ({} idle)", factor(times))).unwrap_or_default();
-    let [mean, p95, least, highest] = [of.mean, of.p95, least.1, most.1].map(figure);
+    let [median, mean, p95, least, highest] = [of.median, of.mean, of.p95, least.1, most.1].map(figure);
     let range = match words {
         true => format!("minimum {least}, maximum {highest} at {}", most.0),
         false => format!("from {least} to {highest}"),
     };
-    format!("mean {mean}{times}, p95 {p95}, {range}")
+    format!("median {median}, mean {mean}{times}, p95 {p95}, {range}")
 }
 
 /// The density of `parts`, mirrored, by a Gaussian kernel of Silverman's width.

@@ -1,11 +1,13 @@
 //! Plots as SVG, one file each. A plot is at most 440 units wide, so that its text stays readable on a phone.
 
+mod bands;
 mod contention;
 mod counters;
 mod hpcc;
 mod impact;
 mod load;
 mod maxrate;
+mod panels;
 mod queues;
 mod samples;
 
@@ -13,12 +15,14 @@ use crate::engine::LoadState;
 use crate::output::counted::phase;
 use crate::text::{Table, escape};
 
+pub use bands::bands;
 pub use contention::contention;
-pub use counters::{devices, ports};
+pub use counters::{conditions, devices, ports};
 pub use hpcc::{System, balance, beff, kiviat};
 pub use impact::{heat, impact, overview};
 pub use load::{load, nodes};
 pub use maxrate::maxrate;
+pub use panels::panels;
 pub use queues::{queues, trees};
 pub use samples::{distribution, percentiles, repetitions};
 

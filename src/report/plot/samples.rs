@@ -10,31 +10,46 @@ use crate::kernel::Canary;
 use crate::stats::{Direction, Statistic};
 use crate::text::{Table, escape, figure};
 
-const BINS: usize = 56;
+pub(super) const BINS: usize = 56;
 const BINNED: Area = Area { left: 40.0, right: WIDTH - 16.0, top: 14.0, bottom: 168.0 };
 
 /// Shares of samples per bin, of a state that was measured.
 struct Shares {
     phase: LoadState,
     share: Vec<f64>,
+    mean: Option<f64>,
     p99: Option<f64>,
+}
+
+/// Bins of equal width on a logarithmic scale, in ns.
+pub(super) struct Binned {
+    pub low: f64,
+    pub high: f64,
+    pub edges: Vec<f64>,
+}
+
+/// Bins that hold all of these samples.
+pub(super) fn edges(all: impl Iterator<Item = Histogram<u64>>) -> Binned {
+    let extremes = all.flat_map(|samples| [samples.min_nz(), samples.max()]);
+    let (low, high) = extremes.fold((u64::MAX, 1), |(low, high), ns| (low.min(ns.max(1)), high.max(ns)));
+    // A little air, so that the outermost bins are not cut at the frame.
+    let (low, high) = (low as f64 / 1.05, high as f64 * 1.05);
+    let edges = (0..=BINS).map(|at| low * (high / low).powf(at as f64 / BINS as f64)).collect();
+    Binned { low, high, edges }
 }
 
 /// The distribution of one canary on one side; nothing when no samples were kept.
 pub fn distribution(side: &Side<'_>, kernel: Canary) -> Option<Plot> {
     let tests = side.sampled(kernel);
     let (direction, unit) = (tests.first()?.0.direction, &tests[0].0.unit);
-    let extremes = tests.iter().flat_map(|(_, samples)| [samples.min_nz(), samples.max()]);
-    let (low, high) = extremes.fold((u64::MAX, 1), |(low, high), ns| (low.min(ns.max(1)), high.max(ns)));
-    // A little air, so that the outermost bins are not cut at the frame.
-    let (low, high) = (low as f64 / 1.05, high as f64 * 1.05);
+    let Binned { low, high, edges } = edges(tests.iter().map(|(_, samples)| samples.clone()));
     let axis = BINNED.across(direction.figure(low), direction.figure(high));
-    let edges: Vec<f64> = (0..=BINS).map(|at| low * (high / low).powf(at as f64 / BINS as f64)).collect();
     let all: Vec<Shares> = tests
         .iter()
         .map(|(test, samples)| Shares {
             phase: test.phase,
             share: shares(samples, low, high),
+            mean: test.figure(Statistic::Avg),
             p99: test.figure(Statistic::P99),
         })
         .collect();
@@ -51,8 +66,8 @@ pub fn distribution(side: &Side<'_>, kernel: Canary) -> Option<Plot> {
     body += &targets(&all, &edges, direction, &axis, unit);
     let told = tests.iter().filter_map(|(test, _)| {
         let summary = test.summary.as_ref()?;
-        let (p50, p99) = (figure(summary.p50), figure(summary.p99));
-        Some(format!("{}: median {p50}, p99 {p99} {}", state(test.phase), test.unit))
+        let [mean, p50, p99] = [summary.avg, summary.p50, summary.p99].map(figure);
+        Some(format!("{}: mean {mean}, median {p50}, p99 {p99} {}", state(test.phase), test.unit))
     });
     let told = told.collect::<Vec<_>>().join("; ");
     let title = format!("{}, {}", tests[0].0.title, side.label);
@@ -62,7 +77,7 @@ pub fn distribution(side: &Side<'_>, kernel: Canary) -> Option<Plot> {
 }
 
 /// A bin as figures, the lower one first.
-fn bounds(edges: &[f64], bin: usize, direction: Direction) -> (f64, f64) {
+pub(super) fn bounds(edges: &[f64], bin: usize, direction: Direction) -> (f64, f64) {
     let [one, other] = [edges[bin], edges[bin + 1]].map(|edge| direction.figure(edge));
     (one.min(other), one.max(other))
 }
@@ -75,7 +90,7 @@ fn binned(all: &[Shares], edges: &[f64], direction: Direction, unit: &str) -> Ta
         .done()
 }
 
-fn shares(samples: &Histogram<u64>, low: f64, high: f64) -> Vec<f64> {
+pub(super) fn shares(samples: &Histogram<u64>, low: f64, high: f64) -> Vec<f64> {
     let mut share = vec![0.0; BINS];
     for bucket in samples.iter_recorded() {
         let part = (bucket.value_iterated_to() as f64 / low).ln() / (high / low).ln();
@@ -94,9 +109,10 @@ fn outline(of: &Shares, edges: &[f64], direction: Direction, axis: &LogAxis, pea
         path += &format!("V{:.1}H{:.1}", BINNED.at(0.0, share / peak).1, x(at + 1));
     }
     let mut out = format!("<path d=\"{path}V{bottom}Z\" class=\"area {class}\"/>");
-    if let Some(at) = of.p99.map(|p99| axis.at(p99)) {
-        out += &line((at, top), (at, bottom), &format!("mark {class}"));
-        out += &text(at, top - 4.0, "middle", &format!("mark-name {class}"), "p99");
+    for (value, name, style) in [(of.mean, "mean", "mean"), (of.p99, "p99", "mark")] {
+        let Some(at) = value.map(|value| axis.at(value)) else { continue };
+        out += &line((at, top), (at, bottom), &format!("{style} {class}"));
+        out += &text(at, top - 4.0, "middle", &format!("mark-name {class}"), name);
     }
     out
 }

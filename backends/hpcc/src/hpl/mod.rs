@@ -15,13 +15,14 @@ use std::ops::Range;
 
 use tailback_transport::{Group, Monitor, Rank, Result, Span, Tag};
 
-use crate::ffi::{Shape, View, ViewMut, multiply};
+use crate::ffi::{Shape, View, ViewMut, multiply_on};
 use crate::random::element;
 use crate::share::{Tree, WORD, largest};
 use panel::Panel;
 use place::Place;
 
 pub use place::Problem;
+pub use solve::Residuals;
 
 const PANEL: Tag = Tag(1);
 /// Columns that are updated between two looks at the network. Every product packs the panel anew: few columns would not be
@@ -38,6 +39,7 @@ pub struct Hpl {
     x: Vec<f64>,
     /// Rows of the pivots from the panel's right on.
     upper: Vec<f64>,
+    threads: usize,
 }
 
 impl Hpl {
@@ -50,7 +52,13 @@ impl Hpl {
             (0..place.width).map(move |at| element(problem.seed, row, place.column_at(at)))
         };
         let matrix = (0..place.height).flat_map(row).collect();
-        Hpl { place, matrix, x: Vec::new(), upper: Vec::new() }
+        Hpl { place, matrix, x: Vec::new(), upper: Vec::new(), threads: 1 }
+    }
+
+    /// The same with updates made by so many threads.
+    #[must_use]
+    pub fn on_threads(self, threads: usize) -> Self {
+        Hpl { threads, ..self }
     }
 
     /// Bytes of segment that a rank of any place needs.
@@ -90,12 +98,12 @@ impl Hpl {
         largest(group, group.now().since(begin).as_secs_f64())
     }
 
-    /// The scaled residual of the solution; HPL's.
+    /// The scaled residuals of the solution.
     ///
     /// # Errors
     /// What the group says.
-    pub fn residual<G: Group>(&self, group: &mut G) -> Result<f64> {
-        solve::residual(group, &self.place, &self.x)
+    pub fn residuals<G: Group>(&self, group: &mut G) -> Result<Residuals> {
+        solve::residuals(group, &self.place, &self.x)
     }
 
     /// The update of all that is right of a panel. The ranks that have the next panel update and factor that first, and while
@@ -147,7 +155,7 @@ impl Hpl {
             let upper = View::new(&self.upper[columns.start..], Shape::by_rows(panel.width, width, all));
             let into = Shape::by_rows(rows, width, place.width);
             let trailing = ViewMut::new(&mut self.matrix[below * place.width + right + columns.start..], into);
-            multiply(-1.0, panel.lower(place), upper, 1.0, trailing);
+            multiply_on(self.threads, -1.0, panel.lower(place), upper, 1.0, trailing);
         }
     }
 }
@@ -207,14 +215,15 @@ mod tests {
     use crate::blocks::Grid;
     use crate::testing::{BadCard, on_ranks};
 
-    fn solved(job: Job, problem: Problem) -> Result<Vec<(Vec<f64>, f64, f64)>> {
+    fn solved(job: Job, problem: Problem) -> Result<Vec<(Vec<f64>, [f64; 4], [f64; 4])>> {
         on_ranks(job, problem.grid.ranks(), Hpl::segment(problem), |group| {
-            let mut hpl = Hpl::new(problem, group.rank());
+            let mut hpl = Hpl::new(problem, group.rank()).on_threads(2);
             assert!(hpl.run(group, &Monitor::new())? >= 0.0);
-            let residual = hpl.residual(group)?;
+            let residuals = hpl.residuals(group)?;
+            let all = |of: Residuals| [of.hpl, of.by_order, of.by_sums, of.by_maxima];
             let x = hpl.x.clone();
             hpl.x[problem.order / 2] += 1e-6;
-            Ok((x, residual, hpl.residual(group)?))
+            Ok((x, all(residuals), all(hpl.residuals(group)?)))
         })
     }
 
@@ -225,9 +234,9 @@ mod tests {
             for grid in ["1x1", "1x2", "2x1", "1x3", "3x1", "2x2", "2x3", "3x2", "2x4", "4x2"] {
                 let grid: Grid = grid.parse().unwrap();
                 let problem = Problem { order, block, grid, seed: 11 };
-                for (x, residual, spoilt) in solved(Job::new(grid.ranks()), problem).unwrap() {
-                    assert!(residual < RESIDUAL_LIMIT, "{order} {block} {grid}: {residual}");
-                    assert!(spoilt > RESIDUAL_LIMIT, "{order} {block} {grid}: {spoilt}");
+                for (x, residuals, spoilt) in solved(Job::new(grid.ranks()), problem).unwrap() {
+                    assert!(residuals.iter().all(|of| *of < RESIDUAL_LIMIT), "{order} {block} {grid}: {residuals:?}");
+                    assert!(spoilt.iter().all(|of| *of > RESIDUAL_LIMIT), "{order} {block} {grid}: {spoilt:?}");
                     let first = first.get_or_insert_with(|| x.clone());
                     let close = |(one, other): (&f64, &f64)| (one - other).abs() < 1e-6 * (1.0 + other.abs());
                     assert!(x.iter().zip(&*first).all(close), "{order} {block} {grid}");
@@ -243,7 +252,8 @@ mod tests {
             let problem = Problem { order: 130, block: 16, grid, seed: 11 };
             let card = BadCard { longer: 2000, at: 806, bits: 0x10 };
             if let Ok(all) = solved(Job::new(grid.ranks()).fault(card), problem) {
-                assert!(all.iter().all(|(_, residual, _)| residual.is_nan() || *residual > RESIDUAL_LIMIT), "{grid}");
+                let wrong = |residual: &f64| residual.is_nan() || *residual > RESIDUAL_LIMIT;
+                assert!(all.iter().all(|(_, residuals, _)| residuals.iter().all(wrong)), "{grid}");
             }
         }
     }

@@ -72,8 +72,13 @@ impl Problem {
     /// 10^9 operations a second, by HPL's count.
     #[must_use]
     pub fn gigaflops(&self, seconds: f64) -> f64 {
-        let order = self.order as f64;
-        (2.0 / 3.0 * order.powi(3) + 1.5 * order.powi(2)) / seconds * 1e-9
+        Problem::operations(self.order as f64) / seconds * 1e-9
+    }
+
+    /// Operations by HPL's count.
+    #[must_use]
+    pub fn operations(order: f64) -> f64 {
+        2.0 / 3.0 * order.powi(3) + 1.5 * order.powi(2)
     }
 }
 

@@ -1,5 +1,5 @@
-//! The triangle that elimination leaves, solved block by block from the last one up; and HPL's check:
-//! ||Ax - b|| / (eps (||A|| ||x|| + ||b||) N), all of them maximum norms, with the matrix made anew.
+//! The triangle that elimination leaves, solved block by block from the last one up; and HPL's checks, with the matrix made
+//! anew.
 
 use tailback_transport::{Group, Result, Span, Tag};
 
@@ -127,10 +127,24 @@ impl Block {
     }
 }
 
-/// The scaled residual of a solution, the same on every rank.
-pub(super) fn residual<G: Group>(group: &mut G, place: &Place, x: &[f64]) -> Result<f64> {
+/// How far a solution is off, scaled in four ways. Each has HPL's limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Residuals {
+    /// That of HPL 2 and HPCC 1.5: ||Ax - b|| / (eps (||A|| ||x|| + ||b||) N), all of them maximum norms.
+    pub hpl: f64,
+    /// The paper's first: ||Ax - b|| / (eps ||A||_1 N).
+    pub by_order: f64,
+    /// Its second: ||Ax - b|| / (eps ||A||_1 ||x||_1).
+    pub by_sums: f64,
+    /// Its third: ||Ax - b|| / (eps ||A|| ||x||), maximum norms.
+    pub by_maxima: f64,
+}
+
+/// The scaled residuals of a solution, the same on every rank.
+pub(super) fn residuals<G: Group>(group: &mut G, place: &Place, x: &[f64]) -> Result<Residuals> {
     let (order, seed) = (place.problem.order, place.problem.seed);
-    let (mut apart, mut weights, mut right) = (vec![0.0; order], vec![0.0; order], vec![0.0; order]);
+    let (mut apart, mut right) = (vec![0.0; order], vec![0.0; order]);
+    let (mut of_rows, mut of_columns) = (vec![0.0; order], vec![0.0; order]);
     for local in 0..place.height {
         let row = place.row_at(local);
         for at in 0..place.width {
@@ -141,15 +155,22 @@ pub(super) fn residual<G: Group>(group: &mut G, place: &Place, x: &[f64]) -> Res
                 right[row] = number;
             } else {
                 apart[row] += number * x[column];
-                weights[row] += number.abs();
+                of_rows[row] += number.abs();
+                of_columns[column] += number.abs();
             }
         }
     }
-    for numbers in [&mut apart, &mut weights, &mut right] {
+    for numbers in [&mut apart, &mut of_rows, &mut of_columns, &mut right] {
         sum(group, 0, numbers)?;
     }
-    let [apart, weight, size, right] = [&apart[..], &weights, x, &right].map(norm);
-    Ok(apart / (EPSILON * (weight * size + right) * order as f64))
+    let [apart, of_rows, of_columns, size, right] = [&apart[..], &of_rows, &of_columns, x, &right].map(norm);
+    let scaled = |by: f64| apart / (EPSILON * by);
+    Ok(Residuals {
+        hpl: scaled((of_rows * size + right) * order as f64),
+        by_order: scaled(of_columns * order as f64),
+        by_sums: scaled(of_columns * x.iter().map(|number| number.abs()).sum::<f64>()),
+        by_maxima: scaled(of_rows * size),
+    })
 }
 
 fn norm(numbers: &[f64]) -> f64 {

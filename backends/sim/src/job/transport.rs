@@ -105,6 +105,7 @@ impl Engine for SimTransport<'_> {
             ("routing", format!("{:?}", machine.routing)),
             ("flow control", format!("{:?}", machine.switch.flow_control)),
             ("congestion control", format!("{:?}", machine.control)),
+            ("link_speed_mbit_per_s", (machine.host_link().rate.bits() / 1_000_000).to_string()),
         ];
         let details: BTreeMap<String, String> = details.map(|(key, value)| (key.to_owned(), value)).into();
         Description { backend: "sim".into(), library: String::new(), details }

@@ -72,6 +72,7 @@ pub enum MachineError {
 const SHIPPED: &[(&str, &str)] = &[
     ("crystal", include_str!("../../../../data/machines/crystal.toml")),
     ("malbec", include_str!("../../../../data/machines/malbec.toml")),
+    ("osprey", include_str!("../../../../data/machines/osprey.toml")),
     ("lab", include_str!("../../../../data/machines/lab.toml")),
     ("fat-tree-1024", include_str!("../../../../data/machines/fat-tree-1024.toml")),
     ("small", include_str!("../../../../data/machines/small.toml")),

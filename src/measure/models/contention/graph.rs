@@ -21,12 +21,15 @@ pub struct Edge {
 }
 
 /// What a message is where it is not like the others: how large, and when it starts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
     /// Its bytes; those of all others where nothing is said.
     pub bytes: Option<u64>,
-    /// Nanoseconds from the first start.
+    /// Nanoseconds from the first start, or from the last arrival that it waits for.
     pub start_ns: u64,
+    /// The messages that it waits for, by their positions among the graph's, all before its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<usize>,
 }
 
 /// Messages between nodes: together and of one size, unless they say otherwise.
@@ -69,10 +72,12 @@ impl Graph {
     /// The same edges with messages of their own, in the edges' order.
     ///
     /// # Panics
-    /// If there are not as many messages as edges.
+    /// If there are not as many messages as edges, or one waits for itself or for a later one.
     #[must_use]
     pub fn with_messages(self, messages: Vec<Message>) -> Self {
         assert_eq!(messages.len(), self.edges.len(), "a message for every edge");
+        let waits_for_earlier = |(at, of): (usize, &Message)| of.after.iter().all(|other| *other < at);
+        assert!(messages.iter().enumerate().all(waits_for_earlier), "a message waits for earlier ones");
         Graph { messages, ..self }
     }
 
@@ -132,7 +137,9 @@ impl Graph {
     pub(super) fn live(&self, keep: &[bool]) -> Graph {
         let kept = |at: &usize| keep[*at];
         let edges = (0..self.edges.len()).filter(kept).map(|at| self.edges[at]).collect();
-        let messages = (0..self.edges.len()).filter(kept).map(|at| self.messages[at]).collect();
+        // What is under way waits for nothing.
+        let bytes = |at: usize| Message { bytes: self.messages[at].bytes, ..Message::default() };
+        let messages = (0..self.edges.len()).filter(kept).map(bytes).collect();
         Graph { nodes: self.nodes.clone(), edges, messages }
     }
 

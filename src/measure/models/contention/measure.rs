@@ -8,7 +8,8 @@
 //! that what changes with time falls on both alike. Each of these is repeated until the slowest edge's rate is steady.
 //!
 //! Messages with starts of their own begin by one clock, which the first rank compares with the others' before: every sender
-//! waits until its message is due, and times it from then.
+//! waits until its message is due, and times it from then. One that starts when others have arrived is told so by a rank of its
+//! own node that sent or received them.
 
 use tailback_transport::{Bootstrap, Error, Group, Nanos, Rank, Result, Span, Tag, Transport};
 
@@ -21,6 +22,8 @@ use crate::stats::{Rule, Took, median};
 
 const DATA: Tag = Tag(3);
 const ANSWER: Tag = Tag(4);
+/// Says that a message has arrived for which another waits.
+const ARRIVED: Tag = Tag(5);
 /// Before each timed message an untimed one of at most so many bytes: other edges were measured since the last.
 const WARM_UP_BYTES: usize = 1 << 16;
 /// Messages with starts begin so long after all ranks have agreed on it: some may have been asleep.
@@ -117,8 +120,33 @@ impl<'a, G: Group> Bench<'a, G> {
             ends: self.ends(graph)?,
             bytes: graph.messages().iter().map(bytes).collect(),
             starts: graph.messages().iter().map(|message| Nanos(message.start_ns)).collect(),
+            told: self.told(graph)?,
             timed: !graph.is_uniform(),
         })
+    }
+
+    /// Which rank tells the sender of which message that one it waits for has arrived: (teller, message).
+    fn told(&self, graph: &Graph) -> Result<Vec<(Rank, usize)>> {
+        let (ends, edges) = (self.ends(graph)?, graph.edges());
+        let teller = |waits: usize, other: usize| {
+            let node = edges[waits].source;
+            if edges[other].destination == node {
+                return Ok((ends[other].1, waits));
+            }
+            if edges[other].source == node {
+                return Ok((ends[other].0, waits));
+            }
+            let [waits, other] = [waits, other].map(|edge| graph.label(edges[edge]));
+            let node = graph.node(node);
+            Err(Error::Setup(format!(
+                "{waits} starts after {other}, which {node} neither sends nor receives: such starts are predicted only, add \
+                 --predict-only"
+            )))
+        };
+        let all = graph.messages().iter().enumerate();
+        all.flat_map(|(at, message)| message.after.iter().map(move |other| (at, *other)))
+            .map(|(at, other)| teller(at, other))
+            .collect()
     }
 
     /// The sending and the receiving rank of every edge.
@@ -171,11 +199,18 @@ impl<'a, G: Group> Bench<'a, G> {
         let receives = (0..ends.len()).find(|&edge| live[edge] && ends[edge].1 == me);
         // An edge alone begins when it can.
         let timed = traffic.timed && live.iter().filter(|live| **live).count() > 1;
+        let told = |wanted: &dyn Fn(Rank, usize) -> bool| -> Vec<(Rank, usize)> {
+            let all = traffic.told.iter().filter(|_| timed);
+            all.copied().filter(|(teller, edge)| wanted(*teller, *edge)).collect()
+        };
         let mut place = Place {
             to: sends.map(|edge| (ends[edge].1, traffic.bytes[edge])),
             from: receives.map(|edge| (ends[edge].0, traffic.bytes[edge])),
             received: self.received,
             start: sends.filter(|_| timed).map_or(Nanos(0), |edge| traffic.starts[edge]),
+            waited: Nanos(0),
+            tellers: told(&|_, edge| sends == Some(edge)).into_iter().map(|(teller, _)| teller).collect(),
+            listeners: told(&|teller, _| teller == me).into_iter().map(|(_, edge)| ends[edge].0).collect(),
             clock: timed.then_some(self.clock),
             agreed_in: Nanos(1),
         };
@@ -186,7 +221,7 @@ impl<'a, G: Group> Bench<'a, G> {
             let (mut own, mut waited) = (0, 0);
             for _ in 0..iterations {
                 own += place.once(group, usize::MAX)?.0;
-                waited += place.start.0;
+                waited += place.waited.0;
                 // One message may take long, and a batch is many.
                 control.monitor.tick();
             }
@@ -208,18 +243,25 @@ struct Traffic {
     ends: Vec<(Rank, Rank)>,
     bytes: Vec<usize>,
     starts: Vec<Nanos>,
+    /// Which rank tells the sender of which message of an arrival that it waits for.
+    told: Vec<(Rank, usize)>,
     /// Whether they have sizes or starts of their own.
     timed: bool,
 }
 
 /// A rank's part in a state: whom it sends to and whom it receives from, how much, and where that goes.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Place {
     to: Option<(Rank, usize)>,
     from: Option<(Rank, usize)>,
     received: usize,
-    /// How long after the first its message starts.
+    /// How long after the first its message starts, or after the arrivals that it waits for.
     start: Nanos,
+    /// How long it waited last time.
+    waited: Nanos,
+    /// Who tells it of arrivals, and whom it tells when its own message has arrived.
+    tellers: Vec<Rank>,
+    listeners: Vec<Rank>,
     /// The clock that starts are by; none when all start from a barrier.
     clock: Option<SharedClock>,
     /// How long agreeing on a start took last time.
@@ -254,13 +296,26 @@ impl Place {
         group.post_recv(from, DATA, Span::new(self.received, bytes))?;
         self.together(group)?;
         group.wait_all()?;
+        self.tell(group)?;
         group.post_send(from, ANSWER, Span::new(0, 1))?;
         group.wait_all()?;
         check(group, from, self.received, bytes)
     }
 
-    /// The time until the answer is here. A sender receives nothing else: the answer may lie where data would.
-    fn send<G: Group>(&self, group: &mut G, to: Rank, bytes: usize, due: Option<Nanos>) -> Result<Nanos> {
+    /// Says that this rank's message has arrived.
+    fn tell<G: Group>(&self, group: &mut G) -> Result<()> {
+        self.listeners.iter().try_for_each(|listener| group.post_send(*listener, ARRIVED, Span::new(0, 1)))
+    }
+
+    /// The time until the answer is here. A sender receives no data: what it hears may lie where that would.
+    fn send<G: Group>(&mut self, group: &mut G, to: Rank, bytes: usize, due: Option<Nanos>) -> Result<Nanos> {
+        let entered = group.now();
+        for teller in &self.tellers {
+            group.post_recv(*teller, ARRIVED, Span::new(self.received, 1))?;
+            group.wait_all()?;
+        }
+        let due = if self.tellers.is_empty() { due } else { Some(Nanos(group.now().0 + self.start.0)) };
+        self.waited = if self.tellers.is_empty() { self.start } else { group.now().since(entered) };
         group.post_recv(to, ANSWER, Span::new(self.received, 1))?;
         let begin = match due {
             // Counted from when it should have begun, however late it was.
@@ -269,7 +324,10 @@ impl Place {
         };
         group.post_send(to, DATA, Span::new(0, bytes))?;
         group.wait_all()?;
-        Ok(group.now().since(begin))
+        let taken = group.now().since(begin);
+        self.tell(group)?;
+        group.wait_all()?;
+        Ok(taken)
     }
 }
 
@@ -318,6 +376,16 @@ mod tests {
         // A wait for the start is no part of the time, and no step is solved back.
         assert!(found[0].edges.iter().all(|edge| edge.seconds > 0.0 && edge.seconds < 0.03), "{found:?}");
         assert!(found[0].edges.iter().all(|edge| edge.penalty.is_none()));
+    }
+
+    #[test]
+    fn messages_start_when_those_they_wait_for_have_arrived() {
+        // A node that received it, and one that sent it.
+        let found = measure(Job::new(9), 9, 3, "0 1 20000\n1 2 5000 0>1+20ms\n0 2 5000 0>1").unwrap();
+        assert!(found.windows(2).all(|pair| pair[0] == pair[1]));
+        assert!(found[0].edges.iter().all(|edge| edge.seconds > 0.0 && edge.seconds < 0.02), "{found:?}");
+        let message = measure(Job::new(8), 8, 2, "0 1\n2 3 5000 0>1").unwrap_err().to_string();
+        assert!(message.contains("2>3 starts after 0>1, which 2 neither sends nor receives"), "{message}");
     }
 
     #[test]

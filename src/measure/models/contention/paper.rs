@@ -39,6 +39,41 @@ fn figure_2() {
     }
 }
 
+/// Rule (b) as written is for any number of rivals, of which it takes the largest penalty: 1.25 for the messages c and d of graph A,
+/// and c, d and e of graph B, whose rival has 5. Figure 4 prints 2.5 and 3.5, which is rule (c).
+#[test]
+fn rule_b_with_its_maximum_is_not_figure_4() {
+    for (shape, lone, printed) in [("graph-a", &[2, 3][..], 2.5), ("graph-b", &[2, 3, 4], 3.5)] {
+        let found = penalties(&shape.parse::<Shape>().unwrap().graph(), Model::Text);
+        let largest = found.iter().copied().fold(0.0, f64::max);
+        assert_printed("as written", 1.0 + 1.0 / (largest - 1.0), 1.25, 1e-9);
+        lone.iter().for_each(|edge| assert_printed(shape, found[*edge], printed, 1e-9));
+    }
+}
+
+/// Section 3.3's system for three messages prints T3 - T2 where T2 - T1 must be, and the other way round: with what it prints, the
+/// penalties that made the times do not come back.
+#[test]
+fn the_times_of_section_3_3_are_swapped() {
+    // Penalties by step: 2, 4 and 5; then 2 and 3; then 1. In units of α m.
+    let [[r11, r21, r31], [r22, r32, r33]] = [[2.0, 4.0, 5.0], [2.0, 3.0, 1.0]];
+    let t1 = r11;
+    let (left2, left3) = (1.0 - t1 / r21, 1.0 - t1 / r31);
+    let t2 = t1 + left2 * r22;
+    let t3 = t2 + (left3 - (t2 - t1) / r32) * r33;
+    let solved = |second: f64, third: f64| {
+        let m21 = 1.0 - second / r22;
+        let m31 = 1.0 - second / r32 - third / r33;
+        [t1, t1 / m21, t1 / m31]
+    };
+    solved(t2 - t1, t3 - t2)
+        .iter()
+        .zip([r11, r21, r31])
+        .for_each(|(own, made)| assert_printed("put right", *own, made, 1e-9));
+    let printed = solved(t3 - t2, t2 - t1);
+    assert!((printed[1] / r21 - 1.0).abs() > 0.1 && (printed[2] / r31 - 1.0).abs() > 0.1, "{printed:?}");
+}
+
 /// Figure 3: penalty, data remaining and time spent of every message in every step, and section 5's sentences on them.
 #[test]
 fn figure_3() {

@@ -1,7 +1,7 @@
 //! Graphs from text: an edge list, or the part of DOT that says who sends to whom.
 //!
 //! DOT: `digraph` with node statements, chains (`a -> b -> c`), attribute lists and comments. Of the attributes of edges,
-//! `bytes` and `start` say what a message is; others are skipped. Subgraphs and ports are not understood and said to be an
+//! `bytes` and `start` say what a message is, a start being a time, `a>b` or `a>b,c>b+2ms`; others are skipped. Subgraphs and ports are not understood and said to be an
 //! error rather than misread.
 
 use std::iter::Peekable;
@@ -35,10 +35,10 @@ fn edge_list(text: &str) -> Result<Graph, GraphError> {
         match words[..] {
             [] => {}
             [source, destination, ref rest @ ..] if rest.len() < 3 && is_plain(source) && is_plain(destination) => {
+                let place = || format!("line {}", at + 1);
+                messages.push(message(rest.first().copied(), rest.get(1).copied(), &pairs, place)?);
                 pairs.push((source, destination));
                 within_bounds(&pairs)?;
-                let place = || format!("line {}", at + 1);
-                messages.push(message(rest.first().copied(), rest.get(1).copied(), place)?);
             }
             _ => return Err(GraphError::Line { line: at + 1, text: line.trim().to_owned() }),
         }
@@ -51,17 +51,45 @@ fn within_bounds<T>(pairs: &[T]) -> Result<(), GraphError> {
     if pairs.len() > MOST_EDGES { Err(GraphError::TooManyEdges) } else { Ok(()) }
 }
 
-/// A message from how its size and its start are written. Its place is asked for where it is wrong: finding that takes as
-/// long as all before it is.
-fn message(bytes: Option<&str>, start: Option<&str>, place: impl Fn() -> String) -> Result<Message, GraphError> {
+/// A message from how its size and its start are written, after those of `above`. Its place is asked for where it is wrong: finding
+/// that takes as long as all before it is.
+fn message<S: AsRef<str>>(
+    bytes: Option<&str>,
+    start: Option<&str>,
+    above: &[(S, S)],
+    place: impl Fn() -> String,
+) -> Result<Message, GraphError> {
     let wrong = |detail: String| GraphError::Message { place: place(), detail: detail.replace(char::is_control, " ") };
     let bytes = bytes.map(units::message).transpose().map_err(wrong)?;
-    let start = start.map(units::duration).transpose().map_err(wrong)?;
-    let start_ns = start.map_or(Ok(0), |start| u64::try_from(start.as_nanos()));
+    let (after, delay) = start.map_or(Ok((Vec::new(), None)), |start| arrivals(start, above)).map_err(wrong)?;
+    let delay = delay.map(units::duration).transpose().map_err(wrong)?;
+    let start_ns = delay.map_or(Ok(0), |start| u64::try_from(start.as_nanos()));
     Ok(Message {
         bytes: bytes.map(|bytes| bytes as u64),
         start_ns: start_ns.map_err(|_| wrong("a start that far away is no start".to_owned()))?,
+        after,
     })
+}
+
+/// The messages that a start names, each the last one above of that name, and the time that it has beside them.
+fn arrivals<'t, S: AsRef<str>>(start: &'t str, above: &[(S, S)]) -> Result<(Vec<usize>, Option<&'t str>), String> {
+    if !start.contains('>') {
+        return Ok((Vec::new(), Some(start)));
+    }
+    // A name may have such a sign in it.
+    let (names, delay) = match start.rsplit_once('+').filter(|(_, delay)| !delay.contains('>')) {
+        Some((names, delay)) => (names, Some(delay)),
+        None => (start, None),
+    };
+    let is_it = |(source, destination): &(S, S), name: &str| {
+        let rest = name.strip_prefix(source.as_ref()).and_then(|rest| rest.strip_prefix('>'));
+        rest == Some(destination.as_ref())
+    };
+    let find = |name: &str| {
+        let at = above.iter().rposition(|pair| is_it(pair, name.trim()));
+        at.ok_or_else(|| format!("invalid start '{start}': no message above is {}", name.trim()))
+    };
+    Ok((names.split(',').map(find).collect::<Result<_, _>>()?, delay))
 }
 
 /// Whether a word is a node's name, and not a piece of another format.
@@ -112,7 +140,8 @@ fn dot(text: &str) -> Result<Graph, GraphError> {
                 if messages.len() > first && tokens.peek()? == Token::Mark('[') {
                     let (at, _) = tokens.next()?;
                     let [bytes, start] = tokens.attributes()?;
-                    let of_all = message(bytes.as_deref(), start.as_deref(), || tokens.place(at))?;
+                    let above = &pairs[..first];
+                    let of_all = message(bytes.as_deref(), start.as_deref(), above, || tokens.place(at))?;
                     messages[first..].fill(of_all);
                 }
             }
@@ -320,18 +349,42 @@ mod tests {
     #[test]
     fn messages_have_sizes_and_starts() {
         let messages = |text: &str| text.parse::<Graph>().map(|graph| graph.messages().to_vec());
-        let like = |bytes, start_ns| Message { bytes, start_ns };
+        let like = |bytes, start_ns| Message { bytes, start_ns, after: Vec::new() };
         let expected = vec![like(None, 0), like(Some(2048), 0), like(Some(5), 3_000_000)];
         assert_eq!(messages("a b\na c 2KiB\nb c 5 3ms").unwrap(), expected);
         let text = "digraph { a -> b; a -> c [label=\"x\", bytes=\"2KiB\"]; b -> c [bytes=5][color=red] }";
         assert_eq!(messages(text).unwrap(), [like(None, 0), like(Some(2048), 0), like(Some(5), 0)]);
         let text = "digraph { a -> b -> c [start=\"3ms\" bytes=7]; a [bytes=9] }";
-        assert_eq!(messages(text).unwrap(), [like(Some(7), 3_000_000); 2]);
+        assert_eq!(messages(text).unwrap(), vec![like(Some(7), 3_000_000); 2]);
         for (text, place) in
             [("a b\na c x", "line 2: "), ("digraph { a -> b [start=soon] }", "line 1, column 18 of the DOT graph: ")]
         {
             let said = messages(text).unwrap_err().to_string();
             assert!(said.starts_with(place), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_start_may_be_the_arrival_of_messages_above() {
+        let of = |text: &str| -> Result<Vec<(Vec<usize>, u64)>, GraphError> {
+            let graph = text.parse::<Graph>()?;
+            Ok(graph.messages().iter().map(|of| (of.after.clone(), of.start_ns)).collect())
+        };
+        let text = "a b\nc b\na b 5\nb d 1MiB a>b\nb e 1MiB a>b,c>b+2ms";
+        let expected = [(vec![], 0), (vec![], 0), (vec![], 0), (vec![2], 0), (vec![2, 1], 2_000_000)];
+        assert_eq!(of(text).unwrap(), expected);
+        let dot = "digraph { a -> b; \"c+1\" -> b; b -> d -> e [start=\"c+1>b+2ms, a>b\"] }";
+        assert!(of(dot).is_err(), "a time comes last");
+        let dot = "digraph { a -> b; \"c+1\" -> b; b -> d -> e [start=\"a>b, c+1>b\"] }";
+        assert_eq!(of(dot).unwrap()[2..], [(vec![0, 1], 0), (vec![0, 1], 0)]);
+        for (text, said) in [
+            ("a b\nb c 1 b>c", "line 2: invalid start 'b>c': no message above is b>c"),
+            ("a b 1 a>b", "no message above is a>b"),
+            ("a b\nb c 1 a>b+soon", "line 2: "),
+            ("a b\nb c 1 >", "no message above is >"),
+        ] {
+            let error = of(text).unwrap_err().to_string();
+            assert!(error.contains(said), "{error}");
         }
     }
 
@@ -359,7 +412,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_the_parser_panic_or_loop(text in "(digraph )?[a-c{};\\-> \"#/*\\[\\]=\n]{0,60}") {
+        fn no_text_makes_the_parser_panic_or_loop(text in "(digraph )?[a-c1+{};\\-> \"#/*\\[\\]=\n]{0,60}") {
             let _ = text.parse::<Graph>();
         }
 

@@ -31,7 +31,7 @@ use super::{Edge, Graph};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Model {
-    /// The rules as the paper's text and figure 2 have them
+    /// The text's rules, read so that the paper's figures 2 and 4 follow
     #[default]
     Text,
     /// As the paper's figure 3 computes: a lone source with one rival follows rule (c), not (b)

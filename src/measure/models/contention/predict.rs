@@ -1,4 +1,5 @@
-//! How long each message takes: penalties hold until a message arrives or another starts, then those of the new graph do.
+//! How long each message takes: penalties hold until a message arrives or another starts, then those of the new graph do. A
+//! message may start when others have arrived.
 
 use super::{Graph, Message, Model, penalties};
 
@@ -19,6 +20,8 @@ pub struct Step {
 pub struct Prediction {
     /// Every edge's time from its own start, in multiples of the contention-free time.
     pub times: Vec<f64>,
+    /// When it starts, in the same.
+    pub starts: Vec<f64>,
     /// The steps, in order; at most one for each start and each arrival.
     pub steps: Vec<Step>,
 }
@@ -42,24 +45,34 @@ pub struct Alone {
 /// Follows the messages of `graph`, as if all were alike, until the last arrives.
 pub fn predict(graph: &Graph, model: Model) -> Prediction {
     let count = graph.edges().len();
-    follow(graph, |live| penalties(live, model), vec![1.0; count], &vec![0.0; count])
+    follow(graph, |live| penalties(live, model), vec![1.0; count], &vec![(&[][..], 0.0); count])
 }
 
 /// The same with the sizes and starts that its messages have, by the penalties that `of` gives of those under way.
 pub fn predict_messages(graph: &Graph, of: impl FnMut(&Graph) -> Vec<f64>, alone: Alone) -> Prediction {
     let bytes = |message: &Message| message.bytes.unwrap_or(alone.bytes) as f64;
     let sizes = graph.messages().iter().map(|message| bytes(message) / alone.bytes as f64).collect();
-    let starts: Vec<f64> =
-        graph.messages().iter().map(|message| message.start_ns as f64 * 1e-9 / alone.seconds).collect();
-    follow(graph, of, sizes, &starts)
+    let delay = |message: &Message| message.start_ns as f64 * 1e-9 / alone.seconds;
+    let waits: Vec<(&[usize], f64)> =
+        graph.messages().iter().map(|message| (&message.after[..], delay(message))).collect();
+    follow(graph, of, sizes, &waits)
 }
 
-/// An event queue of starts and arrivals. `left` is what every message has to bring, `starts` when it begins.
-fn follow(graph: &Graph, mut of: impl FnMut(&Graph) -> Vec<f64>, mut left: Vec<f64>, starts: &[f64]) -> Prediction {
+/// An event queue of starts and arrivals. `left` is what every message has to bring, `waits` which arrivals it waits for, and how
+/// long after the last of them it begins.
+fn follow(
+    graph: &Graph,
+    mut of: impl FnMut(&Graph) -> Vec<f64>,
+    mut left: Vec<f64>,
+    waits: &[(&[usize], f64)],
+) -> Prediction {
     let count = graph.edges().len();
     // What is rounding of a large message would be all of a small one.
     let nothing: Vec<f64> = left.iter().map(|size| size * ROUNDING).collect();
     let mut arrived = vec![false; count];
+    // Of one that waits it is not known yet.
+    let mut starts: Vec<f64> =
+        waits.iter().map(|(after, delay)| if after.is_empty() { *delay } else { f64::INFINITY }).collect();
     let (mut times, mut steps) = (vec![0.0; count], Vec::new());
     let mut now = starts.iter().copied().fold(f64::INFINITY, f64::min);
     while arrived.contains(&false) {
@@ -86,10 +99,15 @@ fn follow(graph: &Graph, mut of: impl FnMut(&Graph) -> Vec<f64>, mut left: Vec<f
                 (arrived[edge], times[edge]) = (true, end - starts[edge]);
             }
         }
+        for (start, (after, delay)) in starts.iter_mut().zip(waits) {
+            if start.is_infinite() && after.iter().all(|other| arrived[*other]) {
+                *start = end + delay;
+            }
+        }
         now = end;
         steps.push(Step { end: now, penalties: step });
     }
-    Prediction { times, steps }
+    Prediction { times, starts, steps }
 }
 
 #[cfg(test)]
@@ -158,6 +176,22 @@ mod tests {
         let found = timed("a b\na c 1000 9ms");
         assert!((found.times[1] - 1.0).abs() < 1e-9, "{found:?}");
         assert_eq!(found.steps.len(), 2);
+    }
+
+    #[test]
+    fn a_message_may_start_when_others_have_arrived() {
+        // One after the other, each has the port to itself; the third waits for both and half a millisecond more.
+        let found = timed("a b\na c 1000 a>b\nc b 1000 a>b,a>c+500us");
+        assert!(found.times.iter().all(|time| (time - 1.0).abs() < 1e-9), "{found:?}");
+        assert!(
+            found.starts.iter().zip([0.0, 1.0, 2.5]).all(|(own, expected)| (own - expected).abs() < 1e-9),
+            "{found:?}"
+        );
+        assert_eq!(found.steps.len(), 3);
+        // A pipeline that meets what is still under way: a>b has 1.5, of which c>b takes from 1 to 2.
+        let found = timed("a b 2000\nd c 1000\nc b 500 d>c");
+        assert!((found.starts[2] - 1.0).abs() < 1e-9 && (found.times[2] - 1.0).abs() < 1e-9, "{found:?}");
+        assert!((found.times[0] - 2.5).abs() < 1e-9, "{found:?}");
     }
 
     #[test]

@@ -1,17 +1,16 @@
 //! Runs the tests, one after the other.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tailback_hpcc::{
-    Dgemm, ERROR_LIMIT, Fft, GlobalFft, Hpl, Problem, Ptrans, RESIDUAL_LIMIT, Sizes, Stream, Table, Updates,
+    Dgemm, ERROR_LIMIT, Fft, GlobalFft, Hpl, Outcome, Problem, Ptrans, RESIDUAL_LIMIT, Sizes, Stream, Table, Updates,
 };
 use tailback_transport::{Group, Rank, Result, Transport};
 
 use super::forms::{Found, Watched, single, star};
 use super::sizes::{links_on_node, sizes};
-use super::{Check, Hpcc, Settings, Test, forms};
+use super::{Check, DataSize, Hpcc, RunKind, Settings, Test, forms};
 use crate::layout::order;
 use crate::models::beff;
 use crate::models::measure::{Control, Repeated, StudyJob};
@@ -30,24 +29,15 @@ pub fn measure<T: Transport>(
     settings: &Settings,
 ) -> Result<Repeated<Hpcc>> {
     let ranks = bootstrap.size();
-    let sizes = sizes(bootstrap, settings)?;
-    let members: Vec<Rank> = (0..ranks).map(Rank::from).collect();
-    let meeting = transport.group(&members, SMALL)?;
-    let found = Hpcc {
-        settings: Some(settings.clone()),
-        libraries: Some(tailback_hpcc::LIBRARIES.to_owned()),
-        figures: BTreeMap::new(),
-        checks: Vec::new(),
-        links_on_node: Some(links_on_node(nodes)),
-        beff: None,
-    };
-    let chosen = order(seed, 0, ranks)[0] == bootstrap.rank().index();
-    let mut bench = Bench { transport, members, meeting, sizes, found, chosen, control };
+    let (sizes, data) = sizes(bootstrap, settings)?;
+    let job = StudyJob { bootstrap, nodes, seed, control };
+    let mut bench = Bench::new(&job, transport, settings, (sizes, data))?;
     bench.keep("CommWorldProcs", ranks as f64);
     let mut complete = 0;
     for test in settings.asked(ranks) {
         control.monitor.enter(test.word());
-        if bench.is_interrupted()? || !bench.run(StudyJob { bootstrap, nodes, seed, control }, test, settings)? {
+        let job = StudyJob { bootstrap: &mut *job.bootstrap, nodes, seed, control };
+        if bench.is_interrupted()? || !bench.run(job, test, settings)? {
             break;
         }
         complete += 1;
@@ -65,21 +55,44 @@ impl Settings {
     }
 }
 
-struct Bench<'a, T: Transport> {
-    transport: &'a mut T,
-    members: Vec<Rank>,
+pub(super) struct Bench<'a, T: Transport> {
+    pub(super) transport: &'a mut T,
+    pub(super) members: Vec<Rank>,
     /// For barriers, sums and agreements around the tests.
-    meeting: T::Group,
-    sizes: Sizes,
-    found: Hpcc,
+    pub(super) meeting: T::Group,
+    pub(super) sizes: Sizes,
+    pub(super) threads: usize,
+    pub(super) found: Hpcc,
     /// Whether this rank is the one of tests on one.
-    chosen: bool,
-    control: Control<'a>,
+    pub(super) chosen: bool,
+    pub(super) control: Control<'a>,
 }
 
-impl<T: Transport> Bench<'_, T> {
+impl<'a, T: Transport> Bench<'a, T> {
+    pub(super) fn new(
+        job: &StudyJob<'a>,
+        transport: &'a mut T,
+        settings: &Settings,
+        (sizes, data): (Sizes, DataSize),
+    ) -> Result<Self> {
+        let ranks = job.bootstrap.size();
+        let members: Vec<Rank> = (0..ranks).map(Rank::from).collect();
+        let meeting = transport.group(&members, SMALL)?;
+        let found = Hpcc {
+            settings: Some(settings.clone()),
+            libraries: Some(tailback_hpcc::LIBRARIES.to_owned()),
+            run: Some(RunKind::of_this_build()),
+            data: Some(data),
+            links_on_node: Some(links_on_node(job.nodes)),
+            ..Hpcc::default()
+        };
+        let chosen = order(job.seed, 0, ranks)[0] == job.bootstrap.rank().index();
+        let threads = settings.threads.max(1);
+        Ok(Bench { transport, members, meeting, sizes, threads, found, chosen, control: job.control })
+    }
+
     /// Whether anyone was; asked by all.
-    fn is_interrupted(&mut self) -> Result<bool> {
+    pub(super) fn is_interrupted(&mut self) -> Result<bool> {
         let mine = u64::from(self.control.interrupt.load(Ordering::Relaxed));
         self.meeting.start_agreement([mine, 0, 0, 0])?;
         Ok(self.meeting.wait_agreement()?[0] != 0)
@@ -100,14 +113,17 @@ impl<T: Transport> Bench<'_, T> {
             Test::Hpl => self.hpl()?,
             Test::Dgemm => self.dgemm()?,
             Test::Stream => self.stream()?,
-            Test::RandomAccess => self.random_access(Duration::from_secs_f64(settings.update_time_s))?,
+            Test::RandomAccess => {
+                self.updates(Duration::from_secs_f64(settings.update_time_s))?;
+                self.own_updates()?;
+            }
             Test::Fft => self.fft()?,
             Test::Beff => return self.beff(job),
         }
         Ok(true)
     }
 
-    fn ptrans(&mut self) -> Result<()> {
+    pub(super) fn ptrans(&mut self) -> Result<()> {
         let Sizes { ptrans_order, block, grid, .. } = self.sizes;
         let mut group = self.transport.group(&self.members, Ptrans::segment(ptrans_order, block, grid))?;
         let mut ptrans = Ptrans::new(ptrans_order, block, grid, group.rank());
@@ -129,27 +145,34 @@ impl<T: Transport> Bench<'_, T> {
         Ok(())
     }
 
-    fn hpl(&mut self) -> Result<()> {
+    pub(super) fn hpl(&mut self) -> Result<()> {
         let Sizes { hpl_order: order, block, grid, .. } = self.sizes;
         let problem = Problem { order, block, grid, seed: SEED };
         let mut group = self.transport.group(&self.members, Hpl::segment(problem))?;
-        let mut hpl = Hpl::new(problem, group.rank());
+        let mut hpl = Hpl::new(problem, group.rank()).on_threads(self.threads);
         let seconds = hpl.run(&mut group, self.control.monitor)?;
-        let residual = hpl.residual(&mut group)?;
+        let residuals = hpl.residuals(&mut group)?;
         self.keep("HPL_Tflops", 1e-3 * problem.gigaflops(seconds));
         self.keep("HPL_time", seconds);
         self.keep("HPL_N", order as f64);
         self.keep("HPL_NB", block as f64);
         self.keep("HPL_nprow", grid.rows as f64);
         self.keep("HPL_npcol", grid.columns as f64);
-        self.check("HPL", RESIDUAL, residual, RESIDUAL_LIMIT);
+        for (quantity, residual) in [
+            (RESIDUAL, residuals.hpl),
+            ("residual / (eps |A|_1 N)", residuals.by_order),
+            ("residual / (eps |A|_1 |x|_1)", residuals.by_sums),
+            ("residual / (eps |A| |x|)", residuals.by_maxima),
+        ] {
+            self.check("HPL", quantity, residual, RESIDUAL_LIMIT);
+        }
         Ok(())
     }
 
-    fn dgemm(&mut self) -> Result<()> {
-        let order = self.sizes.dgemm_order;
+    pub(super) fn dgemm(&mut self) -> Result<()> {
+        let (order, threads) = (self.sizes.dgemm_order, self.threads);
         let work = || {
-            let mut dgemm = Dgemm::new(order);
+            let mut dgemm = Dgemm::new(order, threads);
             let rates = [dgemm.run()];
             Found { rates, check: dgemm.residual() }
         };
@@ -159,10 +182,10 @@ impl<T: Transport> Bench<'_, T> {
         Ok(())
     }
 
-    fn stream(&mut self) -> Result<()> {
-        let words = self.sizes.stream_words;
+    pub(super) fn stream(&mut self) -> Result<()> {
+        let (words, threads) = (self.sizes.stream_words, self.threads);
         let work = || {
-            let mut stream = Stream::new(words);
+            let mut stream = Stream::new(words, threads);
             let rates = stream.run();
             Found { rates: [rates.copy, rates.scale, rates.add, rates.triad], check: stream.error() }
         };
@@ -173,22 +196,30 @@ impl<T: Transport> Bench<'_, T> {
         Ok(())
     }
 
-    fn random_access(&mut self, within: Duration) -> Result<()> {
-        let Sizes { table_words, global_table_words: total, .. } = self.sizes;
+    /// RandomAccess of all ranks: what was done, and the seconds that its check took.
+    pub(super) fn updates(&mut self, within: Duration) -> Result<(Outcome, f64)> {
+        let total = self.sizes.global_table_words;
         let ranks = self.members.len();
         let mut group = self.transport.group(&self.members, Updates::segment(ranks))?;
         let mut updates = Updates::new(total, ranks, group.rank());
         let outcome = updates.run(&mut group, within, self.control.monitor)?;
+        let begin = group.now();
         let errors = updates.errors(&mut group, self.control.monitor)?;
-        drop((group, updates));
+        let checked = group.now().since(begin).as_secs_f64();
         self.keep("MPIRandomAccess_N", total as f64);
         self.keep("MPIRandomAccess_GUPs", outcome.gups());
         self.keep("MPIRandomAccess_time", outcome.seconds);
         self.keep("MPIRandomAccess_ExeUpdates", outcome.updates);
         self.keep("MPIRandomAccess_ErrorsFraction", errors);
         self.check("MPIRandomAccess", "part of words in error", errors, ERROR_LIMIT);
+        Ok((outcome, checked))
+    }
+
+    /// RandomAccess of ranks by themselves.
+    pub(super) fn own_updates(&mut self) -> Result<()> {
+        let (table_words, threads) = (self.sizes.table_words, self.threads);
         let work = || {
-            let mut table = Table::new(table_words);
+            let mut table = Table::new(table_words, threads);
             let rates = [table.run()];
             Found { rates, check: table.errors() }
         };
@@ -198,7 +229,7 @@ impl<T: Transport> Bench<'_, T> {
         Ok(())
     }
 
-    fn fft(&mut self) -> Result<()> {
+    pub(super) fn fft(&mut self) -> Result<()> {
         let Sizes { fft_points, global_fft_shape: shape, .. } = self.sizes;
         let ranks = self.members.len();
         let mut group = self.transport.group(&self.members, GlobalFft::segment(shape, ranks))?;
@@ -275,7 +306,16 @@ mod tests {
     use crate::models::measure::testing::study;
 
     fn settings(tests: Vec<Test>) -> Settings {
-        Settings { tests, memory: None, order: Some(96), block: 16, grid: None, update_time_s: 60.0, hpl_gflops: None }
+        Settings {
+            tests,
+            memory: None,
+            order: Some(96),
+            block: 16,
+            grid: None,
+            update_time_s: 60.0,
+            threads: 2,
+            hpl_gflops: None,
+        }
     }
 
     fn run(ranks: usize, settings: &Settings, cut: bool) -> Result<Vec<Repeated<Hpcc>>> {
@@ -290,7 +330,7 @@ mod tests {
             for found in run(ranks, &settings(all), false).unwrap() {
                 assert_eq!(found.complete, 6);
                 let found = found.found;
-                assert_eq!((found.checks.len(), found.failed().count()), (12, 0), "{ranks}: {:?}", found.checks);
+                assert_eq!((found.checks.len(), found.failed().count()), (15, 0), "{ranks}: {:?}", found.checks);
                 let network = |name: &str| name.contains("Ring") || name.contains("PingPong");
                 for name in super::super::NAMES.iter().filter(|name| !network(name.theirs)) {
                     assert!(found.figure(name.theirs).is_some_and(|value| value > 0.0), "{} on {ranks}", name.theirs);

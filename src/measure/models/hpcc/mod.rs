@@ -1,9 +1,10 @@
-//! HPC Challenge whole: seven tests in the forms that HPCC has, over any transport, and the balance they give.
+//! The HPC Challenge suite: seven tests in the forms that HPCC has, over any transport, and the balance they give.
 //!
 //! Figures are kept under HPCC's own names, so that files of this program and of the original are one kind of thing. The
 //! kernels and their checks are in `tailback_hpcc`; here is which of them run, in which form, on what sizes.
 
 mod balance;
+mod estimate;
 mod forms;
 mod measure;
 mod names;
@@ -16,14 +17,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use balance::{Balance, Ratio, ratios};
+pub use estimate::{Expected, Phase, estimate};
 pub use measure::measure;
 pub use names::{Good, NAMES, Name, name};
+pub use sizes::DataSize;
 
 use super::beff::Beff;
 use crate::units;
 
 /// The largest machines solve systems of some ten millions.
 const LARGEST_ORDER: usize = 100_000_000;
+/// No node has more.
+const MOST_THREADS: usize = 4096;
 
 /// What is run, how large.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, clap::Args)]
@@ -48,13 +53,48 @@ pub struct Settings {
     /// RandomAccess of all ranks ends after so long; what it did until then is its figure
     #[arg(long = "update-time", value_name = "TIME", value_parser = seconds, default_value = "10s")]
     pub update_time_s: f64,
+    /// Threads of a rank that compute: DGEMM, STREAM, RandomAccess of one rank, and HPL's updates; messages, transforms and
+    /// PTRANS are the rank's own thread's
+    #[arg(long, value_name = "N", value_parser = units::up_to(MOST_THREADS), default_value_t = 1)]
+    #[serde(default = "one")]
+    pub threads: usize,
     /// HPL's rate in Gflop/s where it was run elsewhere, for the balance
     #[arg(long, value_name = "GFLOPS", value_parser = positive)]
     pub hpl_gflops: Option<f64>,
 }
 
+/// As files of earlier versions had it.
+fn one() -> usize {
+    1
+}
+
+/// Which of HPCC's two kinds of run it was, by the rules of the paper's sections 3 and 7.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunKind {
+    /// Kernels for any processor; products of matrices may be a library's.
+    Base,
+    /// Transforms written for one kind of processor too.
+    Optimised,
+}
+
+impl RunKind {
+    /// What this build makes.
+    pub fn of_this_build() -> Self {
+        if tailback_hpcc::OPTIMISED { RunKind::Optimised } else { RunKind::Base }
+    }
+
+    /// As people read it.
+    pub fn word(self) -> &'static str {
+        match self {
+            RunKind::Base => "base",
+            RunKind::Optimised => "optimised",
+        }
+    }
+}
+
 /// What was found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Hpcc {
     /// What was asked for; absent in results of the original.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,6 +102,12 @@ pub struct Hpcc {
     /// What computed; absent in results of the original.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub libraries: Option<String>,
+    /// Base or optimised; absent in results of the original, which do not say, and of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunKind>,
+    /// How much of the machine the data filled; absent likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<DataSize>,
     /// Figures and sizes by HPCC's names, whose ends say the unit where they have one.
     pub figures: BTreeMap<String, f64>,
     /// Every check of a result, in the order they were made; absent in results of the original.
@@ -109,6 +155,16 @@ impl Hpcc {
     /// Checks that failed.
     pub fn failed(&self) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(|check| !check.passed())
+    }
+
+    /// Why these figures are not to be published: what was too small for HPCC's rules.
+    pub fn too_small(&self) -> Vec<String> {
+        self.data.map(|data| data.too_small()).unwrap_or_default()
+    }
+
+    /// Whether STREAM's vectors lay in caches, so that its rates are not those of memory.
+    pub fn stream_in_caches(&self) -> bool {
+        self.data.is_some_and(|data| data.is_in_caches())
     }
 
     /// HPL's rate of all ranks, in 10^9 operations a second: its own, or the one that was given.

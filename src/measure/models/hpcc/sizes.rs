@@ -1,5 +1,9 @@
-//! Sizes by the memory there is, and what the nodes mean for rings.
+//! Sizes by the memory there is, whether they are those of HPCC's rules, and what the nodes mean for rings.
 
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use tailback_hpcc::{Grid, Sizes};
 use tailback_transport::{Bootstrap, Error, Result};
 
@@ -12,33 +16,90 @@ const QUICK: f64 = 32.0 * 1048576.0;
 /// What tests need beside HPL's matrix, as a multiple of it: vectors, and what is sent and received of them.
 const BESIDE: f64 = 1.5;
 
-/// Memory that a rank may take: an equal part of what its host has, and of what is free there.
-fn memory(bootstrap: &mut dyn Bootstrap) -> Result<(f64, f64)> {
+/// The paper wants data that fills almost all memory, and a table of RandomAccess in half of it. Such a table is the largest
+/// power of two, so a quarter is the least that its rule gives; what needs less is too small.
+const LEAST_MEMORY: f64 = 0.25;
+/// STREAM's rule: each vector is at least four times all caches that are used.
+const LEAST_CACHES: f64 = 4.0;
+
+/// How much of the machine the data filled.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DataSize {
+    /// HPL's matrix, as a part of the memory of all hosts; null where that is not known.
+    pub matrix_of_memory: Option<f64>,
+    /// One of STREAM's vectors on all ranks of a host, in multiples of the host's largest caches: the least of all hosts;
+    /// null where they are not known.
+    pub vector_of_caches: Option<f64>,
+}
+
+impl DataSize {
+    pub(super) fn is_in_caches(&self) -> bool {
+        self.vector_of_caches.is_some_and(|multiple| multiple < LEAST_CACHES)
+    }
+
+    /// Which rules of HPCC the sizes do not meet, in words.
+    pub(super) fn too_small(&self) -> Vec<String> {
+        let of_memory = self.matrix_of_memory.filter(|part| *part < LEAST_MEMORY).map(|part| {
+            format!(
+                "HPL's matrix takes {:.2}% of the memory, and HPC Challenge's data fills it: from {:.0}% on figures may be \
+                 published (--memory {:.0}%)",
+                100.0 * part,
+                100.0 * LEAST_MEMORY,
+                100.0 * LEAST_MEMORY
+            )
+        });
+        let in_caches = self.vector_of_caches.filter(|_| self.is_in_caches()).map(|multiple| {
+            format!("STREAM's vectors are {multiple:.1} times the caches, and its rule is {LEAST_CACHES:.0} times")
+        });
+        of_memory.into_iter().chain(in_caches).collect()
+    }
+}
+
+/// The bytes of all caches of the highest level of this host; 0 where it does not say.
+fn cache_bytes() -> f64 {
+    let sys = std::env::var_os("TAILBACK_SYS").map_or_else(|| "/sys".into(), PathBuf::from);
+    let mut caches: std::collections::BTreeMap<(u32, String), f64> = Default::default();
+    let folders = std::fs::read_dir(sys.join("devices/system/cpu")).into_iter().flatten().flatten();
+    for folder in folders.flat_map(|cpu| std::fs::read_dir(cpu.path().join("cache")).into_iter().flatten().flatten()) {
+        let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap_or_default().trim().to_owned();
+        let kib = read("size").trim_end_matches('K').parse::<f64>();
+        if let (Ok(level), Ok(kib)) = (read("level").parse(), kib) {
+            // The same cache is told by every core that has it.
+            caches.insert((level, read("shared_cpu_list")), 1024.0 * kib);
+        }
+    }
+    let highest = caches.keys().map(|(level, _)| *level).max();
+    caches.iter().filter(|((level, _), _)| Some(*level) == highest).map(|(_, bytes)| bytes).sum()
+}
+
+/// An equal part for a rank, the least of all, of what its host has: memory, what is free of it, and caches. 0 is not known.
+fn parts(bootstrap: &mut dyn Bootstrap) -> Result<[f64; 3]> {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let bytes = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
         line.trim_start_matches(':').trim().trim_end_matches("kB").trim().parse::<f64>().ok().map(|of| 1024.0 * of)
     };
-    let mine = [bytes("MemTotal").unwrap_or(0.0), bytes("MemAvailable").unwrap_or(0.0)];
+    let mine = [bytes("MemTotal").unwrap_or(0.0), bytes("MemAvailable").unwrap_or(0.0), cache_bytes()];
     let (host, all) = (bootstrap.host().to_owned(), share(bootstrap, &mine)?);
     let hosts: Vec<String> = share(bootstrap, &host)?;
     let part = |at: usize| {
-        let own = |(rank, memory): (usize, &[f64; 2])| {
+        let own = |(rank, memory): (usize, &[f64; 3])| {
             let beside = hosts.iter().filter(|other| **other == hosts[rank]).count();
             memory[at] / beside as f64
         };
         all.iter().enumerate().map(own).fold(f64::INFINITY, f64::min)
     };
-    Ok((part(0), part(1)))
+    Ok([0, 1, 2].map(part))
 }
 
-pub(super) fn sizes(bootstrap: &mut dyn Bootstrap, settings: &Settings) -> Result<Sizes> {
+/// The sizes of all problems, and what of the machine they fill.
+pub(super) fn sizes(bootstrap: &mut dyn Bootstrap, settings: &Settings) -> Result<(Sizes, DataSize)> {
     let ranks = bootstrap.size();
     let grid = settings.grid.map_or(Grid::of(ranks), |[rows, columns]| Grid { rows, columns });
     if grid.ranks() != ranks {
         return Err(Error::Setup(format!("--grid {grid} has {} ranks, and the job {ranks}", grid.ranks())));
     }
-    let (whole, free) = memory(bootstrap)?;
+    let [whole, free, caches] = parts(bootstrap)?;
     let own = settings.memory.map_or(QUICK, |part| part * whole);
     let order = settings.order.unwrap_or_else(|| Sizes::order_for(own * ranks as f64, settings.block));
     let needed = (1.0 + BESIDE) * 8.0 * (order as f64).powi(2) / ranks as f64;
@@ -50,7 +111,13 @@ pub(super) fn sizes(bootstrap: &mut dyn Bootstrap, settings: &Settings) -> Resul
             free / f64::from(1 << 30)
         )));
     }
-    Ok(Sizes::of(order, settings.block, grid))
+    let sizes = Sizes::of(order, settings.block, grid);
+    let known = |whole: f64, part: f64| (whole > 0.0).then_some(part / whole);
+    let data = DataSize {
+        matrix_of_memory: known(whole, 8.0 * (order as f64).powi(2) / ranks as f64),
+        vector_of_caches: known(caches, 8.0 * sizes.stream_words as f64),
+    };
+    Ok((sizes, data))
 }
 
 /// The part of the links of a random ring whose ends are on one node, on average over all rings.
@@ -63,6 +130,16 @@ pub(super) fn links_on_node(nodes: &Nodes) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_too_small_is_said_by_its_rule() {
+        let of = |memory, caches| DataSize { matrix_of_memory: Some(memory), vector_of_caches: Some(caches) };
+        assert!(of(0.25, 4.0).too_small().is_empty() && !of(0.25, 4.0).is_in_caches());
+        let said = of(0.0125, 0.5).too_small();
+        assert!(said[0].contains("takes 1.25% of the memory") && said[1].contains("0.5 times the caches"), "{said:?}");
+        let unknown = DataSize { matrix_of_memory: None, vector_of_caches: None };
+        assert!(unknown.too_small().is_empty() && !unknown.is_in_caches());
+    }
 
     #[test]
     fn links_on_nodes_are_those_of_random_rings() {

@@ -9,10 +9,12 @@
 
 use tailback_transport::{Error, Group, Nanos, Rank, Result, Transport};
 
-use super::between::{Between, Direction};
-use super::{Observation, Settings};
+use super::between::{Between, Direction, middle};
+use super::halo::{Exchange, HaloSeen, room, units_in};
+use super::threshold::{Threshold, bisect};
+use super::{Line, Observation, Settings, medians, regimes};
 use crate::layout::{Nodes, order};
-use crate::models::measure::{Repeated, Side, StudyJob, check, everyone, exchanges, forget, round_trips};
+use crate::models::measure::{Control, Repeated, Side, StudyJob, check, everyone, exchanges, forget, round_trips};
 use crate::stats::{Rule, Took, median};
 
 /// One measurement.
@@ -52,8 +54,18 @@ impl Between {
     }
 }
 
-/// What was observed between every two nodes, and how many round trips that took.
-pub type Found = (Vec<Between>, Took);
+/// What a study found. Every rank has the same.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Found {
+    /// What was observed between every two nodes.
+    pub between: Vec<Between>,
+    /// How many round trips that took.
+    pub took: Took,
+    /// The thresholds between its protocol regimes, where they were looked for.
+    pub thresholds: Vec<Threshold>,
+    pub halos: Vec<HaloSeen>,
+}
 
 /// Measures every size and number of pairs; every rank gets the observations of the repetitions that were complete, in the
 /// order measured, for every two nodes and every direction that was asked for.
@@ -63,50 +75,42 @@ pub fn measure<T: Transport>(
     settings: &Settings,
 ) -> Result<Repeated<Found>> {
     let mut all = asked(nodes, settings, seed);
-    if all.is_empty() {
+    let Some(first) = all.first().map(|of| of.nodes) else {
         return Err(Error::Setup("maxrate needs two nodes: start ranks on two hosts, or give --ranks-per-node".into()));
-    }
+    };
+    let most = settings.most(nodes, first);
     let largest = settings.sizes().last().unwrap_or(1);
-    let mut group = everyone(bootstrap, transport, largest, 1)?;
-    let me = group.rank();
+    let halos = settings.halos(most);
+    let (longest, messages) = room(&halos, most)?;
+    let mut halo_group = if halos.is_empty() { None } else { Some(everyone(bootstrap, transport, longest, messages)?) };
+    let group = everyone(bootstrap, transport, largest, 1)?;
+    let mut bench = Bench { group, nodes, settings, control, largest, took: Took::default() };
     let cells: Vec<Cell> = (0..all.len())
         .flat_map(|between| (1..=settings.most(nodes, all[between].nodes)).map(move |pairs| (between, pairs)))
         .flat_map(|(between, pairs)| settings.sizes().map(move |bytes| Cell { between, pairs, bytes }))
         .collect();
     let (mut slowest, mut measured): (Vec<u64>, Vec<Cell>) = Default::default();
-    let mut took = Took::default();
+    let mut halos: Vec<HaloSeen> =
+        halos.into_iter().map(|halo| HaloSeen::new(halo, settings.compute_ns.is_some())).collect();
+    let work = settings.compute_ns.map(units_in);
     'repetitions: for repetition in 0..settings.repetitions() {
         control.monitor.enter(&format!("repetition {}", repetition + 1));
         for at in order(seed, repetition as u64, cells.len()) {
-            let Cell { between, pairs, bytes } = cells[at];
-            let answer = if settings.is_one_way() { 1 } else { bytes };
-            let mine = all[between].role(nodes, me, pairs);
-            let incoming = match mine {
-                None => 0,
-                Some((_, Role::PingPong(Side::Serves))) => answer,
-                Some(_) => bytes,
-            };
-            forget(&mut group, largest, incoming);
-            let rule = Rule { least: settings.least(bytes), ..control.rule };
-            // The slowest pair's time counts.
-            let rested = control.until_steady(&mut group, rule, |group, iterations| match mine {
-                Some((peer, Role::PingPong(side))) => {
-                    round_trips(group, (peer, side), (bytes, answer), largest, iterations)
-                }
-                Some((peer, Role::Exchanges)) => exchanges(group, peer, bytes, largest, iterations),
-                None => Ok(Nanos(0)),
-            })?;
-            let Some(rested) = rested else { break 'repetitions };
-            if let Some((peer, _)) = mine {
-                check(&group, peer, largest, incoming)?;
-            }
-            took.add(&rested);
-            slowest.push(rested.median_ns.round() as u64);
+            let Some(nanos) = bench.cell(&all[cells[at].between], cells[at])? else { break 'repetitions };
+            slowest.push(nanos);
             measured.push(cells[at]);
         }
+        for seen in &mut halos {
+            let group = halo_group.as_mut().expect("it was made for them");
+            if !exchanged(group, seen, (nodes, first), longest, (control, work))? {
+                break 'repetitions;
+            }
+        }
     }
-    let complete = measured.len() / cells.len();
+    let mut complete = measured.len() / cells.len();
+    complete = halos.iter().map(|seen| seen.seconds.len()).fold(complete, usize::min);
     measured.truncate(complete * cells.len());
+    halos.iter_mut().for_each(|seen| seen.truncate(complete));
     for (at, between) in all.iter_mut().enumerate() {
         let own = measured.iter().zip(&slowest).filter(|(cell, _)| cell.between == at);
         let times: Vec<(Cell, u64)> = own.map(|(cell, nanos)| (*cell, *nanos)).collect();
@@ -115,7 +119,110 @@ pub fn measure<T: Transport>(
             _ => one_way_times(&times, settings.is_one_way()),
         };
     }
-    Ok(Repeated { found: (all, took), complete })
+    let took = bench.took;
+    let whole = complete == settings.repetitions() && settings.thresholds.is_empty();
+    let thresholds = if whole { bench.thresholds(&all, complete)? } else { Some(Vec::new()) };
+    // Interrupted in the search, which has no part that is whole.
+    let thresholds = thresholds.unwrap_or_default();
+    Ok(Repeated { found: Found { between: all, took, thresholds, halos }, complete })
+}
+
+/// Measures an exchange once more; whether nobody interrupted it.
+fn exchanged<G: Group>(
+    group: &mut G,
+    seen: &mut HaloSeen,
+    (nodes, first): (&Nodes, (usize, usize)),
+    received: usize,
+    (control, work): (Control<'_>, Option<u64>),
+) -> Result<bool> {
+    let exchange = Exchange::new(seen.halo, nodes, first, group.rank(), received);
+    let Some(alone) = exchange.seconds(group, control, 0)? else { return Ok(false) };
+    if let Some((overlap, work)) = seen.overlap.as_mut().zip(work) {
+        let Some(compute) = exchange.computing(group, control, work)? else { return Ok(false) };
+        let Some(both) = exchange.seconds(group, control, work)? else { return Ok(false) };
+        overlap.compute_s.push(compute);
+        overlap.both_s.push(both);
+    }
+    seen.seconds.push(alone);
+    Ok(true)
+}
+
+/// A group of all ranks that measures.
+struct Bench<'a, G> {
+    group: G,
+    nodes: &'a Nodes,
+    settings: &'a Settings,
+    control: Control<'a>,
+    /// The largest message: received ones lie behind it.
+    largest: usize,
+    took: Took,
+}
+
+impl<G: Group> Bench<'_, G> {
+    /// The slowest pair's nanoseconds of a round trip or an exchange; nothing when the user interrupts.
+    fn cell(&mut self, between: &Between, Cell { pairs, bytes, .. }: Cell) -> Result<Option<u64>> {
+        let (group, largest) = (&mut self.group, self.largest);
+        let answer = if self.settings.is_one_way() { 1 } else { bytes };
+        let mine = between.role(self.nodes, group.rank(), pairs);
+        let incoming = match mine {
+            None => 0,
+            Some((_, Role::PingPong(Side::Serves))) => answer,
+            Some(_) => bytes,
+        };
+        forget(group, largest, incoming);
+        let rule = Rule { least: self.settings.least(bytes), ..self.control.rule };
+        // The slowest pair's time counts.
+        let rested = self.control.until_steady(group, rule, |group, iterations| match mine {
+            Some((peer, Role::PingPong(side))) => {
+                round_trips(group, (peer, side), (bytes, answer), largest, iterations)
+            }
+            Some((peer, Role::Exchanges)) => exchanges(group, peer, bytes, largest, iterations),
+            None => Ok(Nanos(0)),
+        })?;
+        let Some(rested) = rested else { return Ok(None) };
+        if let Some((peer, _)) = mine {
+            check(&*group, peer, largest, incoming)?;
+        }
+        self.took.add(&rested);
+        Ok(Some(rested.median_ns.round() as u64))
+    }
+
+    /// The thresholds between the regimes of what was observed, looked for with one pair between the first two nodes; nothing when
+    /// the user interrupts.
+    fn thresholds(&mut self, all: &[Between], complete: usize) -> Result<Option<Vec<Threshold>>> {
+        let observed = medians(&middle(all, complete));
+        let line = |sizes: &[usize]| {
+            let within = |seen: &&Observation| seen.pairs == 1 && sizes.binary_search(&seen.bytes).is_ok();
+            Line::through(observed.iter().filter(within))
+        };
+        let mut found = Vec::new();
+        for two in regimes(&observed).windows(2) {
+            let [Some(largest_bytes), Some(smallest_bytes)] = [two[0].last().copied(), two[1].first().copied()] else {
+                continue;
+            };
+            let bracket = Threshold { largest_bytes, smallest_bytes };
+            let threshold = match line(&two[0]).zip(line(&two[1])) {
+                Some(lines) => bisect(bracket, lines, |bytes| self.one_pair(&all[0], bytes))?,
+                None => Some(bracket),
+            };
+            let Some(threshold) = threshold else { return Ok(None) };
+            found.push(threshold);
+        }
+        Ok(Some(found))
+    }
+
+    /// The one-way time of a message of one pair: the middle of three.
+    fn one_pair(&mut self, between: &Between, bytes: usize) -> Result<Option<f64>> {
+        let [cell, answer] = [bytes, 1].map(|bytes| Cell { between: 0, pairs: 1, bytes });
+        let mut times = Vec::new();
+        for asked in [Some(cell); 3].into_iter().chain([self.settings.is_one_way().then_some(answer)]).flatten() {
+            let Some(nanos) = self.cell(between, asked)? else { return Ok(None) };
+            times.push((asked, nanos));
+        }
+        let seen = one_way_times(&times, self.settings.is_one_way());
+        let own = seen.iter().filter(|seen| seen.bytes == bytes).map(|seen| seen.seconds);
+        Ok(median(&mut own.collect::<Vec<f64>>()))
+    }
 }
 
 /// Which nodes and directions, with nothing measured yet.
@@ -164,7 +271,7 @@ mod tests {
         study(job, nodes, None, |job, transport| {
             let found = measure(job, transport, settings)?;
             assert_eq!(found.complete, 2);
-            let (all, took) = found.found;
+            let Found { between: all, took, .. } = found.found;
             let count: usize = all.iter().map(|between| between.observations.len()).sum();
             assert!(took.measurements == count as u64 && took.fewest > 2, "{took:?}");
             Ok(all)
@@ -217,7 +324,7 @@ mod tests {
             let found = run(Job::new(5), 2, one_way).unwrap();
             assert!(found.windows(2).all(|pair| pair[0] == pair[1]));
             // 2 numbers of pairs, 7 sizes, 2 repetitions.
-            assert_eq!((found[0].len(), crate::models::maxrate::medians(&found[0]).len()), (28, 14));
+            assert_eq!((found[0].len(), medians(&found[0]).len()), (28, 14));
             assert!(found[0].iter().all(|seen| seen.seconds > 0.0));
             let cells: Vec<(usize, usize)> = found[0].iter().map(|seen| (seen.pairs, seen.bytes)).collect();
             let sorted = |cells: &[(usize, usize)]| {
@@ -234,7 +341,7 @@ mod tests {
     fn an_interrupt_of_one_rank_ends_all_of_them_with_whole_repetitions() {
         let nodes = Nodes::virtual_nodes(4, 2);
         let found = study(Job::new(4), &nodes, Some(Rank(2)), |job, transport| measure(job, transport, &settings()));
-        for Repeated { found: (all, took), complete } in found.unwrap() {
+        for Repeated { found: Found { between: all, took, .. }, complete } in found.unwrap() {
             assert!(all[0].observations.is_empty() && took == Took::default() && complete == 0);
         }
     }
@@ -246,6 +353,26 @@ mod tests {
         assert!(found.iter().zip([1e-6, 50e-6]).all(|(seen, expected)| (seen.seconds / expected - 1.0).abs() < 1e-9));
         let found = one_way_times(&[(cell(1000), 50_000)], false);
         assert!((found[0].seconds / 25e-6 - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn exchanges_are_measured_in_every_repetition_and_checked() {
+        let halo = ["3x100x2", "2x50x2/1", "5x64x1"].map(|text| text.parse().unwrap()).to_vec();
+        let settings = Settings { halo, compute_ns: Some(50_000), ..settings() };
+        let nodes = Nodes::virtual_nodes(6, 2);
+        let found = study(Job::new(6), &nodes, None, |job, transport| measure(job, transport, &settings)).unwrap();
+        let halos: Vec<&Vec<HaloSeen>> = found.iter().map(|of| &of.found.halos).collect();
+        assert!(halos.windows(2).all(|two| two[0] == two[1]), "every rank is told the same");
+        assert_eq!(halos[0].len(), 3);
+        for seen in halos[0] {
+            let overlap = seen.overlap.as_ref().unwrap();
+            let all = [&seen.seconds, &overlap.compute_s, &overlap.both_s];
+            assert!(all.iter().all(|of| of.len() == 2 && of.iter().all(|seconds| *seconds > 0.0)), "{seen:?}");
+        }
+        let settings = Settings { halo: vec!["1x8x3".parse().unwrap()], ..settings };
+        let refused =
+            study(Job::new(6), &nodes, None, |job, transport| measure(job, transport, &settings)).unwrap_err();
+        assert!(refused.to_string().contains("not measured with 2"), "{refused}");
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Method, Weighting};
+use super::{Halo, Method, Weighting};
 use crate::layout::{Nodes, sample_pairs};
 use crate::units;
 
@@ -53,7 +54,27 @@ pub struct Settings {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = units::message)]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thresholds: Vec<usize>,
+    /// Exchanges with neighbours, measured between the first two nodes and set beside what the models say, as
+    /// MESSAGESxBYTES[xRANKS[/SENDERS]]: 6x16KiBx8 is 6 messages of each of 8 ranks of a node at once, 6x16KiBx8/2 the same data
+    /// through 2 of them [default of ranks: the most pairs]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub halo: Vec<Halo>,
+    /// With --halo: measure exchanges also with so much computing between their start and the wait for their end
+    #[arg(long = "compute", value_name = "TIME", value_parser = nanoseconds, requires = "halo")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compute_ns: Option<u64>,
 }
+
+fn nanoseconds(text: &str) -> Result<u64, String> {
+    let time = units::duration(text)?;
+    let fits = !time.is_zero() && time <= LONGEST_COMPUTING;
+    fits.then_some(time.as_nanos() as u64)
+        .ok_or_else(|| format!("invalid time '{text}': expected more than 0, up to 10 s"))
+}
+
+/// A rank that computes shows no progress.
+const LONGEST_COMPUTING: Duration = Duration::from_secs(10);
 
 impl Default for Settings {
     fn default() -> Self {
@@ -68,6 +89,8 @@ impl Default for Settings {
             weighting: Weighting::default(),
             signed: false,
             thresholds: Vec::new(),
+            halo: Vec::new(),
+            compute_ns: None,
         }
     }
 }
@@ -97,6 +120,11 @@ impl Settings {
     pub(super) fn least(&self, bytes: usize) -> u64 {
         let least = (self.iterations * (1 << 16) / bytes.max(1 << 16)).clamp(2, self.iterations.max(2));
         least as u64
+    }
+
+    /// The exchanges, each with as many ranks and senders as it has.
+    pub(super) fn halos(&self, most: usize) -> Vec<Halo> {
+        self.halo.iter().map(|halo| halo.resolved(most)).collect()
     }
 
     /// How many pairs of ranks two nodes form.

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use tailback_stats::median;
 
 pub use fit::{Fit, Parameter, fit, fit_subset};
-pub use regime::{given_regimes, regimes};
+pub use regime::{Line, given_regimes, regimes};
 
 /// One measurement: the slowest pair's one-way time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -104,26 +104,48 @@ fn misfit(form: Form, observations: &[Observation], pairs: &[usize], sizes: &[us
     pairs.iter().map(|&pairs| of(pairs)).map(|misfit| if misfit.is_finite() { misfit } else { 0.0 }).sum()
 }
 
+/// Times of one number of pairs as a straight line of the size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Line {
+    pub latency: f64,
+    /// Seconds a byte.
+    pub slope: f64,
+}
+
+impl Line {
+    /// The line that leaves the least relative errors; none where any line would do.
+    pub fn through<'a>(seen: impl IntoIterator<Item = &'a Observation>) -> Option<Line> {
+        let (mut matrix, mut right) = ([[0.0; 2]; 2], [0.0; 2]);
+        for one in seen {
+            let (weight, n) = (one.seconds.powi(-2), one.bytes as f64);
+            matrix[0][0] += weight;
+            matrix[0][1] += weight * n;
+            matrix[1][1] += weight * n * n;
+            right[0] += weight * one.seconds;
+            right[1] += weight * n * one.seconds;
+        }
+        matrix[1][0] = matrix[0][1];
+        let [latency, slope] = solve(matrix, right)?;
+        Some(Line { latency, slope })
+    }
+
+    /// The time of a message.
+    pub fn seconds(&self, bytes: usize) -> f64 {
+        self.latency + self.slope * bytes as f64
+    }
+}
+
 /// What the larger of a line through `free` and one through the origin and `full` leaves of both; nothing when `free` is
 /// on any line.
 fn line(free: &[&Observation], full: &[&Observation]) -> f64 {
-    let (mut matrix, mut right) = ([[0.0; 2]; 2], [0.0; 2]);
-    for one in free {
-        let (weight, n) = (one.seconds.powi(-2), one.bytes as f64);
-        matrix[0][0] += weight;
-        matrix[0][1] += weight * n;
-        matrix[1][1] += weight * n * n;
-        right[0] += weight * one.seconds;
-        right[1] += weight * n * one.seconds;
-    }
-    matrix[1][0] = matrix[0][1];
-    let Some([latency, slope]) = solve(matrix, right) else { return f64::INFINITY };
+    let Some(through) = Line::through(free.iter().copied()) else { return f64::INFINITY };
     let part = |one: &&Observation| one.bytes as f64 / one.seconds;
     let (parts, squares) =
         full.iter().fold((0.0, 0.0), |(sum, squares), one| (sum + part(one), squares + part(one).powi(2)));
     let origin = if full.is_empty() { 0.0 } else { parts / squares };
-    let modelled = |n: f64| (latency + slope * n).max(origin * n);
-    free.iter().chain(full).map(|one| (modelled(one.bytes as f64) / one.seconds - 1.0).powi(2)).sum()
+    let modelled = |bytes: usize| through.seconds(bytes).max(origin * bytes as f64);
+    free.iter().chain(full).map(|one| (modelled(one.bytes) / one.seconds - 1.0).powi(2)).sum()
 }
 
 #[cfg(test)]

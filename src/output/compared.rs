@@ -1,0 +1,142 @@
+//! The first screen of a comparison: whether load adds more or less time than on the first side, in at most a dozen lines of 80
+//! characters. All else is in the tables (`-v`).
+
+use super::summary::unindented;
+use crate::analysis::compare::{self, Cell, Change, Comparison, Row, Verdict};
+use crate::stats::Direction;
+use crate::text::{Table, duration, figure, wrap};
+
+/// Text for a terminal of so many columns; all tables where nothing is compared that load adds.
+pub fn compared(of: &Comparison) -> String {
+    let columns = super::columns();
+    let rows: Vec<&Row> = of.rows.iter().filter(|row| row.primary).collect();
+    if rows.is_empty() {
+        return compare::render(of);
+    }
+    let simulated = match of.simulated.len() {
+        0 => None,
+        count if count == of.sides.len() => Some("SIMULATED: no such network was measured.".to_owned()),
+        _ => Some(format!("SIMULATED: {}", of.simulated.join("; "))),
+    };
+    let mut out = wrap(&verdict(of, &rows), columns);
+    simulated.iter().for_each(|line| out += &wrap(line, columns));
+    out += &unindented(&if of.sides.len() == 2 { pair(of, &rows) } else { several(of, &rows) });
+    notes(of).iter().for_each(|line| out += &wrap(line, columns));
+    out
+}
+
+/// The first line: what decides is the time that load adds.
+fn verdict(of: &Comparison, rows: &[&Row]) -> String {
+    let first = &of.sides[0];
+    let cells = || rows.iter().flat_map(|row| row.cells.iter().enumerate().map(move |(at, cell)| (*row, at, cell)));
+    let all = |wanted: Verdict| cells().filter(move |(_, _, cell)| cell.verdict == Some(wanted));
+    let largest = |wanted: Verdict| {
+        let part = |cell: &Cell| cell.change.map_or(0.0, |of| of.part.abs());
+        all(wanted).max_by(|(_, _, a), (_, _, b)| part(a).total_cmp(&part(b)))
+    };
+    let told = |wanted: Verdict| {
+        let (row, at, cell) = largest(wanted)?;
+        Some(format!("{} in {} by {}", row.kernel, of.sides[at], change(cell.change?)))
+    };
+    let of_loaded = format!("of the loaded time of {first}");
+    match (told(Verdict::Worse), told(Verdict::Better)) {
+        (Some(worse), Some(better)) => {
+            return format!("MIXED: load adds more to {worse} {of_loaded}, less to {better} (significant at 5%)");
+        }
+        (Some(worse), None) => return format!("WORSE: load adds more to {worse} {of_loaded} (significant at 5%)"),
+        (None, Some(better)) => return format!("BETTER: load adds less to {better} {of_loaded} (significant at 5%)"),
+        (None, None) => {}
+    }
+    let tested = all(Verdict::NotSignificant).next().is_some();
+    if let Some((row, _, _)) = largest(Verdict::NotReportable).filter(|_| !tested) {
+        let why = of.not_reportable.first().map_or("", |why| why.split_once(": ").map_or(&**why, |(_, why)| why));
+        let (first, rest) = why.split_once("; ").map_or((why, ""), |(first, _)| (first, " (and more: -v)"));
+        return format!("CANNOT SAY: {} is not reportable: {first}{rest}", row.kernel);
+    }
+    if all(Verdict::OneJob).next().is_some() {
+        return "CANNOT SAY: one job per side does not show how much jobs differ; repeat them and compare with --with, or \
+                give earlier ones by --history"
+            .into();
+    }
+    if let Some(margin) = of.margin {
+        let percent = 100.0 * margin;
+        return match all(Verdict::CannotTell).count() {
+            0 => format!("SAME: all added times are the same within {percent}% {of_loaded}"),
+            count => format!("CANNOT SAY: {count} added times may differ by more than {percent}% {of_loaded}"),
+        };
+    }
+    let detectable = all(Verdict::NotSignificant).filter_map(|(_, _, cell)| cell.change?.detectable).reduce(f64::max);
+    match (told(Verdict::NotSignificant), detectable) {
+        (Some(told), Some(least)) => format!(
+            "NO DIFFERENCE SHOWN: the largest, {told}, is not significant; differences of {:.0}% would have been found",
+            100.0 * least
+        ),
+        _ => "CANNOT SAY: too few placements or figures of another program: there is no test".into(),
+    }
+}
+
+/// `+12% [+3, +21]`
+fn change(of: Change) -> String {
+    let percent = |part: f64| format!("{:+.0}", 100.0 * part);
+    let interval = of.interval.map(|of| format!(" [{}, {}]", percent(of.low), percent(of.high))).unwrap_or_default();
+    format!("{}%{interval}", percent(of.part))
+}
+
+/// Two sides: a row for each test.
+fn pair(of: &Comparison, rows: &[&Row]) -> Table {
+    Table::of(rows)
+        .column("added by load", |row| row.kernel.to_string())
+        .columns(of.sides.iter().enumerate(), |table, (at, side)| {
+            table.column(side.clone(), |row| row.cells[at].value.map(|value| time(row, value)))
+        })
+        .column("difference [95%]", |row| row.cells[1].change.map(change))
+        .column("detectable", |row| Some(format!("{:.0}%", 100.0 * row.cells[1].change?.detectable?)))
+        .column("", |row| row.cells[1].verdict.map(Verdict::word))
+        .done()
+}
+
+/// More sides: a row for each, with what differs from the first.
+fn several(of: &Comparison, rows: &[&Row]) -> Table {
+    let differs = |cell: &Cell| match cell.verdict {
+        Some(Verdict::Worse | Verdict::Better | Verdict::Same) => cell.verdict.map(|of| format!(" {}", of.word())),
+        _ => None,
+    };
+    Table::of(of.sides.iter().enumerate())
+        .column("added by load", |(_, side)| (*side).clone())
+        .columns(rows, |table, row| {
+            table.column(row.kernel.to_string(), |(at, _)| {
+                let cell = &row.cells[*at];
+                Some(time(row, cell.value?) + &differs(cell).unwrap_or_default())
+            })
+        })
+        .done()
+}
+
+/// An added time in the unit that suits it.
+fn time(row: &Row, value: f64) -> String {
+    match row.kernel.info().direction {
+        _ if row.kernel.is_application() => format!("{} {}", figure(value), row.unit),
+        Direction::Latency => duration(1e3 * value),
+        Direction::Bandwidth => format!("{}/MiB", duration(1e3 * value)),
+    }
+}
+
+/// What else is to be known: how far the sides are alike, whose doing it is, and where the rest is.
+fn notes(of: &Comparison) -> Vec<String> {
+    let mut notes: Vec<String> = of.attribution.iter().map(|of| of.line()).collect();
+    notes.extend(of.protocols.iter().map(|of| format!("{} over {}: {}", of.kernel, of.backend, of.sentence())));
+    if let [first, rest @ ..] = &of.differences[..] {
+        let word = if of.differences.iter().any(|of| of.fatal) { "NOT COMPARABLE" } else { "Note" };
+        let more = if rest.is_empty() { String::new() } else { format!(" (and {} more: -v)", rest.len()) };
+        notes.push(format!("{word}: {}: {}{more}", first.side, first.what));
+    }
+    notes.extend(of.left_out.first().map(|first| match of.left_out.len() {
+        1 => first.clone(),
+        count => format!("{first} (and {} more: -v)", count - 1),
+    }));
+    let jobs: Vec<String> = of.jobs.iter().map(ToString::to_string).collect();
+    let several = of.jobs.iter().any(|jobs| *jobs > 1);
+    let jobs = if several { format!("Jobs per side: {}. ", jobs.join(", ")) } else { String::new() };
+    notes.push(format!("{jobs}Tables, other statistics and the tests behind them: -v. JSON: --json"));
+    notes
+}
