@@ -21,7 +21,8 @@ fn wild(file: &mut Value) {
     (run["impacts"], run["placements"]) = (json!([]), json!([]));
     (file["plan"]["congestors"], file["notes"], file["label"]) = (json!([]), json!([]), "wild".into());
     file["plan"].as_object_mut().unwrap().remove("load_fraction");
-    for node in file["system"]["nodes"].as_array_mut().unwrap() {
+    let loads = |node: &&mut Value| node["roles"][0] != "canary";
+    for node in file["system"]["nodes"].as_array_mut().unwrap().iter_mut().filter(loads) {
         node["roles"] = json!(["idle"]);
     }
     let phases = file["machine"]["phases"].as_array_mut().unwrap();

@@ -59,7 +59,7 @@ fn what_a_reader_of_tables_sees() {
     let table = page.split("<table>").find(|table| table.contains(">ratio</th>") && table.contains("most on"));
     assert!(table.expect("a table").contains(">command switch drops</th>"), "the report has the ratios");
     let again = folder.write("again.json", folder.text("result.json"));
-    let compared = succeed(&format!("compare {file} {again}")).stdout;
+    let compared = succeed(&format!("compare {file} {again} -v")).stdout;
     let table = compared.split("Counters that tell of congestion, a second over all devices").nth(1).expect("a table");
     let row = table.lines().find(|line| line.contains("command switch drops")).expect("the command's counter");
     assert!(row.trim_end().ends_with("1.00x"), "as much as itself: {row}");

@@ -140,7 +140,7 @@ fn a_number_that_cannot_be_is_refused_or_every_view_is_of_numbers() {
     let (mut seen, mut wrong) = (0, Vec::new());
     for line in [
         RUN,
-        "maxrate -n 4 --ranks-per-node 2 --largest 1024 --repetitions 2",
+        "maxrate -n 4 --ranks-per-node 2 --largest 1024 --repetitions 2 --halo 2x64x2/1",
         "contention --shape in-2 -n 6 --ranks-per-node 2 --repetitions 3",
         "beff -n 4 --rings 2 --pairs 2 --repetitions 3",
     ] {

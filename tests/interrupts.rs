@@ -39,7 +39,7 @@ fn an_interrupted_run_shows_and_keeps_its_complete_phases_and_fails() {
         assert_eq!(outcome.code(), Some(2), "{outcome:?}");
         assert!(outcome.stdout.contains("lat 8 B"), "{outcome:?}");
         assert!(!outcome.stdout.contains("allreduce"), "it was cut short: {}", outcome.stdout);
-        assert!(outcome.stdout.ends_with("Interrupted: phases that were not complete are left out.\n"), "{outcome:?}");
+        assert!(outcome.stdout.contains("Interrupted: what was not complete is left out"), "{outcome:?}");
         assert!(outcome.errors().is_empty(), "the user knows why: {}", outcome.stderr);
         let result = folder.json("result.json");
         assert_eq!((&result["interrupted"], folder.files()), (&true.into(), 1));
@@ -76,7 +76,7 @@ fn congestion_ends_well_when_interrupted() {
     job.signal(Signal::INT);
     let outcome = end(job, &ranks);
     assert_eq!(outcome.code(), Some(0), "{outcome:?}");
-    assert!(outcome.stdout.contains("\nCongestors\n") && outcome.errors().is_empty(), "{outcome:?}");
+    assert!(outcome.stdout.starts_with("The congestors delivered ") && outcome.errors().is_empty(), "{outcome:?}");
 }
 
 #[test]
@@ -104,12 +104,8 @@ fn an_interrupt_at_any_early_moment_ends_the_job() {
 /// Studies whose parts are over at once and of which there are more than anyone waits for.
 const STUDIES: [(&str, usize, &str); 3] = [
     ("maxrate --most-pairs 1 --largest 64 --iterations 2 --repetitions 1000000", 2, "How many ranks per node"),
-    (
-        "contention --random 1 --count 20000 --nodes 2 --bytes 100 --repetitions 3",
-        2,
-        "Contention graph random, 1 edges",
-    ),
-    ("beff -n 2 --rings 1 --bandwidth-bytes 100 --latency-iterations 2 --repetitions 1000000", 2, "GBytes"),
+    ("contention --random 1 --count 20000 --nodes 2 --bytes 100 --repetitions 3", 2, "The model's times are off by"),
+    ("beff -n 2 --rings 1 --bandwidth-bytes 100 --latency-iterations 2 --repetitions 1000000", 2, "random rings"),
 ];
 
 #[test]
@@ -130,7 +126,7 @@ fn an_interrupted_study_shows_and_keeps_what_is_complete() {
         let found = delays.into_iter().map(interrupted).find(|outcome| !outcome.stdout.is_empty());
         let outcome = found.unwrap_or_else(|| panic!("{line}: nothing is complete after {delays:?} ms"));
         assert!(outcome.stdout.contains(shown), "{line}: {}", outcome.stderr);
-        assert!(outcome.stdout.ends_with("\nInterrupted: what was not complete is left out.\n"), "{line}");
+        assert!(outcome.stdout.contains("\nInterrupted: what was not complete is left out\n"), "{line}");
         assert!(outcome.errors().is_empty(), "{line}: the user knows why: {}", outcome.stderr);
         let result = tailback::result::read(file.as_ref()).unwrap();
         assert!(result.interrupted && result.notes.iter().any(|note| note.contains(" were complete; the rest")));

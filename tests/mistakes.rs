@@ -66,7 +66,7 @@ fn numbers_out_of_range() {
     refused("run --budget soon", "invalid duration 'soon'");
     refused("run --loop closed --pace 1ms", "a pace is for open loops");
     refused("run --pace 1us", "pace 0.000001 s is not between 10 us and 10 s");
-    refused("run --pace 100ms --budget 1s", "a block of 100 ms has no four iterations");
+    refused("run --pace 100ms --budget 1s", "a block of 100 ms has fewer than four iterations");
     refused("run --copies 9", "9");
     refused("run --rails 0", "0 is not in 1..=8");
     refused("run --rails 9", "9 is not in 1..=8");
@@ -103,7 +103,7 @@ fn too_few_ranks_and_unknown_interfaces() {
         ("network -n 4 --ranks-per-node 4", "at least 2 nodes are needed, and there is 1"),
         (
             concat!("launch -n 4 -- ", env!("CARGO_BIN_EXE_tailback"), " network"),
-            "a slice never talks on-node (on one host, --ranks-per-node 1 makes every rank a node of its own)",
+            "messages between ranks of one node are not measured (on one host, --ranks-per-node 1 makes every rank a node of its own)",
         ),
         ("run -n 2", "2 nodes, one of them with a single rank, cannot hold canaries and congestors"),
         ("run -n 3", "3 nodes, one of them with a single rank, cannot hold canaries and congestors"),
@@ -175,7 +175,7 @@ fn a_full_disk_is_said_after_the_results_are_shown() {
     for option in ["--out", "--csv"] {
         let outcome = run(&format!("network -n 2 --canaries lat --budget 100ms {option} {full}"));
         assert!(outcome.refusal().contains("No space left on device"), "{outcome:?}");
-        assert!(outcome.stdout.contains("RR Two-sided Lat"), "{outcome:?}");
+        assert!(outcome.stdout.contains("lat 8 B"), "{outcome:?}");
         assert!(std::fs::metadata(&full).unwrap().file_type().is_char_device());
         assert_eq!(folder.files(), 1);
     }
@@ -229,7 +229,7 @@ fn a_wrong_secret() {
     let right = Job::start_beside(rank(1, root_address, &"ab".repeat(32)));
     let outcome: Outcome = root.end();
     assert_eq!((outcome.code(), right.end().code()), (Some(0), Some(0)), "{outcome:?}");
-    assert!(outcome.stdout.contains("RR Two-sided Lat"), "{outcome:?}");
+    assert!(outcome.stdout.contains("lat 8 B"), "{outcome:?}");
     assert!(outcome.errors().is_empty() && outcome.stderr.contains("another job secret"), "{outcome:?}");
 }
 

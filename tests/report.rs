@@ -30,10 +30,16 @@ fn results_are_compared_checked_and_reported() {
         file
     };
     let (a, b, c) = (real("a.json"), real("b.json"), real("c.json"));
-    let compared = succeed(&format!("compare {a} {b}")).stdout;
-    for text in
-        ["Isolated\n", "Under load\n", "Added time", "Congestion impact", "ratio", "Welch's test", "these two jobs"]
-    {
+    let compared = succeed(&format!("compare {a} {b} -v")).stdout;
+    for text in [
+        "Idle (geometric",
+        "Under load (geometric",
+        "Added time",
+        "Congestion impact",
+        "ratio",
+        "Welch's test",
+        "these two jobs",
+    ] {
         assert!(compared.contains(text), "{text}: {compared}");
     }
     let several = run(&format!("compare {a} {b} --with {c} --within 50% -v"));
@@ -48,8 +54,11 @@ fn results_are_compared_checked_and_reported() {
     refused(&[
         (&format!("compare {a} {a} --with {b}"), "are the same job"),
         (&format!("compare {a} {b} --within 0%"), "invalid margin '0%'"),
-        (&format!("compare {a} {b} --history {}", folder.path("")), "has no two results of this plan"),
     ]);
+
+    std::fs::create_dir(folder.path("nothing")).unwrap();
+    let early = succeed(&format!("compare {a} {b} --history {}", folder.path("nothing")));
+    assert!(early.stderr.contains("has no two earlier results of this plan"), "{}", early.stderr);
 
     let (page, plots) = (folder.path("report.html"), folder.path("plots"));
     succeed(&format!("report {a} {b} --published --out {page} --plots {plots}"));
@@ -95,7 +104,7 @@ fn gpcnets_tables_become_a_result_that_is_shown_in_every_format() {
     succeed(&format!("import gpcnet {log} --out {file}"));
     let own = folder.path("own.json");
     succeed(&format!("run --budget 100ms --placements 1 --blocks 1 --loop closed --out {own}"));
-    let compared = succeed(&format!("compare {file} {own} --force")).stdout;
+    let compared = succeed(&format!("compare {file} {own} --force -v")).stdout;
     assert!(compared.contains("RR Two-sided Lat (8 B)") && compared.contains("no test"), "{compared}");
     succeed(&format!("report {file} --out {}", folder.path("r.html")));
     let show = |format: &str| succeed(&format!("show {file} --format {format}")).stdout;
@@ -125,7 +134,7 @@ fn congestors_are_compared_within_a_file_and_between_files() {
         (&format!("compare {mix} {one}"), "not comparable"),
         (&format!("compare {one} --by congestor"), "fewer than two congestors"),
     ]);
-    let between = succeed(&format!("compare {mix} {one} --by congestor")).stdout;
+    let between = succeed(&format!("compare {mix} {one} --by congestor -v")).stdout;
     assert!(between.contains("Congestion impact") && between.contains("note: a2a: congestors: "), "{between}");
 }
 
@@ -140,7 +149,7 @@ fn studies_are_compared_and_reported() {
     // Simulated: a busy machine's measurements may fit no model.
     let maxrate = "maxrate --transport sim --machine small --most-pairs 2 --largest 16384 --repetitions 4";
     let (a, b) = (study("a.json", maxrate), study("b.json", maxrate));
-    let compared = succeed(&format!("compare {a} {b}")).stdout;
+    let compared = succeed(&format!("compare {a} {b} -v")).stdout;
     assert!(
         compared.contains("Measured aggregate rate, geometric mean, 16 KiB") && compared.contains("2 pairs"),
         "{compared}"

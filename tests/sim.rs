@@ -83,7 +83,7 @@ fn every_view_says_that_it_is_simulated() {
     }
     let table = folder.text("a.csv");
     assert!(table.lines().skip(1).all(|line| line.starts_with("simulated,")), "{table}");
-    let compared = succeed(&format!("compare {a} {b}")).stdout;
+    let compared = succeed(&format!("compare {a} {b} -v")).stdout;
     assert!(compared.contains("Compared with a (simulated)"), "{compared}");
     assert!(compared.contains("SIMULATED: b (simulated): simulated, machine small"), "{compared}");
     let compared = succeed(&format!("compare {a} {b} --json")).json();

@@ -12,7 +12,7 @@ fn quiet_wild_and_loaded_jobs_stand_side_by_side() {
     succeed(&format!("{PLAN} --congestors a2a,incast --out {loaded}"));
     let wild: Vec<String> = (0..3).map(|day| folder.path(&format!("wild{day}.json"))).collect();
     for file in &wild {
-        let shown = succeed(&format!("{PLAN} --congestors none --label monday --out {file}")).stdout;
+        let shown = succeed(&format!("{PLAN} --congestors none --label monday --format table --out {file}")).stdout;
         assert!(shown.contains("idle         4 nodes") && !shown.contains("Under load"), "{shown}");
     }
     let (with, without) = (folder.json("loaded.json"), folder.json("wild0.json"));

@@ -214,14 +214,14 @@ impl Found {
         let times = run.placements.iter().map(|of| of.time_ns(test.kernel, test.phase, statistic));
         let times = times.collect::<Option<Vec<f64>>>().filter(|times| times.len() >= FEWEST_PLACEMENTS)?;
         let (count, times) = (times.len(), Added::of(&times)?);
-        let figure_of = |ns: f64| test.figure_of(ns.max(0.0));
+        // A time is above zero, and so is all of its interval: the same width, as a factor.
         let interval = times.interval.map(|of| {
-            let (one, other) = (figure_of(of.low), figure_of(of.high));
+            let factor = ((of.high - of.low) / 2.0 / times.value).exp();
+            let (one, other) = (test.figure_of(times.value / factor), test.figure_of(times.value * factor));
             Interval { low: one.min(other), high: one.max(other) }
         });
-        let value = figure_of(times.value);
-        let unit = test.unit.clone();
-        Some(Found { value, interval, form: figure, unit, is_log: false, over: ("placements", count, 1) })
+        let (value, unit) = (test.figure_of(times.value), test.unit.clone());
+        Some(Found { value, interval, form: figure, unit, is_log: true, over: ("placements", count, 1) })
     }
 
     /// How many more placements or jobs would decide, in words.

@@ -46,7 +46,7 @@ const OF_THEIR_OWN: [(&str, &[&str]); 5] = [
     ),
     ("calibrate", &[]),
     ("tune", &[]),
-    ("maxrate", &["signed", "weighting", "both_directions", "no_out"]),
+    ("maxrate", &["signed", "weighting", "both_directions", "compute", "thresholds", "iterations"]),
 ];
 
 /// Groups of options that several commands have.

@@ -10,7 +10,7 @@ use crate::job::{ContentionStudy, LocalRanks, Output, Request, Seed, Study, Stud
 use crate::launch;
 use crate::models::contention::{Graph, Learned, MOST_EDGES, Model, PAPER_BYTES, PAPER_T_REF, Shape};
 use crate::models::{beff, hpcc, maxrate};
-use crate::output;
+use crate::output::{self, Format};
 use crate::result;
 use crate::units;
 
@@ -25,18 +25,8 @@ pub struct StudyOptions {
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
-    /// Write the result file here [default: tailback-COMMAND-DATE-TIME.json in the working folder]
-    #[arg(short, long, value_name = "FILE")]
-    out: Option<PathBuf>,
-
-    /// Without --out: keep no result file
-    #[arg(long, env = "TAILBACK_NO_OUT", hide_env = true, value_parser = clap::builder::FalseyValueParser::new())]
-    no_out: bool,
-
-    /// No notes on stderr
-    #[arg(short, long)]
-    quiet: bool,
-
+    #[command(flatten)]
+    output: Output,
     #[command(flatten)]
     local: LocalRanks,
     #[command(flatten)]
@@ -49,8 +39,10 @@ impl StudyOptions {
     }
 
     fn start_or_try(self, study: Study, draw: Option<PathBuf>, dry_run: bool) -> Result<u8, String> {
-        let StudyOptions { ranks_per_node, seed, out, no_out, quiet, local, settings } = self;
-        let output = Output { out, no_out, quiet, ..Output::default() };
+        let StudyOptions { ranks_per_node, seed, output, local, settings } = self;
+        if output.format == Format::Gpcnet {
+            return Err("--format gpcnet: GPCNeT has no table for a study".into());
+        }
         let request = Request::new(study.command(), local, settings, output);
         let study = Some(StudySelection { study, ranks_per_node, draw });
         let request = Request { study, seed: Some(Seed::Number(seed)), dry_run, ..request };
@@ -86,7 +78,7 @@ pub struct MaxRateOptions {
 impl MaxRateOptions {
     pub(super) fn execute(self) -> Result<u8, String> {
         let halos = &self.settings.halo;
-        if (self.predict.is_some() || self.parameters.is_some()) && self.study.out.is_some() {
+        if (self.predict.is_some() || self.parameters.is_some()) && self.study.output.out.is_some() {
             let option = if self.predict.is_some() { "--predict" } else { "--parameters" };
             return Err(format!("--out keeps measurements, and {option} makes none: keep what it prints"));
         }
@@ -144,7 +136,7 @@ pub struct HpccOptions {
 
 impl HpccOptions {
     pub(super) fn execute(self) -> Result<u8, String> {
-        if self.dry_run && self.study.out.is_some() {
+        if self.dry_run && self.study.output.out.is_some() {
             return Err("--out keeps measurements, and --dry-run makes none: keep what it prints".into());
         }
         self.study.start_or_try(Study::Hpcc(self.settings), None, self.dry_run)
@@ -220,7 +212,7 @@ impl ContentionOptions {
             study.check_measurable()?;
             return self.study.start(Study::Contention(study), self.draw);
         }
-        if self.study.out.is_some() {
+        if self.study.output.out.is_some() {
             return Err("--out keeps measurements, and --predict-only makes none: keep what it prints".into());
         }
         let t_ref = self.t_ref.unwrap_or(PAPER_T_REF / PAPER_BYTES as f64 * self.bytes as f64);

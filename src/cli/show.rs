@@ -16,8 +16,12 @@ pub struct ShowOptions {
     files: Vec<PathBuf>,
 
     /// How results are printed
-    #[arg(long, value_enum, default_value = "table")]
+    #[arg(long, value_enum, default_value = "table", default_value_if("json", "true", "json"))]
     format: Format,
+
+    /// Print the result file: the same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
 
     /// More columns
     #[arg(short, long)]

@@ -125,8 +125,12 @@ pub struct CountersSelection {
 #[command(next_help_heading = "Output")]
 pub struct Output {
     /// How results are printed
-    #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
+    #[arg(long, value_enum, default_value_t, default_value_if("json", "true", "json"), hide_possible_values = true)]
     pub format: Format,
+
+    /// Print the result file: the same as --format json
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
 
     /// All tables; with --format gpcnet also GPCNeT's 140-column tables and congestors alone
     #[arg(short, long)]

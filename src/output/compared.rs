@@ -2,7 +2,7 @@
 //! characters. All else is in the tables (`-v`).
 
 use super::summary::unindented;
-use crate::analysis::compare::{self, Cell, Change, Comparison, Row, Verdict};
+use crate::analysis::compare::{self, Attribution, Cell, Change, Comparison, Row, Verdict};
 use crate::stats::Direction;
 use crate::text::{Table, duration, figure, wrap};
 
@@ -18,9 +18,16 @@ pub fn compared(of: &Comparison) -> String {
         count if count == of.sides.len() => Some("SIMULATED: no such network was measured.".to_owned()),
         _ => Some(format!("SIMULATED: {}", of.simulated.join("; "))),
     };
-    let mut out = wrap(&verdict(of, &rows), columns);
+    // Jobs without load have nothing added: what they show is how far they are from quiet and from loaded.
+    let wild = !of.conditions.is_empty();
+    let first = if wild { compare::CONDITIONS_TITLE.to_owned() } else { verdict(of, &rows) };
+    let mut out = wrap(&first, columns);
     simulated.iter().for_each(|line| out += &wrap(line, columns));
-    out += &unindented(&if of.sides.len() == 2 { pair(of, &rows) } else { several(of, &rows) });
+    out += &unindented(&match of.sides.len() {
+        _ if wild => compare::conditions_table(&of.conditions),
+        2 => pair(of, &rows),
+        _ => several(of, &rows),
+    });
     notes(of).iter().for_each(|line| out += &wrap(line, columns));
     out
 }
@@ -123,7 +130,7 @@ fn time(row: &Row, value: f64) -> String {
 
 /// What else is to be known: how far the sides are alike, whose doing it is, and where the rest is.
 fn notes(of: &Comparison) -> Vec<String> {
-    let mut notes: Vec<String> = of.attribution.iter().map(|of| of.line()).collect();
+    let mut notes: Vec<String> = of.attribution.iter().map(Attribution::line).collect();
     notes.extend(of.protocols.iter().map(|of| format!("{} over {}: {}", of.kernel, of.backend, of.sentence())));
     if let [first, rest @ ..] = &of.differences[..] {
         let word = if of.differences.iter().any(|of| of.fatal) { "NOT COMPARABLE" } else { "Note" };

@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use tailback_transport::Bytes;
 
 use crate::analysis::{Kind, Span};
-use crate::models::maxrate::{ALIKE, Given, Halo, HaloSeen, Model, Observation, Threshold, medians};
+use crate::models::maxrate::{ALIKE, Given, Halo, HaloSeen, Model, Observation, Overlap, Threshold, medians};
 use crate::result::{BetweenResult, Estimate, FitResult, MaxRateResult, RegimeResult};
-use crate::stats::{Interval, Spread, median};
-use crate::text::{Table, figure, percent, section, within};
+use crate::stats::median;
+use crate::text::{Table, figure, percent, section};
 
 /// A terminal is not wider than so many numbers of pairs.
 const MOST_COLUMNS: usize = 12;
@@ -276,7 +276,7 @@ fn halo_table(result: &MaxRateResult, halo: &Halo) -> Result<String, String> {
     let (senders, bytes) = halo.shape(most);
     let regime = result.regime_of_any(bytes).ok_or_else(nothing)?;
     let seen = result.halos.iter().find(|seen| seen.halo == halo.resolved(most));
-    let measured = seen.and_then(|seen| Spread::of(&seen.seconds));
+    let measured = seen.and_then(|seen| middle(&seen.seconds));
     let mut out = format!("{}\n", described(halo, most));
     let postal = regime.postal_of_one_pair.as_ref();
     let seconds = |fit: &FitResult| halo.seconds(fit.model, &fit.values(), most);
@@ -287,7 +287,7 @@ fn halo_table(result: &MaxRateResult, halo: &Halo) -> Result<String, String> {
         (_, None) => "no rate is left by this model".to_owned(),
         (_, Some(seconds)) => figure(seconds * 1e6),
     };
-    let error = |fit: Option<&FitResult>| Some(percent(sound(fit)? / measured.as_ref()?.factor - 1.0));
+    let error = |fit: Option<&FitResult>| Some(percent(sound(fit)? / measured? - 1.0));
     let table = Table::of(regime.shown(most))
         .column("model", |(name, _)| name.clone())
         .column("time us", |(_, fit)| time(*fit))
@@ -302,7 +302,7 @@ fn halo_table(result: &MaxRateResult, halo: &Halo) -> Result<String, String> {
         let _ =
             writeln!(out, "  The study's data speak for {}: {} us.", best.model.name(), figure(seconds(best) * 1e6));
     }
-    if let (Some(seen), Some(measured)) = (seen, &measured) {
+    if let (Some(seen), Some(measured)) = (seen, measured) {
         out += &exchanged(seen, measured, halo);
     }
     for (what, asked, measured) in [("ranks", senders, most), ("bytes", bytes, largest)] {
@@ -327,26 +327,50 @@ fn described(halo: &Halo, most: usize) -> String {
     format!("Halo exchange: {} messages of {size} from each of {ranks} {who} of a node{through}", halo.messages)
 }
 
+/// The median, as of what the models are fitted to.
+fn middle(seconds: &[f64]) -> Option<f64> {
+    median(&mut seconds.to_vec()).filter(|middle| *middle > 0.0)
+}
+
 /// What was measured of an exchange, and how much of it computing hid.
-fn exchanged(seen: &HaloSeen, measured: &Spread, halo: &Halo) -> String {
-    let micro = |of: &Spread| {
-        let interval = of.interval.map(|of| Interval { low: 1e6 * of.low, high: 1e6 * of.high });
-        within(1e6 * of.factor, interval, figure)
-    };
-    let rate = figure(halo.bytes_of_a_rank() / measured.factor * 1e-6);
-    let mut out = format!("  Measured: {} us, {rate} MB/s of a rank.\n", micro(measured));
-    let overlap = seen.overlap.as_ref().and_then(|of| Spread::of(&of.compute_s).zip(Spread::of(&of.both_s)));
+fn exchanged(seen: &HaloSeen, measured: f64, halo: &Halo) -> String {
+    let (lowest, highest) =
+        seen.seconds.iter().fold((f64::MAX, 0.0), |(low, high): (f64, f64), of| (low.min(*of), high.max(*of)));
+    let [shown, lowest, highest] = [measured, lowest, highest].map(|seconds| figure(1e6 * seconds));
+    let count = seen.seconds.len();
+    let spread = if count > 1 { format!(" (median of {count}, {lowest} to {highest})") } else { String::new() };
+    let rate = figure(halo.bytes_of_a_rank() / measured * 1e-6);
+    let mut out = format!("  Measured: {shown} us{spread}, {rate} MB/s of a rank.\n");
+    let overlap = seen.overlap.as_ref().and_then(|of| middle(&of.compute_s).zip(middle(&of.both_s)));
     if let Some((compute, both)) = overlap {
-        let hidden = (measured.factor + compute.factor - both.factor) / measured.factor.min(compute.factor);
+        let hidden = (measured + compute - both) / measured.min(compute);
         let _ = writeln!(
             out,
             "  With {} us of computing meanwhile: {} us, so that {:.0}% of the shorter of the two is hidden.",
-            micro(&compute),
-            micro(&both),
+            figure(1e6 * compute),
+            figure(1e6 * both),
             100.0 * hidden.clamp(0.0, 1.0)
         );
     }
     out
+}
+
+/// Every exchange that was measured, beside the model that the data speak for.
+pub(crate) fn exchanges(result: &MaxRateResult) -> Table {
+    let most = result.pairs().last().copied().unwrap_or(1);
+    let predicted = |seen: &HaloSeen| {
+        let fit = result.regime_of_any(seen.halo.shape(most).1)?.best_fit()?;
+        Some(seen.halo.seconds(fit.model, &fit.values(), most)).filter(|seconds| seconds.is_finite() && *seconds > 0.0)
+    };
+    let overlap = |seen: &HaloSeen, of: fn(&Overlap) -> &Vec<f64>| Some(1e6 * middle(of(seen.overlap.as_ref()?))?);
+    Table::of(&result.halos)
+        .column("exchange", |seen| described(&seen.halo, most))
+        .column("measured us", |seen| middle(&seen.seconds).map(|seconds| 1e6 * seconds))
+        .column("predicted us", |seen| predicted(seen).map(|seconds| 1e6 * seconds))
+        .column("error %", |seen| Some(percent(predicted(seen)? / middle(&seen.seconds)? - 1.0)))
+        .column("computing us", |seen| overlap(seen, |of| &of.compute_s))
+        .column("both us", |seen| overlap(seen, |of| &of.both_s))
+        .done()
 }
 
 /// The same by parameters that were given.
@@ -389,8 +413,7 @@ fn given_table(given: &Given, halo: &Halo) -> Result<String, String> {
 fn thresholds(result: &MaxRateResult) -> String {
     let told = |of: &Threshold| {
         let Threshold { largest_bytes, smallest_bytes } = *of;
-        let between = smallest_bytes - largest_bytes;
-        if between == 1 {
+        if smallest_bytes.checked_sub(largest_bytes) == Some(1) {
             return format!("Threshold between protocols: {largest_bytes} B is the largest before it.\n");
         }
         format!(
@@ -404,7 +427,7 @@ fn thresholds(result: &MaxRateResult) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::maxrate::{Overlap, Settings, Values, Weighting};
+    use crate::models::maxrate::{Settings, Values, Weighting};
 
     /// Four pairs of 1 GB/s, of which two fill the node; times are `off` by this part, more for even numbers of pairs and less
     /// for odd ones.
@@ -482,6 +505,7 @@ mod tests {
         let row =
             text.lines().find(|line| line.trim_start().starts_with("max-rate") && line.contains("12060")).unwrap();
         assert!(row.contains("-9.1"), "{text}");
+        assert!(exchanges(&result).text().contains("-9.1"), "{}", exchanges(&result).text());
         assert!(text.contains("  Measured: 13266") && text.contains("so that 75% of the shorter"), "{text}");
         assert!(halos(&result, &[halo]).unwrap().contains("Measured: 13266"), "a prediction shows it too");
         let through: Halo = "6x1000000x4/2".parse().unwrap();

@@ -190,13 +190,17 @@ fn of_beff(found: &Beff) -> (String, Table) {
 /// HPC Challenge: whether the results are right, and the figures of merit.
 fn of_hpcc(found: &Hpcc) -> (String, Table) {
     let failed: Vec<&str> = found.checks.iter().filter(|of| !of.passed()).map(|of| &*of.test).collect();
-    let verdict = match (failed.is_empty(), found.checks.len()) {
-        (_, 0) => "HPC Challenge: results were not checked".to_owned(),
-        (true, checks) => format!("HPC Challenge: all {checks} checks of the results passed"),
-        (false, checks) => {
-            format!("HPC Challenge: {} OF {checks} CHECKS FAILED: {}", failed.len(), failed.join(", "))
-        }
+    let run = found.run.map(|run| format!(", {} run", run.word())).unwrap_or_default();
+    let checked = match (failed.is_empty(), found.checks.len()) {
+        (_, 0) => "results were not checked".to_owned(),
+        (true, checks) => format!("all {checks} checks of the results passed"),
+        (false, checks) => format!("{} OF {checks} CHECKS FAILED: {}", failed.len(), failed.join(", ")),
     };
+    let small = match found.too_small().len() {
+        0 => "",
+        _ => "; TOO SMALL TO REPORT (-v says what)",
+    };
+    let verdict = format!("HPC Challenge{run}: {checked}{small}");
     let number = |name: &str, unit: &str| found.figure(name).map(|value| format!("{} {unit}", in_digits(value)));
     let rows = [
         ("HPL", ["HPL_Tflops", "", ""], "Tflop/s"),

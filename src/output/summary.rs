@@ -1,7 +1,7 @@
 //! The first screen of a load test: whether there is congestion, how much, from where, and what to do next, in at most a dozen
 //! lines of 80 characters. All else is in the tables (`-v`, `show`) and in the report.
 
-use crate::analysis::compare::{self, Comparison, Side, Verdict};
+use crate::analysis::compare::{self, Attribution, Comparison, Side, Verdict};
 use crate::analysis::{Conclusion, Severity, Why};
 use crate::kernel::Canary;
 use crate::result::{Answer, Cause, Command, ControlRecord, Node, NodeRole, ResultFile, Run};
@@ -186,7 +186,10 @@ fn load(why: &Why, conclusion: &Conclusion<'_>) -> Option<String> {
     let felt = matches!(conclusion, Conclusion::Shown { severity, .. } if *severity > Severity::Mild);
     let filled = felt || why.hot_spot.is_some();
     let (word, advice) = match why.to_try.first().filter(|_| !filled && share.is_some_and(|share| share < WEAK)) {
-        Some(advice) => (WEAK_LOAD, format!(". {}", advice.trim_end_matches('.'))),
+        // The first of several ways; the tables have all.
+        Some(advice) => {
+            (WEAK_LOAD, format!(". {}", advice.split(", ").next().unwrap_or_default().trim_end_matches('.')))
+        }
         None => ("Load", String::new()),
     };
     let nodes = if of.nodes == 1 { "1 node delivers".into() } else { format!("{} nodes deliver", of.nodes) };
@@ -222,7 +225,7 @@ fn differences(file: &ResultFile) -> Vec<String> {
         return Vec::new();
     }
     let comparison = compare::compare(&compare::sides::of_file(file), &[Statistic::HEADLINE, Statistic::Avg]);
-    let blamed = comparison.attribution.iter().map(|of| of.line());
+    let blamed = comparison.attribution.iter().map(Attribution::line);
     let protocols =
         comparison.protocols.iter().map(|of| format!("{} over {}: {}", of.kernel, of.backend, of.sentence()));
     blamed.chain(protocols).collect()

@@ -112,6 +112,7 @@ fn numbers_of(name: &str, models: &ModelResults, ranks: usize) -> Vec<String> {
             add(maxrate::fits(regime, most, true), caption);
         }
         add(maxrate::spans(&found.spans(), true), "over all pairs of nodes".to_owned());
+        add(maxrate::exchanges(found), "halo exchanges, medians".to_owned());
         let each: Vec<&BetweenResult> = found.between.iter().collect();
         let caption = "each two nodes (<>: both ways at once, the rate of one)".to_owned();
         add(maxrate::node_pairs(&each, pairs), caption);

@@ -51,7 +51,7 @@ pub fn assert_schema(what: &str, file: &serde_json::Value) {
 /// Runs `line` and gives its result file, which must fit the schema and our own reader, and what it printed.
 pub fn result_of(line: &str) -> (serde_json::Value, String) {
     let folder = Folder::new();
-    let outcome = succeed(&format!("{line} --quiet --out {}", folder.path("result.json")));
+    let outcome = succeed(&format!("{line} --quiet --format table --out {}", folder.path("result.json")));
     assert_eq!(outcome.stderr, "", "tailback {line}");
     let file = folder.json("result.json");
     assert_schema(line, &file);

@@ -43,6 +43,7 @@ impl Bench {
         } else {
             Command::new(&self.program)
         };
+        command.env("TAILBACK_NO_OUT", "1");
         command.arg("lab").args(words).env("TAILBACK_LAB_DIR", &self.dir).env("TAILBACK_LAB", &self.name);
         command.current_dir("/").env("PATH", "/usr/bin:/bin").stdin(Stdio::null());
         command

@@ -50,6 +50,23 @@ fn the_nodes_rate_is_the_links() {
     });
 }
 
+/// Two ranks of each host exchange four messages of 256 KiB: as long as the models of the same run say, within a quarter.
+#[test]
+fn a_halo_exchange_takes_what_the_model_says() {
+    assert_near("predicted over measured time of a halo exchange", 1.0, 0.25, || {
+        let file = study("maxrate --one-way --most-pairs 2 --repetitions 3 --iterations 4 --halo 4x256KiB");
+        let found = &file["models"]["maxrate"];
+        let fits = found["regimes"].as_array().unwrap().last().unwrap()["fits"].as_array().unwrap();
+        let fit = fits.iter().find(|fit| fit["model"] == "max-rate").expect("it is fitted");
+        let number = |value: &Value| value["value"].as_f64();
+        let (latency, pair) = (number(&fit["latency_s"]).unwrap(), number(&fit["pair_bytes_per_s"]).unwrap());
+        let node = number(&fit["node_bytes_per_s"]).unwrap_or(f64::INFINITY);
+        let predicted = 4.0 * (latency + 2.0 * 262_144.0 / node.min(2.0 * pair));
+        let seconds = found["halos"][0]["seconds"].as_array().unwrap();
+        predicted / median(seconds.iter().map(|of| of.as_f64().unwrap()).collect())
+    });
+}
+
 #[test]
 fn three_messages_through_one_port_have_a_penalty_of_three() {
     for shape in ["in-3", "out-3"] {

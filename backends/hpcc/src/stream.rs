@@ -91,7 +91,7 @@ impl Stream {
             a = b + SCALAR * c;
         }
         let average = |of: fn(&Part) -> &[f64], expected: f64| {
-            let numbers = || self.parts.iter().flat_map(|part| of(part));
+            let numbers = || self.parts.iter().flat_map(of);
             let sum: f64 = numbers().map(|number| (number - expected).abs()).sum();
             sum / numbers().count().max(1) as f64 / f64::abs(expected)
         };

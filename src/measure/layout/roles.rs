@@ -353,7 +353,7 @@ mod tests {
             assert_eq!((layout.canaries().len(), layout.other_nodes(), layout.notes.len()), (3, 0, 0));
         }
         let few = Layout::load_test(hosts(&[1; 4]), Placement::random(1), 0.1, &[], Split::Auto).unwrap();
-        assert!(few.notes[0].starts_with("2 nodes measure and 2 rest"), "{:?}", few.notes);
+        assert!(few.notes[0].starts_with("2 nodes measure and 2 stay idle"), "{:?}", few.notes);
     }
 
     #[test]

@@ -14,9 +14,10 @@ const MOST_BARS: usize = 3;
 /// Names of bars, above each band.
 const HEAD: f64 = 70.0;
 
-/// A quantity of a system, with its name in the figure.
+/// A quantity of a system, with its name and colour in the figure.
 struct Quantity {
     name: &'static str,
+    colour: usize,
     of: fn(&Network) -> Option<f64>,
 }
 
@@ -24,24 +25,24 @@ const BANDS: [(&str, &[Quantity]); 3] = [
     (
         "latency, us",
         &[
-            Quantity { name: "ping-pong, worst", of: |of| of.ping_pong_latency },
-            Quantity { name: "random rings", of: |of| of.random_latency },
+            Quantity { name: "ping-pong, worst", colour: 0, of: |of| of.ping_pong_latency },
+            Quantity { name: "random rings", colour: 2, of: |of| of.random_latency },
         ],
     ),
     (
         "bandwidth, GB/s",
         &[
-            Quantity { name: "ping-pong, worst", of: |of| of.ping_pong },
-            Quantity { name: "natural ring", of: |of| of.natural },
-            Quantity { name: "random rings", of: |of| of.random },
+            Quantity { name: "ping-pong, worst", colour: 0, of: |of| of.ping_pong },
+            Quantity { name: "natural ring", colour: 1, of: |of| of.natural },
+            Quantity { name: "random rings", colour: 2, of: |of| of.random },
         ],
     ),
     (
-        "ratio of bandwidths",
+        "bandwidth ratios",
         &[
-            Quantity { name: "natural/ping-pong", of: |of| Some(of.natural? / of.ping_pong?) },
-            Quantity { name: "random/ping-pong", of: |of| Some(of.random? / of.ping_pong?) },
-            Quantity { name: "random/natural", of: |of| Some(of.random? / of.natural?) },
+            Quantity { name: "natural/ping-pong", colour: 0, of: |of| Some(of.natural? / of.ping_pong?) },
+            Quantity { name: "random/ping-pong", colour: 1, of: |of| Some(of.random? / of.ping_pong?) },
+            Quantity { name: "random/natural", colour: 2, of: |of| Some(of.random? / of.natural?) },
         ],
     ),
 ];
@@ -112,7 +113,8 @@ pub fn bands(systems: &[System<'_>], published: &[Balanced]) -> Option<Plot> {
         body += &area.uprights(&axis);
         body += &text(left, 12.0, "start", "name", title);
         for (number, quantity) in quantities.iter().enumerate() {
-            body += &text(left, 26.0 + LINE * number as f64, "start", &format!("text{number}"), quantity.name);
+            body +=
+                &text(left, 26.0 + LINE * number as f64, "start", &format!("text{}", quantity.colour), quantity.name);
         }
         if rate.is_some() {
             body += &text(left, 26.0 + LINE * MOST_BARS as f64, "start", "tick", "grey: HPL's rate");
@@ -128,7 +130,7 @@ pub fn bands(systems: &[System<'_>], published: &[Balanced]) -> Option<Plot> {
                 let Some(value) = (quantity.of)(of).filter(|value| value.is_finite()) else { continue };
                 let title = format!("{}: {} {}", of.label, quantity.name, figure(value));
                 let y = first + BAR * number as f64;
-                body += &bar(left, y, axis.at(value) - left, BAR - 1.0, &format!("role{number}"), &title);
+                body += &bar(left, y, axis.at(value) - left, BAR - 1.0, &format!("role{}", quantity.colour), &title);
             }
             if at + 1 == BANDS.len() {
                 body += &block(LEFT, top + 12.0, "start", "name", name);

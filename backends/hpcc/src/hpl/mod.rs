@@ -215,7 +215,10 @@ mod tests {
     use crate::blocks::Grid;
     use crate::testing::{BadCard, on_ranks};
 
-    fn solved(job: Job, problem: Problem) -> Result<Vec<(Vec<f64>, [f64; 4], [f64; 4])>> {
+    /// The solution, its residuals, and those after it was spoilt.
+    type Solved = (Vec<f64>, [f64; 4], [f64; 4]);
+
+    fn solved(job: Job, problem: Problem) -> Result<Vec<Solved>> {
         on_ranks(job, problem.grid.ranks(), Hpl::segment(problem), |group| {
             let mut hpl = Hpl::new(problem, group.rank()).on_threads(2);
             assert!(hpl.run(group, &Monitor::new())? >= 0.0);

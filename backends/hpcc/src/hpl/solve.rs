@@ -136,7 +136,7 @@ pub struct Residuals {
     pub by_order: f64,
     /// Its second: ||Ax - b|| / (eps ||A||_1 ||x||_1).
     pub by_sums: f64,
-    /// Its third: ||Ax - b|| / (eps ||A|| ||x||), maximum norms.
+    /// Its third: ||Ax - b|| / (eps ||A|| ||x|| N), maximum norms. The paper leaves the N out, which HPL itself has.
     pub by_maxima: f64,
 }
 
@@ -169,7 +169,7 @@ pub(super) fn residuals<G: Group>(group: &mut G, place: &Place, x: &[f64]) -> Re
         hpl: scaled((of_rows * size + right) * order as f64),
         by_order: scaled(of_columns * order as f64),
         by_sums: scaled(of_columns * x.iter().map(|number| number.abs()).sum::<f64>()),
-        by_maxima: scaled(of_rows * size),
+        by_maxima: scaled(of_rows * size * order as f64),
     })
 }
 

@@ -19,7 +19,7 @@ const BRIEF: f64 = 8.0 * 1048576.0;
 const BRIEF_ORDER: usize = 1024;
 const BRIEF_WORDS: usize = 1 << 22;
 /// How long RandomAccess of all ranks is tried.
-const BRIEF_UPDATES: Duration = Duration::from_millis(500);
+const BRIEF_UPDATES: Duration = Duration::from_secs(1);
 /// One of so many pairs, and of so many rings, of the network's part is measured.
 const BRIEF_PART: usize = 10;
 

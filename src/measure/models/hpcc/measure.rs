@@ -162,7 +162,7 @@ impl<'a, T: Transport> Bench<'a, T> {
             (RESIDUAL, residuals.hpl),
             ("residual / (eps |A|_1 N)", residuals.by_order),
             ("residual / (eps |A|_1 |x|_1)", residuals.by_sums),
-            ("residual / (eps |A| |x|)", residuals.by_maxima),
+            ("residual / (eps |A| |x| N)", residuals.by_maxima),
         ] {
             self.check("HPL", quantity, residual, RESIDUAL_LIMIT);
         }
