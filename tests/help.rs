@@ -6,10 +6,11 @@ use tailback::kernel::{Canary, Congestor};
 
 use crate::common::{run, succeed};
 
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 25] = [
     "",
     "run",
     "app",
+    "tune",
     "network",
     "congest",
     "calibrate",

@@ -29,4 +29,5 @@ mod report;
 mod results;
 mod seats;
 mod sim;
+mod tune;
 mod wild;

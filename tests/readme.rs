@@ -196,7 +196,11 @@ fn type_in(folder: &Path, line: &str) {
     let binary = Path::new(env!("CARGO_BIN_EXE_tailback"));
     let path = format!("{}:{}", binary.parent().unwrap().display(), std::env::var("PATH").unwrap_or_default());
     let mut command = Command::new("sh");
-    command.args(["-c", line]).current_dir(folder).env("PATH", path).env("TAILBACK_NO_LAB", "1");
+    command.args(["-c", line]).current_dir(folder).env("PATH", path);
+    // Settings of the emulated cluster need one.
+    if !line.contains("--lab-settings") {
+        command.env("TAILBACK_NO_LAB", "1");
+    }
     let outcome = Job::start(command).end();
     // A threshold may well fail or be inconclusive: that is a result.
     assert!(matches!(outcome.code(), Some(0 | 1 | 3)), "{line}\n{}{}", outcome.stdout, outcome.stderr);
@@ -210,6 +214,7 @@ fn short(line: &str, told: &[String]) -> String {
         "run" | "simulate" if is_simulated => " --placements 2 --budget 300us --ranks 16",
         "run" => " --placements 3 --budget 100ms --launches 2",
         "launch" => " --placements 3 --budget 100ms",
+        "tune" => " --placements 3 --budget 300ms --canaries lat --ranks 6",
         "maxrate" => " --repetitions 2 --iterations 4 --ranks 4",
         _ => "",
     };

@@ -9,6 +9,7 @@ mod counters;
 mod relative;
 mod severity;
 pub mod threshold;
+pub mod tuning;
 mod why;
 
 pub use between::{Kind, Span};

@@ -20,6 +20,7 @@ pub struct RunBuilder<'a> {
     transport: TransportFacts,
     congestors_over: Option<TransportFacts>,
     beside: Option<String>,
+    setting: Option<String>,
     /// What congestors did without canaries, over the placements so far.
     alone: (LoadState, Vec<Option<Load>>),
     placements: Vec<PlacementRecord>,
@@ -65,13 +66,19 @@ impl<'a> RunBuilder<'a> {
     pub fn new(plan: &'a Plan, transport: TransportFacts, congestors_over: Option<TransportFacts>) -> Self {
         let alone = (LoadState::Alone, vec![None; plan.congestors.len()]);
         let (placements, gathered) = (Vec::new(), Vec::new());
-        RunBuilder { plan, transport, congestors_over, beside: None, alone, placements, gathered }
+        RunBuilder { plan, transport, congestors_over, beside: None, setting: None, alone, placements, gathered }
     }
 
     /// The same, of one load among several.
     #[must_use]
     pub fn beside(self, load: Option<String>) -> Self {
         RunBuilder { beside: load, ..self }
+    }
+
+    /// The same, with one setting in force among several.
+    #[must_use]
+    pub fn set_to(self, setting: Option<String>) -> Self {
+        RunBuilder { setting, ..self }
     }
 
     /// Adds a placement and its complete phases.
@@ -200,6 +207,7 @@ impl<'a> RunBuilder<'a> {
             transport: self.transport.clone(),
             congestors_over: self.congestors_over.clone(),
             beside: self.beside.clone(),
+            setting: self.setting.clone(),
             tests,
             congestors: self.loads(&self.alone.1, self.alone.0),
             impacts,

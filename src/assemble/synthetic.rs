@@ -79,6 +79,7 @@ pub fn file_of(backend: &str, protocol: Option<&str>, impact: impl Fn(Canary) ->
         counters: None,
         models: None,
         calibration: None,
+        tuning: None,
         notes: vec!["a note with <angle> & ampersand".into()],
         interrupted: false,
         failed: None,

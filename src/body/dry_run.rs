@@ -6,7 +6,7 @@ use tailback_sim::machine::Machine;
 
 use crate::assemble;
 use crate::backend::Variant;
-use crate::job::Session;
+use crate::job::{Session, TuneSelection};
 use crate::output::placement_lines;
 use crate::plan::{Application, Counts, Plan, Preset};
 use crate::result::Command;
@@ -55,6 +55,11 @@ pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Optio
         let on = if plan.each_own_share { "its share of the congestor nodes" } else { "all congestor nodes" };
         let _ = writeln!(out, "Loads take turns on every placement, each by itself on {on}: {}", names.join(", "));
     }
+    let names = session.request.tuning.as_ref().map(TuneSelection::names).unwrap_or_default();
+    let settings = names.len().max(1);
+    if !names.is_empty() {
+        let _ = writeln!(out, "Settings take turns on every placement: {}", names.join(", "));
+    }
     if variants.len() > 1 {
         out.push_str("\nRuns, in turn on every placement\n");
         for variant in variants {
@@ -66,7 +71,7 @@ pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Optio
     if decision.command != Command::Congest {
         out.push_str("\nCanaries\n");
         let kernels = plan.canaries.iter().filter(|test| !test.kernel.is_application());
-        let runs = variants.len() * session.mixes.len();
+        let runs = variants.len() * session.mixes.len() * settings;
         plan.application.iter().for_each(|of| application(&mut out, of, plan, runs));
         kernels.for_each(|test| counts(&mut out, &test.title(), &test.counts));
     }
@@ -88,7 +93,7 @@ pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Optio
     }
     match machine {
         None => {
-            let runs = (variants.len() * session.mixes.len()) as f64;
+            let runs = (variants.len() * session.mixes.len() * settings) as f64;
             let seconds = runs * seconds(decision.command, plan, decision.duration_s);
             let beside = if plan.application.is_some() { ", and the application's runs" } else { "" };
             let (about, rings) = match plan.blocks == 1 && plan.finishes_a_measurement() {
@@ -98,7 +103,7 @@ pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Optio
             let _ = writeln!(out, "\nExpected duration: {about} {seconds:.0} s{beside}{rings}");
         }
         Some(_) => {
-            let runs = (variants.len() * session.mixes.len()) as f64;
+            let runs = (variants.len() * session.mixes.len() * settings) as f64;
             let ms = 1e3 * runs * measured(decision.command, plan, decision.duration_s, 0.0);
             let _ = writeln!(out, "\nExpected: about {ms:.1} ms of virtual time");
         }
@@ -140,7 +145,7 @@ fn measured(command: Command, plan: &Plan, duration_s: f64, placement_s: f64) ->
     let canaries = plan.canaries.iter().filter(|test| !test.kernel.is_application()).count() as f64;
     let alone = if plan.congestors_alone { plan.congestors.len() as f64 } else { 0.0 };
     match command {
-        Command::Run | Command::App if plan.blocks > 1 => {
+        Command::Run | Command::App | Command::Tune if plan.blocks > 1 => {
             let block = plan.block_s();
             // Load comes up once a stretch and may be slow to, canaries take their time to be back after it.
             let shortest = if plan.preset == Preset::Sim { 0.0 } else { 0.02 };
@@ -151,7 +156,7 @@ fn measured(command: Command, plan: &Plan, duration_s: f64, placement_s: f64) ->
             let measured = blocks * canaries * (2.0 * block + begin) + stretches * (rise + canaries * fall);
             f64::from(plan.placements) * (measured + block * alone + placement_s)
         }
-        Command::Run | Command::App => {
+        Command::Run | Command::App | Command::Tune => {
             plan.budget_s * (2.0 * canaries) + f64::from(plan.placements) * alone * plan.block_s()
         }
         // The half that is under load.

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use tailback_transport::{Bootstrap, Description, Error, Nanos, Operation, Result};
 
 use super::application::{Repetitions, Victims};
+use super::tuning::Tuner;
 use crate::assemble;
 use crate::backend::{Networks, RoleSettings, Variant, give_up};
-use crate::engine::{self, Control, Job, Measured, OpenPair, REAL_GRAIN, Starter, VIRTUAL_GRAIN};
+use crate::engine::{self, Control, Job, Measured, OpenPair, REAL_GRAIN, Starter, VIRTUAL_GRAIN, turns};
 use crate::job::{
     Decision, EnclosingLab, Observers, ResultAssembler, RunConfig, RunOutcome, Session, WatcherOverhead, activity,
     interrupt_flag, memory, show,
@@ -27,6 +28,8 @@ pub(crate) struct Runs<'a> {
     observers: Arc<Observers>,
     /// Where the watchers' wake-ups began on this rank.
     watcher: WatcherOverhead,
+    /// Who changes settings, where several take turns.
+    tuner: Option<Tuner<'a>>,
     assembler: ResultAssembler<'a>,
 }
 
@@ -35,11 +38,21 @@ impl<'a> Runs<'a> {
         let lab = Arc::new(EnclosingLab::find(session.root, session.request.calibration.is_some()));
         let observers = Observers::of(session, &lab);
         let watcher = WatcherOverhead::begin(session.monitor);
-        Runs { session, observers, watcher, assembler: ResultAssembler::new(session, lab) }
+        Runs { session, observers, watcher, tuner: None, assembler: ResultAssembler::new(session, lab) }
     }
 
     /// Makes all of them, shows what they gave, and gives the exit code.
     pub(crate) fn make(mut self, networks: &mut Networks<'_>) -> u8 {
+        match Tuner::begin(networks.bootstrap(), self.session) {
+            Ok(Ok(tuner)) => self.tuner = tuner,
+            Ok(Err(why)) => {
+                if self.session.root {
+                    eprintln!("tailback: error: {why}");
+                }
+                return 2;
+            }
+            Err(error) => give_up(networks.bootstrap(), &error),
+        }
         self.measured(networks).map_or(0, |file| {
             self.assembler.say_rest(&file);
             show(self.session.request, &file)
@@ -48,10 +61,7 @@ impl<'a> Runs<'a> {
 
     /// Makes all of them, and gives what they gave, on rank 0.
     pub(crate) fn measured(&mut self, networks: &mut Networks<'_>) -> Option<ResultFile> {
-        let mixes = 0..self.session.mixes.len();
-        let configs =
-            |variant: &Variant| mixes.clone().map(|mix| RunConfig { variant: *variant, mix }).collect::<Vec<_>>();
-        self.assembler.configs = networks.variants().iter().flat_map(configs).collect();
+        self.assembler.configs = self.configs(networks.variants());
         if self.session.root && !self.assembler.is_part {
             self.session.request.say(&format!("seed {}", self.session.seed));
             if let several @ [_, _, ..] = &self.assembler.configs[..] {
@@ -83,20 +93,45 @@ impl<'a> Runs<'a> {
                 break;
             }
         }
+        if let Some(tuner) = self.tuner.take() {
+            match tuner.end(networks.bootstrap()) {
+                Ok(record) => self.assembler.tuning = Some(record),
+                Err(error) => self.fail(networks.bootstrap(), &error),
+            }
+        }
         self.assembler.file()
+    }
+
+    /// All runs: over every network, beside every load, with every setting.
+    fn configs(&self, variants: &[Variant]) -> Vec<RunConfig> {
+        let (mixes, settings) = (self.session.mixes.len(), self.session.request.tuning.as_ref());
+        let settings = settings.map_or(1, |of| of.settings.len());
+        let each = |variant: Variant| {
+            let beside = move |mix| (0..settings).map(move |setting| RunConfig { variant, mix, setting });
+            (0..mixes).flat_map(beside)
+        };
+        variants.iter().copied().flat_map(each).collect()
     }
 
     fn layout(&self, index: u32, plan: &Plan) -> Layout {
         self.session.layout(index, plan).expect("the first placement was possible, and so are the others")
     }
 
-    /// Every run on one placement: forwards on one, backwards on the next, so that none is always first.
+    /// Every run on one placement, in an order that is balanced over placements.
     fn placement(&mut self, networks: &mut Networks<'_>, index: u32) -> Result<()> {
-        let mut configs = self.assembler.configs.clone();
-        if index % 2 == 1 {
-            configs.reverse();
-        }
-        for config in configs {
+        for at in turns(self.assembler.configs.len(), index) {
+            let config = self.assembler.configs[at];
+            if let Some(tuner) = &mut self.tuner {
+                let put = tuner.put(networks.bootstrap(), config.setting, index)?;
+                self.assembler.tuning = self.session.root.then(|| tuner.record.clone());
+                if let Err(why) = put {
+                    self.assembler.interrupted = true;
+                    if self.session.root {
+                        self.assembler.tell(&why);
+                    }
+                    break;
+                }
+            }
             self.run_one(networks, index, config)?;
             if self.assembler.interrupted {
                 break;
@@ -240,7 +275,7 @@ impl PlacementRun<'_> {
         let job = Job::new(bootstrap, networks, self.plan, self.layout, self.seed, self.control.clone())?;
         let mut job = job.kept_by(&keep);
         let (phases, interrupted) = match command {
-            Command::Run | Command::App => engine::load_test(&mut job)?,
+            Command::Run | Command::App | Command::Tune => engine::load_test(&mut job)?,
             Command::Calibrate => engine::under_load(&mut job)?,
             Command::Network => engine::network_test(&mut job)?,
             Command::Congest => engine::congest(&mut job, Nanos((duration_s * 1e9) as u64))?,

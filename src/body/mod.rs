@@ -6,6 +6,7 @@ mod calibrate;
 mod dry_run;
 mod load_test;
 mod study;
+mod tuning;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use tailback_transport::Monitor;
 
 use crate::backend::{Networks, Settings, Work, give_up};
-use crate::job::{Prepared, Request, Session, interrupt_flag};
+use crate::job::{COMMAND_TIME, Prepared, Request, Session, interrupt_flag};
 use crate::output;
 use crate::plan::Application;
 use crate::result::Command;
@@ -24,6 +25,7 @@ use study::{expect_study, run_study};
 
 pub use application::{check_pattern, guard};
 pub(crate) use dry_run::seconds;
+pub use tuning::setter;
 
 impl Request {
     /// Has `then` start this as the work of a job.
@@ -40,9 +42,11 @@ impl Request {
             // A rank without partners waits for as long as the others load.
             Command::Congest => None,
             _ if self.study.is_some() => Some(Duration::from_secs(120)),
-            _ => Some(
-                Duration::from_secs(60) + 4 * budget + self.application().map_or(Duration::ZERO, Application::limit),
-            ),
+            _ => {
+                let commands = self.tuning.as_ref().map_or(Duration::ZERO, |_| 2 * COMMAND_TIME);
+                let program = self.application().map_or(Duration::ZERO, Application::limit);
+                Some(Duration::from_secs(60) + 4 * budget + program + commands)
+            }
         })
     }
 
@@ -58,13 +62,14 @@ impl Request {
             duration,
             dry_run,
             calibration,
+            tuning,
             counters,
             ..
         } = self;
         let Settings { protocols, copies, eager_threshold, roles, rails, .. } = &self.settings;
         let study = self.study.as_ref().map(|of| (&of.study, of.ranks_per_node));
         let files = (groups.is_some(), pair_with.is_some());
-        let plan = (command, preset, seed, files, budget, patches, duration, dry_run, calibration);
+        let plan = (command, preset, seed, files, budget, patches, duration, dry_run, calibration, tuning);
         format!("{plan:?} {study:?} {counters:?} {:?}", (protocols, copies, eager_threshold, roles, rails))
     }
 

@@ -24,7 +24,7 @@ pub(crate) fn run_study(session: &Session<'_>, study: &Study, networks: &mut Net
     let observers = Observers::of(session, &lab);
     let mut assembler = ResultAssembler::new(session, lab);
     let variants = networks.variants().to_vec();
-    assembler.configs = variants.iter().map(|&variant| RunConfig { variant, mix: 0 }).collect();
+    assembler.configs = variants.iter().map(|&variant| RunConfig { variant, mix: 0, setting: 0 }).collect();
     assembler.begin(networks.bootstrap(), || assemble::plain_placement(&session.nodes));
     observers.begins(&request.command.word().into(), Nanos(0));
     let body = |bootstrap: &mut dyn Bootstrap, networks: &mut OpenPair<'_>| match measure(

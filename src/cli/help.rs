@@ -38,13 +38,14 @@ const FEW: usize = 20;
 const CORE: [&str; 9] = ["budget", "placements", "seed", "ranks", "transport", "out", "verbose", "quiet", "fail_if"];
 
 /// Those commands, and what of their own options is for `--help` only.
-const OF_THEIR_OWN: [(&str, &[&str]); 4] = [
+const OF_THEIR_OWN: [(&str, &[&str]); 5] = [
     ("app", &["idle_shim", "app_name", "warm_up"]),
     (
         "lab run",
         &["user_namespace", "bands", "mark_above", "rto_min", "spine_rate", "unshaped", "name", "congestion_control"],
     ),
     ("calibrate", &[]),
+    ("tune", &[]),
     ("maxrate", &["signed", "weighting", "both_directions", "compute", "thresholds", "iterations"]),
 ];
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use clap::{Args, Subcommand};
 use tailback_transport::Bytes;
 
-use crate::lab::{self, Error, Lab, LabSpec, Result, SHIM_VARIABLE, default_name};
+use crate::lab::{self, Error, Lab, LabKey, LabSpec, Result, SHIM_VARIABLE, default_name};
 use crate::output;
 use crate::text::{Cell, Table};
 
@@ -20,6 +20,8 @@ pub enum LabCommand {
     Down(Name),
     /// Show the labs that are up, their hosts and addresses
     Status(Status),
+    /// Change or print a setting of a lab that is up: cc (TCP congestion control) or queue
+    Set(Set),
     /// Run a command on a host, with its exit status
     Exec(Exec),
 }
@@ -41,6 +43,16 @@ pub struct Status {
     /// The counters of every port too
     #[arg(long)]
     counters: bool,
+}
+
+/// What to change.
+#[derive(Debug, Args)]
+pub struct Set {
+    #[command(flatten)]
+    lab: Name,
+    /// cc=reno or queue=64KiB; without a value, it is printed
+    #[arg(value_name = "KEY[=VALUE]")]
+    setting: String,
 }
 
 /// What to run where.
@@ -88,6 +100,7 @@ fn told(command: LabCommand) -> Result<String> {
             text
         }
         LabCommand::Status(status) => show(&status)?,
+        LabCommand::Set(set) => change(&set)?,
         LabCommand::Exec(exec) => return Err(run(&exec)?),
     })
 }
@@ -120,6 +133,18 @@ fn show(status: &Status) -> Result<String> {
         }
     }
     Ok(text)
+}
+
+/// Changes a setting, and gives what is in force.
+fn change(set: &Set) -> Result<String> {
+    let mut lab = Lab::open(&set.lab.name)?;
+    let (key, value) =
+        set.setting.split_once('=').map_or((set.setting.as_str(), None), |(key, value)| (key, Some(value)));
+    let key: LabKey = key.parse().map_err(Error::Usage)?;
+    if let Some(value) = value {
+        lab.set(key, value)?;
+    }
+    Ok(lab.setting(key)? + "\n")
 }
 
 fn describe(lab: &Lab) -> String {

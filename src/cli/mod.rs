@@ -19,6 +19,7 @@ mod report;
 mod show;
 mod simulate;
 mod terms;
+mod tune;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -51,6 +52,8 @@ enum Command {
     Run(Box<RunOptions>),
     /// What congestion does to a program of yours: run it idle and under load
     App(Box<app::AppOptions>),
+    /// Which setting of the network is better: put in force in turn, and ranked
+    Tune(Box<tune::TuneOptions>),
     /// Network test: all canaries, no load
     Network(NetworkOptions),
     /// Load the network with congestors only, for a time or until interrupted
@@ -95,6 +98,9 @@ enum Command {
     /// Stands between a rank and the program it started
     #[command(hide = true)]
     Guard(app::GuardOptions),
+    /// Changes settings for a rank, and puts the former one back
+    #[command(hide = true)]
+    Setter(tune::SetterOptions),
 }
 
 #[derive(Debug, Subcommand)]
@@ -146,6 +152,7 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
     match cli.command {
         Command::Run(options) => start(options.request()),
         Command::App(options) => start(options.request()),
+        Command::Tune(options) => start(options.request()),
         Command::Network(options) => start(options.request()),
         Command::Congest(options) => start(options.request()),
         Command::Calibrate(options) => start(options.request()),
@@ -169,6 +176,7 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Terms => print(&format!("{}\n", terms::TERMS)),
         Command::Schema => print(&format!("{:#}\n", result::schema())),
         Command::Guard(options) => Ok(options.execute()),
+        Command::Setter(options) => Ok(options.execute()),
         Command::Secret => {
             print(&format!("{}\n", tailback_bootstrap::Secret::random().map_err(|e| e.to_string())?.to_hex()))
         }

@@ -1,4 +1,5 @@
-//! A command of the user's that prints counters: for switches and for whatever else has its own tools.
+//! A command of the user's: one that prints counters, for switches and for whatever else has its own tools, or one that changes
+//! a setting.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-/// The longest that a command may take.
+/// The longest that a command which prints counters may take.
 pub const MOST_TIME: Duration = Duration::from_secs(10);
 /// The most that is read of what it prints.
 const MOST_BYTES: u64 = 1 << 20;
@@ -18,24 +19,46 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// A command for the shell, with a limit of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CountersCommand {
+pub struct UserCommand {
     text: String,
     limit: Duration,
+    variable: Option<(&'static str, String)>,
 }
 
-impl CountersCommand {
+impl UserCommand {
     /// A command that may take [`MOST_TIME`].
     pub fn new(text: &str) -> Self {
-        CountersCommand { text: text.to_owned(), limit: MOST_TIME }
+        UserCommand { text: text.to_owned(), limit: MOST_TIME, variable: None }
     }
 
-    /// Runs it and reads what it prints.
+    /// The same with another limit.
+    #[must_use]
+    pub fn within(self, limit: Duration) -> Self {
+        UserCommand { limit, ..self }
+    }
+
+    /// The same with a variable in its environment.
+    #[must_use]
+    pub fn told(self, name: &'static str, value: &str) -> Self {
+        UserCommand { variable: Some((name, value.to_owned())), ..self }
+    }
+
+    /// Runs it and reads the counters that it prints.
     ///
     /// # Errors
     /// If it cannot be started, fails, takes too long, or prints something else than counters.
-    pub fn run(&self) -> Result<Devices, String> {
+    pub fn counters(&self) -> Result<Devices, String> {
+        parse(&self.output()?)
+    }
+
+    /// Runs it and gives what it prints.
+    ///
+    /// # Errors
+    /// If it cannot be started, fails, takes too long, or prints too much.
+    pub fn output(&self) -> Result<String, String> {
         let mut child = Command::new("sh")
             .args(["-c", &self.text])
+            .envs(self.variable.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -59,7 +82,7 @@ impl CountersCommand {
         if printed.len() as u64 > MOST_BYTES {
             return Err(format!("it prints more than {MOST_BYTES} bytes"));
         }
-        parse(&String::from_utf8_lossy(&printed))
+        Ok(String::from_utf8_lossy(&printed).into_owned())
     }
 
     /// Waits for its end, or ends it; and all that it started, which would keep the pipes open.
@@ -160,8 +183,8 @@ fn shortened(line: &str) -> String {
 mod tests {
     use super::*;
 
-    fn command(text: &str, limit: Duration) -> CountersCommand {
-        CountersCommand { text: text.into(), limit }
+    fn command(text: &str, limit: Duration) -> UserCommand {
+        UserCommand::new(text).within(limit)
     }
 
     fn found(text: &str) -> Vec<(String, f64)> {
@@ -215,14 +238,14 @@ mod tests {
     #[test]
     fn a_command_that_fails_hangs_or_floods_is_one_line() {
         let failed = |text: &str, why: &str| {
-            let error = command(text, Duration::from_secs(5)).run().unwrap_err();
+            let error = command(text, Duration::from_secs(5)).counters().unwrap_err();
             assert!(error.contains(why) && !error.contains('\n'), "{text}: {error}");
         };
         failed("echo no switch here >&2; exit 3", "exit code 3: no switch here");
         failed("kill -9 $$", "signal 9");
         failed("yes 'a 1' | head -c 3000000", "more than 1048576 bytes");
         let start = Instant::now();
-        let error = command("sleep 60 & sleep 60", Duration::from_millis(100)).run().unwrap_err();
+        let error = command("sleep 60 & sleep 60", Duration::from_millis(100)).counters().unwrap_err();
         assert!(error.contains("longer than 100ms"), "{error}");
         assert!(start.elapsed() < Duration::from_secs(30), "what it started ended too");
     }
@@ -230,7 +253,7 @@ mod tests {
     #[test]
     fn what_a_command_leaves_behind_does_not_hold_anyone_up() {
         let start = Instant::now();
-        let counters = command("sleep 60 & echo a 1", Duration::from_secs(50)).run().unwrap();
+        let counters = command("sleep 60 & echo a 1", Duration::from_secs(50)).counters().unwrap();
         assert_eq!(counters[""]["a"], 1.0);
         assert!(start.elapsed() < Duration::from_secs(30));
     }

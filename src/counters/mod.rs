@@ -9,7 +9,7 @@ mod device;
 mod reader;
 mod reading;
 
-pub use command::{CountersCommand, MOST_TIME};
+pub use command::{MOST_TIME, UserCommand};
 pub use device::{Device, Roots};
 pub use reader::Reader;
 pub use reading::{Counted, Difference, Reading, is_telling};

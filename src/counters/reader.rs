@@ -1,6 +1,6 @@
 //! One host's counters, all at once.
 
-use super::command::CountersCommand;
+use super::command::UserCommand;
 use super::device::{Device, Roots, all, tcp};
 use super::reading::Reading;
 
@@ -9,12 +9,12 @@ use super::reading::Reading;
 pub struct Reader {
     roots: Roots,
     devices: Vec<Device>,
-    command: Option<CountersCommand>,
+    command: Option<UserCommand>,
 }
 
 impl Reader {
     /// A reader of these devices; without any, of all that the host has.
-    pub fn new(roots: Roots, devices: &[Device], command: Option<CountersCommand>) -> Self {
+    pub fn new(roots: Roots, devices: &[Device], command: Option<UserCommand>) -> Self {
         let mut devices = if devices.is_empty() { all(&roots) } else { devices.to_vec() };
         let beside: Vec<Device> = devices.iter().flat_map(|device| device.interfaces(&roots)).collect();
         devices.extend(beside);
@@ -30,7 +30,7 @@ impl Reader {
     pub fn read(&self) -> Result<Reading, String> {
         let mut reading = self.read_devices();
         if let Some(command) = &self.command {
-            for (device, counters) in command.run()? {
+            for (device, counters) in command.counters()? {
                 reading.insert("command", &device, counters);
             }
         }
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn a_command_is_one_more_source() {
         let (_folder, roots) = tree(TCP);
-        let command = CountersCommand::new("echo 'leaf1 drops: 5'");
+        let command = UserCommand::new("echo 'leaf1 drops: 5'");
         let reading = Reader::new(roots, &[], Some(command)).read().unwrap();
         assert_eq!(value(&reading, "command", "leaf1 drops"), Some(5.0));
     }

@@ -36,6 +36,7 @@ fn unknown_file(command: Command, from: String, system: System, plan: Plan, run:
         counters: None,
         models: None,
         calibration: None,
+        tuning: None,
         notes: Vec::new(),
         interrupted: false,
         failed: None,

@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use tailback_transport::{Bootstrap, Rank, Result};
 
 use super::reduce_json::{decode, encode, gather};
-use super::request::{CountersSelection, RunsOn};
+use super::request::CountersSelection;
+use super::runs_on::RunsOn;
 use crate::backend::RankHost;
-use crate::counters::{CountersCommand, Device, Reader, Reading, Roots};
+use crate::counters::{Device, Reader, Reading, Roots, UserCommand};
 use crate::engine::PhaseId;
 use crate::result::{CountersRecord, DeviceCounters};
 
@@ -67,7 +68,7 @@ impl HostCounters {
             RunsOn::First => me == Rank(0),
             RunsOn::Every => true,
         };
-        let command = selection.counters_cmd.as_deref().filter(|_| runs).map(CountersCommand::new);
+        let command = selection.counters_cmd.as_deref().filter(|_| runs).map(UserCommand::new);
         let reader = first(host).then(|| Reader::new(roots(), &devices, command));
         let problem = reader
             .as_ref()

@@ -8,8 +8,10 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::calibration_target::CalibrationSelection;
+use super::runs_on::RunsOn;
 use super::seed::Seed;
 use super::study::Study;
+use super::tune_selection::TuneSelection;
 use crate::analysis::compare::{self, JobSet, sides};
 use crate::analysis::threshold::{Check, Of, Threshold, exit_code, junit};
 use crate::backend::Settings;
@@ -20,6 +22,9 @@ use crate::plan::{Application, Patch, Plan, Preset};
 use crate::result::{self, Command, ResultFile};
 use crate::stats::Outcome;
 use crate::text::printable;
+
+/// Where settings take turns and nothing else is asked for.
+const TUNE_PLACEMENTS: u32 = 6;
 
 /// What the user asked for, before anything is decided.
 #[derive(Clone, Debug)]
@@ -50,6 +55,8 @@ pub struct Request {
     pub duration: Duration,
     /// The search for a mix, where one is wanted.
     pub calibration: Option<CalibrationSelection>,
+    /// The settings that take turns, where some do.
+    pub tuning: Option<TuneSelection>,
     /// Only show what would be run.
     pub dry_run: bool,
     /// The control, where ranks run in the emulated cluster.
@@ -111,16 +118,6 @@ pub struct CountersSelection {
     /// Where it runs
     #[arg(long, value_enum, value_name = "WHERE", default_value_t, requires = "counters_cmd")]
     pub counters_cmd_on: RunsOn,
-}
-
-/// Where the user's command runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum RunsOn {
-    /// On the job's first node: for switches, whose counters are all nodes'
-    #[default]
-    First,
-    /// On every node
-    Every,
 }
 
 /// What is shown and kept.
@@ -217,6 +214,7 @@ impl Request {
             patches: Vec::new(),
             duration: Duration::ZERO,
             calibration: None,
+            tuning: None,
             dry_run: false,
             control: ControlSelection::No,
             local,
@@ -237,6 +235,17 @@ impl Request {
                 0,
                 Patch { placements: Some(5), blocks: Some(2), canaries: Some(Vec::new()), ..Patch::default() },
             );
+        }
+        if let Some(tuning) = &self.tuning {
+            tuning.check()?;
+            if self.settings.machine.is_some() {
+                return Err(
+                    "no command changes a simulated network: `tailback simulate --what-if` compares settings of one"
+                        .into(),
+                );
+            }
+            // Turns of an even number cancel what changes with time.
+            patches.insert(0, Patch { placements: Some(TUNE_PLACEMENTS), blocks: Some(2), ..Patch::default() });
         }
         if self.command == Command::Network {
             // The network test starts from all canaries of GPCNeT; a plan file may still choose among them and set their counts.

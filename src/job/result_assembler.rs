@@ -11,13 +11,14 @@ use super::port_counters::EnclosingLab;
 use super::prepare::Session;
 use super::request::Decision;
 use super::show::handed_over;
+use crate::analysis::tuning::rank;
 use crate::assemble::{self, RunBuilder};
 use crate::backend::{Network, Networks, Variant};
 use crate::engine::{LoadState, Measured};
 use crate::layout::Layout;
 use crate::result::{
     self, Build, CountersRecord, Headline, HostActivity, HostFacts, KnownBy, MachineRecord, MemoryRecord, ModelResults,
-    Node, NodePorts, ResultFile, Run, System, Test, TransportFacts, WatchRecord,
+    Node, NodePorts, ResultFile, Run, System, Test, TransportFacts, TuningRecord, WatchRecord,
 };
 
 /// The most that is measured in vain when a job does not come to its end, but for the phase it was in.
@@ -30,6 +31,8 @@ pub(crate) struct RunConfig {
     pub(crate) variant: Variant,
     /// Which of the session's loads it is beside.
     pub(crate) mix: usize,
+    /// Which of the settings is in force, where several take turns.
+    pub(crate) setting: usize,
 }
 
 /// What a run left on a placement.
@@ -74,6 +77,8 @@ pub(crate) struct ResultAssembler<'a> {
     pub(crate) memory: Option<MemoryRecord>,
     /// What the machine did in each phase.
     pub(crate) activity: Vec<HostActivity>,
+    /// What is known of settings that take turns.
+    pub(crate) tuning: Option<TuningRecord>,
     /// Whether the user wanted no more; on every rank.
     pub(crate) interrupted: bool,
     /// Why it ended before its time, where that was not the user.
@@ -102,6 +107,7 @@ impl<'a> ResultAssembler<'a> {
             watch: None,
             memory: None,
             activity: Vec::new(),
+            tuning: None,
             interrupted: false,
             failed: None,
             is_part: request.calibration.is_some(),
@@ -127,10 +133,16 @@ impl<'a> ResultAssembler<'a> {
         });
     }
 
-    /// What a run goes over, and under which load where there are several.
+    /// What a run goes over, under which load and with which setting where there are several.
     pub(crate) fn label(&self, config: RunConfig) -> String {
         let load = self.session.mixes[config.mix].name.as_ref().map(|name| format!(" beside {name}"));
-        format!("{}{}", config.variant.label(), load.unwrap_or_default())
+        let setting = self.setting(config).map(|name| format!(" set to {name}"));
+        format!("{}{}{}", config.variant.label(), load.unwrap_or_default(), setting.unwrap_or_default())
+    }
+
+    /// The setting that a run is measured with, where several take turns.
+    pub(crate) fn setting(&self, config: RunConfig) -> Option<String> {
+        self.session.request.tuning.as_ref()?.names().get(config.setting).cloned()
     }
 
     /// Tells the user something once, now and in the file.
@@ -242,7 +254,8 @@ impl<'a> ResultAssembler<'a> {
         let under = |network: Network| TransportFacts::of(congestors, network.eager_threshold());
         let congestors_over = config.variant.congestors.map(under);
         let mix = &self.session.mixes[config.mix];
-        RunBuilder::new(&mix.plan, transport, congestors_over).beside(mix.name.clone())
+        let builder = RunBuilder::new(&mix.plan, transport, congestors_over);
+        builder.beside(mix.name.clone()).set_to(self.setting(config))
     }
 
     /// Where drafts of the result go, if anywhere.
@@ -306,6 +319,7 @@ impl<'a> ResultAssembler<'a> {
         let runs: Vec<Run> = self.runs().into_iter().map(|run| run.beside(&self.activity)).collect();
         let tests = runs.iter().flat_map(|run| &run.tests).map(|test| (test.phase, test.title.as_str()));
         let counters = self.counters.clone().of_complete(&tests.collect::<Vec<_>>()).within_limits();
+        let tuning = self.tuning.clone().map(|of| TuningRecord { ranking: rank(&runs), ..of });
         system.ports = self.ports(&system, &counters);
         (system.watch, system.memory) = (self.watch, self.memory.clone());
         system.activity.clone_from(&self.activity);
@@ -325,6 +339,7 @@ impl<'a> ResultAssembler<'a> {
             counters: Some(counters).filter(|of| !of.phases.is_empty()),
             models: self.studied.first().filter(|_| self.configs.len() == 1).map(|(_, found)| found.clone()),
             calibration: None,
+            tuning,
             notes: self.notes.clone(),
             interrupted: self.interrupted,
             failed: self.failed.clone(),

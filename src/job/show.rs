@@ -53,7 +53,7 @@ pub fn show(request: &Request, file: &ResultFile) -> u8 {
     let drawn = request.study.as_ref().map_or(Ok(()), |of| draw(of, file));
     let checked = request.checks.check(file);
     let mut code = (*checked.as_ref().unwrap_or(&0)).max(u8::from(has_failed(file)));
-    if file.interrupted && file.command != Command::Congest {
+    if (file.interrupted && file.command != Command::Congest) || is_left_changed(file) {
         code = 2;
     }
     for problem in [printed.map(drop), kept, csv, drawn, checked.map(drop)].into_iter().filter_map(Result::err) {
@@ -85,6 +85,11 @@ pub fn with_result_file(mut request: Request) -> Request {
         Err(error) => request.say(&format!("the result is not kept: {error}")),
     }
     request
+}
+
+/// Whether a setting that was changed is not as before.
+fn is_left_changed(file: &ResultFile) -> bool {
+    file.tuning.as_ref().is_some_and(|of| of.put_back == Some(false))
 }
 
 /// Whether a study's own checks failed.

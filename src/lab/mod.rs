@@ -15,6 +15,7 @@ mod ground;
 mod holder;
 mod mpi;
 mod process;
+mod setting;
 mod shim;
 mod spec;
 mod state;
@@ -26,6 +27,7 @@ pub use counters::{PortCounters, PortKind, QueueCounters, SimulatedCounters, is_
 pub use error::{Error, Reason, Result};
 pub use ground::Ground;
 pub use mpi::HOST_LISTS;
+pub use setting::LabKey;
 pub use shim::SHIM_VARIABLE;
 pub(crate) use spec::default_name;
 pub use spec::{BYPASS, LabSpec, MAX_HOSTS};

@@ -188,19 +188,19 @@ impl Topology {
                 line(&mut batch, format_args!("neigh add {to} lladdr {} nud permanent dev {device}", mac(net, peer)));
             }
         }
+        batch + &self.data_route(index)
+    }
+
+    /// The line among them that says how TCP behaves on the data network.
+    pub(super) fn data_route(&self, index: usize) -> String {
         let [a, b, c] = DATA;
-        let control = &self.spec.congestion_control;
-        let rto_min = self.spec.rto_min_ms;
+        let LabSpec { congestion_control, rto_min_ms, ecn, .. } = &self.spec;
         // Without it only a congestion control that cannot do without asks for marks.
-        let features = if self.spec.ecn { " features ecn" } else { "" };
-        line(
-            &mut batch,
-            format_args!(
-                "route replace {a}.{b}.{c}.0/24 dev d0 src {} congctl {control} rto_min {rto_min}ms{features}",
-                host.data
-            ),
-        );
-        batch
+        let features = if *ecn { " features ecn" } else { "" };
+        let source = self.hosts[index].data;
+        format!(
+            "route replace {a}.{b}.{c}.0/24 dev d0 src {source} congctl {congestion_control} rto_min {rto_min_ms}ms{features}\n"
+        )
     }
 
     /// `tc -batch` lines that shape (or unshape) the ports of one namespace, which are as `from` says.

@@ -114,7 +114,7 @@ fn lines(result: &ResultFile) -> Table {
         .column("congestor_protocol", |line| line.run.congestors_over.as_ref().map(protocol))
         .column("beside", |line| line.run.beside.clone())
         .column("covered", |line| line.canary()?.covered);
-    answer(table).done()
+    answer(table).column("setting", |line| line.run.setting.clone()).done()
 }
 
 /// The answer in its order: idle, loaded, added, impact; then why it is not to be reported, if it is not.

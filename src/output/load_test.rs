@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::counted::{amount, busiest, held_up_most, risen};
-use super::{activity, calibration};
+use super::{activity, calibration, tuning};
 use crate::analysis::compare;
 use crate::engine::LoadState;
 use crate::result::{
@@ -17,6 +17,9 @@ use crate::text::{Rows, Table, factor, figure, section, with_interval, within, w
 pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
     let mut out = banner(result);
     out += &result.calibration.as_ref().map(calibration::render).unwrap_or_default();
+    if let Some(record) = &result.tuning {
+        out += &section(tuning::PAIRS_TITLE, &tuning::pairs(record));
+    }
     let detail = if verbose { Detail::Verbose } else { Detail::Short };
     for run in &result.runs {
         heading(&mut out, result, run);
@@ -90,9 +93,10 @@ fn heading(out: &mut String, result: &ResultFile, run: &Run) {
     };
     let under = run.congestors_over.as_ref().map(|of| format!(", congestors over {}", network(of))).unwrap_or_default();
     let beside = run.beside.as_ref().map(|load| format!(", beside {load}")).unwrap_or_default();
+    let setting = run.setting.as_ref().map(|setting| format!(", set to {setting}")).unwrap_or_default();
     let _ = writeln!(
         out,
-        "Tailback {} over {}{under}{beside}: {} ranks on {} nodes, seed {}",
+        "Tailback {} over {}{under}{beside}{setting}: {} ranks on {} nodes, seed {}",
         result.build.version,
         network(&run.transport),
         system.ranks,

@@ -247,7 +247,7 @@ pub fn alternatives(sides: &[Side<'_>], comparison: &Comparison) -> String {
 }
 
 /// What was run.
-fn extent(file: &ResultFile) -> String {
+pub(super) fn extent(file: &ResultFile) -> String {
     if let Some(program) = &file.imported {
         let (nodes, ranks) = (file.system.nodes.len(), file.system.ranks);
         return format!("Imported from {program}: {ranks} ranks on {nodes} nodes");
@@ -264,6 +264,7 @@ fn extent(file: &ResultFile) -> String {
     let over = match &file.runs[..] {
         // Eager is what messages are unless something else is asked for.
         [run] => run.label().trim_end_matches(", eager").to_owned(),
+        [run, ..] if file.tuning.is_some() => run.transport.label().trim_end_matches(", eager").to_owned(),
         runs if runs.iter().all(|run| run.beside.is_some()) => format!("{} loads in turn", runs.len()),
         runs => format!("{} networks or protocols", runs.len()),
     };

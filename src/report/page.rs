@@ -8,7 +8,8 @@ use super::figures::gallery;
 use super::plot::{Plot, STYLE};
 use super::{Report, first, studies, tables};
 use crate::analysis::compare::{AGGRESSORS_TITLE, Aggressors, FIGURES_TEST, Side, TEST};
-use crate::result::MachineRecord;
+use crate::output::tuning;
+use crate::result::{MachineRecord, ResultFile};
 use crate::stats::Statistic;
 use crate::text::escape;
 
@@ -85,6 +86,7 @@ fn sections(report: &Report<'_>) -> Vec<Section> {
     let folded = |id, title, content| Section { folded: true, ..open(id, title, content) };
     vec![
         open("tests", "Tests", (String::new(), first::further(report))),
+        open("settings", "Settings", settings(report)),
         open("run", "What was run", what_was_run(report)),
         open("why", "Why", why(report)),
         open("comparison", "Comparison", comparison(report)),
@@ -261,7 +263,7 @@ fn how(report: &Report<'_>) -> Content {
 fn why(report: &Report<'_>) -> Content {
     let several = report.files.len() > 1;
     let list = |lines: Vec<String>| lines.iter().map(|line| format!("<li>{}</li>", escape(line))).collect::<String>();
-    let of = |(name, file): (String, &crate::result::ResultFile)| {
+    let of = |(name, file): (String, &ResultFile)| {
         let why = file.why()?;
         let seen = why.seen.into_iter().chain(tables::causes(file)).collect();
         let heading = if several { format!("<h3>{}</h3>", escape(&name)) } else { String::new() };
@@ -304,6 +306,19 @@ fn impact(report: &Report<'_>) -> Content {
         );
     }
     (lead, content)
+}
+
+/// Settings that took turns, ranked.
+fn settings(report: &Report<'_>) -> Content {
+    let of = |(name, file): (String, &ResultFile)| {
+        let record = file.tuning.as_ref()?;
+        let verdict = escape(&tuning::verdict(file, record));
+        let ranked = |test| tuning::ranking(file, test).html(&format!("Settings of {name}, ranked"));
+        let ranked: String = record.ranking.iter().map(ranked).collect();
+        Some(format!("<p>{verdict}</p>{ranked}{}", tuning::pairs(record).html(tuning::PAIRS_TITLE)))
+    };
+    let shown: String = report.named().filter_map(of).collect();
+    if shown.is_empty() { Content::default() } else { (format!("{}.", tuning::PLACES), shown) }
 }
 
 /// What each load does to each victim.

@@ -17,6 +17,7 @@ mod possible;
 mod query;
 mod read;
 mod system;
+mod tuning;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -52,6 +53,7 @@ pub use system::{
     HostActivity, HostFacts, KnownBy, MemoryRecord, NetworkEnd, Node, NodePorts, NodeRole, RailEnd, RankEnds, System,
     WatchRecord, WatcherEnd,
 };
+pub use tuning::{FormerSetting, RankedSetting, ReadBack, SettingChange, TestRanking, TuningRecord};
 
 /// Changes when a reader of the old form would misread the new one. Version 1 had one placement and no figures by time;
 /// its files are still read.
@@ -65,7 +67,7 @@ pub struct ResultFile {
     pub schema_version: u32,
     /// The program that wrote it.
     pub build: Build,
-    /// What was asked for: `run`, `app`, `network`, `congest`, `calibrate`, or a study: `maxrate`, `contention`, `beff`, `hpcc`.
+    /// What was asked for: `run`, `app`, `tune`, `network`, `congest`, `calibrate`, or a study: `maxrate`, `contention`, `beff`, `hpcc`.
     pub command: Command,
     /// What the user calls the conditions it ran in, such as `wild`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -96,6 +98,9 @@ pub struct ResultFile {
     /// The search that this run was part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<CalibrationRecord>,
+    /// The settings that took turns, and their ranking.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tuning: Option<TuningRecord>,
     /// What the user was told while it ran: choices made, limits met.
     pub notes: Vec<String>,
     /// Whether the user ended it before its plan was complete.
@@ -129,6 +134,7 @@ pub struct Build {
 pub enum Command {
     Run,
     App,
+    Tune,
     Network,
     Congest,
     Calibrate,
@@ -141,7 +147,7 @@ pub enum Command {
 impl Command {
     /// Whether it measures canaries beside congestors, over several placements.
     pub fn is_load_test(self) -> bool {
-        matches!(self, Command::Run | Command::App | Command::Calibrate)
+        matches!(self, Command::Run | Command::App | Command::Tune | Command::Calibrate)
     }
 
     /// As the user types it.
@@ -149,6 +155,7 @@ impl Command {
         match self {
             Command::Run => "run",
             Command::App => "app",
+            Command::Tune => "tune",
             Command::Network => "network",
             Command::Congest => "congest",
             Command::Calibrate => "calibrate",
@@ -171,6 +178,9 @@ pub struct Run {
     /// The congestors of this run, where each was also run by itself: one of them, or `all`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<String>,
+    /// The setting that was in force, where several took turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setting: Option<String>,
     /// Canary tests, isolated and loaded, in the order they ran.
     pub tests: Vec<Test>,
     /// Congestors measured alone.
@@ -195,6 +205,7 @@ impl Run {
             transport,
             congestors_over: None,
             beside: None,
+            setting: None,
             tests: Vec::new(),
             congestors: Vec::new(),
             impacts: Vec::new(),

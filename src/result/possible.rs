@@ -19,8 +19,8 @@ const MOST: u64 = 1_000_000_000_000_000_000;
 const SEED: &str = "seed";
 
 /// What may be negative: differences, logarithms, and ends of intervals.
-const SIGNED: [&str; 8] =
-    ["added", "added_ns", "control_added_ns", "control_share", "criterion", "high", "low", "value"];
+const SIGNED: [&str; 9] =
+    ["added", "added_ns", "control_added_ns", "control_share", "criterion", "difference", "high", "low", "value"];
 
 /// Whether a file may hold this figure, if it cannot be negative.
 pub(crate) fn is_possible(figure: f64) -> bool {

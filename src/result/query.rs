@@ -98,7 +98,8 @@ impl Run {
     pub fn label(&self) -> String {
         let under = self.congestors_over.as_ref().map(|of| format!(" under {}", of.label())).unwrap_or_default();
         let beside = self.beside.as_ref().map(|load| format!(" beside {load}")).unwrap_or_default();
-        format!("{}{under}{beside}", self.transport.label())
+        let setting = self.setting.as_ref().map(|setting| format!(" set to {setting}")).unwrap_or_default();
+        format!("{}{under}{beside}{setting}", self.transport.label())
     }
 
     /// The test of a kernel in a state.

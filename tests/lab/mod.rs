@@ -9,6 +9,7 @@ pub mod control;
 mod ends;
 mod inside;
 mod registry;
+mod settings;
 
 use std::fs;
 use std::io::Read;

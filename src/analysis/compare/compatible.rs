@@ -96,8 +96,11 @@ pub fn differences<'a>(first: &Side<'a>, other: &Side<'a>) -> Vec<Difference> {
     let mut found = Found { side: &other.label, all: Vec::new() };
     let (a, b) = (first.file, other.file);
     let (mine, theirs) = (&a.plan, &b.plan);
-    // A search is of runs.
-    let word = |command: Command| if command == Command::Calibrate { Command::Run.word() } else { command.word() };
+    // A search is of runs, and so are settings that take turns.
+    let word = |command: Command| match command {
+        Command::Calibrate | Command::Tune => Command::Run.word(),
+        other => other.word(),
+    };
     found.unlike(true, "command", word(a.command), word(b.command));
     let network = |file: &ResultFile| file.machine.as_ref().map_or_else(|| "measured".into(), MachineRecord::title);
     found.unlike(false, "network", network(a), network(b));

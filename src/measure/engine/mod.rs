@@ -25,6 +25,7 @@ pub use collect::{EncodedTally, Load, Measured, Tally};
 pub use congestor::CongestorPhase;
 pub use control::{Control, Ended, PhaseObserver, REAL_GRAIN, Starter, VIRTUAL_GRAIN};
 pub use network::{Body, MeasureGraph, Membership, OpenNetwork, OpenPair, Opened};
+pub use order::turns;
 pub use pace::Kept;
 pub use phase::{LoadState, PhaseId};
 pub use rank::{Job, Keep};

@@ -49,9 +49,43 @@ pub(super) fn stretches(blocks: usize, canaries: usize, seed: u64) -> Vec<Stretc
     stretches
 }
 
+/// The order in which runs take turns on the placement with this index. Backwards on every second placement, so that what
+/// changes evenly with time cancels over each two; over twice as many placements as runs, each run has every place equally
+/// often and follows every other equally often (Williams' design).
+pub fn turns(runs: usize, index: u32) -> Vec<usize> {
+    // 0, 1, last, 2, last but one: no two neighbours are the same distance apart.
+    let zigzag = (0..runs).map(|at| if at % 2 == 1 { at.div_ceil(2) } else { (runs - at / 2) % runs });
+    let mut order: Vec<usize> = zigzag.map(|of| (of + index as usize / 2) % runs).collect();
+    if index % 2 == 1 {
+        order.reverse();
+    }
+    order
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn runs_take_turns_so_that_drift_cancels_and_none_follows_another_more_often() {
+        for runs in 1..=6 {
+            let orders: Vec<Vec<usize>> = (0..2 * runs as u32).map(|index| turns(runs, index)).collect();
+            let place = |order: &Vec<usize>, run| order.iter().position(|of| *of == run).expect("each has a turn");
+            for run in 0..runs {
+                for two in orders.chunks(2) {
+                    assert_eq!(place(&two[0], run) + place(&two[1], run), runs - 1, "{orders:?}");
+                }
+                for at in 0..runs {
+                    assert_eq!(orders.iter().filter(|order| place(order, run) == at).count(), 2, "{orders:?}");
+                }
+                for other in (0..runs).filter(|other| *other != run) {
+                    let follows = orders.iter().filter(|order| order.windows(2).any(|of| of == [other, run]));
+                    assert_eq!(follows.count(), 2, "{runs} runs: {run} after {other}: {orders:?}");
+                }
+            }
+        }
+        assert_eq!([0, 1, 2, 3].map(|index| turns(2, index)), [[0, 1], [1, 0], [1, 0], [0, 1]]);
+    }
 
     #[test]
     fn blocks_balance_the_states_over_time() {
