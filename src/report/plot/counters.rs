@@ -17,7 +17,7 @@ const HALF: f64 = 15.0;
 /// Points of an outline.
 const POINTS: usize = 72;
 /// Letters of a row's figures that fit a plot's width.
-const LETTERS: usize = 64;
+const LETTERS: usize = 58;
 
 /// A counter of a port.
 struct Counter {
