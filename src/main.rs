@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+use std::panic::resume_unwind;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -13,7 +14,12 @@ fn main() -> ExitCode {
     tailback::backend::prepare();
     // A file that may not grow is an error of the write, which is told, and not the end of the process.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
-    let done = match Cli::typed() {
+    // The description of the command line takes more memory than all that a rank needs: on a stack of its own, which goes with it.
+    let typed = std::thread::Builder::new().stack_size(8 << 20).spawn(Cli::typed);
+    let typed =
+        typed.map_or_else(|_| Cli::typed(), |thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+    tailback::backend::release_free_memory();
+    let done = match typed {
         Ok(cli) => execute(cli),
         Err(error) => refuse(&error),
     };

@@ -13,7 +13,7 @@ use super::request::Decision;
 use super::show::handed_over;
 use crate::analysis::tuning::rank;
 use crate::assemble::{self, RunBuilder};
-use crate::backend::{Network, Networks, Variant};
+use crate::backend::{self, Network, Networks, Variant};
 use crate::engine::{LoadState, Measured};
 use crate::layout::Layout;
 use crate::result::{
@@ -271,6 +271,7 @@ impl<'a> ResultAssembler<'a> {
         self.session.monitor.tick();
         // The complete result is written to the same place, and a problem with it is then the user's to know.
         let _ = self.unfinished().map(|file| result::write_draft(&path, &file));
+        backend::release_free_memory();
         self.session.monitor.tick();
         self.next_draft.set(Instant::now() + DRAFTS_APART.max(19 * begun.elapsed()));
     }

@@ -6,7 +6,7 @@ use crate::analysis::Conclusion;
 use crate::analysis::compare::{self, JobSet, VARIATION_TITLE, sides, variation_table};
 use crate::result::{ResultFile, Run};
 use crate::stats::{mean, variance};
-use crate::text::{Cell, Table, factor, figure};
+use crate::text::{Cell, Table, factor, figure, wrap};
 
 /// A canary over jobs: the time that load adds, and the impact, each once for each job that has it.
 struct OverJobs {
@@ -52,8 +52,8 @@ pub fn over_jobs(files: &[(PathBuf, ResultFile)]) -> String {
     let sets: Vec<JobSet<'_>> = sides(files).into_iter().map(JobSet::from).collect();
     let variation = variation_table(&compare::variation(&sets));
     let mut out = format!(
-        "{}\nTime that load adds and impact: mean and standard deviation (sd) from job to job\n{}",
-        verdicts(files),
+        "{}Time that load adds and impact: mean and standard deviation (sd) from job to job\n{}",
+        wrap(&verdicts(files), 80),
         table.text()
     );
     if !variation.is_empty() {

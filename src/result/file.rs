@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{File, Metadata, OpenOptions, Permissions};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
@@ -31,7 +31,13 @@ pub enum ResultError {
 
 /// Writes a result file.
 pub fn write(path: &Path, result: &ResultFile) -> Result<(), ResultError> {
-    write_text(path, &(serde_json::to_string_pretty(result).expect("a result is plain data") + "\n"))
+    // Piece by piece: the text of a large result would be the most that a rank ever holds.
+    write_by(path, |out| {
+        let mut out = BufWriter::new(out);
+        serde_json::to_writer_pretty(&mut out, result)?;
+        out.write_all(b"\n")?;
+        out.flush()
+    })
 }
 
 /// Writes a result that a later one replaces; to a file only, since what a pipe or a device was given is not replaced.
@@ -55,15 +61,23 @@ pub fn write_text(path: &Path, text: &str) -> Result<(), ResultError> {
 
 /// The same for what is no text.
 pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), ResultError> {
+    write_by(path, |out| out.write_all(bytes))
+}
+
+fn write_by(path: &Path, write: impl Fn(&mut dyn Write) -> io::Result<()>) -> Result<(), ResultError> {
     Target::of(path)
         .and_then(|target| match target {
-            Target::Replace(path) => replace(&path, bytes),
+            Target::Replace(path) => replace(&path, write),
             Target::Stream(path) => {
                 // A link that was put there since is not followed.
                 let flags = if is_descriptor(&path) { OFlags::empty() } else { OFlags::NOFOLLOW };
-                OpenOptions::new().write(true).custom_flags(flags.bits() as i32).open(path)?.write_all(bytes)
+                OpenOptions::new()
+                    .write(true)
+                    .custom_flags(flags.bits() as i32)
+                    .open(path)
+                    .and_then(|mut out| write(&mut out))
             }
-            Target::Stdout => io::stdout().lock().write_all(bytes),
+            Target::Stdout => write(&mut io::stdout().lock()),
         })
         .map_err(|source| ResultError::Write { path: path.display().to_string(), source })
 }
@@ -198,10 +212,10 @@ fn follow(user: u32, path: &Path) -> io::Result<PathBuf> {
 
 /// Writes next to the target under a name that nobody can foresee, syncs, and renames. What a kill leaves ends in
 /// `.partial`.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn replace(path: &Path, write: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let (partial, mut out) = create_partial(path)?;
     let written = (|| {
-        out.write_all(bytes)?;
+        write(&mut out)?;
         if let Some(old) = std::fs::symlink_metadata(path).ok().filter(Metadata::is_file) {
             keep_access(&out, &old)?;
         }

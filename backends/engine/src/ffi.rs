@@ -343,6 +343,16 @@ fn outside(offset: usize, len: usize, size: usize) -> ! {
     panic!("{len} bytes at offset {offset} are not inside the segment of {size} bytes")
 }
 
+/// Gives freed memory back to the system, where the C library can: what was needed once, as to read the command line, does not
+/// stay with every rank.
+pub fn release_free_memory() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: it takes no pointers, and any thread may call it at any time.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;

@@ -16,5 +16,5 @@ pub mod tagged;
 
 pub use collective::Collective;
 pub use engine::{Engine, Lane, Membership, position};
-pub use ffi::{Registration, Segment};
+pub use ffi::{Registration, Segment, release_free_memory};
 pub use rendezvous::{Protocol, Rendezvous};

@@ -33,5 +33,6 @@ pub use settings::{
     CongestorNetworks, FabricOptions, LibfabricPath, RoleSettings, Roles, Settings, ThreadLevel, VerbsOptions,
 };
 pub use sim::{JobSize, Simulated};
+pub use tailback_engine::release_free_memory;
 pub use tailback_sim::begin_phase;
 pub use variant::{MessagePath, Network, Variant, variants};
