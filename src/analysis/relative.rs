@@ -3,11 +3,13 @@
 //! That is how the GPCNeT paper shows them (figures 8 to 10): what a congestor does to a network beside what other users do, device
 //! by device, whatever the counter's unit.
 
+use std::collections::BTreeSet;
+
 use super::counters::CounterSpread;
 use crate::analysis::compare::Side;
 use crate::counters::is_telling;
 use crate::engine::{LoadState, PhaseId};
-use crate::result::{CountersRecord, distinct};
+use crate::result::CountersRecord;
 
 /// Under what a network was counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,9 +67,10 @@ pub fn relative(sides: &[Side<'_>]) -> Vec<RelativeCounter> {
     }
     let devices = counted.iter().flat_map(|of| &of.record.phases).flat_map(|phase| &phase.devices);
     let names = devices.flat_map(|of| of.counters.keys().map(|counter| (of.source.clone(), counter.clone())));
-    let names = names.filter(|(source, counter)| source == "command" || is_telling(counter) || is_traffic(counter));
-    let mut all: Vec<RelativeCounter> = distinct(names)
+    let mut all: Vec<RelativeCounter> = names
+        .collect::<BTreeSet<(String, String)>>()
         .into_iter()
+        .filter(|(source, counter)| source == "command" || is_telling(counter) || is_traffic(counter))
         .filter_map(|(source, counter)| relative_to_quiet(&counted, source, counter))
         .collect();
     // Of a source, traffic before what tells of congestion.

@@ -19,7 +19,7 @@ use crate::result::{
     Answer, ContentionResult, CountersRecord, LabRecord, MachineRecord, MaxRateResult, ResultFile, TransportFacts,
     Verdict, distinct, held_up,
 };
-use crate::stats::{Direction, Statistic};
+use crate::stats::{Direction, Statistic, quantile_ns};
 use crate::text::{Cell, Table, duration, factor, figure, percent};
 
 /// A row for every test of every run: idle, loaded, added, impact.
@@ -204,7 +204,7 @@ pub(super) fn rings(side: &Side<'_>) -> String {
         }
     }
     let mean = |direction: Direction, samples: &Histogram<u64>| direction.figure(samples.mean());
-    let p99 = |direction: Direction, samples: &Histogram<u64>| direction.figure(samples.value_at_quantile(0.99) as f64);
+    let p99 = |direction: Direction, samples: &Histogram<u64>| direction.figure(quantile_ns(samples, 0.99));
     Table::of(rows.into_iter().filter(|(.., samples)| !samples.is_empty()))
         .column("test", |(_, test, ..)| test.kernel.info().key)
         .column("state", |(_, test, ..)| if test.phase == LoadState::Isolated { "idle" } else { test.phase.word() })

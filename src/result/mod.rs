@@ -7,7 +7,6 @@
 mod calibration;
 mod counters;
 mod file;
-mod histogram;
 mod judge;
 mod lab;
 mod machine;
@@ -27,6 +26,7 @@ use crate::kernel::{Canary, Congestor};
 use crate::plan::Plan;
 use crate::stats::{Added, Direction, Impact, NotReportable, Summary};
 
+pub use crate::stats::EncodedHistogram;
 pub use calibration::{CalibrationRecord, CalibrationRun, Comparison, PartFound, Share, ShareFound};
 pub(crate) use counters::OTHERS;
 pub use counters::{CountedPhase, CountersRecord, DeviceCounters};
@@ -35,7 +35,6 @@ pub use file::{
     ResultError, check_distinct, check_writable, is_stdout, schema, write, write_bytes, write_draft, write_draft_text,
     write_text,
 };
-pub use histogram::EncodedHistogram;
 pub use judge::Answer;
 pub(crate) use lab::WORTH_EXPLAINING;
 pub use lab::{Cause, ControlKind, ControlRecord, LabRecord, PhaseCounters, PlacementRates, Verdict};

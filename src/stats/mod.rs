@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod batches;
+mod encoded;
 mod gate;
 mod impact;
 mod jobs;
@@ -32,6 +33,7 @@ mod time;
 mod variation;
 
 pub use batches::{FEWEST_BATCHES, MOST_LAG1, OnePlacement, Sum, Withheld, jackknife, lag1, one_placement, sums};
+pub use encoded::EncodedHistogram;
 pub use gate::{FailsIf, Outcome, needed};
 pub use impact::{Added, Factor, Impact};
 pub use jobs::{Components, Difference, JobVariance, Jobs, difference, paired_difference};
@@ -45,5 +47,5 @@ pub use statistic::{Statistic, carries, pooled};
 pub use steady::{Rested, Rule, Steady, Took};
 pub use student::{t95, two_sided_p, two_sided_t};
 pub use summary::{Direction, Summary, Times};
-pub use time::{TimeView, Weight};
+pub use time::{TimeView, Weight, quantile_ns};
 pub use variation::Variation;

@@ -86,7 +86,7 @@ fn middle_ns(histogram: &Histogram<u64>, value: u64) -> f64 {
 }
 
 /// The middle of the bucket that holds the quantile, so that the histogram's rounding has no bias.
-pub(super) fn quantile_ns(histogram: &Histogram<u64>, quantile: f64) -> f64 {
+pub fn quantile_ns(histogram: &Histogram<u64>, quantile: f64) -> f64 {
     middle_ns(histogram, histogram.value_at_quantile(quantile))
 }
 

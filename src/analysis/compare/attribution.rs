@@ -8,7 +8,6 @@
 
 use std::fmt::Write as _;
 
-use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::Side;
@@ -128,10 +127,9 @@ fn distance(mpi: &Side<'_>, raw: &Side<'_>) -> Option<f64> {
 fn slowdowns(side: &Side<'_>, kernel: Canary) -> Option<Vec<f64>> {
     let isolated = side.run.test(kernel, LoadState::Isolated)?.samples()?;
     let loaded = side.run.test(kernel, LoadState::Loaded)?.samples()?;
-    let at = |of: &Histogram<u64>, quantile: f64| of.value_at_quantile(quantile).max(1) as f64;
-    let median = at(&isolated, 0.5);
+    let median = stats::quantile_ns(&isolated, 0.5).max(1.0);
     let quantile = |step: u32| f64::from(step) / f64::from(QUANTILES + 1);
-    Some((1..=QUANTILES).map(|step| (at(&loaded, quantile(step)) / median).log10()).collect())
+    Some((1..=QUANTILES).map(|step| (stats::quantile_ns(&loaded, quantile(step)).max(1.0) / median).log10()).collect())
 }
 
 fn share(mpi: &Side<'_>, raw: &[Raw<'_>], kernel: Canary) -> Option<Share> {

@@ -7,7 +7,7 @@ use super::{Area, LogAxis, Plot, WIDTH, class_of, dot, extent, line, polyline, s
 use crate::analysis::compare::Side;
 use crate::engine::LoadState;
 use crate::kernel::Canary;
-use crate::stats::{Direction, Statistic};
+use crate::stats::{Direction, Statistic, quantile_ns};
 use crate::text::{Table, escape, figure};
 
 pub(super) const BINS: usize = 56;
@@ -152,8 +152,7 @@ pub fn percentiles(side: &Side<'_>, kernel: Canary) -> Option<Plot> {
             let steps = (own * POINTS as f64) as usize + 1;
             let point = |step: usize| {
                 let at = own * step as f64 / steps as f64;
-                let ns = samples.value_at_quantile(1.0 - 10f64.powf(-at)).max(1);
-                (at, test.direction.figure(ns as f64))
+                (at, test.direction.figure(quantile_ns(samples, 1.0 - 10f64.powf(-at)).max(1.0)))
             };
             (test.phase, (0..=steps).map(point).collect())
         })
