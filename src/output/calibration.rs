@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::result::{CalibrationRecord, CalibrationRun};
-use crate::text::Table;
+use crate::text::{Table, whole_percent};
 
 /// The search, before the run that it found.
 pub(super) fn render(of: &CalibrationRecord) -> String {
@@ -25,8 +25,8 @@ pub(super) fn render(of: &CalibrationRecord) -> String {
     let shares = of.shares.iter().map(|found| (found.kernel.info().key, found.part)).chain([("at rest", of.resting)]);
     let shares = Table::of(shares)
         .column("found", |(name, _)| *name)
-        .column("share", |(_, part)| percent(part.share))
-        .column("not ruled out", |(_, part)| format!("{} to {}", percent(part.low), percent(part.high)));
+        .column("share", |(_, part)| whole_percent(part.share))
+        .column("not ruled out", |(_, part)| format!("{} to {}", whole_percent(part.low), whole_percent(part.high)));
     let _ = write!(out, "{}\n{}", runs.done().text(), shares.done().text());
     for alike in &of.alike {
         let names: Vec<&str> = alike.iter().map(|kernel| kernel.info().key).collect();
@@ -52,10 +52,6 @@ pub fn mix(run: &CalibrationRun) -> String {
     if run.congestors.is_empty() {
         return "none".into();
     }
-    let share = |of: &crate::result::Share| format!("{} {} ({} B)", of.kernel, percent(of.share), of.bytes);
+    let share = |of: &crate::result::Share| format!("{} {} ({} B)", of.kernel, whole_percent(of.share), of.bytes);
     run.congestors.iter().map(share).collect::<Vec<_>>().join(", ")
-}
-
-fn percent(part: f64) -> String {
-    format!("{:.0}%", 100.0 * part)
 }

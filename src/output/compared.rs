@@ -1,12 +1,11 @@
 //! The first screen of a comparison: whether load adds more or less time than on the first side, in at most a dozen lines of 80
 //! characters. All else is in the tables (`-v`).
 
-use super::summary::unindented;
+use super::summary::{added_time, unindented};
 use crate::analysis::compare::{self, Attribution, Cell, Change, Comparison, Row, Verdict};
 use crate::kernel::Canary;
 use crate::result::distinct;
-use crate::stats::Direction;
-use crate::text::{Table, duration, factor, figure, in_percent, wrap};
+use crate::text::{Table, factor, figure, in_percent, wrap};
 
 /// Text for a terminal of so many columns; all tables where nothing is compared that load adds.
 pub fn compared(of: &Comparison) -> String {
@@ -120,7 +119,7 @@ fn pair(of: &Comparison, rows: &[&Row]) -> Table {
     Table::of(rows)
         .column("added by load", |row| row.kernel.to_string())
         .columns(of.sides.iter().enumerate(), |table, (at, side)| {
-            table.column(side.clone(), |row| row.cells[at].value.map(|value| time(row, value)))
+            table.column(side.clone(), |row| row.cells[at].value.map(|value| added_time(row.kernel, value)))
         })
         .column("difference [95%]", |row| row.cells[1].change.map(change))
         .column("detectable", |row| Some(format!("{:.0}%", 100.0 * row.cells[1].change?.detectable?)))
@@ -139,19 +138,10 @@ fn several(of: &Comparison, rows: &[&Row]) -> Table {
         .columns(rows, |table, row| {
             table.column(row.kernel.to_string(), |(at, _)| {
                 let cell = &row.cells[*at];
-                Some(time(row, cell.value?) + &differs(cell).unwrap_or_default())
+                Some(added_time(row.kernel, cell.value?) + &differs(cell).unwrap_or_default())
             })
         })
         .done()
-}
-
-/// An added time in the unit that suits it.
-fn time(row: &Row, value: f64) -> String {
-    match row.kernel.info().direction {
-        _ if row.kernel.is_application() => format!("{} {}", figure(value), row.unit),
-        Direction::Latency => duration(1e3 * value),
-        Direction::Bandwidth => format!("{}/MiB", duration(1e3 * value)),
-    }
 }
 
 /// What else is to be known: how far the sides are alike, whose doing it is, and where the rest is.

@@ -8,11 +8,11 @@ use super::{activity, calibration, tuning};
 use crate::analysis::compare;
 use crate::engine::LoadState;
 use crate::result::{
-    Answer, Command, CongestorLoad, ControlRecord, Headline, Node, NodeRole, ResultFile, Run, Test, TransportFacts,
-    Verdict,
+    Answer, Command, CongestorLoad, ControlRecord, CutShort, Headline, Node, NodeRole, ResultFile, Run, Test,
+    TransportFacts, Verdict,
 };
 use crate::stats::{Direction, Statistic};
-use crate::text::{Rows, Table, factor, figure, section, with_interval, within, wrap};
+use crate::text::{Rows, Table, factor, figure, section, whole_percent, with_interval, within, wrap};
 
 pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
     let mut out = banner(result);
@@ -113,12 +113,8 @@ fn heading(out: &mut String, result: &ResultFile, run: &Run) {
 
 /// What is to be said of a job that did not come to its end.
 fn cut_short(result: &ResultFile) -> String {
-    let why = match (&result.failed, result.interrupted) {
-        (Some(why), _) => format!("Failed: {why}"),
-        (None, true) => "Interrupted".to_owned(),
-        (None, false) => return String::new(),
-    };
-    format!("{why}: phases that were not complete are left out.\n")
+    let said = |of: CutShort<'_>| format!("{}: phases that were not complete are left out.\n", of.sentence());
+    result.cut_short().map(said).unwrap_or_default()
 }
 
 /// The figures of a run's tests, by state.
@@ -272,8 +268,10 @@ fn verdicts(control: &ControlRecord) -> Table {
         ns.map(|ns| format!("{} {unit}", figure(ns / per_unit)))
     };
     let share = |verdict: &Verdict| {
-        let within = verdict.control_share_interval.map(|of| format!(" [{}, {}]", percent(of.low), percent(of.high)));
-        verdict.control_share.map(|share| percent(share) + &within.unwrap_or_default())
+        let within = verdict
+            .control_share_interval
+            .map(|of| format!(" [{}, {}]", whole_percent(of.low), whole_percent(of.high)));
+        verdict.control_share.map(|share| whole_percent(share) + &within.unwrap_or_default())
     };
     let several = control.verdicts.iter().any(|verdict| verdict.run.is_some());
     let kind = control.kind.word();
@@ -287,10 +285,6 @@ fn verdicts(control: &ControlRecord) -> Table {
         .column("share", |verdict| share(verdict))
         .column("comes from", |verdict| verdict.cause.to_string())
         .done()
-}
-
-fn percent(part: f64) -> String {
-    format!("{:.0}%", 100.0 * part)
 }
 
 /// How many times worse tests are under load, by each of these figures; those that have any.
@@ -380,8 +374,8 @@ pub(crate) fn spreads(of: &[(&Headline, Answer<'_>)]) -> Table {
         .column("test", |(_, answer)| &answer.test.title)
         .column("placements", |(headline, _)| range(headline))
         .column("next placement (95%)", |(headline, _)| headline.spread.prediction.map(|of| bounds(of.low, of.high)))
-        .column("idle", |(headline, _)| headline.congested.map(|of| percent(of.isolated)))
-        .column("loaded", |(headline, _)| headline.congested.map(|of| percent(of.loaded)))
+        .column("idle", |(headline, _)| headline.congested.map(|of| whole_percent(of.isolated)))
+        .column("loaded", |(headline, _)| headline.congested.map(|of| whole_percent(of.loaded)))
         .done()
 }
 

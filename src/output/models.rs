@@ -55,8 +55,8 @@ pub fn study(file: &ResultFile) -> String {
         let comparison = compare::compare(&compare::sides::of_file(file), &compare::SHOWN);
         let _ = writeln!(out, "Networks side by side\n\n{}", compare::render(&comparison));
     }
-    if file.interrupted {
-        out += "\nInterrupted: what was not complete is left out.\n";
+    if let Some(of) = file.cut_short() {
+        let _ = writeln!(out, "\n{}: what was not complete is left out.", of.sentence());
     }
     out
 }

@@ -13,7 +13,7 @@ use crate::result::{
     Test,
 };
 use crate::stats::{Direction, Interval, Statistic};
-use crate::text::{Table, duration, factor, figure, rate, wrap};
+use crate::text::{Table, duration, factor, figure, rate, whole_percent, wrap};
 
 /// Rows beyond these are in the tables.
 const MOST_ROWS: usize = 7;
@@ -37,7 +37,8 @@ pub(super) fn render(file: &ResultFile, columns: usize) -> String {
     if studies.is_empty() {
         file.runs.iter().for_each(|run| part(run, of_figures(file, run)));
     }
-    let last = [simulated(file), cut_short(file), Some(format!("{}. Tables: -v", extent(file)))];
+    let cut_short = file.cut_short().map(|of| format!("{}: what was not complete is left out", of.sentence()));
+    let last = [simulated(file), cut_short, Some(format!("{}. Tables: -v", extent(file)))];
     last.into_iter().flatten().for_each(|line| out += &wrap(&line, columns));
     out
 }
@@ -50,14 +51,6 @@ fn of_study(models: &ModelResults) -> Vec<(String, Table)> {
         models.hpcc.as_ref().map(of_hpcc),
     ];
     told.into_iter().flatten().collect()
-}
-
-fn cut_short(file: &ResultFile) -> Option<String> {
-    match (&file.failed, file.interrupted) {
-        (Some(why), _) => Some(format!("Failed: {why}. What was not complete is left out")),
-        (None, true) => Some("Interrupted: what was not complete is left out".into()),
-        (None, false) => None,
-    }
 }
 
 /// What was run.
@@ -126,15 +119,15 @@ fn of_contention(found: &ContentionResult) -> (String, Table) {
         .column("slowest", |graph| slowest(graph).map(|edge| name(&edge)))
         .column("predicted", |graph| slowest(graph).map(|edge| factor(edge.predicted)))
         .column_if(!all.is_empty(), "measured", |graph| Some(factor(slowest(graph)?.measured_s? / graph.reference_s)))
-        .column_if(!all.is_empty(), "mean |error|", |graph| mean(&errors(graph)).map(percent))
-        .column_if(!all.is_empty(), "largest", |graph| largest(&errors(graph)).map(percent));
+        .column_if(!all.is_empty(), "mean |error|", |graph| mean(&errors(graph)).map(whole_percent))
+        .column_if(!all.is_empty(), "largest", |graph| largest(&errors(graph)).map(whole_percent));
     let more = found.graphs.len().saturating_sub(MOST_ROWS);
     let more = if more > 0 { format!(" ({more} more graphs: -v)") } else { String::new() };
     let verdict = match (mean(&all), largest(&all)) {
         (Some(mean), Some(largest)) => format!(
             "The model's times are off by {} on average, {} at most, over {} messages{more}",
-            percent(mean),
-            percent(largest),
+            whole_percent(mean),
+            whole_percent(largest),
             all.len()
         ),
         _ => format!("Predicted, not measured: the slowest message of each graph, as a multiple of one alone{more}"),
@@ -240,7 +233,7 @@ fn of_figures(file: &ResultFile, run: &Run) -> (String, Table) {
     let ranks = file.system.ranks as f64 / file.system.nodes.len().max(1) as f64;
     let share = |test: &Test| {
         let rate = test.figure(Statistic::Avg).filter(|_| test.direction == Direction::Bandwidth)?;
-        Some(percent(rate * ranks / link?))
+        Some(whole_percent(rate * ranks / link?))
     };
     let shown = [Statistic::Avg, Statistic::P99];
     let table = Table::of(&run.tests)
@@ -263,8 +256,4 @@ fn of_loads(loads: &[CongestorLoad], link: Option<f64>) -> (String, Table) {
         .column("minimum", |load| load.least_mib_per_s.map(rate));
     let link = link.map(|link| format!("; the link of a node carries {}", rate(link))).unwrap_or_default();
     (format!("The congestors delivered {} together{link}", rate(total)), table.done())
-}
-
-fn percent(part: f64) -> String {
-    format!("{:.0}%", 100.0 * part)
 }

@@ -56,15 +56,16 @@ pub(super) fn coloured(text: &str) -> String {
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
+/// What a verdict says of a job that did not come to its end.
+pub(super) fn cut_short(file: &ResultFile) -> String {
+    file.cut_short().map(|of| format!(" ({}: only what was complete counts)", of.word())).unwrap_or_default()
+}
+
 /// The first line.
 pub(crate) fn verdict(file: &ResultFile, conclusion: &Conclusion<'_>) -> String {
-    let interrupted = match (&file.failed, file.interrupted) {
-        (Some(_), _) => " (failed: only what was complete counts)",
-        (None, true) => " (interrupted: only what was complete counts)",
-        (None, false) => "",
-    };
+    let cut_short = cut_short(file);
     match conclusion {
-        Conclusion::CannotSay { cause, why } => format!("{CANNOT_SAY}: {cause}{interrupted}: {why}"),
+        Conclusion::CannotSay { cause, why } => format!("{CANNOT_SAY}: {cause}{cut_short}: {why}"),
         Conclusion::Shown { severity, run, worst, impact } => {
             let name = worst.test.short_title();
             let over = if file.runs.len() > 1 { format!(" over {}", run.label()) } else { String::new() };
@@ -75,7 +76,7 @@ pub(crate) fn verdict(file: &ResultFile, conclusion: &Conclusion<'_>) -> String 
                 (_, Some(added)) => format!("load adds {added} to {name}{over}, {impact}"),
                 (_, None) => format!("{name}{over} is {impact} worse under load"),
             };
-            format!("{}{interrupted}: {said}", severity.word())
+            format!("{}{cut_short}: {said}", severity.word())
         }
     }
 }
@@ -138,7 +139,7 @@ fn impacts(rows: Vec<(String, &Run)>, more: impl Fn(Canary, usize) -> Option<&'s
 /// The time that load adds, with half of its interval's width; where even its sign is open, how much it can be.
 fn added(answer: &Answer<'_>) -> Option<String> {
     let Added { value, interval } = answer.added.filter(|_| answer.judgement.is_reportable())?;
-    let time = |value: f64| added_time(answer, value);
+    let time = |value: f64| added_time(answer.test.kernel, value);
     Some(match interval {
         Some(of) if of.low <= 0.0 && of.high > 0.0 => format!("up to {}", time(of.high)),
         Some(of) if value != 0.0 => format!("{} +-{:.0}%", time(value), 50.0 * (of.high - of.low) / value.abs()),
@@ -147,9 +148,9 @@ fn added(answer: &Answer<'_>) -> Option<String> {
 }
 
 /// An added time in the unit that suits it; of a rate, that of a MiB.
-fn added_time(answer: &Answer<'_>, value: f64) -> String {
-    match answer.test.direction {
-        _ if answer.test.kernel.is_application() => duration(1e9 * value),
+pub(super) fn added_time(kernel: Canary, value: f64) -> String {
+    match kernel.info().direction {
+        _ if kernel.is_application() => duration(1e9 * value),
         Direction::Latency => duration(1e3 * value),
         Direction::Bandwidth => format!("{}/MiB", duration(1e3 * value)),
     }

@@ -3,16 +3,13 @@
 use super::summary;
 use crate::analysis::tuning::{Choice, choice};
 use crate::result::{Answer, RankedSetting, ResultFile, Run, TestRanking, TuningRecord};
-use crate::stats::{Direction, RankedPair};
-use crate::text::{Table, duration, rate, within, wrap};
+use crate::stats::RankedPair;
+use crate::text::{Table, rate, within, wrap};
 
 /// The first screen.
 pub(super) fn render(file: &ResultFile, record: &TuningRecord, columns: usize) -> String {
     let mut out = wrap(&verdict(file, record), columns);
-    // Without the indent that tables have under a title: every column counts.
-    for table in record.ranking.iter().map(|test| ranking(file, test).text()) {
-        table.lines().for_each(|line| out += &format!("{}\n", line.strip_prefix("  ").unwrap_or(line)));
-    }
+    record.ranking.iter().for_each(|test| out += &summary::unindented(&ranking(file, test)));
     let why =
         record.ranking.iter().filter_map(|of| Some(format!("{} is not ranked: {}", of.kernel, of.why_not.as_ref()?)));
     let told = why.chain([loads(file), PLACES.to_owned(), put_back(record), summary::extent(file), TERMS.to_owned()]);
@@ -47,22 +44,18 @@ pub(crate) fn pairs(record: &TuningRecord) -> Table {
 
 /// The first line.
 pub(crate) fn verdict(file: &ResultFile, record: &TuningRecord) -> String {
-    let interrupted = match (&file.failed, file.interrupted) {
-        (Some(_), _) => " (failed: only what was complete counts)",
-        (None, true) => " (interrupted: only what was complete counts)",
-        (None, false) => "",
-    };
+    let cut_short = summary::cut_short(file);
     match choice(record) {
-        Choice::Best(best) => format!("BEST SETTING: {best}{interrupted}: {}", better(record, best).join("; ")),
-        Choice::Mixed => format!("NO BEST SETTING{interrupted}: {}", by_test(record).join("; ")),
+        Choice::Best(best) => format!("BEST SETTING: {best}{cut_short}: {}", better(record, best).join("; ")),
+        Choice::Mixed => format!("NO BEST SETTING{cut_short}: {}", by_test(record).join("; ")),
         Choice::Alike => {
             let names = record.ranking.first().map(names).unwrap_or_default();
             let ranked = record.ranking.iter().filter(|test| test.why_not.is_none());
             let tests: Vec<String> = ranked.map(|test| test.kernel.to_string()).collect();
             let open = widest(record).map(|of| format!("; {of}")).unwrap_or_default();
-            format!("CANNOT BE TOLD APART{interrupted} by {}: {}{open}", tests.join(", "), names.join(", "))
+            format!("CANNOT BE TOLD APART{cut_short} by {}: {}{open}", tests.join(", "), names.join(", "))
         }
-        Choice::CannotSay(why) => format!("CANNOT SAY{interrupted}: {why}"),
+        Choice::CannotSay(why) => format!("CANNOT SAY{cut_short}: {why}"),
     }
 }
 
@@ -94,7 +87,7 @@ fn than(test: &TestRanking, pair: &RankedPair) -> String {
     let (less, greater) = pair.order().unwrap_or((pair.first, pair.second));
     let sign = if less == pair.first { 1.0 } else { -1.0 };
     let ends = [sign * pair.interval.low, sign * pair.interval.high];
-    let time = |value: f64| time(test, value);
+    let time = |value: f64| summary::added_time(test.kernel, value);
     format!(
         "load adds {} [{}, {}] less to {} than with {}",
         time(sign * pair.difference),
@@ -125,22 +118,14 @@ fn widest(record: &TuningRecord) -> Option<String> {
     let reach = |pair: &RankedPair| pair.interval.low.abs().max(pair.interval.high.abs());
     let each = record.ranking.iter().filter_map(|test| {
         let most = test.pairs.iter().map(reach).max_by(f64::total_cmp)?;
-        Some(format!("{} {}", test.kernel, time(test, most)))
+        Some(format!("{} {}", test.kernel, summary::added_time(test.kernel, most)))
     });
     let each: Vec<String> = each.collect();
     (!each.is_empty()).then(|| format!("they differ by at most {}", each.join(", ")))
 }
 
 fn difference(test: &TestRanking, pair: &RankedPair) -> String {
-    within(pair.difference, Some(pair.interval), |value| time(test, value))
-}
-
-/// A time in us; of a bandwidth, that of a MiB.
-fn time(test: &TestRanking, us: f64) -> String {
-    match test.kernel.info().direction {
-        Direction::Bandwidth if !test.kernel.is_application() => format!("{}/MiB", duration(1e3 * us)),
-        _ => duration(1e3 * us),
-    }
+    within(pair.difference, Some(pair.interval), |value| summary::added_time(test.kernel, value))
 }
 
 /// The settings by one test, the best first, each with its place.

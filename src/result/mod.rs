@@ -45,6 +45,7 @@ pub use models::{
 };
 pub use placements::{BlockRecord, Headline, KindSpread, PlacementRecord, PlacementTest, TimeCongested};
 pub(crate) use possible::is_possible;
+pub use query::CutShort;
 pub(crate) use query::distinct;
 pub(crate) use read::LARGEST_FIGURE;
 pub use read::{parse, read};

@@ -19,7 +19,40 @@ pub(crate) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T>
     once
 }
 
+/// Why a job has less than its plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CutShort<'a> {
+    /// It could not go on, and why.
+    Failed(&'a str),
+    /// Somebody ended it.
+    Interrupted,
+}
+
+impl CutShort<'_> {
+    /// In a word.
+    pub fn word(&self) -> &'static str {
+        match self {
+            CutShort::Failed(_) => "failed",
+            CutShort::Interrupted => "interrupted",
+        }
+    }
+
+    /// As a sentence begins.
+    pub fn sentence(&self) -> String {
+        match self {
+            CutShort::Failed(why) => format!("Failed: {why}"),
+            CutShort::Interrupted => "Interrupted".into(),
+        }
+    }
+}
+
 impl ResultFile {
+    /// Whether and why it has less than its plan.
+    pub fn cut_short(&self) -> Option<CutShort<'_>> {
+        let failed = self.failed.as_deref().map(CutShort::Failed);
+        failed.or(self.interrupted.then_some(CutShort::Interrupted))
+    }
+
     /// Canaries of the file's runs, in the order of their first test.
     pub fn kernels(&self) -> Vec<Canary> {
         distinct(self.runs.iter().flat_map(|run| &run.tests).map(|test| test.kernel))

@@ -32,6 +32,11 @@ pub fn in_percent(part: f64) -> String {
     if part.is_finite() { format!("{:.1}", 100.0 * part) } else { "-".into() }
 }
 
+/// A part of one in whole percent.
+pub fn whole_percent(part: f64) -> String {
+    format!("{:.0}%", 100.0 * part)
+}
+
 /// A time, in the unit that suits it.
 pub fn duration(ns: f64) -> String {
     let (unit, per_unit) = match ns.abs() {
