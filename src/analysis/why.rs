@@ -6,6 +6,7 @@ use super::CounterRow;
 use crate::engine::LoadState;
 use crate::lab::PortCounters;
 use crate::result::{LabRecord, NodeRole, PhaseCounters, ResultFile, Run, Test, WORTH_EXPLAINING};
+use crate::text::rate;
 
 /// A port carries messages of canaries where it sent at least this part of what the busiest port sent while they were alone.
 const CARRIES: f64 = 1e-3;
@@ -102,16 +103,18 @@ impl ResultFile {
             link_mib_per_s: self.node_link_mib_per_s(run),
         });
         let of_port = |ports: u32| {
-            let link = link.map(|rate| format!("; the link of a port carries {rate:.0}")).unwrap_or_default();
-            format!(", {:.1} MiB/s at each of its {ports} ports{link}", each / f64::from(ports))
+            let link = link.map(|of| format!("; the link of a port carries {}", rate(of))).unwrap_or_default();
+            format!(", {} at each of its {ports} ports{link}", rate(each / f64::from(ports)))
         };
-        let of_node = || link.map(|rate| format!("; the link of a node carries {rate:.0}")).unwrap_or_default();
+        let of_node = || link.map(|of| format!("; the link of a node carries {}", rate(of))).unwrap_or_default();
         let link = match self.system.ports {
             Some(ports) if ports.per_node > 1 => of_port(ports.per_node),
             _ => of_node(),
         };
         why.seen.push(format!(
-            "{label}The congestors delivered {mean:.0} MiB/s from {nodes} nodes, {each:.1} MiB/s a node{link}."
+            "{label}The congestors delivered {} from {nodes} nodes, {} a node{link}.",
+            rate(mean),
+            rate(each)
         ));
     }
 
@@ -309,7 +312,7 @@ mod tests {
     #[test]
     fn full_ports_on_a_canarys_way_explain_an_impact() {
         let why = on_a_lab(20.0, [1000, 900], [0, 7]);
-        assert!(why.seen[0].contains("MiB/s a node; the link of a node carries 24"), "{why:?}");
+        assert!(why.seen[0].contains("bit/s a node; the link of a node carries 200 Mbit/s"), "{why:?}");
         assert!(
             why.seen.contains(&"1 of 2 ports ran full under load, most of all that from leaf0 to h1.".into()),
             "{why:?}"
@@ -324,10 +327,16 @@ mod tests {
         file.system.ports = Some(NodePorts { per_node: 4, known_by: KnownBy::User });
         file.runs[0].transport.details.insert("link_speed_mbit_per_s".into(), "100000".into());
         let why = file.why().expect("an explanation");
-        let numbers: Vec<f64> = why.seen[0].split(' ').filter_map(|word| word.parse().ok()).collect();
-        let [all, nodes, node, port, ports] = numbers[..5] else { panic!("{why:?}") };
-        assert!((node - all / nodes).abs() < 0.6 && (port - node / 4.0).abs() < 0.2 && ports == 4.0, "{why:?}");
-        assert!(why.seen[0].ends_with("at each of its 4 ports; the link of a port carries 11921."), "{why:?}");
+        let load = why.load.unwrap();
+        let [all, node, port] = [load.nodes as f64, 1.0, 0.25].map(|nodes| rate(load.node_mib_per_s * nodes));
+        assert_eq!(
+            why.seen[0],
+            format!(
+                "The congestors delivered {all} from {} nodes, {node} a node, {port} at each of its 4 ports; \
+                 the link of a port carries 100 Gbit/s.",
+                load.nodes
+            )
+        );
     }
 
     #[test]

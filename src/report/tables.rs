@@ -87,10 +87,8 @@ fn main_facts(side: &Side<'_>) -> Vec<(String, String)> {
     };
     fact("transport", network(transport));
     fact("congestors over", side.run.congestors_over.as_ref().map(network).unwrap_or_default());
-    fact(
-        "ranks",
-        format!("{} on {} nodes, started by {}", file.system.ranks, file.system.nodes.len(), file.system.launcher),
-    );
+    let by = if file.machine.is_some() { "" } else { "started by " };
+    fact("ranks", format!("{} on {} nodes, {by}{}", file.system.ranks, file.system.nodes.len(), file.system.launcher));
     if let (Some(ports), Some(ranks)) = (file.system.ports, file.ranks_per_port()) {
         let (of_node, how) = (ports.per_node, ports.known_by.phrase());
         fact("ranks per port", format!("{}, with {of_node} a node, {how}", short(ranks)));
