@@ -48,7 +48,7 @@ pub struct RunOptions {
 #[allow(missing_docs)]
 pub struct NetworkOptions {
     /// Measure every canary with each of these message sizes, in turn: FROM..TO doubles, e.g. 8..4MiB or 8,64,512; each test
-    /// takes --budget
+    /// takes --budget, latencies in a closed loop unless --loop or --pace says otherwise
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Plan")]
     pub sizes: Vec<Sizes>,
     #[command(flatten)]
@@ -344,10 +344,12 @@ impl NetworkOptions {
         if !sizes.is_empty() && self.plan.set.iter().any(Set::is_of_bytes) {
             return Err("--sizes gives every canary its message sizes: leave out --set KERNEL.bytes".into());
         }
+        // As OSU's benchmarks: on an idle network single messages at random moments tell no more, and are far fewer.
+        let closed = (!sizes.is_empty() && pace.is_none()).then_some(Loop::Closed);
         let patch = Patch {
             sizes: (!sizes.is_empty()).then_some(sizes),
             canaries,
-            canary_loop,
+            canary_loop: canary_loop.or(closed),
             pace_s: pace.map(|pace| pace.as_secs_f64()),
             ring_histograms: ring_histograms.then_some(true),
             ..Patch::default()

@@ -191,9 +191,11 @@ pub fn placement_lines(nodes: &[Node], command: Command) -> Vec<String> {
         let more = names.len().saturating_sub(SHOWN);
         let list = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(" ");
         let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-        format!("{what:<10} {:>3} nodes: {list}{rest}", names.len())
+        (what, format!("{:>3} nodes: {list}{rest}", names.len()))
     };
-    roles.iter().map(line).collect()
+    let lines: Vec<(String, String)> = roles.iter().map(line).collect();
+    let width = lines.iter().map(|(what, _)| what.len()).max().unwrap_or(0).max(10);
+    lines.into_iter().map(|(what, told)| format!("{what:<width$} {told}")).collect()
 }
 
 /// How much is told of a test.
