@@ -23,6 +23,7 @@ mod measured;
 mod memory;
 mod mistakes;
 mod models;
+mod patterns;
 mod protocols;
 mod readme;
 mod report;

@@ -41,8 +41,8 @@ fn what_would_measure_nothing_or_do_nothing() {
     refused("contention --shape in-2 --bytes 0", "invalid message size '0': expected 1 B to 1 GiB");
     refused("beff --bandwidth-bytes 99999999999", "invalid message size '99999999999': expected 1 B");
     refused("contention --shape in-2 --predict-only --out x.json", "--out keeps measurements");
-    refused("run --set congestor.a2a.window=4", "congestors have no window");
-    refused("run --set incast.rings=4", "congestors have no rings");
+    refused("run --set congestor.a2a.window=4", "congestor a2a has no window");
+    refused("run --set incast.rings=4", "congestor incast has no rings");
     refused("run --out same.json --csv ./same.json", "is given twice");
     refused("run --canary-congestion-control none-such --no-lab", "congestion control 'none-such'");
 }
@@ -124,7 +124,7 @@ fn settings() {
     refused("run --set lat.bytes=0", "at least one byte");
     refused("run --set lat.bytes=many", "invalid size 'many'");
     refused("run --set lat.rings=-1", "'-1' is no count");
-    refused("run --set allreduce.bytes=12", "no whole number of doubles");
+    refused("run --set allreduce.bytes=12", "allreduce: bytes = 12 is not a multiple of 8");
     refused("run --set lat.bytes=2GiB", "above 1 GiB");
 }
 

@@ -6,11 +6,12 @@ use crate::kernel::Canary;
 use crate::layout::{Layout, Nodes, Role};
 use crate::plan::Plan;
 use crate::result::{
-    BatchRecord, BlockRecord, CongestorLoad, EncodedHistogram, Headline, KindSpread, Node, NodeRole, PlacementRecord,
-    PlacementTest, Run, Schedule, Test, TestImpact, TimeCongested, TransportFacts, distinct,
+    BatchRecord, BlockRecord, CollectiveBandwidth, CongestorLoad, EncodedHistogram, Headline, KindSpread, Node,
+    NodeRole, PlacementRecord, PlacementTest, Run, Schedule, Test, TestImpact, TimeCongested, TransportFacts, distinct,
 };
 use crate::stats::{
-    Batch, Direction, Factor, Impact, Interval, Samples, Spread, Summary, TimeView, one_placement, pooled, unpaired,
+    Batch, Direction, Factor, Impact, Interval, Samples, Spread, Statistic, Summary, TimeView, one_placement, pooled,
+    unpaired,
 };
 
 /// Puts together one transport's run, placement by placement.
@@ -20,7 +21,10 @@ pub struct RunBuilder<'a> {
     transport: TransportFacts,
     congestors_over: Option<TransportFacts>,
     beside: Option<String>,
+    size_bytes: Option<usize>,
     setting: Option<String>,
+    /// The size of the canaries' teams, where all are alike.
+    team: Option<usize>,
     /// What congestors did without canaries, over the placements so far.
     alone: (LoadState, Vec<Option<Load>>),
     placements: Vec<PlacementRecord>,
@@ -66,13 +70,20 @@ impl<'a> RunBuilder<'a> {
     pub fn new(plan: &'a Plan, transport: TransportFacts, congestors_over: Option<TransportFacts>) -> Self {
         let alone = (LoadState::Alone, vec![None; plan.congestors.len()]);
         let (placements, gathered) = (Vec::new(), Vec::new());
-        RunBuilder { plan, transport, congestors_over, beside: None, setting: None, alone, placements, gathered }
+        let (beside, size_bytes, setting, team) = (None, None, None, None);
+        RunBuilder { plan, transport, congestors_over, beside, size_bytes, setting, team, alone, placements, gathered }
     }
 
     /// The same, of one load among several.
     #[must_use]
     pub fn beside(self, load: Option<String>) -> Self {
         RunBuilder { beside: load, ..self }
+    }
+
+    /// The same, of one message size among several.
+    #[must_use]
+    pub fn of_size(self, size_bytes: Option<usize>) -> Self {
+        RunBuilder { size_bytes, ..self }
     }
 
     /// The same, with one setting in force among several.
@@ -83,6 +94,8 @@ impl<'a> RunBuilder<'a> {
 
     /// Adds a placement and its complete phases.
     pub fn add(&mut self, seed: u64, layout: &Layout, phases: &[Measured]) {
+        let team = layout.team_size(Role::Canary);
+        self.team = if self.placements.is_empty() { team } else { self.team.filter(|_| self.team == team) };
         let roles = placement(layout, self.plan).into_iter().map(|node| node.roles).collect();
         self.add_phases(PlacementRecord { seed, kind: layout.kind(), roles, tests: Vec::new() }, phases);
     }
@@ -207,6 +220,7 @@ impl<'a> RunBuilder<'a> {
             transport: self.transport.clone(),
             congestors_over: self.congestors_over.clone(),
             beside: self.beside.clone(),
+            size_bytes: self.size_bytes,
             setting: self.setting.clone(),
             tests,
             congestors: self.loads(&self.alone.1, self.alone.0),
@@ -227,6 +241,9 @@ impl<'a> RunBuilder<'a> {
         let batches: Vec<&Batch> = samples.iter().flat_map(Samples::batches).collect();
         let batch =
             |batch: &Batch| BatchRecord { avg: batch.pass_mean(), histogram: EncodedHistogram::of(&batch.histogram()) };
+        let summary = Summary::of_batches(&batches, of.passes, direction, self.plan.weight_of(test))
+            .or_else(|| Summary::of_figures(&of.figures, direction));
+        let bus = summary.as_ref().and_then(|of| of.get(Statistic::Avg)).zip(self.team);
         Test {
             phase: of.phase,
             kernel: test.kernel,
@@ -235,8 +252,8 @@ impl<'a> RunBuilder<'a> {
             direction,
             unit: application.map_or_else(|| direction.unit().into(), |of| of.unit.clone()),
             wall_s: of.wall_ns as f64 * 1e-9,
-            summary: Summary::of_batches(&batches, of.passes, direction, self.plan.weight_of(test))
-                .or_else(|| Summary::of_figures(&of.figures, direction)),
+            summary,
+            collective: bus.and_then(|(mean, team)| CollectiveBandwidth::of(test.kernel, mean, team)),
             schedule: open.then_some(of.schedule),
             covered: (!open && of.covered.1 > 0).then(|| of.covered.0 as f64 / of.covered.1 as f64),
             histogram: application

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use tailback_sim::machine::Machine;
+use tailback_transport::Bytes;
 
 use crate::assemble;
 use crate::backend::Variant;
@@ -11,6 +12,7 @@ use crate::output::placement_lines;
 use crate::plan::{Application, Counts, Plan, Preset};
 use crate::result::Command;
 use crate::stats::TestState;
+use crate::text::duration;
 
 /// Joining, connecting and collecting, for a job of laptop size.
 const OVERHEAD_S: f64 = 2.0;
@@ -50,7 +52,11 @@ pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Optio
     if let Some(moments) = plan.open_loop() {
         let _ = writeln!(out, "Latency canaries begin iterations {moments}");
     }
-    if session.mixes.len() > 1 {
+    if !plan.sizes.is_empty() {
+        let sizes: Vec<String> = plan.sizes.iter().map(|&bytes| Bytes(bytes as u64).to_string()).collect();
+        let _ = writeln!(out, "Message sizes take turns: {}", sizes.join(", "));
+        let _ = writeln!(out, "{}", sizes_said(session, variants.len() * session.mixes.len()));
+    } else if session.mixes.len() > 1 {
         let names: Vec<&str> = session.mixes.iter().filter_map(|mix| mix.name.as_deref()).collect();
         let on = if plan.each_own_share { "its share of the congestor nodes" } else { "all congestor nodes" };
         let _ = writeln!(out, "Loads take turns on every placement, each by itself on {on}: {}", names.join(", "));
@@ -94,7 +100,10 @@ pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Optio
     match machine {
         None => {
             let runs = (variants.len() * session.mixes.len() * settings) as f64;
-            let seconds = runs * seconds(decision.command, plan, decision.duration_s);
+            // A job that goes on with another size has joined and connected.
+            let begun = runs / plan.sizes.len().max(1) as f64;
+            let seconds =
+                begun * OVERHEAD_S + runs * measured(decision.command, plan, decision.duration_s, PLACEMENT_S);
             let beside = if plan.application.is_some() { ", and the application's runs" } else { "" };
             let (about, rings) = match plan.blocks == 1 && plan.finishes_a_measurement() {
                 true => ("about", "; a test that is slower takes longer, until it has visited every ring once"),
@@ -109,6 +118,25 @@ pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Optio
         }
     }
     out
+}
+
+/// How many tests a plan of several message sizes has, and how long they take: one canary with one size has the budget.
+pub(super) fn sizes_said(session: &Session<'_>, runs: usize) -> String {
+    let plan = &session.decision.plan;
+    let (sizes, canaries) = (plan.sizes.len(), plan.canaries.len());
+    let networks = match runs / sizes {
+        1 => String::new(),
+        several => format!(" x {several} networks"),
+    };
+    let kind = if session.request.settings.machine.is_some() { " of virtual time" } else { "" };
+    let all = duration(1e9 * plan.budget_s * (runs * canaries) as f64);
+    let each = duration(1e9 * plan.budget_s);
+    let (size, canary) = (plural(sizes, "size"), if canaries == 1 { "canary" } else { "canaries" });
+    format!("{size} x {canaries} {canary}{networks}, {each} each: {all}{kind} in all")
+}
+
+fn plural(count: usize, of: &str) -> String {
+    format!("{count} {of}{}", if count == 1 { "" } else { "s" })
 }
 
 /// How often a program is run, and what is read off it.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tailback_transport::{Bootstrap, Description, Error, Nanos, Operation, Result};
 
 use super::application::{Repetitions, Victims};
+use super::dry_run::sizes_said;
 use super::tuning::Tuner;
 use crate::assemble;
 use crate::backend::{Networks, RoleSettings, Variant, give_up};
@@ -64,13 +65,15 @@ impl<'a> Runs<'a> {
         self.assembler.configs = self.configs(networks.variants());
         if self.session.root && !self.assembler.is_part {
             self.session.request.say(&format!("seed {}", self.session.seed));
-            if let several @ [_, _, ..] = &self.assembler.configs[..] {
+            if !self.session.decision.plan.sizes.is_empty() {
+                self.session.request.say(&sizes_said(self.session, self.assembler.configs.len()));
+            } else if let several @ [_, _, ..] = &self.assembler.configs[..] {
                 let label = |config: &RunConfig| format!("over {}", self.assembler.label(*config));
                 let names: Vec<String> = several.iter().map(label).collect();
                 let (count, names) = (names.len(), names.join("; "));
                 self.session.request.say(&format!("{count} runs take turns on every placement: {names}"));
             }
-            if self.session.mixes.len() > 1 {
+            if self.session.mixes.iter().filter(|mix| mix.name.is_some()).count() > 1 {
                 let share = match self.session.decision.plan.each_own_share {
                     true => "a congestor by itself loads the nodes that it has among all; the others rest",
                     false => "a congestor by itself loads all congestor nodes (each=share: its own share of them)",

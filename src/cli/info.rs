@@ -28,12 +28,12 @@ pub(super) fn text(libfabric: Option<&Path>) -> String {
     out.push_str("\nCanaries\n");
     for kernel in Canary::kernels() {
         let info = kernel.info();
-        let _ = writeln!(out, "  {:<10} {:>8} B  {}", info.key, info.bytes, info.what);
+        let _ = writeln!(out, "  {:<14} {:>8} B  {}", info.key, info.bytes, info.what);
     }
     out.push_str("\nCongestors\n");
     for kernel in Congestor::ALL {
         let info = kernel.info();
-        let _ = writeln!(out, "  {:<10} {:>8} B  {}", info.key, info.bytes, info.what);
+        let _ = writeln!(out, "  {:<14} {:>8} B  {}", info.key, info.bytes, info.what);
     }
     out
 }

@@ -18,6 +18,7 @@ mod reference;
 mod report;
 mod show;
 mod simulate;
+mod sizes;
 mod terms;
 mod tune;
 

@@ -16,6 +16,8 @@ use crate::plan::{Loop, Patch, Preset, Set};
 use crate::result::Command;
 use crate::units;
 
+use super::sizes::Sizes;
+
 /// Congestion without an end: a day is longer than any allocation that would not be interrupted.
 const ENDLESS: Duration = Duration::from_secs(86_400);
 
@@ -45,6 +47,10 @@ pub struct RunOptions {
 #[derive(Clone, Debug, Args)]
 #[allow(missing_docs)]
 pub struct NetworkOptions {
+    /// Measure every canary with each of these message sizes, in turn: FROM..TO doubles, e.g. 8..4MiB or 8,64,512; each test
+    /// takes --budget, latencies in a closed loop unless --loop or --pace says otherwise
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Plan")]
+    pub sizes: Vec<Sizes>,
     #[command(flatten)]
     pub plan: PlanOptions,
     #[command(flatten)]
@@ -334,9 +340,16 @@ impl NetworkOptions {
     /// What is asked for, as plain values.
     pub fn request(self) -> Result<Request, String> {
         let CanaryOptions { canaries, canary_loop, pace, ring_histograms } = self.canaries;
+        let sizes = Sizes::all(&self.sizes);
+        if !sizes.is_empty() && self.plan.set.iter().any(Set::is_of_bytes) {
+            return Err("--sizes gives every canary its message sizes: leave out --set KERNEL.bytes".into());
+        }
+        // As OSU's benchmarks: on an idle network single messages at random moments tell no more, and are far fewer.
+        let closed = (!sizes.is_empty() && pace.is_none()).then_some(Loop::Closed);
         let patch = Patch {
+            sizes: (!sizes.is_empty()).then_some(sizes),
             canaries,
-            canary_loop,
+            canary_loop: canary_loop.or(closed),
             pace_s: pace.map(|pace| pace.as_secs_f64()),
             ring_histograms: ring_histograms.then_some(true),
             ..Patch::default()

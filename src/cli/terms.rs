@@ -22,6 +22,10 @@ block         one canary in one state, without a pause. Idle and loaded blocks
               take turns
 iteration     what is timed once: a message, an exchange, a collective. Ranks
               that wait for each other in it count once
+algbw, busbw  algorithm bandwidth of a collective, its vector's length over
+              time, and bus bandwidth, what each rank sends over time, which
+              its link bounds: times 2(n-1)/n (allreduce) or (n-1)/n
+              (allgather, reduce-scatter, all-to-all), as NCCL's tests
 time-p90      time-weighted 90th percentile: a canary finds the network like
               this, or better, for 90% of the time. p90 is that of messages.
               Of open loops both are the same

@@ -370,6 +370,7 @@ fn test(phase: LoadState, kernel: Canary, bytes: usize, printed: Printed) -> Tes
         histogram: None,
         schedule: None,
         printed: Some(printed),
+        collective: None,
         batches: Vec::new(),
         load: Vec::new(),
     }

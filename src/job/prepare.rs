@@ -243,19 +243,26 @@ fn check_operations(decision: &Decision, canary: &Capabilities, congestor: &Capa
 /// What all congestors together are called beside single ones.
 const TOGETHER: &str = "all";
 
-/// A load of those that take turns on every placement: the plan's congestors together, or each of them by itself first.
+/// What takes turns on every placement: the plan's congestors together, or each of them by itself first; or canaries' message
+/// sizes.
 pub(crate) struct Mix {
-    /// What it is called, where there are several.
+    /// What the load is called, where there are several.
     pub name: Option<String>,
-    /// The plan with its congestors only.
+    /// The message size, where there are several.
+    pub size: Option<usize>,
+    /// The plan with its congestors and its size only.
     pub plan: Plan,
 }
 
 impl Mix {
     /// Those of a plan. The same nodes measure under each.
     pub(crate) fn all_of(plan: &Plan) -> Vec<Mix> {
+        if !plan.sizes.is_empty() {
+            let of = |&bytes: &usize| Mix { name: None, size: Some(bytes), plan: plan.of_size(bytes) };
+            return plan.sizes.iter().map(of).collect();
+        }
         if !plan.each_congestor || plan.congestors.len() < 2 {
-            return vec![Mix { name: None, plan: plan.clone() }];
+            return vec![Mix { name: None, size: None, plan: plan.clone() }];
         }
         let single =
             |test: CongestorTest| Mix::named(test.kernel.to_string(), Plan { congestors: vec![test], ..plan.clone() });
@@ -264,7 +271,7 @@ impl Mix {
     }
 
     fn named(name: String, plan: Plan) -> Self {
-        Mix { name: Some(name), plan }
+        Mix { name: Some(name), size: None, plan }
     }
 }
 
@@ -282,6 +289,9 @@ mod tests {
         assert_eq!(names, ["a2a", "incast", "all"]);
         let counts: Vec<usize> = mixes.iter().map(|mix| mix.plan.congestors.len()).collect();
         assert_eq!(counts, [1, 1, 2]);
+        let sized = Mix::all_of(&Plan { sizes: vec![8, 64], ..Preset::Quick.plan() });
+        let sizes: Vec<_> = sized.iter().map(|mix| (mix.size, mix.plan.canaries[0].counts.bytes)).collect();
+        assert_eq!(sizes, [(Some(8), 8), (Some(64), 64)]);
         let plain = Mix::all_of(&Preset::Lab.plan());
         assert!(plain.len() == 1 && plain[0].name.is_none());
     }

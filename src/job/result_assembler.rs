@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tailback_transport::{Bootstrap, Description};
+use tailback_transport::{Bootstrap, Bytes, Description};
 
 use super::port_counters::EnclosingLab;
 use super::prepare::Session;
@@ -135,9 +135,12 @@ impl<'a> ResultAssembler<'a> {
 
     /// What a run goes over, under which load and with which setting where there are several.
     pub(crate) fn label(&self, config: RunConfig) -> String {
-        let load = self.session.mixes[config.mix].name.as_ref().map(|name| format!(" beside {name}"));
+        let mix = &self.session.mixes[config.mix];
+        let size = mix.size.map(|bytes| format!(", {}", Bytes(bytes as u64)));
+        let load = mix.name.as_ref().map(|name| format!(" beside {name}"));
         let setting = self.setting(config).map(|name| format!(" set to {name}"));
-        format!("{}{}{}", config.variant.label(), load.unwrap_or_default(), setting.unwrap_or_default())
+        let told: String = [size, load, setting].into_iter().flatten().collect();
+        config.variant.label() + &told
     }
 
     /// The setting that a run is measured with, where several take turns.
@@ -255,7 +258,7 @@ impl<'a> ResultAssembler<'a> {
         let congestors_over = config.variant.congestors.map(under);
         let mix = &self.session.mixes[config.mix];
         let builder = RunBuilder::new(&mix.plan, transport, congestors_over);
-        builder.beside(mix.name.clone()).set_to(self.setting(config))
+        builder.beside(mix.name.clone()).of_size(mix.size).set_to(self.setting(config))
     }
 
     /// Where drafts of the result go, if anywhere.

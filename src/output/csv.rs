@@ -114,7 +114,11 @@ fn lines(result: &ResultFile) -> Table {
         .column("congestor_protocol", |line| line.run.congestors_over.as_ref().map(protocol))
         .column("beside", |line| line.run.beside.clone())
         .column("covered", |line| line.canary()?.covered);
-    answer(table).column("setting", |line| line.run.setting.clone()).done()
+    answer(table)
+        .column("setting", |line| line.run.setting.clone())
+        .column("algorithm_mib_per_s", |line| Some(line.canary()?.collective?.algorithm_mib_per_s))
+        .column("bus_mib_per_s", |line| Some(line.canary()?.collective?.bus_mib_per_s))
+        .done()
 }
 
 /// The answer in its order: idle, loaded, added, impact; then why it is not to be reported, if it is not.

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::counted::{amount, busiest, held_up_most, risen};
-use super::{activity, calibration, tuning};
+use super::{activity, by_size, calibration, tuning};
 use crate::analysis::compare;
 use crate::engine::LoadState;
 use crate::result::{
@@ -16,6 +16,9 @@ use crate::text::{Rows, Table, factor, figure, section, whole_percent, with_inte
 
 pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
     let mut out = banner(result);
+    if result.is_by_size() {
+        return out + &by_size(result) + &cut_short(result);
+    }
     out += &result.calibration.as_ref().map(calibration::render).unwrap_or_default();
     if let Some(record) = &result.tuning {
         out += &section(tuning::PAIRS_TITLE, &tuning::pairs(record));
@@ -74,6 +77,20 @@ pub(super) fn banner(file: &ResultFile) -> String {
         "SIMULATED on the machine {} ({}){virtual_s}: figures of a model, on virtual time. No such network was measured.\n\n",
         machine.name, machine.about
     )
+}
+
+/// The figures of every canary, size by size, under what is to be said of their networks.
+fn by_size(result: &ResultFile) -> String {
+    let mut out = String::new();
+    let mut told = Vec::new();
+    for run in &result.runs {
+        let network = run.transport.label();
+        if !told.contains(&network) {
+            heading(&mut out, result, run);
+            told.push(network);
+        }
+    }
+    out + &by_size::of(result).iter().map(|of| section(&of.title(), &of.table())).collect::<String>()
 }
 
 fn heading(out: &mut String, result: &ResultFile, run: &Run) {
@@ -174,9 +191,11 @@ pub fn placement_lines(nodes: &[Node], command: Command) -> Vec<String> {
         let more = names.len().saturating_sub(SHOWN);
         let list = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(" ");
         let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-        format!("{what:<10} {:>3} nodes: {list}{rest}", names.len())
+        (what, format!("{:>3} nodes: {list}{rest}", names.len()))
     };
-    roles.iter().map(line).collect()
+    let lines: Vec<(String, String)> = roles.iter().map(line).collect();
+    let width = lines.iter().map(|(what, _)| what.len()).max().unwrap_or(0).max(10);
+    lines.into_iter().map(|(what, told)| format!("{what:<width$} {told}")).collect()
 }
 
 /// How much is told of a test.
@@ -195,6 +214,8 @@ fn state(phase: LoadState) -> &'static str {
 
 /// The figures of tests.
 pub(crate) fn tests<'a>(tests: impl Iterator<Item = &'a Test>, detail: Detail) -> Table {
+    let tests: Vec<&Test> = tests.collect();
+    let collectives = tests.iter().any(|test| test.collective.is_some());
     let (verbose, report) = (detail >= Detail::Verbose, detail == Detail::Report);
     let none = |test: &Test| test.summary.is_none() && test.printed.is_none();
     let title = |test: &Test| {
@@ -207,6 +228,8 @@ pub(crate) fn tests<'a>(tests: impl Iterator<Item = &'a Test>, detail: Detail) -
         .columns(Statistic::columns(), |table, of| table.column(of.title(), |test| test.figure(of)))
         .column("worst", |test| test.extremes().1)
         .column("unit", |test| &test.unit)
+        .column_if(collectives, "algbw", |test| Some(test.collective?.algorithm_mib_per_s))
+        .column_if(collectives, "busbw", |test| Some(test.collective?.bus_mib_per_s))
         .column("iterations", |test| test.summary.as_ref()?.iterations)
         .column_if(report, "GPCNeT's avg", |test| Some(test.summary.as_ref()?.avg))
         .column_if(verbose, "worst batch", |test| Some(test.summary.as_ref()?.worst_batch_avg))

@@ -3,6 +3,7 @@
 //! Results go to stdout, progress and notes to stderr. Every view is a function from a [`ResultFile`] to text.
 
 mod activity;
+pub(crate) mod by_size;
 mod calibration;
 mod compared;
 pub(crate) mod counted;

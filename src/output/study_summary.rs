@@ -3,14 +3,14 @@
 
 use tailback_transport::Bytes;
 
-use super::maxrate;
 use super::summary::{simulated, unindented};
+use super::{by_size, maxrate};
 use crate::analysis::Kind;
 use crate::models::beff::Beff;
 use crate::models::hpcc::Hpcc;
 use crate::result::{
     CongestorLoad, ContentionResult, EdgeResult, Estimate, GraphResult, MaxRateResult, ModelResults, ResultFile, Run,
-    Test,
+    Test, distinct,
 };
 use crate::stats::{Direction, Interval, Statistic};
 use crate::text::{Table, duration, factor, figure, rate, whole_percent, wrap};
@@ -34,7 +34,12 @@ pub(super) fn render(file: &ResultFile, columns: usize) -> String {
     for (run, models) in &studies {
         of_study(models).into_iter().for_each(|told| part(run, told));
     }
-    if studies.is_empty() {
+    if file.is_by_size() {
+        for of in by_size::of(file) {
+            out += &wrap(&of.title(), columns);
+            out += &unindented(&of.table());
+        }
+    } else if studies.is_empty() {
         file.runs.iter().for_each(|run| part(run, of_figures(file, run)));
     }
     let cut_short = file.cut_short().map(|of| format!("{}: what was not complete is left out", of.sentence()));
@@ -56,7 +61,8 @@ fn of_study(models: &ModelResults) -> Vec<(String, Table)> {
 /// What was run.
 fn extent(file: &ResultFile) -> String {
     let count = |count: usize, of: &str| format!("{count} {of}{}", if count == 1 { "" } else { "s" });
-    let over: Vec<String> = file.runs.iter().map(|run| run.label().trim_end_matches(", eager").to_owned()).collect();
+    let label = |run: &Run| if run.size_bytes.is_some() { run.transport.label() } else { run.label() };
+    let over = distinct(file.runs.iter().map(|run| label(run).trim_end_matches(", eager").to_owned()));
     let (nodes, ranks) = (count(file.system.nodes.len(), "node"), count(file.system.ranks, "rank"));
     match &file.imported {
         Some(program) => format!("Imported from {program}: {nodes}, {ranks}"),
@@ -236,10 +242,13 @@ fn of_figures(file: &ResultFile, run: &Run) -> (String, Table) {
         Some(whole_percent(rate * ranks / link?))
     };
     let shown = [Statistic::Avg, Statistic::P99];
+    let collectives = run.tests.iter().any(|test| test.collective.is_some());
     let table = Table::of(&run.tests)
         .column("", |test| test.short_title())
         .columns(shown, |table, of| table.column(of.title(), |test| Some(value(test, test.figure(of)?))))
         .column("worst", |test| Some(value(test, test.extremes().1?)))
+        .column_if(collectives, "algbw", |test| test.collective.map(|of| rate(of.algorithm_mib_per_s)))
+        .column_if(collectives, "busbw", |test| test.collective.map(|of| rate(of.bus_mib_per_s)))
         .column_if(link.is_some(), "of the link", |test| share(test))
         .column("iterations", |test| test.summary.as_ref()?.iterations);
     let beside = run.beside.as_ref().map(|load| format!(" beside {load}")).unwrap_or_default();

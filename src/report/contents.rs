@@ -8,6 +8,7 @@ use crate::analysis::compare::sides::file_names;
 use crate::analysis::compare::{Aggressors, Side, sides};
 use crate::analysis::relative;
 use crate::kernel::Canary;
+use crate::output::by_size;
 use crate::result::ResultFile;
 
 /// Counters that are shown by condition.
@@ -31,6 +32,7 @@ impl<'a> Report<'a> {
     /// Every plot of the page.
     pub fn plots(&self) -> Vec<Plot> {
         let mut plots: Vec<Plot> = self.overview().into_iter().collect();
+        plots.extend(self.sizes());
         plots.extend(self.impacts());
         plots.extend(self.heat());
         plots.extend(self.repetitions());
@@ -73,6 +75,15 @@ impl<'a> Report<'a> {
     /// Victims and aggressors, where there are several loads.
     pub(super) fn heat(&self) -> Option<Plot> {
         Aggressors::of(&self.sides).map(|of| plot::heat(&of))
+    }
+
+    /// Every canary over message sizes, where they took turns.
+    pub(super) fn sizes(&self) -> Vec<Plot> {
+        let by_size = self.named().filter(|(_, file)| file.is_by_size());
+        let of = |(name, file): (String, &ResultFile)| -> Vec<Plot> {
+            by_size::of(file).iter().filter_map(|of| plot::sizes(&name, of)).collect()
+        };
+        by_size.flat_map(of).collect()
     }
 
     fn per_test(&self, draw: impl Fn(&Side<'_>, Canary) -> Option<Plot>) -> Vec<Plot> {

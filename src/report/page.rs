@@ -86,6 +86,11 @@ fn sections(report: &Report<'_>) -> Vec<Section> {
     let folded = |id, title, content| Section { folded: true, ..open(id, title, content) };
     vec![
         open("tests", "Tests", (String::new(), first::further(report))),
+        open(
+            "sizes",
+            "Message sizes",
+            plots(&report.sizes(), "Every canary over the size of its messages: median, mean and 99th percentile.", ""),
+        ),
         open("settings", "Settings", settings(report)),
         open("run", "What was run", what_was_run(report)),
         open("why", "Why", why(report)),
@@ -332,7 +337,8 @@ fn aggressors(report: &Report<'_>) -> Content {
 /// Runs are compared with runs and studies with studies of their kind.
 fn comparison(report: &Report<'_>) -> Content {
     let mut kinds: Vec<Vec<Side<'_>>> = Vec::new();
-    for side in &report.sides {
+    // Other sizes have other figures: that is no difference of networks.
+    for side in report.sides.iter().filter(|side| side.run.size_bytes.is_none()) {
         match kinds.iter_mut().find(|kind| kind[0].file.command == side.file.command) {
             Some(kind) => kind.push(side.clone()),
             None => kinds.push(vec![side.clone()]),

@@ -82,7 +82,7 @@ pub struct ResultFile {
     pub plan: Plan,
     /// Where it was run.
     pub system: System,
-    /// One entry for each transport and protocol the plan was run over, in the order they ran.
+    /// One entry for each transport and protocol the plan was run over, and for each message size that took its turn.
     pub runs: Vec<Run>,
     /// The emulated cluster it ran on, if it did.
     pub lab: Option<LabRecord>,
@@ -178,6 +178,9 @@ pub struct Run {
     /// The congestors of this run, where each was also run by itself: one of them, or `all`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<String>,
+    /// The message size of its tests, where several took turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_bytes: Option<usize>,
     /// The setting that was in force, where several took turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setting: Option<String>,
@@ -205,6 +208,7 @@ impl Run {
             transport,
             congestors_over: None,
             beside: None,
+            size_bytes: None,
             setting: None,
             tests: Vec::new(),
             congestors: Vec::new(),
@@ -272,6 +276,9 @@ pub struct Test {
     /// The figures another program printed, when they are all there is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub printed: Option<Printed>,
+    /// Its bandwidths as a collective's are told, by its mean; absent where that is not the custom, and where teams differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collective: Option<CollectiveBandwidth>,
     /// Its parts: one for each placement, or consecutive passes where there is only one.
     pub batches: Vec<BatchRecord>,
     /// What the congestors delivered meanwhile; empty when isolated.
@@ -305,6 +312,17 @@ impl Schedule {
     pub fn is_overloaded(&self) -> bool {
         (self.late + self.lost) as f64 > Self::OVERLOAD * self.iterations as f64
     }
+}
+
+/// Bandwidths of a collective, as NCCL's tests define them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CollectiveBandwidth {
+    /// How many ranks take part in it.
+    pub ranks: usize,
+    /// The length of the vector over the time, in MiB/s.
+    pub algorithm_mib_per_s: f64,
+    /// What each rank sends over the time, in MiB/s, which its link bounds.
+    pub bus_mib_per_s: f64,
 }
 
 /// What another program's tables say of a test, rounded as it printed them.

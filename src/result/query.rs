@@ -3,7 +3,9 @@
 use hdrhistogram::Histogram;
 use tailback_transport::{Bytes, Description};
 
-use super::{Headline, ModelResults, NodeRole, PlacementRecord, ResultFile, Run, Test, TransportFacts};
+use super::{
+    CollectiveBandwidth, Headline, ModelResults, NodeRole, PlacementRecord, ResultFile, Run, Test, TransportFacts,
+};
 use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::stats::{Factor, Statistic};
@@ -74,6 +76,11 @@ impl ResultFile {
         (ports > 0).then(|| self.system.ranks as f64 / ports as f64)
     }
 
+    /// Whether its runs are of several message sizes.
+    pub fn is_by_size(&self) -> bool {
+        self.runs.iter().any(|run| run.size_bytes.is_some())
+    }
+
     /// Whether it is a load test whose load was whatever else used the machine.
     pub fn is_wild(&self) -> bool {
         self.command.is_load_test() && self.plan.congestors.is_empty()
@@ -130,9 +137,10 @@ impl Run {
     /// What it went over.
     pub fn label(&self) -> String {
         let under = self.congestors_over.as_ref().map(|of| format!(" under {}", of.label())).unwrap_or_default();
+        let size = self.size_bytes.map(|bytes| format!(", {}", Bytes(bytes as u64))).unwrap_or_default();
         let beside = self.beside.as_ref().map(|load| format!(" beside {load}")).unwrap_or_default();
         let setting = self.setting.as_ref().map(|setting| format!(" set to {setting}")).unwrap_or_default();
-        format!("{}{under}{beside}{setting}", self.transport.label())
+        format!("{}{under}{size}{beside}{setting}", self.transport.label())
     }
 
     /// The test of a kernel in a state.
@@ -174,6 +182,14 @@ impl Run {
         let (calm, busy) = (self.test(kernel, LoadState::Isolated)?, self.test(kernel, LoadState::Loaded)?);
         let factor = calm.direction.factor(calm.figure(Statistic::Avg)?, busy.figure(Statistic::P99)?);
         factor.is_finite().then_some(factor)
+    }
+}
+
+impl CollectiveBandwidth {
+    /// Of a kernel whose ranks send `mean` MiB a second each, in teams of `ranks`.
+    pub fn of(kernel: Canary, mean: f64, ranks: usize) -> Option<Self> {
+        let factor = kernel.info().bus?.factor(ranks);
+        (factor > 0.0).then(|| CollectiveBandwidth { ranks, algorithm_mib_per_s: mean / factor, bus_mib_per_s: mean })
     }
 }
 
@@ -220,6 +236,21 @@ mod tests {
     use crate::backend::{Backend, MessagePath, Network};
     use crate::engine::PhaseId;
     use crate::result::{KnownBy, NodePorts};
+
+    #[test]
+    fn bandwidths_of_collectives_are_nccls() {
+        // 1 GiB over 8 ranks in 1 s: an allreduce sends 1.75 GiB from each, an all-to-all 7/8 GiB.
+        let told = |kernel, mean, ranks| {
+            let of = CollectiveBandwidth::of(kernel, mean, ranks)?;
+            Some((of.ranks, of.algorithm_mib_per_s, of.bus_mib_per_s))
+        };
+        assert_eq!(told(Canary::RingAllreduce, 1792.0, 8), Some((8, 1024.0, 1792.0)));
+        for kernel in [Canary::AllToAll, Canary::Allgather, Canary::ReduceScatter] {
+            assert_eq!(told(kernel, 896.0, 8), Some((8, 1024.0, 896.0)));
+        }
+        assert_eq!(told(Canary::RingAllreduce, 100.0, 2), Some((2, 100.0, 100.0)));
+        assert_eq!((told(Canary::Bw, 100.0, 8), told(Canary::Allgather, 100.0, 1)), (None, None));
+    }
 
     #[test]
     fn ranks_are_counted_by_port() {

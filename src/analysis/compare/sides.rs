@@ -130,6 +130,12 @@ pub fn of_file(file: &ResultFile) -> Vec<Side<'_>> {
 /// The runs to compare: by file, within one file by `by`, or files by their congestors.
 pub fn chosen(files: &[(PathBuf, ResultFile)], by: Option<By>) -> Result<Vec<Side<'_>>, String> {
     let mut sides = sides(files);
+    if let Some((path, _)) = files.iter().find(|(_, file)| file.is_by_size()) {
+        return Err(format!(
+            "{} has several message sizes, which are not compared with each other: measure one with --set KERNEL.bytes=SIZE",
+            path.display()
+        ));
+    }
     if let Some(by) = by {
         if files.len() != 1 && !by.is_of_files() {
             return Err(format!("--by {} compares the runs of one file; {} were given", by.word(), files.len()));

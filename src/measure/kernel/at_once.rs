@@ -12,8 +12,13 @@ use crate::layout::Neighbours;
 
 /// Who exchanges with whom, and how much.
 pub trait Pattern {
-    /// Whom a member sends to, and receives from.
+    /// Whom a member sends to.
     fn peers(size: usize, rank: usize) -> Vec<Rank>;
+
+    /// Whom it receives from: the same, unless the pattern goes one way.
+    fn senders(size: usize, rank: usize) -> Vec<Rank> {
+        Self::peers(size, rank)
+    }
 
     /// The length of each message.
     fn message(bytes: usize, _size: usize) -> usize {
@@ -60,19 +65,20 @@ impl Pattern for Updates {
     }
 }
 
-/// One message to and from each peer of a pattern.
+/// One message to each peer of a pattern, and from each sender.
 pub struct AtOnce<P> {
     /// Of each message.
     bytes: usize,
     peers: Vec<Rank>,
+    senders: Vec<Rank>,
     pattern: PhantomData<P>,
 }
 
-/// Segment: [sent | from the first peer | from the second | ...].
+/// Segment: [sent | from the first sender | from the second | ...].
 impl<P: Pattern> Kernel for AtOnce<P> {
     fn new(sizes: Sizes, size: usize, rank: Rank) -> Self {
-        let peers = P::peers(size, rank.index());
-        AtOnce { bytes: P::message(sizes.bytes, size), peers, pattern: PhantomData }
+        let (peers, senders) = (P::peers(size, rank.index()), P::senders(size, rank.index()));
+        AtOnce { bytes: P::message(sizes.bytes, size), peers, senders, pattern: PhantomData }
     }
 
     fn segment(sizes: Sizes, size: usize) -> usize {
@@ -85,8 +91,8 @@ impl<P: Pattern> Kernel for AtOnce<P> {
 
     #[inline]
     fn iterate<G: Group>(&self, group: &mut G, _ring: Neighbours) -> Result<()> {
-        for (at, peer) in self.peers.iter().enumerate() {
-            group.post_recv(*peer, Tag(0), Span::new(self.bytes * (1 + at), self.bytes))?;
+        for (at, sender) in self.senders.iter().enumerate() {
+            group.post_recv(*sender, Tag(0), Span::new(self.bytes * (1 + at), self.bytes))?;
         }
         for peer in &self.peers {
             group.post_send(*peer, Tag(0), Span::new(0, self.bytes))?;
@@ -95,8 +101,10 @@ impl<P: Pattern> Kernel for AtOnce<P> {
     }
 
     fn check<G: Group>(&self, group: &mut G, _ring: Neighbours) -> Result<()> {
-        let received = self.peers.iter().enumerate();
-        received.into_iter().try_for_each(|(at, peer)| check_pattern(group, *peer, self.bytes * (1 + at), self.bytes))
+        let received = self.senders.iter().enumerate();
+        received
+            .into_iter()
+            .try_for_each(|(at, sender)| check_pattern(group, *sender, self.bytes * (1 + at), self.bytes))
     }
 
     fn payload(&self) -> usize {

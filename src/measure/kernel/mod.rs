@@ -9,11 +9,17 @@ mod allreduce;
 mod alltoall;
 mod application;
 mod at_once;
+mod bus;
 mod clock;
+mod experts;
+mod one_to_one;
 mod panel;
+mod pipeline;
 mod repeat;
 mod ring;
+mod ring_collective;
 mod rooted;
+mod storage;
 mod traits;
 
 use std::fmt;
@@ -26,10 +32,13 @@ use tailback_transport::Operation;
 use crate::stats::{Direction, Statistic};
 
 use at_once::{AtOnce, Everyone, Transposed, Updates};
+use one_to_one::{Permutation, Tornado};
 use ring::{One, RingExchange, Synchronised};
+use ring_collective::{Allgather, ReduceScatter, RingAllreduce, RingCollective};
 use rooted::{Broadcast, Incast};
 use traits::{Gets, Messages, Puts};
 
+pub use bus::Bus;
 pub(crate) use clock::{CLOCK_SEGMENT, SharedClock};
 pub(crate) use repeat::until_steady;
 pub use traits::{Kernel, Sizes};
@@ -67,6 +76,10 @@ pub struct Info {
     pub measurements: u32,
     /// Teams larger than this do proportionally fewer iterations, at least one.
     pub full_up_to: Option<usize>,
+    /// Message sizes are multiples of this.
+    pub multiple_of: usize,
+    /// What its bus bandwidth is, where it is the custom to tell of one.
+    pub bus: Option<Bus>,
 }
 
 impl Info {
@@ -180,6 +193,8 @@ const LATENCY: Info = Info {
     rings: 30,
     measurements: 10_000,
     full_up_to: None,
+    multiple_of: 1,
+    bus: None,
 };
 
 const BANDWIDTH: Info = Info {
@@ -209,6 +224,18 @@ const APPLICATION: Info = Info {
     ..LATENCY
 };
 
+/// The length of the whole vector is its size.
+const VECTOR: Info = Info {
+    ring: Ring::None,
+    bytes: 1 << 20,
+    window: 1,
+    rings: 1,
+    full_up_to: Some(64),
+    multiple_of: ring_collective::WORD,
+    bus: Some(Bus::Once),
+    ..BANDWIDTH
+};
+
 const CONGESTOR: Info = Info {
     key: "a2a",
     title: "Alltoall",
@@ -223,6 +250,8 @@ const CONGESTOR: Info = Info {
     rings: 1,
     measurements: 256,
     full_up_to: Some(32),
+    multiple_of: 1,
+    bus: None,
 };
 
 kernels! {
@@ -249,12 +278,34 @@ kernels! {
         Allreduce allreduce::Allreduce = Info {
             key: "allreduce", title: "Multiple Allreduce", ring: Ring::None, needs: ALLREDUCE,
             what: "sum one double over the slice, all slices at once",
-            warmup: 1, rings: 1, measurements: 100_000, ..LATENCY
+            warmup: 1, rings: 1, measurements: 100_000, multiple_of: ring_collective::WORD, ..LATENCY
         },
         AllToAll alltoall::AllToAll = Info {
             key: "a2a", title: "Multiple Alltoall", ring: Ring::None,
             what: "all-to-all of the slice, pair by pair, all slices at once",
-            bytes: 4096, window: 1, iterations: 64, rings: 1, full_up_to: Some(64), ..BANDWIDTH
+            bytes: 4096, window: 1, iterations: 64, rings: 1, full_up_to: Some(64), bus: Some(Bus::Once), ..BANDWIDTH
+        },
+        RingAllreduce RingCollective<RingAllreduce> = Info {
+            key: "ring-allreduce", title: "Ring Allreduce", bus: Some(Bus::Twice),
+            what: "sum a large vector of 64-bit integers over the slice, around a ring", ..VECTOR
+        },
+        ReduceScatter RingCollective<ReduceScatter> = Info {
+            key: "reduce-scatter", title: "Ring Reduce-Scatter",
+            what: "the first half of ring-allreduce: each of the slice has one part of the sum", ..VECTOR
+        },
+        Allgather RingCollective<Allgather> = Info {
+            key: "allgather", title: "Ring Allgather", multiple_of: 1,
+            what: "the second half: everyone has all parts of a large vector", ..VECTOR
+        },
+        Moe experts::Experts = Info {
+            key: "moe", title: "MoE Alltoall", ring: Ring::None,
+            what: "all-to-all with skew and back, as a mixture of experts does: some members are wanted more than others",
+            bytes: 4096, iterations: 64, warmup: 1, rings: 1, full_up_to: Some(64), ..LATENCY
+        },
+        Pipeline pipeline::Pipeline = Info {
+            key: "pipeline", title: "Pipeline Step", ring: Ring::None,
+            what: "hand a window of large messages from stage to stage along the slice, and one back",
+            bytes: 65_536, window: 4, iterations: 64, warmup: 1, rings: 1, full_up_to: Some(64), ..LATENCY
         },
         Ptrans AtOnce<Transposed> = Info {
             key: "ptrans", title: "PTRANS Exchange", ring: Ring::None,
@@ -343,7 +394,40 @@ kernels! {
         },
         Allreduce allreduce::Allreduce = Info {
             key: "allreduce", title: "Allreduce", what: "sum megabytes of doubles over the team", needs: ALLREDUCE,
-            bytes: 6_553_600, ..CONGESTOR
+            bytes: 6_553_600, multiple_of: ring_collective::WORD, ..CONGESTOR
+        },
+        Permutation AtOnce<Permutation> = Info {
+            key: "permutation", title: "Permutation", what: "everyone sends to one other, by a random permutation",
+            bytes: 131_072, ..CONGESTOR
+        },
+        Tornado AtOnce<Tornado> = Info {
+            key: "tornado", title: "Tornado", what: "everyone sends to the one that is just under half of the team further",
+            bytes: 131_072, ..CONGESTOR
+        },
+        Moe experts::Experts = Info {
+            key: "moe", title: "MoE Alltoall", what: "all-to-all with skew and back, as a mixture of experts does",
+            ..CONGESTOR
+        },
+        Storage storage::Storage = Info {
+            key: "storage", title: "Storage Bursts",
+            what: "all clients write a stripe to few servers at once, then pause for three times as long",
+            bytes: 65_536, window: 8, ..CONGESTOR
+        },
+        RingAllreduce RingCollective<RingAllreduce> = Info {
+            key: "ring-allreduce", title: "Ring Allreduce", what: "sum a large vector over the team, around a ring",
+            bytes: 1 << 20, multiple_of: ring_collective::WORD, ..CONGESTOR
+        },
+        ReduceScatter RingCollective<ReduceScatter> = Info {
+            key: "reduce-scatter", title: "Ring Reduce-Scatter", what: "the first half of ring-allreduce",
+            bytes: 1 << 20, multiple_of: ring_collective::WORD, ..CONGESTOR
+        },
+        Allgather RingCollective<Allgather> = Info {
+            key: "allgather", title: "Ring Allgather", what: "the second half of ring-allreduce", bytes: 1 << 20,
+            ..CONGESTOR
+        },
+        Pipeline pipeline::Pipeline = Info {
+            key: "pipeline", title: "Pipeline Steps", what: "a window of large messages from stage to stage, and back",
+            bytes: 65_536, window: 4, ..CONGESTOR
         },
     }
 }

@@ -96,11 +96,16 @@ pub(crate) fn check_pattern<G: Group>(group: &G, sender: Rank, offset: usize, le
 /// Runs a kernel of 1000-byte messages thrice over a team of all ranks of `job`, checks its data, and gives the payloads.
 #[cfg(test)]
 pub(super) fn run_on_loopback<K: Kernel>(job: tailback_testkit::loopback::Job, size: usize) -> Result<Vec<usize>> {
+    run_of::<K>(job, size, Sizes { bytes: 1000, window: 2 })
+}
+
+/// The same, of messages of any size.
+#[cfg(test)]
+pub(super) fn run_of<K: Kernel>(job: tailback_testkit::loopback::Job, size: usize, sizes: Sizes) -> Result<Vec<usize>> {
     use tailback_engine::Collective;
     use tailback_transport::Transport;
     job.run(|_, raw| {
         let members: Vec<Rank> = (0..size).map(Rank::from).collect();
-        let sizes = Sizes { bytes: 1000, window: 2 };
         let mut transport = Collective::new(raw);
         let mut group = transport.group(&members, K::segment(sizes, size))?;
         let kernel = K::new(sizes, size, group.rank());

@@ -217,6 +217,14 @@ impl Layout {
         sizes.max().unwrap_or(0) as usize
     }
 
+    /// The size of every team of a role; nothing where teams differ.
+    pub fn team_size(&self, role: Role) -> Option<usize> {
+        let mut sizes =
+            self.team_sizes.iter().filter(|((of, _), size)| *of == role && **size > 1).map(|(_, &size)| size);
+        let first = sizes.next()?;
+        sizes.all(|size| size == first).then_some(first as usize)
+    }
+
     /// How many nodes have at least one rank of `role`.
     pub fn nodes_with(&self, role: Role) -> usize {
         match (self.split, role) {

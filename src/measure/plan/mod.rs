@@ -11,7 +11,7 @@ mod write;
 use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tailback_transport::Nanos;
+use tailback_transport::{Bytes, Nanos};
 
 use crate::kernel::{Canary, Congestor, Info, Sizes};
 use crate::layout::{Policy, Split};
@@ -178,6 +178,9 @@ pub struct Plan {
     /// Whether the samples of each ring are also kept by themselves.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ring_histograms: bool,
+    /// Message sizes that take turns, each in the place of every canary's own; empty where each canary has its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sizes: Vec<usize>,
     /// What is measured, in order.
     pub canaries: Vec<CanaryTest>,
     /// What loads the network.
@@ -296,6 +299,13 @@ impl Plan {
         Ok(self)
     }
 
+    /// The plan with messages of this size in all canaries.
+    pub fn of_size(&self, bytes: usize) -> Self {
+        let mut plan = self.clone();
+        plan.canaries.iter_mut().for_each(|test| test.counts.bytes = bytes);
+        plan
+    }
+
     /// Names and weights of the congestors, as the layout wants them.
     pub fn weights(&self) -> Vec<(&'static str, f64)> {
         self.congestors.iter().map(|test| (test.kernel.info().key, test.weight)).collect()
@@ -387,11 +397,20 @@ impl Plan {
             return invalid(format!("{} is no kernel: `tailback app -- CMD` measures a program", test.kernel));
         }
         for test in &self.canaries {
-            check_counts(test.kernel.info().key, &test.counts)?;
+            check_counts(&test.kernel.info(), &test.counts)?;
+        }
+        for (at, &bytes) in self.sizes.iter().enumerate() {
+            if self.sizes[..at].contains(&bytes) {
+                return invalid(format!("size {} is named twice", Bytes(bytes as u64)));
+            }
+            for test in &self.canaries {
+                check_counts(&test.kernel.info(), &Counts { bytes, ..test.counts })
+                    .map_err(|error| PlanError::Invalid(format!("invalid size '{bytes}': {error}")))?;
+            }
         }
         for test in &self.congestors {
             let key = test.kernel.info().key;
-            check_counts(key, &test.counts)?;
+            check_counts(&test.kernel.info(), &test.counts)?;
             if !(1e-9..=1e9).contains(&test.weight) {
                 return invalid(format!(
                     "congestor {key} has weight {}: it must be above 0, and up to 1e9",
@@ -403,12 +422,14 @@ impl Plan {
     }
 }
 
-fn check_counts(key: &str, counts: &Counts) -> Result<(), PlanError> {
+fn check_counts(info: &Info, counts: &Counts) -> Result<(), PlanError> {
     const LARGEST: usize = 1 << 30;
     let problem = match counts {
         c if c.bytes > LARGEST => format!("bytes = {} is above 1 GiB", c.bytes),
         c if c.bytes == 0 => "bytes = 0: a message has at least one byte".into(),
-        c if key == "allreduce" && c.bytes % 8 != 0 => format!("bytes = {} is no whole number of doubles", c.bytes),
+        c if !c.bytes.is_multiple_of(info.multiple_of) => {
+            format!("bytes = {} is not a multiple of {}", c.bytes, info.multiple_of)
+        }
         c if c.window == 0 || c.window > 4096 => format!("window = {} is not between 1 and 4096", c.window),
         c if c.bytes.saturating_mul(c.window) > LARGEST => "bytes x window is above 1 GiB".into(),
         c if c.iterations == 0 => "iterations must be at least 1".into(),
@@ -416,7 +437,7 @@ fn check_counts(key: &str, counts: &Counts) -> Result<(), PlanError> {
         c if c.measurements == 0 => "measurements must be at least 1".into(),
         _ => return Ok(()),
     };
-    Err(PlanError::Invalid(format!("{key}: {problem}")))
+    Err(PlanError::Invalid(format!("{}: {problem}", info.key)))
 }
 
 #[cfg(test)]
@@ -463,6 +484,21 @@ mod tests {
     }
 
     #[test]
+    fn sizes_are_checked_for_every_canary() {
+        let of = |sizes: &[usize], canaries: &[Canary]| {
+            let (sizes, canaries) = (Some(sizes.to_vec()), Some(canaries.to_vec()));
+            Plan::resolve(Preset::Quick, &[Patch { sizes, canaries, ..Patch::default() }])
+                .map_err(|error| error.to_string())
+        };
+        let plan = of(&[1, 64], &[Canary::Lat, Canary::Bw]).unwrap();
+        let bytes: Vec<usize> = plan.of_size(64).canaries.iter().map(|test| test.counts.bytes).collect();
+        assert_eq!((bytes, plan.canaries[1].counts.bytes), (vec![64, 64], 131_072));
+        let refused = of(&[8, 12], &[Canary::Lat, Canary::Allreduce]).unwrap_err();
+        assert_eq!(refused, "invalid size '12': allreduce: bytes = 12 is not a multiple of 8");
+        assert_eq!(of(&[8, 64, 8], &[Canary::Lat]).unwrap_err(), "size 8 B is named twice");
+    }
+
+    #[test]
     fn mistakes_are_one_clear_line() {
         for (toml, expected) in [
             ("canaries = ['latency']", "unknown canary 'latency'"),
@@ -474,7 +510,7 @@ mod tests {
             ("load_fraction = '110%'", "load fraction 1.1 is not above 0 and up to 1"),
             ("[set]\n'lat.bites' = 8", "unknown setting 'bites'"),
             ("[set]\n'a2a.bytes' = 0", "a message has at least one byte"),
-            ("[set]\n'allreduce.bytes' = 12", "no whole number of doubles"),
+            ("[set]\n'allreduce.bytes' = 12", "allreduce: bytes = 12 is not a multiple of 8"),
             ("[congestors]\nincast = 0", "must be above 0"),
             ("ranks_per_node = 0", "invalid ranks per node 0: expected 1 to 1000000"),
             ("ranks_per_node = 4000000000", "invalid ranks per node 4000000000"),

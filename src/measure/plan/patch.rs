@@ -66,6 +66,7 @@ pub struct Patch {
     pub each_congestor: Option<bool>,
     pub each_own_share: Option<bool>,
     pub ring_histograms: Option<bool>,
+    pub sizes: Option<Vec<usize>>,
     pub canaries: Option<Vec<Canary>>,
     /// Kinds with their weights.
     pub congestors: Option<Vec<(Congestor, f64)>>,
@@ -146,6 +147,7 @@ impl Patch {
             each_congestor: file.each_congestor,
             each_own_share: file.each_own_share,
             ring_histograms: file.ring_histograms,
+            sizes: None,
             canaries: file.canaries,
             congestors: congestors.transpose().map_err(malformed)?,
             application: None,
@@ -180,6 +182,9 @@ impl Patch {
         plan.each_congestor = self.each_congestor.unwrap_or(plan.each_congestor);
         plan.each_own_share = self.each_own_share.unwrap_or(plan.each_own_share);
         plan.ring_histograms = self.ring_histograms.unwrap_or(plan.ring_histograms);
+        if let Some(sizes) = &self.sizes {
+            plan.sizes.clone_from(sizes);
+        }
         if let Some(kernels) = &self.canaries {
             let test = |&kernel: &Canary| -> CanaryTest {
                 let known = plan.canaries.iter().find(|test| test.kernel == kernel);
@@ -211,6 +216,11 @@ impl Patch {
 }
 
 impl Set {
+    /// Whether it sets the message size of a kernel.
+    pub fn is_of_bytes(&self) -> bool {
+        self.key.ends_with(".bytes")
+    }
+
     /// `lat.bytes` is the canary's, else the congestor's; `canary.a2a.bytes` and `congestor.a2a.bytes` say which.
     fn apply(&self, plan: &mut Plan) -> Result<(), String> {
         let parts: Vec<&str> = self.key.split('.').collect();
@@ -228,9 +238,10 @@ impl Set {
         }
         if role != Some("canary") {
             for test in plan.congestors.iter_mut().filter(|test| test.kernel.info().key == kernel) {
-                if ["window", "rings", "measurements"].contains(&setting) && found == 0 {
+                let window = setting == "window" && test.kernel.info().window == 1;
+                if (window || ["rings", "measurements"].contains(&setting)) && found == 0 {
                     return Err(format!(
-                        "'{}': congestors have no {setting}; they go on for as long as canaries measure",
+                        "'{}': congestor {kernel} has no {setting}; congestors go on for as long as canaries measure",
                         self.key
                     ));
                 }

@@ -35,6 +35,10 @@ impl std::fmt::Display for Preset {
 /// What a node's link carries in a test of [`Preset::Sim`]: enough for a dozen iterations of every canary in each block.
 pub const SIM_BYTES: u64 = 134_217_728;
 
+/// On slow networks and on virtual time: of a large vector, and of what a stage of a pipeline hands on.
+const VECTOR: usize = 256 << 10;
+const STAGE: usize = 16 << 10;
+
 /// The shortest times that a plan may have, in seconds.
 pub(super) struct Shortest {
     pub budget: f64,
@@ -83,6 +87,7 @@ impl Preset {
             each_congestor: false,
             each_own_share: false,
             ring_histograms: false,
+            sizes: Vec::new(),
             canaries: canaries.map(|kernel| self.canary(kernel)).into(),
             congestors: congestors.iter().map(|&kernel| self.congestor(kernel)).collect(),
             application: None,
@@ -106,6 +111,14 @@ impl Preset {
             // Eight messages of 128 KiB each way take 84 ms at 200 Mbit/s: a block would hold one or two iterations.
             counts.window = 2;
         }
+        match (self, kernel) {
+            // Else a block holds an iteration or two.
+            (Preset::Lab | Preset::Sim, Canary::RingAllreduce | Canary::ReduceScatter | Canary::Allgather) => {
+                counts.bytes = VECTOR;
+            }
+            (Preset::Lab | Preset::Sim, Canary::Pipeline) => counts.bytes = STAGE,
+            _ => {}
+        }
         CanaryTest { kernel, counts }
     }
 
@@ -118,6 +131,12 @@ impl Preset {
             (Preset::Lab, Congestor::Incast) => counts.bytes = 128 << 10,
             // A sum cannot be left half way: of GPCNeT's size it takes seconds on a slow network, more than a phase.
             (Preset::Lab | Preset::Quick | Preset::Sim, Congestor::Allreduce) => counts.bytes = 256 << 10,
+            (Preset::Lab | Preset::Sim, Congestor::RingAllreduce | Congestor::ReduceScatter | Congestor::Allgather) => {
+                counts.bytes = VECTOR
+            }
+            (Preset::Lab | Preset::Sim, Congestor::Pipeline) => counts.bytes = STAGE,
+            // A burst and its pause are to be shorter than a slice of the load.
+            (Preset::Lab | Preset::Sim, Congestor::Storage) => counts.bytes = 8 << 10,
             _ => {}
         }
         CongestorTest { kernel, weight: 1.0, counts }

@@ -56,9 +56,12 @@ pub fn load(side: &Side<'_>) -> Option<Plot> {
     Some(Plot::new(&["load", &side.label], side.label.clone(), told.join("; "), y + 36.0, body, data))
 }
 
-/// The place of a congestor in the registry decides its colour.
+/// So many colours there are.
+const COLOURS: usize = 8;
+
+/// The place of a congestor in the registry decides its colour; of more kinds than colours, two may have the same.
 fn colour(kernel: Congestor) -> String {
-    format!("role{}", Congestor::ALL.iter().position(|known| *known == kernel).unwrap_or(0))
+    format!("role{}", Congestor::ALL.iter().position(|known| *known == kernel).unwrap_or(0) % COLOURS)
 }
 
 /// More nodes are told as numbers only: cells could not be told apart.
