@@ -2,10 +2,9 @@
 
 use std::fmt::Write as _;
 
-use tailback_sim::machine::Machine;
-
 use crate::assemble;
 use crate::backend::Variant;
+use crate::backend::simulator::machine::Machine;
 use crate::job::{Session, TuneSelection};
 use crate::output::placement_lines;
 use crate::plan::{Application, Counts, Plan, Preset};
