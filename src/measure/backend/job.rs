@@ -196,7 +196,7 @@ fn needs_mpi_launcher() -> String {
 /// The compiled-in backends and what each can do here: a line, or several. Libfabric is the system's, or `libfabric`.
 pub fn available(libfabric: Option<&Path>) -> Vec<(&'static str, String)> {
     vec![
-        ("tcp", "ready: plain sockets, nothing to install".into()),
+        ("tcp", tcp::state(None)),
         ("mpi", mpi::state()),
         ("libfabric", libfabric::state(libfabric)),
         ("verbs", verbs::state(None)),
