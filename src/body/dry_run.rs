@@ -51,8 +51,12 @@ pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Optio
     }
     if session.mixes.len() > 1 {
         let names: Vec<&str> = session.mixes.iter().filter_map(|mix| mix.name.as_deref()).collect();
-        let on = if plan.each_own_share { "its share of the congestor nodes" } else { "all congestor nodes" };
-        let _ = writeln!(out, "Loads take turns on every placement, each by itself on {on}: {}", names.join(", "));
+        let on = match plan.each_own_share {
+            _ if !plan.each_congestor => "",
+            true => ", each by itself on its share of the congestor nodes",
+            false => ", each by itself on all congestor nodes",
+        };
+        let _ = writeln!(out, "Loads take turns on every placement{on}: {}", names.join(", "));
     }
     let names = session.request.tuning.as_ref().map(TuneSelection::names).unwrap_or_default();
     let settings = names.len().max(1);
