@@ -432,6 +432,36 @@ fn a_congestor_by_itself_has_all_congestor_nodes_or_its_share() {
 }
 
 #[test]
+fn parts_of_the_load_take_turns_on_the_same_canaries() {
+    let line =
+        "run --transport sim --machine small -n 10 --canaries lat --congestors a2a --budget 200us --placements 2";
+    let (result, said) = result(&format!("{line} --load-fraction 25%,50%,100% --seed 4"));
+    let runs = result["runs"].as_array().unwrap();
+    let loads: Vec<&str> = runs.iter().map(|run| run["beside"].as_str().unwrap()).collect();
+    assert_eq!(loads, ["25% load", "50% load", "100% load"]);
+    assert_eq!(result["plan"]["load_fractions"], json!([0.25, 0.5, 1.0]));
+    let nodes = |run: &Value, role: Value| -> Vec<usize> {
+        let roles = run["placements"][0]["roles"].as_array().unwrap();
+        (0..roles.len()).filter(|at| roles[*at][0] == role).collect()
+    };
+    let load = json!({"congestor": "a2a"});
+    assert_eq!(runs.iter().map(|run| nodes(run, load.clone()).len()).collect::<Vec<_>>(), [2, 4, 8], "{said}");
+    let [few, some, all] = &runs[..] else { panic!("three runs") };
+    assert_eq!(
+        (nodes(few, json!("canary")), nodes(some, json!("canary"))),
+        (nodes(all, json!("canary")), nodes(all, json!("canary")))
+    );
+    assert!(
+        nodes(few, load.clone()).iter().all(|node| nodes(some, load.clone()).contains(node)),
+        "smaller loads are part of larger"
+    );
+    refused(&[
+        (&format!("{line} --load-fraction 50%,50%"), "load fraction 0.5 is named twice"),
+        (&format!("{line},each --load-fraction 50%,100%"), "several load fractions are for all congestors together"),
+    ]);
+}
+
+#[test]
 fn samples_of_every_ring_are_kept_where_that_is_asked_for() {
     let line =
         "run --transport sim --machine small -n 10 --canaries lat,bw-sync --budget 300us --placements 2 --seed 3";

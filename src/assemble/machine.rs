@@ -3,10 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use tailback_sim::machine::Machine;
-use tailback_sim::net::{self, PortReport};
-
 use crate::backend::Simulated;
+use crate::backend::simulator::machine::Machine;
+use crate::backend::simulator::net::{self, PortReport};
 use crate::engine::PhaseId;
 use crate::lab::{PortCounters, QueueCounters, SimulatedCounters};
 use crate::result::{CrowdedPort, Feeder, MachineRecord, PhaseCounters, QueueLook, QueueRecord, WorstMoment, held_up};

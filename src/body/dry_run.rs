@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use tailback_sim::machine::Machine;
 use tailback_transport::Bytes;
 
 use crate::assemble;
 use crate::backend::Variant;
+use crate::backend::simulator::machine::Machine;
 use crate::job::{Session, TuneSelection};
 use crate::output::placement_lines;
 use crate::plan::{Application, Counts, Plan, Preset};
@@ -58,8 +58,12 @@ pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Optio
         let _ = writeln!(out, "{}", sizes_said(session, variants.len() * session.mixes.len()));
     } else if session.mixes.len() > 1 {
         let names: Vec<&str> = session.mixes.iter().filter_map(|mix| mix.name.as_deref()).collect();
-        let on = if plan.each_own_share { "its share of the congestor nodes" } else { "all congestor nodes" };
-        let _ = writeln!(out, "Loads take turns on every placement, each by itself on {on}: {}", names.join(", "));
+        let on = match plan.each_own_share {
+            _ if !plan.each_congestor => "",
+            true => ", each by itself on its share of the congestor nodes",
+            false => ", each by itself on all congestor nodes",
+        };
+        let _ = writeln!(out, "Loads take turns on every placement{on}: {}", names.join(", "));
     }
     let names = session.request.tuning.as_ref().map(TuneSelection::names).unwrap_or_default();
     let settings = names.len().max(1);

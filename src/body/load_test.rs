@@ -73,7 +73,7 @@ impl<'a> Runs<'a> {
                 let (count, names) = (names.len(), names.join("; "));
                 self.session.request.say(&format!("{count} runs take turns on every placement: {names}"));
             }
-            if self.session.mixes.iter().filter(|mix| mix.name.is_some()).count() > 1 {
+            if self.session.decision.plan.each_congestor && self.session.mixes.len() > 1 {
                 let share = match self.session.decision.plan.each_own_share {
                     true => "a congestor by itself loads the nodes that it has among all; the others rest",
                     false => "a congestor by itself loads all congestor nodes (each=share: its own share of them)",
@@ -83,7 +83,11 @@ impl<'a> Runs<'a> {
         }
         for index in 0.. {
             let layout = self.layout(index, &self.session.decision.plan);
-            layout.notes.iter().for_each(|note| self.assembler.note(note.clone()));
+            let parts = self.session.decision.plan.load_fractions.len();
+            let smaller: Vec<Layout> =
+                self.session.mixes[..parts].iter().map(|mix| self.layout(index, &mix.plan)).collect();
+            let notes = smaller.iter().chain([&layout]).flat_map(|of| &of.notes);
+            notes.for_each(|note| self.assembler.note(note.clone()));
             self.assembler.begin(networks.bootstrap(), || assemble::placement(&layout, &self.session.decision.plan));
             if let Err(error) = self.placement(networks, index) {
                 self.fail(networks.bootstrap(), &error);

@@ -70,7 +70,7 @@ impl CalibrateOptions {
         let (roles, local, checks) = (&self.run.roles, &self.run.local, &self.run.checks);
         let refused = [
             ("--preset", self.run.plan.preset.is_some(), "what is measured is what the recorded run measured"),
-            ("--load-fraction", roles.load_fraction.is_some(), "that is what is searched for"),
+            ("--load-fraction", !roles.load_fraction.is_empty(), "that is what is searched for"),
             ("--congestors-alone", roles.congestors_alone, "congestors are run beside canaries"),
             ("--congestors each", self.run.congestors.each().is_some(), "every congestor is run by itself anyway"),
             ("--pair-with", roles.pair_with.is_some(), "placements are those of the recorded run"),

@@ -90,7 +90,15 @@ fn subcommands(command: Command, path: &str) -> Command {
     let names: Vec<String> = command.get_subcommands().map(|of| of.get_name().to_owned()).collect();
     names.into_iter().fold(command, |command, name| {
         let path = format!("{path} {name}").trim_start().to_owned();
-        command.mut_subcommand(name, |of| options(subcommands(of, &path), &path))
+        let is_missing = match path.as_str() {
+            "simulate" | "machine" => !cfg!(feature = "sim"),
+            "hpcc" => !cfg!(feature = "hpcc"),
+            _ => false,
+        };
+        command.mut_subcommand(name, |of| {
+            let of = options(subcommands(of, &path), &path);
+            if is_missing { of.hide(true) } else { of }
+        })
     })
 }
 
@@ -111,10 +119,7 @@ fn argument(arg: Arg, command: &str, many: bool) -> Arg {
     let is_missing = match (command, help.split_once(':').map_or("", |(of, _)| of)) {
         ("simulate", "With verbs" | "With libfabric" | "With MPI") => true,
         ("simulate", _) if NOT_SIMULATED.contains(&id.as_str()) => true,
-        (_, "With verbs") => !cfg!(feature = "verbs"),
-        (_, "With libfabric") => !cfg!(feature = "libfabric"),
-        (_, "With MPI") => !cfg!(feature = "mpi"),
-        _ => false,
+        (_, needs) => !is_met(needs),
     };
     if is_missing {
         return arg.hide(true);
@@ -134,6 +139,22 @@ fn argument(arg: Arg, command: &str, many: bool) -> Arg {
     };
     let arg = arg.long_help(long).hide_short_help(hides);
     arg.help(common.map_or_else(|| clause(&help).to_owned(), str::to_owned))
+}
+
+/// Whether this build has what an option needs, by the words that its help begins with.
+fn is_met(needs: &str) -> bool {
+    let [tcp, sim, verbs, libfabric] =
+        [cfg!(feature = "tcp"), cfg!(feature = "sim"), cfg!(feature = "verbs"), cfg!(feature = "libfabric")];
+    match needs {
+        "With verbs" => verbs,
+        "With libfabric" => libfabric,
+        "With MPI" => cfg!(feature = "mpi"),
+        "With sim" => sim,
+        "With tcp" => tcp,
+        "With tcp and verbs" => tcp || verbs,
+        "With raw transports" | "With put and get" => tcp || sim || verbs || libfabric,
+        _ => true,
+    }
 }
 
 /// The first of what a help text says.

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use clap::Subcommand;
-use tailback_sim::machine::{Machine, shipped};
 
+use crate::backend::can_simulate;
+use crate::backend::simulator::machine::{Machine, shipped};
 use crate::output;
 
 /// Subcommands of `tailback machine`.
@@ -28,6 +29,7 @@ pub enum MachineCommand {
 
 impl MachineCommand {
     pub(super) fn execute(self) -> Result<u8, String> {
+        can_simulate()?;
         output::print(&match self {
             MachineCommand::List => list()?,
             MachineCommand::Check { machine } => describe(&load(&machine)?),

@@ -310,6 +310,11 @@ mod tests {
         };
         assert!(shown("run", "wait") && !shown("simulate", "wait") && !shown("simulate", "fail_if"));
         assert_eq!(shown("run", "gid_index"), cfg!(feature = "verbs"));
+        assert_eq!(shown("run", "machine"), cfg!(feature = "sim"));
+        let is_listed = |name: &str| !all.find_subcommand(name).unwrap().is_hide_set();
+        assert_eq!(["simulate", "machine"].map(is_listed), [cfg!(feature = "sim"); 2]);
+        assert_eq!(is_listed("hpcc"), cfg!(feature = "hpcc"));
+        assert!(is_listed("run") && is_listed("beff"));
     }
 
     #[test]

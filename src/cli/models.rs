@@ -136,6 +136,7 @@ pub struct HpccOptions {
 
 impl HpccOptions {
     pub(super) fn execute(self) -> Result<u8, String> {
+        hpcc::check()?;
         if self.dry_run && self.study.output.out.is_some() {
             return Err("--out keeps measurements, and --dry-run makes none: keep what it prints".into());
         }

@@ -156,9 +156,10 @@ pub struct RoleOptions {
     #[arg(long, value_name = "FRACTION", value_parser = units::fraction)]
     pub canary_fraction: Option<f64>,
 
-    /// Fraction of the other nodes that load; remaining nodes stay idle, e.g. 0.5 or 50% [default: 100%]
-    #[arg(long, value_name = "FRACTION", value_parser = units::fraction)]
-    pub load_fraction: Option<f64>,
+    /// Fraction of the other nodes that load; remaining nodes stay idle, e.g. 0.5 or 50%. Several, such as 25%,50%,100%, are
+    /// loads that take turns on every placement [default: 100%]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = units::fraction)]
+    pub load_fraction: Vec<f64>,
 
     /// How roles are dealt out [default: auto]
     #[arg(long, value_enum)]
@@ -304,7 +305,7 @@ impl RunOptions {
             each_own_share: self.congestors.each(),
             congestors: self.congestors.mix()?,
             canary_fraction: self.roles.canary_fraction,
-            load_fraction: self.roles.load_fraction,
+            load_fraction: Some(self.roles.load_fraction).filter(|of| !of.is_empty()),
             split: self.roles.split,
             congestors_alone: alone.then_some(true),
             placements: self.roles.placements,

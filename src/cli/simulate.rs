@@ -5,10 +5,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use clap::Args;
-use tailback_sim::machine::Machine;
 
 use super::options::RunOptions;
-use crate::backend::Backend;
+use crate::backend::simulator::machine::Machine;
+use crate::backend::{Backend, can_simulate};
 use crate::launch;
 
 /// Options of `tailback simulate`.
@@ -50,6 +50,7 @@ impl FromStr for WhatIf {
 
 impl SimulateOptions {
     pub(super) fn execute(self) -> Result<u8, String> {
+        can_simulate()?;
         let mut request = self.run.request()?;
         let machine = request.settings.machine.clone().ok_or("simulate needs --machine NAME_OR_FILE")?;
         if request.settings.transports.is_empty() {

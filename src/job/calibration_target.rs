@@ -55,6 +55,7 @@ impl CalibrationSelection {
             congestors: preset.congestors,
             canary_fraction: if all_measured { preset.canary_fraction } else { recorded.canary_fraction },
             load_fraction: 1.0,
+            load_fractions: Vec::new(),
             congestors_alone: false,
             each_congestor: false,
             each_own_share: false,

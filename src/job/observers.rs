@@ -66,7 +66,7 @@ impl PhaseObserver for Observers {
         }
         if let Some(progress) = &self.progress {
             // Where nothing is simulated nobody counts.
-            backend::begin_phase(&phase.to_string());
+            backend::simulator::begin_phase(&phase.to_string());
             progress.phase(phase, budget);
         }
         self.host_counters.begin(phase);

@@ -66,7 +66,7 @@ fn of_plan(plan: &Plan) -> Vec<(&'static str, String)> {
         ("placement policy", plan.placement.to_string()),
         ("placements", plan.placements.to_string()),
         ("canary fraction", plan.canary_fraction.to_string()),
-        ("load fraction", plan.load_fraction.to_string()),
+        ("load fraction", format!("{} {:?}", plan.load_fraction, plan.load_fractions).replace(" []", "")),
         ("split", format!("{:?}", plan.split).to_lowercase()),
         ("congestors", congestors.join(",")),
     ]

@@ -243,8 +243,8 @@ fn check_operations(decision: &Decision, canary: &Capabilities, congestor: &Capa
 /// What all congestors together are called beside single ones.
 const TOGETHER: &str = "all";
 
-/// What takes turns on every placement: the plan's congestors together, or each of them by itself first; or canaries' message
-/// sizes.
+/// What takes turns on every placement: the plan's congestors together, each of them by itself first, or on several parts of the
+/// nodes; or canaries' message sizes.
 pub(crate) struct Mix {
     /// What the load is called, where there are several.
     pub name: Option<String>,
@@ -260,6 +260,13 @@ impl Mix {
         if !plan.sizes.is_empty() {
             let of = |&bytes: &usize| Mix { name: None, size: Some(bytes), plan: plan.of_size(bytes) };
             return plan.sizes.iter().map(of).collect();
+        }
+        if plan.load_fractions.len() > 1 {
+            let part = |&load_fraction: &f64| {
+                let plan = Plan { load_fraction, load_fractions: Vec::new(), ..plan.clone() };
+                Mix::named(format!("{}% load", (1e5 * load_fraction).round() / 1e3), plan)
+            };
+            return plan.load_fractions.iter().map(part).collect();
         }
         if !plan.each_congestor || plan.congestors.len() < 2 {
             return vec![Mix { name: None, size: None, plan: plan.clone() }];
@@ -280,6 +287,16 @@ mod tests {
     use crate::plan::Preset;
 
     use super::*;
+
+    #[test]
+    fn parts_of_the_load_have_turns() {
+        let plan = Plan { load_fractions: vec![0.125, 0.5, 1.0], ..Preset::Lab.plan() };
+        let mixes = Mix::all_of(&plan);
+        let names: Vec<&str> = mixes.iter().filter_map(|mix| mix.name.as_deref()).collect();
+        assert_eq!(names, ["12.5% load", "50% load", "100% load"]);
+        assert_eq!(mixes.iter().map(|mix| mix.plan.load_fraction).collect::<Vec<_>>(), [0.125, 0.5, 1.0]);
+        assert!(mixes.iter().all(|mix| mix.plan.load_fractions.is_empty() && mix.plan.congestors.len() == 2));
+    }
 
     #[test]
     fn each_congestor_has_a_turn_and_then_all_have() {

@@ -1,7 +1,6 @@
 //! Commands on a simulated machine: no process but this one, and no time but virtual.
 
-use tailback_sim::machine::Machine;
-
+use crate::backend::simulator::machine::Machine;
 use crate::backend::{Backend, JobSize, Settings, simulate};
 use crate::job::{Request, Seed, Study, StudySelection};
 use crate::plan::{Patch, Preset, SIM_BYTES};

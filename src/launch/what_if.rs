@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tailback_sim::machine::Machine;
-
 use super::start;
 use crate::analysis::compare;
+use crate::backend::simulator::machine::Machine;
 use crate::job::{Request, Scratch};
 use crate::output;
 use crate::result;

@@ -431,7 +431,7 @@ mod tests {
     #[test]
     fn shipped_machines_have_the_shape_that_table_1_prints() {
         for name in ["crystal", "osprey", "malbec"] {
-            let machine = tailback_sim::machine::Machine::load(name).unwrap();
+            let machine = crate::backend::simulator::machine::Machine::load(name).unwrap();
             let printed = systems().into_iter().find(|of| of.name.to_lowercase() == name).unwrap();
             assert_eq!(
                 (machine.nodes.count as u32, machine.nodes.nics as u32),

@@ -1,62 +1,4 @@
-//! Blocks of a matrix dealt to a grid of ranks in turn, row by row and column by column.
-
-use std::fmt;
-use std::str::FromStr;
-
-use tailback_transport::Rank;
-
-/// P rows by Q columns of ranks; ranks go along the rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct Grid {
-    pub rows: usize,
-    pub columns: usize,
-}
-
-impl Grid {
-    /// The squarest grid of so many ranks, no taller than wide: what HPL's authors advise.
-    #[must_use]
-    pub fn of(ranks: usize) -> Self {
-        let rows =
-            (1..=ranks).take_while(|rows| rows * rows <= ranks).filter(|rows| ranks.is_multiple_of(*rows)).last();
-        let rows = rows.unwrap_or(1);
-        Grid { rows, columns: ranks / rows }
-    }
-
-    /// How many ranks it has.
-    #[must_use]
-    pub fn ranks(self) -> usize {
-        self.rows * self.columns
-    }
-
-    /// Row and column of a rank.
-    pub(crate) fn place(self, rank: Rank) -> (usize, usize) {
-        (rank.index() / self.columns, rank.index() % self.columns)
-    }
-
-    /// The rank at a place.
-    pub(crate) fn rank(self, row: usize, column: usize) -> Rank {
-        Rank::from(row * self.columns + column)
-    }
-}
-
-impl fmt::Display for Grid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}x{}", self.rows, self.columns)
-    }
-}
-
-impl FromStr for Grid {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let sides = text.split_once('x').and_then(|(rows, columns)| rows.parse().ok().zip(columns.parse().ok()));
-        let (rows, columns) = sides
-            .filter(|&(rows, columns): &(usize, usize)| rows > 0 && columns > 0)
-            .ok_or_else(|| format!("'{text}' is no grid: write rows x columns, as in 2x4"))?;
-        Ok(Grid { rows, columns })
-    }
-}
+//! Blocks of a matrix dealt to a grid of ranks in turn, along its rows and along its columns.
 
 /// A line of `total` indices, cut into blocks that are dealt to `parts` in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,14 +62,6 @@ impl Cyclic {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn grids_are_as_square_as_can_be() {
-        let shown: Vec<String> = [1, 2, 3, 4, 6, 8, 12, 13, 64].map(|ranks| Grid::of(ranks).to_string()).into();
-        assert_eq!(shown, ["1x1", "1x2", "1x3", "2x2", "2x3", "2x4", "3x4", "1x13", "8x8"]);
-        assert_eq!("2x4".parse(), Ok(Grid { rows: 2, columns: 4 }));
-        assert!("2".parse::<Grid>().is_err() && "0x3".parse::<Grid>().is_err());
-    }
 
     #[test]
     fn every_index_is_somewhere_once() {

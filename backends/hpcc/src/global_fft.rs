@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use num_complex::Complex64;
 use rustfft::{Fft as Transform, FftPlanner};
+use tailback_transport::arranged::{receive, send};
 use tailback_transport::{Group, Monitor, Rank, Result, Span, Tag};
 
 use crate::fft::{number, operations, scaled};
 use crate::random::greatest;
-use crate::share::{largest, others, receive, send};
+use crate::share::{largest, others};
 
 const TAG: Tag = Tag(1);
 const POINT: usize = 16;

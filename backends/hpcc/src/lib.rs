@@ -31,14 +31,14 @@ mod testing;
 mod threads;
 mod updates;
 
-pub use blocks::{Cyclic, Grid};
+pub use blocks::Cyclic;
 pub use dgemm::{Dgemm, product_gflops};
 pub use fft::Fft;
 pub use global_fft::GlobalFft;
 pub use hpl::{Hpl, Problem, Residuals};
 pub use ptrans::Ptrans;
 pub use random_access::Table;
-pub use share::{Tree, largest, sum};
+pub use share::{largest, sum};
 pub use sizes::Sizes;
 pub use stream::{Stream, StreamRates};
 pub use updates::{Outcome, Updates};

@@ -3,13 +3,14 @@
 //! Block (I, J) of the result wants block (J, I) of A. Each rank packs its blocks by the rank that wants them, turned
 //! already, and all ranks exchange with all at once; blocks it wants of itself never leave it.
 
+use tailback_transport::arranged::{Grid, receive, send};
 use tailback_transport::{Group, Monitor, Rank, Result, Span, Tag};
 
 use crate::EPSILON;
-use crate::blocks::{Cyclic, Grid};
+use crate::blocks::Cyclic;
 use crate::random::element;
 use crate::random::greatest;
-use crate::share::{WORD, largest, others, receive, send};
+use crate::share::{WORD, largest, others};
 
 const SEED_A: u64 = 6;
 const SEED_B: u64 = 7;

@@ -1,6 +1,6 @@
 //! How large every problem is: all follow from the order of HPL's matrix, as in HPCC.
 
-use crate::blocks::Grid;
+use tailback_transport::arranged::Grid;
 
 /// Sizes of all problems of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod arranged;
 mod bootstrap;
 mod capability;
 pub mod cpu_list;

@@ -1,5 +1,7 @@
 //! What is said of backends by a binary without them.
-#![allow(dead_code)]
+#![allow(dead_code, missing_docs)]
+
+pub(super) mod sim;
 
 macro_rules! absent {
     ($backend:ident, $feature:literal) => {
@@ -18,8 +20,10 @@ macro_rules! absent {
                 ABSENT.into()
             }
 
-            pub(in crate::backend) fn check(_settings: &Settings) -> Result<(), String> {
-                Err(format!(concat!("--transport ", $feature, " is {}"), ABSENT))
+            pub(in crate::backend) fn check(settings: &Settings) -> Result<(), String> {
+                let default =
+                    if settings.transports.is_empty() { ", the default without an MPI launcher," } else { "" };
+                Err(format!(concat!("--transport ", $feature, "{} is {}"), default, ABSENT))
             }
 
             pub(in crate::backend) fn open(
@@ -36,6 +40,7 @@ macro_rules! absent {
     };
 }
 
+absent!(tcp, "tcp");
 absent!(libfabric, "libfabric");
 absent!(verbs, "verbs");
 

@@ -11,8 +11,7 @@ use tailback_transport::{Error, Monitor};
 
 use super::agree::run_agreed;
 use super::network::Ranks;
-use super::sim::{Everyone, SimulatedJobs};
-use super::{Backend, JobSize, Networks, Settings, Variant, Work, libfabric, mpi, sim, tcp, variants, verbs};
+use super::{Backend, Networks, Settings, Variant, Work, libfabric, mpi, sim, tcp, variants, verbs};
 
 enum Job {
     /// Tailback's own variables, or Slurm's.
@@ -89,18 +88,6 @@ fn over_own_bootstrap(work: &Work<'_>, mut config: JoinConfig, variants: Vec<Var
     drop(networks);
     bootstrap.finish().map_err(text)?;
     Ok(code)
-}
-
-/// Does the work as all ranks of a simulated job. Everything that is random in the network comes of `seed`.
-pub fn simulate(work: &Work<'_>, size: JobSize, seed: u64) -> Result<u8, String> {
-    let settings = work.settings;
-    sim::check(settings)?;
-    let machine = settings.machine.clone().ok_or("no machine to simulate")?;
-    let mut bootstrap = Everyone { size: size.ranks, machine: machine.name.clone() };
-    let variants = variants(settings, Backend::Sim)?;
-    let ranks = Ranks::Simulated(SimulatedJobs::new(machine, size, seed));
-    let mut networks = Networks { bootstrap: &mut bootstrap, settings, variants, ranks };
-    Ok((work.body)(&mut networks, &Arc::new(Monitor::new())))
 }
 
 /// Whether a simulated network has this process to itself: its ranks are coroutines and know no others.
@@ -209,7 +196,7 @@ fn needs_mpi_launcher() -> String {
 /// The compiled-in backends and what each can do here: a line, or several. Libfabric is the system's, or `libfabric`.
 pub fn available(libfabric: Option<&Path>) -> Vec<(&'static str, String)> {
     vec![
-        ("tcp", "ready: plain sockets, nothing to install".into()),
+        ("tcp", tcp::state(None)),
         ("mpi", mpi::state()),
         ("libfabric", libfabric::state(libfabric)),
         ("verbs", verbs::state(None)),

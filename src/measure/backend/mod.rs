@@ -6,8 +6,6 @@ mod job;
 mod kind;
 mod network;
 mod settings;
-mod sim;
-mod tcp;
 mod variant;
 
 // The one place of src that asks for features: an absent backend is a module that says so.
@@ -16,6 +14,10 @@ mod absent;
 mod libfabric;
 #[cfg(feature = "mpi")]
 mod mpi;
+#[cfg(feature = "sim")]
+mod sim;
+#[cfg(feature = "tcp")]
+mod tcp;
 #[cfg(feature = "verbs")]
 mod verbs;
 
@@ -23,16 +25,19 @@ mod verbs;
 use absent::libfabric;
 #[cfg(not(feature = "mpi"))]
 use absent::mpi;
+#[cfg(not(feature = "sim"))]
+use absent::sim;
+#[cfg(not(feature = "tcp"))]
+use absent::tcp;
 #[cfg(not(feature = "verbs"))]
 use absent::verbs;
 
-pub use job::{available, in_job, is_reporting_rank, job_seen, prepare, rank, simulate};
+pub use job::{available, in_job, is_reporting_rank, job_seen, prepare, rank};
 pub use kind::Backend;
 pub use network::{Networks, RankHost, Work, give_up};
 pub use settings::{
     CongestorNetworks, FabricOptions, LibfabricPath, RoleSettings, Roles, Settings, ThreadLevel, VerbsOptions,
 };
-pub use sim::{JobSize, Simulated};
+pub use sim::{JobSize, Simulated, can_simulate, simulate, simulator};
 pub use tailback_engine::release_free_memory;
-pub use tailback_sim::begin_phase;
 pub use variant::{MessagePath, Network, Variant, variants};

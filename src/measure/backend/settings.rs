@@ -14,9 +14,9 @@ use tailback_engine::matching::MOST_RAILS;
 use tailback_host::WaitMode;
 use tailback_host::near::DeviceSelection;
 use tailback_host::pages::HugePages;
-use tailback_sim::machine::Machine;
 
 use super::Backend;
+use super::simulator::machine::Machine;
 use crate::units;
 
 /// The networks under test and how they are reached.
@@ -187,6 +187,7 @@ impl Settings {
     }
 
     /// Where plain sockets are to go.
+    #[allow(dead_code, reason = "not every build has a backend with addresses")]
     pub(super) fn addresses(&self) -> Selection {
         Selection { interfaces: self.data_interface.clone(), addresses: self.data_address.clone() }
     }

@@ -1,11 +1,18 @@
 //! Plain sockets, under any bootstrap.
 
+use std::path::Path;
+
 use tailback_bootstrap::Secret;
 use tailback_tcp::TcpConfig;
 use tailback_transport::{Bootstrap, Error, Result, traffic_class};
 
 use super::{Network, Settings};
 use crate::engine::OpenNetwork;
+
+/// It needs no library.
+pub(super) fn state(_library: Option<&Path>) -> String {
+    "ready: plain sockets, nothing to install".into()
+}
 
 /// Whether the options mean something.
 pub(super) fn check(settings: &Settings) -> std::result::Result<(), String> {

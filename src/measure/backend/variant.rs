@@ -76,6 +76,7 @@ impl Network {
     }
 
     /// Puts protocols and collectives over a raw backend.
+    #[allow(dead_code, reason = "not every build has a raw backend")]
     pub(super) fn over<'a, E: Engine + 'a>(self, engine: E) -> Box<dyn OpenNetwork + 'a> {
         let messages = match self.messages {
             Some(MessagePath { protocol, threshold }) => Rendezvous::new(engine, protocol, threshold),

@@ -4,7 +4,7 @@
 
 use std::marker::PhantomData;
 
-use tailback_hpcc::Grid;
+use tailback_transport::arranged::Grid;
 use tailback_transport::{Group, Rank, Result, Span, Tag};
 
 use super::traits::{Kernel, Sizes, check_pattern, fill_pattern};

@@ -1,6 +1,6 @@
 //! A panel handed along as HPL does: from every member in turn to all others, up the same tree.
 
-use tailback_hpcc::Tree;
+use tailback_transport::arranged::Tree;
 use tailback_transport::{Group, Rank, Result, Span, Tag};
 
 use super::traits::{Kernel, Sizes, check_pattern};

@@ -163,6 +163,9 @@ pub struct Plan {
     /// The part of the other nodes that load; the rest of them does nothing.
     #[serde(default = "all", skip_serializing_if = "is_all")]
     pub load_fraction: f64,
+    /// Several such parts, each a load of its own that takes turns with the others; `load_fraction` is then the largest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub load_fractions: Vec<f64>,
     /// How roles are dealt out.
     pub split: Split,
     /// Ranks on a virtual node; absent: nodes are hosts.
@@ -326,11 +329,21 @@ impl Plan {
                     .into(),
             );
         }
-        if !(self.load_fraction > 0.0 && self.load_fraction <= 1.0) {
+        let fractions = [self.load_fraction].into_iter().chain(self.load_fractions.iter().copied());
+        if let Some(wrong) = fractions.into_iter().find(|of| !(*of > 0.0 && *of <= 1.0)) {
             return invalid(format!(
-                "load fraction {} is not above 0 and up to 1 (20% is 0.2 or 20%; --congestors none loads nothing)",
-                self.load_fraction
+                "load fraction {wrong} is not above 0 and up to 1 (20% is 0.2 or 20%; --congestors none loads nothing)"
             ));
+        }
+        if let Some(twice) =
+            self.load_fractions.iter().enumerate().find(|(at, of)| self.load_fractions[..*at].contains(of))
+        {
+            return invalid(format!("load fraction {} is named twice", twice.1));
+        }
+        if self.load_fractions.len() > 1 && (self.each_congestor || self.congestors.is_empty()) {
+            return invalid(
+                "several load fractions are for all congestors together: leave out each, or name congestors".into(),
+            );
         }
         if !(self.budget_s >= least.budget && self.budget_s <= 86_400.0) {
             let ms = 1e3 * least.budget;
@@ -508,6 +521,13 @@ mod tests {
             ("canary_fraction = '100%'", "canary fraction 100% leaves no node for congestors"),
             ("load_fraction = 0", "load fraction 0 is not above 0"),
             ("load_fraction = '110%'", "load fraction 1.1 is not above 0 and up to 1"),
+            ("load_fraction = '50%,0'", "load fraction 0 is not above 0"),
+            ("load_fraction = '50%,0.5'", "load fraction 0.5 is named twice"),
+            ("load_fraction = '50%,much'", "invalid fraction 'much'"),
+            (
+                "load_fraction = '50%,100%'\neach_congestor = true",
+                "several load fractions are for all congestors together",
+            ),
             ("[set]\n'lat.bites' = 8", "unknown setting 'bites'"),
             ("[set]\n'a2a.bytes' = 0", "a message has at least one byte"),
             ("[set]\n'allreduce.bytes' = 12", "allreduce: bytes = 12 is not a multiple of 8"),

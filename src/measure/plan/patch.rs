@@ -59,7 +59,8 @@ pub struct Patch {
     pub pace_s: Option<f64>,
     pub longest_s: Option<f64>,
     pub canary_fraction: Option<f64>,
-    pub load_fraction: Option<f64>,
+    /// One, or several that take turns.
+    pub load_fraction: Option<Vec<f64>>,
     pub split: Option<Split>,
     pub ranks_per_node: Option<usize>,
     pub congestors_alone: Option<bool>,
@@ -126,6 +127,7 @@ impl Patch {
         })?;
         let seconds = |value: &Value| units::duration(&value.text()).map(|duration| duration.as_secs_f64());
         let fraction = |value: &Value| units::fraction(&value.text());
+        let fractions = |value: &Value| value.text().split(',').map(units::fraction).collect();
         let congestors = file.congestors.map(|kinds| {
             kinds.iter().map(|(kind, &weight)| Ok((kind.parse()?, weight))).collect::<Result<Vec<_>, String>>()
         });
@@ -140,7 +142,7 @@ impl Patch {
             pace_s: file.pace.as_ref().map(seconds).transpose().map_err(malformed)?,
             longest_s: file.longest.as_ref().map(seconds).transpose().map_err(malformed)?,
             canary_fraction: file.canary_fraction.as_ref().map(fraction).transpose().map_err(malformed)?,
-            load_fraction: file.load_fraction.as_ref().map(fraction).transpose().map_err(malformed)?,
+            load_fraction: file.load_fraction.as_ref().map(fractions).transpose().map_err(malformed)?,
             split: file.split,
             ranks_per_node: file.ranks_per_node,
             congestors_alone: file.congestors_alone,
@@ -175,7 +177,10 @@ impl Patch {
         }
         plan.longest_s = self.longest_s.unwrap_or(plan.longest_s);
         plan.canary_fraction = self.canary_fraction.unwrap_or(plan.canary_fraction);
-        plan.load_fraction = self.load_fraction.unwrap_or(plan.load_fraction);
+        if let Some(fractions) = &self.load_fraction {
+            plan.load_fraction = fractions.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            plan.load_fractions = if fractions.len() > 1 { fractions.clone() } else { Vec::new() };
+        }
         plan.split = self.split.unwrap_or(plan.split);
         plan.ranks_per_node = self.ranks_per_node.or(plan.ranks_per_node);
         plan.congestors_alone = self.congestors_alone.unwrap_or(plan.congestors_alone);

@@ -81,6 +81,7 @@ impl Preset {
             longest_s: if self == Preset::Sim { 1.0 } else { 600.0 },
             canary_fraction: if self == Preset::Lab { 0.25 } else { 0.2 },
             load_fraction: 1.0,
+            load_fractions: Vec::new(),
             split: Split::Auto,
             ranks_per_node: None,
             congestors_alone: false,

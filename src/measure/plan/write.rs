@@ -22,7 +22,11 @@ impl Plan {
             line(format!("precision = {precision}\nlongest = \"{}s\"", self.longest_s));
         }
         line(format!("canary_fraction = {}", self.canary_fraction));
-        line(format!("load_fraction = {}", self.load_fraction));
+        let fractions: Vec<String> = self.load_fractions.iter().map(f64::to_string).collect();
+        match &fractions[..] {
+            [] => line(format!("load_fraction = {}", self.load_fraction)),
+            several => line(format!("load_fraction = \"{}\"", several.join(","))),
+        }
         line(format!("split = \"{}\"", self.split));
         self.ranks_per_node.iter().for_each(|ranks| line(format!("ranks_per_node = {ranks}")));
         let kernels = self.canaries.iter().filter(|test| !test.kernel.is_application());
@@ -69,7 +73,7 @@ mod tests {
         let patch = Patch {
             congestors: Some(vec![(Congestor::AllToAll, 7.0), (Congestor::Incast, 2.5)]),
             canaries: Some(vec![Canary::Lat, Canary::AllToAll]),
-            load_fraction: Some(0.75),
+            load_fraction: Some(vec![0.25, 0.75]),
             ranks_per_node: Some(2),
             pace_s: Some(0.002),
             set: ["canary.a2a.bytes=64KiB", "congestor.a2a.bytes=1KiB", "lat.rings=7"]

@@ -13,11 +13,12 @@ mod swap;
 
 use std::ops::Range;
 
+use tailback_transport::arranged::Tree;
 use tailback_transport::{Group, Monitor, Rank, Result, Span, Tag};
 
 use crate::ffi::{Shape, View, ViewMut, multiply_on};
 use crate::random::element;
-use crate::share::{Tree, WORD, largest};
+use crate::share::{WORD, largest};
 use panel::Panel;
 use place::Place;
 
@@ -209,10 +210,10 @@ impl Along {
 #[cfg(test)]
 mod tests {
     use tailback_testkit::loopback::Job;
+    use tailback_transport::arranged::Grid;
 
     use super::*;
     use crate::RESIDUAL_LIMIT;
-    use crate::blocks::Grid;
     use crate::testing::{BadCard, on_ranks};
 
     /// The solution, its residuals, and those after it was spoilt.

@@ -1,8 +1,9 @@
 //! What HPL solves, where a rank is in the grid, and which rows and columns it has.
 
 use tailback_transport::Rank;
+use tailback_transport::arranged::Grid;
 
-use crate::blocks::{Cyclic, Grid};
+use crate::blocks::Cyclic;
 
 /// A rank's part of the matrix, of which the last column is the right-hand side.
 #[derive(Clone, Copy, Debug)]

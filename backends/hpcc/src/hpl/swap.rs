@@ -5,11 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use tailback_transport::arranged::{receive, send};
 use tailback_transport::{Group, Rank, Result, Span, Tag};
 
 use super::panel::Panel;
 use super::place::Place;
-use crate::share::{WORD, receive, send};
+use crate::share::WORD;
 
 const PIVOTS: Tag = Tag(3);
 const DISPLACED: Tag = Tag(4);

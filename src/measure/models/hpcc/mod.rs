@@ -4,23 +4,29 @@
 //! kernels and their checks are in `tailback_hpcc`; here is which of them run, in which form, on what sizes.
 
 mod balance;
-mod estimate;
-mod forms;
-mod measure;
+mod data_size;
+mod expected;
 mod names;
-mod sizes;
+
+// Results of the suite are read by every build; who can run it asks for its feature here.
+#[cfg(not(feature = "hpcc"))]
+#[path = "suite_absent.rs"]
+mod suite;
+#[cfg(feature = "hpcc")]
+mod suite;
 
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tailback_transport::arranged::Grid;
 
 pub use balance::{Balance, Ratio, ratios};
-pub use estimate::{Expected, Phase, estimate};
-pub use measure::measure;
+pub use data_size::DataSize;
+pub use expected::{Expected, Phase};
 pub use names::{Good, NAMES, Name, name};
-pub use sizes::DataSize;
+pub use suite::{check, estimate, measure};
 
 use super::beff::Beff;
 use crate::units;
@@ -68,6 +74,16 @@ fn one() -> usize {
     1
 }
 
+impl Settings {
+    /// The tests to run on so many ranks: all of them, unless some were named. Pairs and rings need two.
+    pub fn asked(&self, ranks: usize) -> Vec<Test> {
+        let named =
+            |test: &Test| self.tests.contains(test) || (self.tests.is_empty() && !(ranks < 2 && *test == Test::Beff));
+        let elsewhere = |test: &Test| *test == Test::Hpl && self.hpl_gflops.is_some() && self.tests.is_empty();
+        Test::ALL.into_iter().filter(named).filter(|test| !elsewhere(test)).collect()
+    }
+}
+
 /// Which of HPCC's two kinds of run it was, by the rules of the paper's sections 3 and 7.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -79,11 +95,6 @@ pub enum RunKind {
 }
 
 impl RunKind {
-    /// What this build makes.
-    pub fn of_this_build() -> Self {
-        if tailback_hpcc::OPTIMISED { RunKind::Optimised } else { RunKind::Base }
-    }
-
     /// As people read it.
     pub fn word(self) -> &'static str {
         match self {
@@ -181,7 +192,7 @@ fn memory(text: &str) -> Result<f64, String> {
 }
 
 fn grid(text: &str) -> Result<[usize; 2], String> {
-    let grid: tailback_hpcc::Grid = text.parse()?;
+    let grid: Grid = text.parse()?;
     let sides = [grid.rows, grid.columns];
     let fits = sides.iter().all(|side| (1..=units::MOST).contains(side));
     fits.then_some(sides).ok_or_else(|| format!("invalid grid '{text}': expected sides of 1 to {}", units::MOST))

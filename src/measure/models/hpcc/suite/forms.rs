@@ -103,8 +103,8 @@ fn seconds(seconds: f64) -> Duration {
 #[cfg(test)]
 mod tests {
     use tailback_engine::Collective;
-    use tailback_hpcc::Grid;
     use tailback_testkit::loopback::Job;
+    use tailback_transport::arranged::Grid;
     use tailback_transport::{Bootstrap, Error, Rank, Transport};
 
     use super::*;

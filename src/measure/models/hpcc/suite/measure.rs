@@ -8,11 +8,12 @@ use tailback_hpcc::{
 };
 use tailback_transport::{Group, Rank, Result, Transport};
 
+use super::forms;
 use super::forms::{Found, Watched, single, star};
 use super::sizes::{links_on_node, sizes};
-use super::{Check, DataSize, Hpcc, RunKind, Settings, Test, forms};
 use crate::layout::order;
 use crate::models::beff;
+use crate::models::hpcc::{Check, DataSize, Hpcc, RunKind, Settings, Test};
 use crate::models::measure::{Control, Repeated, StudyJob};
 
 /// How often short tests are run; the quickest counts.
@@ -45,16 +46,6 @@ pub fn measure<T: Transport>(
     Ok(Repeated { found: bench.found, complete })
 }
 
-impl Settings {
-    /// The tests to run on so many ranks: all of them, unless some were named. Pairs and rings need two.
-    pub fn asked(&self, ranks: usize) -> Vec<Test> {
-        let named =
-            |test: &Test| self.tests.contains(test) || (self.tests.is_empty() && !(ranks < 2 && *test == Test::Beff));
-        let elsewhere = |test: &Test| *test == Test::Hpl && self.hpl_gflops.is_some() && self.tests.is_empty();
-        Test::ALL.into_iter().filter(named).filter(|test| !elsewhere(test)).collect()
-    }
-}
-
 pub(super) struct Bench<'a, T: Transport> {
     pub(super) transport: &'a mut T,
     pub(super) members: Vec<Rank>,
@@ -81,7 +72,7 @@ impl<'a, T: Transport> Bench<'a, T> {
         let found = Hpcc {
             settings: Some(settings.clone()),
             libraries: Some(tailback_hpcc::LIBRARIES.to_owned()),
-            run: Some(RunKind::of_this_build()),
+            run: Some(if tailback_hpcc::OPTIMISED { RunKind::Optimised } else { RunKind::Base }),
             data: Some(data),
             links_on_node: Some(links_on_node(job.nodes)),
             ..Hpcc::default()
@@ -303,6 +294,7 @@ mod tests {
 
     use super::*;
     use crate::layout::Nodes;
+    use crate::models::hpcc::NAMES;
     use crate::models::measure::testing::study;
 
     fn settings(tests: Vec<Test>) -> Settings {
@@ -332,7 +324,7 @@ mod tests {
                 let found = found.found;
                 assert_eq!((found.checks.len(), found.failed().count()), (15, 0), "{ranks}: {:?}", found.checks);
                 let network = |name: &str| name.contains("Ring") || name.contains("PingPong");
-                for name in super::super::NAMES.iter().filter(|name| !network(name.theirs)) {
+                for name in NAMES.iter().filter(|name| !network(name.theirs)) {
                     assert!(found.figure(name.theirs).is_some_and(|value| value > 0.0), "{} on {ranks}", name.theirs);
                 }
             }

@@ -6,11 +6,12 @@ use std::time::Duration;
 use tailback_hpcc::{Outcome, Problem, Sizes, largest, product_gflops};
 use tailback_transport::{Group, Result, Transport};
 
+use super::forms;
 use super::forms::{Found, Watched, star};
 use super::measure::Bench;
 use super::sizes::sizes;
-use super::{Settings, Test, forms};
 use crate::models::beff;
+use crate::models::hpcc::{Expected, Phase, Settings, Test};
 use crate::models::measure::StudyJob;
 
 /// Bytes of HPL's matrix for a rank in the runs that tell.
@@ -22,27 +23,6 @@ const BRIEF_WORDS: usize = 1 << 22;
 const BRIEF_UPDATES: Duration = Duration::from_secs(1);
 /// One of so many pairs, and of so many rings, of the network's part is measured.
 const BRIEF_PART: usize = 10;
-
-/// What a run would take.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Expected {
-    /// Every test, in the order they run; fewer when the user interrupts.
-    pub phases: Vec<Phase>,
-    /// How long finding out took.
-    pub tried_s: f64,
-    /// What of the sizes is too small for HPCC's rules.
-    pub too_small: Vec<String>,
-}
-
-/// A test of a run.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
-pub struct Phase {
-    pub test: Test,
-    /// How large it is.
-    pub size: String,
-    pub seconds: f64,
-}
 
 /// Tries every test that was asked for. Collective; every rank gets the same.
 pub fn estimate<T: Transport>(job: StudyJob<'_>, transport: &mut T, settings: &Settings) -> Result<Expected> {
@@ -216,8 +196,8 @@ mod tests {
     use crate::layout::Nodes;
     use crate::models::measure::testing::study;
 
-    const SYSTEMS: &str = include_str!("../../../../data/hpcc-table2.csv");
-    const MINUTES: &str = include_str!("../../../../data/hpcc-table3.csv");
+    const SYSTEMS: &str = include_str!("../../../../../data/hpcc-table2.csv");
+    const MINUTES: &str = include_str!("../../../../../data/hpcc-table3.csv");
 
     fn rows(table: &str) -> Vec<Vec<&str>> {
         table.lines().skip(1).map(|line| line.split(',').collect()).collect()
