@@ -169,7 +169,7 @@ mod tests {
         let first = text.lines().next().unwrap();
         assert!(first.starts_with("WORSE since 2026-01-13: lat.avg.loaded by +19.") && first.ends_with(']'), "{text}");
         assert!(text.contains("run over tcp: 24 nights, 2026-01-01 to 2026-01-24\n"), "{text}");
-        assert!(text.contains("    ▁▁▁▂▁▁▁▂▁▁▁▂|▇▇██▇▇██▇▇██  10.00 to 12.30 us\n"), "{text}");
+        assert!(text.contains("    ▁▁▁▂▁▁▁▂▁▁▁▂|▇███▇███▇███  10.00 to 12.30 us\n"), "{text}");
         assert!(text.contains("changed: lat.avg.loaded") && text.contains("2026-01-13  lat.avg.loaded"), "{text}");
         let text = shown(&history_of(24, 99), 80, false);
         assert!(text.starts_with("NO CHANGE SHOWN\n") && !text.contains("Changes of level"), "{text}");
