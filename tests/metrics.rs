@@ -17,7 +17,7 @@ fn metrics_are_written_beside_a_result_and_exported_from_it() {
     let text = folder.text("tailback.prom");
     assert!(text.ends_with("# EOF\n") && text.contains("# UNIT tailback_canary_added_seconds seconds\n"), "{text}");
     assert!(
-        text.contains("tailback_canary_added_seconds{command=\"run\",label=\"night\",network=\"simulated\","),
+        text.contains("tailback_canary_added_seconds{command=\"run\",label=\"night\",network=\"simulated, eager\","),
         "{text}"
     );
     // The same with the time of the result, once for all its lines.
@@ -64,7 +64,7 @@ fn what_cannot_be_exported_is_refused() {
         (&format!("export --format influx {result} --out {result}"), "is a result: give another file"),
         (&format!("export --format openmetrics {result} {result}"), "do not say when they started"),
         (&format!("{SIMULATED} --metrics {file}/x --no-out"), "cannot write"),
-        ("simulate --machine small --metrics x.prom", "--out, --csv and --metrics are for one result"),
+        ("simulate --machine small --what-if routing.kind=minimal --metrics x.prom", "--out, --csv and --metrics are for one result"),
     ]);
 }
 

@@ -66,7 +66,7 @@ enum Command {
     Show(show::ShowOptions),
     /// Compare results: the time that load adds, ratios of all figures, and which differences are significant
     Compare(compare::CompareOptions),
-    /// A folder of results night after night: what changed, since when, by how much, and how much nights differ
+    /// Results night after night: what changed, since when, by how much
     History(history::HistoryOptions),
     /// Make one self-contained HTML page of results
     Report(report::ReportOptions),
