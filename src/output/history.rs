@@ -120,7 +120,8 @@ fn drawn(series: &Series) -> String {
         while changes.next_if(|change| *change <= *night || *change < next).is_some() {
             out.push('|');
         }
-        let share = if high > low { (value - low) / (high - low) } else { 0.0 };
+        // Means of equal figures may differ in their last digits.
+        let share = if high - low > 1e-9 * high.abs() { (value - low) / (high - low) } else { 0.0 };
         out.push(BARS[((share * BARS.len() as f64) as usize).min(BARS.len() - 1)]);
     }
     format!("{out}  {} to {} {}", figure(low), figure(high), series.name.unit)
