@@ -36,9 +36,7 @@ fn a_change_is_found_with_its_night_and_its_size() {
         first.starts_with("WORSE since 2026-01-19: lat.avg.loaded by +20.") || first.contains("lat.avg.added by +"),
         "{first}"
     );
-    for text in
-        ["run over mpi (GPCNeT 1.3", "30 nights, 2026-01-01 to", "lat.avg.loaded", "bw-sync.avg.idle", "█"]
-    {
+    for text in ["run over mpi (GPCNeT 1.3", "30 nights, 2026-01-01 to", "lat.avg.loaded", "bw-sync.avg.idle", "█"] {
         assert!(told.stdout.contains(text), "{text}: {}", told.stdout);
     }
     assert!(told.stderr.contains("passed over: notes.json: it is no Tailback result"), "{}", told.stderr);

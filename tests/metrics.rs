@@ -64,7 +64,10 @@ fn what_cannot_be_exported_is_refused() {
         (&format!("export --format influx {result} --out {result}"), "is a result: give another file"),
         (&format!("export --format openmetrics {result} {result}"), "do not say when they started"),
         (&format!("{SIMULATED} --metrics {file}/x --no-out"), "cannot write"),
-        ("simulate --machine small --what-if routing.kind=minimal --metrics x.prom", "--out, --csv and --metrics are for one result"),
+        (
+            "simulate --machine small --what-if routing.kind=minimal --metrics x.prom",
+            "--out, --csv and --metrics are for one result",
+        ),
     ]);
 }
 

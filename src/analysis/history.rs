@@ -372,7 +372,6 @@ mod tests {
             held += usize::from(near.and_then(|of| of.interval).is_some_and(|of| of.low <= 0.1 && of.high >= 0.1));
             alarms += usize::from(!history(&nights(&mut random, 60, 0, 1.0)).series[0].changes.is_empty());
         }
-        println!("found {found}, with the truth in the interval {held}, alarms {alarms} of {MACHINES}");
         assert!(found >= MACHINES * 9 / 10, "{found} steps of {MACHINES} were found");
         assert!(alarms <= MACHINES / 20, "{alarms} alarms on {MACHINES} machines that did not change");
         assert!(held >= found * 85 / 100, "{held} of {found} intervals hold the truth");

@@ -51,9 +51,12 @@ struct Facts {
     duration_s: f64,
     label: Option<String>,
     cut_short: bool,
-    /// For each run its history, and its figures: name, value, whole, whether it is sound.
-    runs: Vec<(usize, Vec<(usize, f64, Option<f64>, bool)>)>,
+    /// For each run its history, and its figures.
+    runs: Vec<(usize, Vec<Numbered>)>,
 }
+
+/// The number of its name, its value, what changes are a part of, and whether it is sound.
+type Numbered = (usize, f64, Option<f64>, bool);
 
 /// One run of one file.
 #[derive(Clone, Debug)]
@@ -226,7 +229,7 @@ impl Index {
         let mut jobs = Vec::new();
         for (file, facts) in self.facts() {
             for (run, (group, figures)) in facts.runs.iter().enumerate() {
-                let figure = |&(name, value, whole, is_sound): &(usize, f64, Option<f64>, bool)| {
+                let figure = |&(name, value, whole, is_sound): &Numbered| {
                     (self.names[name].clone(), Value { value, whole, is_sound })
                 };
                 jobs.push(Job {
