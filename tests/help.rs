@@ -6,7 +6,7 @@ use tailback::kernel::{Canary, Congestor};
 
 use crate::common::{run, succeed};
 
-const COMMANDS: [&str; 25] = [
+const COMMANDS: [&str; 27] = [
     "",
     "run",
     "app",
@@ -16,7 +16,9 @@ const COMMANDS: [&str; 25] = [
     "calibrate",
     "show",
     "compare",
+    "history",
     "report",
+    "export",
     "import",
     "maxrate",
     "contention",

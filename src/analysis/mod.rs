@@ -7,6 +7,7 @@ mod between;
 pub mod checks;
 pub mod compare;
 mod counters;
+pub mod history;
 mod relative;
 mod severity;
 pub mod threshold;

@@ -1,9 +1,10 @@
 //! Thresholds for CI: `lat.time-p90.added > 500` fails a command, with exit code 1 and a JUnit file that says which.
 //!
-//! Grammar: `KERNEL.STAT.STATE [.ratio|.cv] [.low|.high] OP NUMBER [UNIT]`, where STAT is a statistic's key, STATE is idle
+//! Grammar: `KERNEL.STAT.STATE [.ratio|.cv|.change] [.low|.high] OP NUMBER [UNIT]`, where STAT is a statistic's key, STATE is idle
 //! (GPCNeT's isolated), loaded, added (loaded minus idle) or impact, OP is one of > >= < <=. Without a unit times are in us,
 //! rates in MiB/s, and what load adds to the time of a rate in us/MiB. With `.ratio` the figure is how many times worse a side
-//! is than the first one of a comparison, with `.cv` its coefficient of variation between repeated jobs; `.low` and `.high`
+//! is than the first one of a comparison, with `.cv` its coefficient of variation between repeated jobs, with `.change` how much worse
+//! the last night of a history is than those before it; `.low` and `.high`
 //! are the ends of its 95% interval.
 //!
 //! There are four answers. A figure fails when all of its interval does, passes when none of it does, and is inconclusive
@@ -18,6 +19,7 @@ use std::str::FromStr;
 use crate::analysis::added::{self, Times};
 use crate::analysis::checks::Check;
 use crate::analysis::compare::{Comparison, JobSet, State, Verdict, variation_of};
+use crate::analysis::history::History;
 use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::plan::Plan;
@@ -25,7 +27,7 @@ use crate::result::{Run, Test};
 use crate::stats::{
     Added, Direction, FEWEST_PLACEMENTS, FailsIf, Interval, Jobs, Outcome, Statistic, Variation, carries, needed,
 };
-use crate::text::{factor, figure, within};
+use crate::text::{factor, figure, percent, within};
 
 /// Signs, longer ones first, so that `>=` is not read as `>`.
 const SIGNS: [(&str, FailsIf); 4] =
@@ -49,6 +51,8 @@ pub enum Of {
     Ratio,
     /// Repeated jobs: their coefficient of variation.
     Variation,
+    /// The last night of a history: how much worse it is than those before.
+    Change,
 }
 
 /// A condition that fails a run.
@@ -88,6 +92,7 @@ impl FromStr for Threshold {
         let of = match parts[..] {
             [.., "ratio"] if parts.len() == 4 => Of::Ratio,
             [.., "cv"] if parts.len() == 4 => Of::Variation,
+            [.., "change"] if parts.len() == 4 => Of::Change,
             _ => Of::Job,
         };
         parts.truncate(if of == Of::Job { parts.len() } else { 3 });
@@ -131,7 +136,7 @@ fn limit(text: &str, kernel: Canary, state: State, of: Of) -> Result<f64, String
     let rates = [("MiB/s", 1.0), ("GiB/s", 1024.0), ("Mbit/s", 1e6 / 8.0 / MIB), ("Gbit/s", 1e9 / 8.0 / MIB)];
     let per_mib = [("us/MiB", 1.0), ("ms/MiB", 1e3), ("s/MiB", 1e6)];
     let units: &[(&str, f64)] = match (state, kernel.info().direction) {
-        _ if of == Of::Variation => &[("%", 0.01)],
+        _ if matches!(of, Of::Variation | Of::Change) => &[("%", 0.01)],
         _ if of == Of::Ratio || state == State::Impact => &[("x", 1.0)],
         // A program's figure has a unit of its own.
         _ if kernel.is_application() => &[],
@@ -159,6 +164,7 @@ impl fmt::Display for Threshold {
             Of::Job => "",
             Of::Ratio => ".ratio",
             Of::Variation => ".cv",
+            Of::Change => ".change",
         };
         let part = match self.part {
             Part::Whole => "",
@@ -202,6 +208,10 @@ impl Found {
     /// How many more placements or jobs would decide, in words.
     fn more(&self, limit: f64) -> String {
         let (name, count, sides) = self.over;
+        // What is asked about one night no other can tell.
+        if count == 1 && sides == 1 && name == "nights" {
+            return "nights differ too much to tell of one".into();
+        }
         let Some(Interval { low, high }) = self.interval else { return format!("more {name} are needed to tell") };
         let scale = |value: f64| if self.is_log { value.max(f64::MIN_POSITIVE).ln() } else { value };
         let (half, distance) = ((scale(high) - scale(low)) / 2.0, (scale(self.value) - scale(limit)).abs());
@@ -304,6 +314,41 @@ impl Threshold {
         repeated.iter().map(check).collect()
     }
 
+    /// What a history calls the figure.
+    pub fn key(&self) -> String {
+        format!("{}.{}.{}", self.kernel, self.statistic.key(), self.state.key())
+    }
+
+    /// Holds a threshold of change, or of variation, against the last night of a history.
+    pub fn check_history(&self, history: &History) -> Check {
+        let key = self.key();
+        let last = history.nights.len().checked_sub(1);
+        let series = history.series(&key);
+        let against = series.filter(|series| series.left_out.last().copied() == last && last.is_some());
+        let found = series.and_then(|series| match self.of {
+            Of::Variation => series.variation().map(|of| Found {
+                value: of.coefficient,
+                interval: Some(of.interval),
+                form: figure,
+                unit: String::new(),
+                is_log: true,
+                over: ("nights", of.count, 1),
+            }),
+            _ => {
+                let is_last = against.is_some() || series.values.last().map(|(night, _)| *night) == last;
+                let (value, interval) = series.departure().filter(|_| is_last)?;
+                let (interval, unit) = (Some(interval), "%".to_owned());
+                Some(Found { value, interval, form: percent, unit, is_log: false, over: ("nights", 1, 1) })
+            }
+        });
+        let mut check = self.judge(&history.title, found.as_ref(), against.map(|_| "see the last night's result"));
+        if found.is_none() && series.is_some() {
+            check.found =
+                "was not measured: the last night lacks it, or has fewer than three of its level before it".into();
+        }
+        check
+    }
+
     /// Holds a ratio threshold against every side but the first.
     pub fn check_ratios(&self, comparison: &Comparison) -> Vec<Check> {
         let row = comparison
@@ -383,6 +428,8 @@ mod tests {
             "bw-sync.time-p90.added > 500",
             "lat.avg.loaded.cv > 0.05",
             "bw-sync.time-p90.impact.cv.high > 0.1",
+            "lat.time-p90.added.change > 10%",
+            "bw-sync.avg.loaded.change.low >= 0.1",
         ] {
             assert_eq!(text.parse::<Threshold>().unwrap().to_string(), text);
         }

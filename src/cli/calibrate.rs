@@ -46,7 +46,7 @@ pub struct CalibrateOptions {
 
 /// Hides what is of a load test, and refused here with the reason.
 fn without_unused(option: Arg) -> Arg {
-    const UNUSED: [&str; 13] = [
+    const UNUSED: [&str; 14] = [
         "preset",
         "load_fraction",
         "pair_with",
@@ -60,6 +60,7 @@ fn without_unused(option: Arg) -> Arg {
         "junit",
         "strict",
         "csv",
+        "metrics",
     ];
     if UNUSED.contains(&option.get_id().as_str()) { option.hide(true) } else { option }
 }
@@ -79,6 +80,11 @@ impl CalibrateOptions {
             ("--control", local.control.is_some(), "a control is for `tailback run` with the plan that is found"),
             ("--fail-if", !checks.fail_if.is_empty(), "thresholds are for `tailback run` with the plan that is found"),
             ("--csv", self.run.common.output.csv.is_some(), "--keep DIR keeps the results of all runs"),
+            (
+                "--metrics",
+                self.run.common.output.metrics.is_some(),
+                "`tailback export` takes the results that --keep DIR keeps",
+            ),
         ];
         if let Some((option, _, why)) = refused.into_iter().find(|(_, given, _)| *given) {
             return Err(format!("{option} is not for calibrate: {why}"));

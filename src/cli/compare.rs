@@ -93,6 +93,9 @@ impl CompareOptions {
             match threshold.of {
                 Of::Ratio => checks.extend(threshold.check_ratios(&all)),
                 Of::Variation => checks.extend(threshold.check_variation(&compare::repeated(&sets))),
+                Of::Change => {
+                    return Err(format!("'{threshold}': changes from night to night are for `tailback history`"));
+                }
                 Of::Job => {
                     let jobs = sets.iter().flat_map(|set| &set.jobs);
                     checks.extend(jobs.map(|job| threshold.check(&job.label, job.run)));
@@ -165,7 +168,7 @@ impl CompareOptions {
         let thresholds = &self.checks;
         if thresholds.fail_if.iter().any(|threshold| threshold.of != Of::Job) {
             return Err(
-                "ratios and coefficients of variation are of files: congestors of one file have none to be checked"
+                "ratios, changes and coefficients of variation are of files: congestors of one file have none to be checked"
                     .into(),
             );
         }

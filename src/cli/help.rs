@@ -53,7 +53,7 @@ const OF_THEIR_OWN: [(&str, &[&str]); 5] = [
 const SHARED: [&str; 6] = ["Plan", "Transport", "Counters", "Output", "Thresholds", "Without a launcher"];
 
 /// What only a real network has, or a result that is not compared: not for `simulate`.
-const NOT_SIMULATED: [&str; 24] = [
+const NOT_SIMULATED: [&str; 25] = [
     "transport",
     "congestor_transport",
     "wait",
@@ -74,6 +74,7 @@ const NOT_SIMULATED: [&str; 24] = [
     "out",
     "no_out",
     "csv",
+    "metrics",
     "fail_if",
     "junit",
     "strict",

@@ -5,7 +5,9 @@
 mod app;
 mod calibrate;
 mod compare;
+mod export;
 mod help;
+mod history;
 mod import;
 mod info;
 mod lab;
@@ -65,8 +67,12 @@ enum Command {
     Show(show::ShowOptions),
     /// Compare results: the time that load adds, ratios of all figures, and which differences are significant
     Compare(compare::CompareOptions),
+    /// Results night after night: what changed, since when, by how much
+    History(history::HistoryOptions),
     /// Make one self-contained HTML page of results
     Report(report::ReportOptions),
+    /// Write the figures of results as metrics, for databases and monitoring
+    Export(export::ExportOptions),
     /// Turn another program's results into a result file
     Import(import::ImportOptions),
     /// How many ranks of a node should talk at once: the max-rate model, measured and fitted
@@ -159,7 +165,9 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Calibrate(options) => start(options.request()),
         Command::Show(options) => options.execute(),
         Command::Compare(options) => options.execute(),
+        Command::History(options) => options.execute(),
         Command::Report(options) => options.execute(),
+        Command::Export(options) => options.execute(),
         Command::Import(options) => options.execute(),
         Command::Maxrate(options) => once(options.execute()),
         Command::Contention(options) => once(options.execute()),

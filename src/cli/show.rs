@@ -34,7 +34,8 @@ pub struct ShowOptions {
 impl ShowOptions {
     pub(super) fn execute(self) -> Result<u8, String> {
         if let Some(of) = self.checks.fail_if.iter().find(|of| of.of != Of::Job) {
-            return Err(format!("'{of}' is about several results: `tailback compare` takes it"));
+            let taker = if of.of == Of::Change { "history" } else { "compare" };
+            return Err(format!("'{of}' is about several results: `tailback {taker}` takes it"));
         }
         let files = super::compare::read(&self.files)?;
         if self.format == Format::Gpcnet

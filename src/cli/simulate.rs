@@ -57,8 +57,10 @@ impl SimulateOptions {
             request.settings.transports.push(Backend::Sim);
         }
         let output = &request.output;
-        if output.out.is_some() || output.csv.is_some() {
-            return Err("--out and --csv are for one result: --keep DIR keeps those of all alternatives".into());
+        if output.out.is_some() || output.csv.is_some() || output.metrics.is_some() {
+            return Err(
+                "--out, --csv and --metrics are for one result: --keep DIR keeps those of all alternatives".into()
+            );
         }
         if request.launches > 1 {
             return Err("--launches is for `tailback run`: a simulation gives the same again".into());

@@ -161,6 +161,11 @@ pub struct Output {
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
 
+    /// Write the figures as OpenMetrics here, whole or not at all: for node_exporter's textfile collector under a name that ends in
+    /// .prom in its folder
+    #[arg(long, value_name = "FILE")]
+    pub metrics: Option<PathBuf>,
+
     /// What the result file calls the conditions of this job, e.g. wild
     #[arg(long, value_name = "TEXT")]
     pub label: Option<String>,
@@ -292,6 +297,9 @@ impl Request {
             if threshold.of == Of::Ratio {
                 return Err(format!("'{threshold}': ratios are for `tailback compare`"));
             }
+            if threshold.of == Of::Change {
+                return Err(format!("'{threshold}': changes from night to night are for `tailback history`"));
+            }
             if threshold.of == Of::Variation && self.launches == 1 && !self.one_of_several {
                 return Err(format!(
                     "'{threshold}': a coefficient of variation is of several jobs: use --launches, or `tailback compare` \
@@ -340,7 +348,8 @@ impl Request {
     pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         let plan = self.calibration.as_ref().map(|selection| &selection.write);
         let drawing = self.study.as_ref().and_then(|of| of.draw.as_ref());
-        self.output.out.iter().chain(&self.output.csv).chain(&self.checks.junit).chain(plan).chain(drawing)
+        let output = &self.output;
+        output.out.iter().chain(&output.csv).chain(&output.metrics).chain(&self.checks.junit).chain(plan).chain(drawing)
     }
 
     /// The seed asked for, or that of the result whose placements are to be repeated.

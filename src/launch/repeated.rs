@@ -86,9 +86,11 @@ fn job(request: &Request, number: Option<u32>, seed: Option<Seed>) -> Request {
     let mut words: Vec<OsString> = vec!["--launches".into(), "1".into(), "--one-of-several".into()];
     if let Some(number) = number {
         job.output.silent = !request.output.verbose;
-        let files = [&mut job.output.out, &mut job.output.csv, &mut job.checks.junit];
+        let output = &mut job.output;
+        let files = [&mut output.out, &mut output.csv, &mut output.metrics, &mut job.checks.junit];
         files.into_iter().flatten().for_each(|path| *path = result::numbered(path, number));
-        let given = [("--csv", &job.output.csv), ("--junit", &job.checks.junit)];
+        let output = &job.output;
+        let given = [("--csv", &output.csv), ("--metrics", &output.metrics), ("--junit", &job.checks.junit)];
         for (option, path) in given.into_iter().filter_map(|(option, path)| Some((option, path.as_ref()?))) {
             words.extend([option.into(), path.into()]);
         }

@@ -55,6 +55,11 @@ impl ResultFile {
         failed.or(self.interrupted.then_some(CutShort::Interrupted))
     }
 
+    /// When it started, in seconds since 1970; nothing where nobody knows.
+    pub fn started_s(&self) -> Option<u64> {
+        epoch_seconds(&self.started)
+    }
+
     /// Canaries of the file's runs, in the order of their first test.
     pub fn kernels(&self) -> Vec<Canary> {
         distinct(self.runs.iter().flat_map(|run| &run.tests).map(|test| test.kernel))
@@ -91,6 +96,23 @@ impl ResultFile {
         let measuring = || self.system.nodes.iter().filter(|node| node.roles.contains(&NodeRole::Canary));
         [measuring().count(), measuring().map(|node| node.ranks.len()).sum()]
     }
+}
+
+/// `2026-01-02T03:04:05Z` in seconds since 1970, as results tell the time: in UTC, and none before 1970.
+fn epoch_seconds(text: &str) -> Option<u64> {
+    let number = |from: usize, to: usize| text.get(from..to)?.parse::<u64>().ok();
+    let marks = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'Z')];
+    if text.len() != 20 || marks.iter().any(|(at, mark)| text.as_bytes()[*at] != *mark) {
+        return None;
+    }
+    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+    if year < 1970 || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    // Years that begin in March end with the day that some have more.
+    let year = year - u64::from(month < 3);
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    Some((days - 719_468) * 86_400 + number(11, 13)? * 3600 + number(14, 16)? * 60 + number(17, 19)?)
 }
 
 impl TransportFacts {
@@ -250,6 +272,20 @@ mod tests {
         }
         assert_eq!(told(Canary::RingAllreduce, 100.0, 2), Some((2, 100.0, 100.0)));
         assert_eq!((told(Canary::Bw, 100.0, 8), told(Canary::Allgather, 100.0, 1)), (None, None));
+    }
+
+    #[test]
+    fn times_are_seconds_since_1970() {
+        for (text, seconds) in [
+            ("1970-01-01T00:00:00Z", Some(0)),
+            ("2000-02-29T12:00:00Z", Some(951_825_600)),
+            ("2026-03-01T00:00:01Z", Some(1_772_323_201)),
+            ("unknown", None),
+            ("2026-13-01T00:00:00Z", None),
+            ("2026-01-02 03:04:05Z", None),
+        ] {
+            assert_eq!(epoch_seconds(text), seconds, "{text}");
+        }
     }
 
     #[test]

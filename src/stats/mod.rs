@@ -10,11 +10,19 @@
 //! From samples to a claim: [`Statistic`] reads a number off the samples of one placement in one state, loaded over
 //! isolated is that placement's factor, and [`Spread`] makes an interval of the factors of several placements, which
 //! are what is independent in a run. Everything that decides is here as a pure function, and `tests/coverage` puts
-//! processes of known truth through it.
+//! processes of known truth through it. `examples/claim.rs` goes that way:
+//!
+//! ```
+//! use tailback_stats::Spread;
+//!
+//! let impact = Spread::of(&[2.1, 2.6, 1.9, 3.0, 2.3]).unwrap();
+//! assert!(impact.interval.unwrap().low > 1.0, "load costs something, wherever canaries are");
+//! ```
 
 #![forbid(unsafe_code)]
 
 mod batches;
+mod change;
 mod encoded;
 mod gate;
 mod impact;
@@ -33,6 +41,7 @@ mod time;
 mod variation;
 
 pub use batches::{FEWEST_BATCHES, MOST_LAG1, OnePlacement, Sum, Withheld, jackknife, lag1, one_placement, sums};
+pub use change::{ChangePoint, FEWEST_OF_LEVEL, FEWEST_TO_SPLIT, change_points, departure};
 pub use encoded::EncodedHistogram;
 pub use gate::{FailsIf, Outcome, needed};
 pub use impact::{Added, Factor, Impact};

@@ -3,6 +3,7 @@
 mod common;
 mod conformance;
 mod conservation;
+mod examples;
 mod jobs;
 mod limits;
 mod theory;

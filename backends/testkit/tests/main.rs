@@ -1,4 +1,5 @@
 //! The tests of the conformance suite, over the loopback, linked once.
 
 mod broken;
+mod examples;
 mod loopback;

@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-use super::{Cell, Side, Verdict};
+use super::{Cell, Verdict};
 use crate::analysis::{Kind, Span};
 use crate::kernel::Congestor;
 use crate::models::hpcc::{self, Hpcc, NAMES};
@@ -20,8 +20,10 @@ pub const FIGURES_TEST: &str =
 
 /// Whether more of a figure is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Good {
+pub enum Good {
+    /// As of a rate.
     More,
+    /// As of a time.
     Less,
     /// It is a fact, not a merit.
     Neither,
@@ -29,15 +31,16 @@ pub(super) enum Good {
 
 /// One figure of one side.
 #[derive(Clone, Debug)]
-pub(super) struct Figure {
-    pub(super) group: String,
-    pub(super) name: String,
-    pub(super) unit: &'static str,
-    pub(super) value: f64,
+#[allow(missing_docs)]
+pub struct Figure {
+    pub group: String,
+    pub name: String,
+    pub unit: &'static str,
+    pub value: f64,
     pub(super) interval: Option<Interval>,
     /// The degrees of freedom behind the interval, where they are known.
     pub(super) freedom: Option<f64>,
-    pub(super) good: Good,
+    pub good: Good,
 }
 
 /// Of an interval that has the fewest repetitions that give one: tails that are rather too heavy than too light.
@@ -111,8 +114,8 @@ fn cell(base: &Figure, other: Option<&Figure>) -> Cell {
 }
 
 /// Everything a study has to compare over one network.
-pub(super) fn of_study(side: &Side<'_>) -> Vec<Figure> {
-    let Some(models) = side.file.study_over(side.run) else { return Vec::new() };
+pub fn study_figures(file: &ResultFile, run: &Run) -> Vec<Figure> {
+    let Some(models) = file.study_over(run) else { return Vec::new() };
     let mut all = models.maxrate.as_ref().map(maxrate).unwrap_or_default();
     all.extend(models.contention.iter().flat_map(contention));
     for of in models.beff.iter().flat_map(crate::models::beff::Beff::figures) {

@@ -22,13 +22,13 @@ pub use attribution::{Attribution, attribute};
 pub use compatible::{Aspect, Difference, differences};
 pub use conditions::{CONDITIONS_TITLE, ConditionRow, conditions_table};
 pub use counters::{COUNTERS_TITLE, CounterCell, CounterComparison, counters_table};
-pub use figures::{FIGURES_TEST, FigureRow};
+pub use figures::{FIGURES_TEST, Figure as StudyFigure, FigureRow, Good, study_figures};
 pub use jobs::{ComponentRow, JobSet};
 pub use protocols::ProtocolFinding;
 pub use side_by_side::render;
 pub use side_by_side::{COMPONENTS_TITLE, Comparison, SHOWN, TEST, compare, compare_congestors, compare_jobs};
 pub use sides::{By, Side, sides};
-pub use variation::{VARIATION_TITLE, VariationRow, repeated, variation, variation_of, variation_table};
+pub use variation::{VARIATION_TITLE, VariationRow, repeated, repeats, variation, variation_of, variation_table};
 pub use verdict::{Cell, Change, Row, State, Verdict};
 
 #[cfg(test)]

@@ -141,7 +141,7 @@ pub fn compare_jobs(
     let all: Vec<&JobSet<'_>> = sets.iter().chain(history).collect();
     let title = |kernel: Canary| rows.iter().find(|row: &&Row| row.kernel == kernel).map_or("", |row| &row.title);
     let components = kernels.iter().filter_map(|&kernel| components(&all, kernel, title(kernel))).collect();
-    let figures: Vec<_> = sides.iter().map(figures::of_study).collect();
+    let figures: Vec<_> = sides.iter().map(|side| figures::study_figures(side.file, side.run)).collect();
     let mut figures = figures::rows(&figures);
     if !rest.iter().all(|side| by_placement(first, side)) {
         figures.iter_mut().flat_map(|row| &mut row.cells).for_each(unmark);

@@ -80,7 +80,8 @@ pub fn repeated<'a>(sets: &[JobSet<'a>]) -> Vec<JobSet<'a>> {
     groups.into_iter().map(|(_, group)| JobSet::of(group)).collect()
 }
 
-fn repeats(one: &Side<'_>, other: &Side<'_>) -> bool {
+/// Whether nothing differs between two jobs but the draw of placements.
+pub fn repeats(one: &Side<'_>, other: &Side<'_>) -> bool {
     const OF_A_SYSTEM: [&str; 3] = ["network", "emulated cluster", "CPU of rank 0's host"];
     let same = |job: &Side<'_>| (job.run.label(), job.file.label.clone(), job.file.is_wild());
     let is_other_system =
