@@ -6,7 +6,7 @@ use tailback::kernel::{Canary, Congestor};
 
 use crate::common::{run, succeed};
 
-const COMMANDS: [&str; 25] = [
+const COMMANDS: [&str; 27] = [
     "",
     "run",
     "app",
@@ -32,6 +32,8 @@ const COMMANDS: [&str; 25] = [
     "terms",
     "schema",
     "secret",
+    "completions",
+    "man",
 ];
 
 /// Every option is told once, by the first command that has it; the others only name it.

@@ -19,6 +19,7 @@ mod interrupts;
 mod jobs;
 mod lab;
 mod launcher;
+mod manual;
 mod measured;
 mod memory;
 mod mistakes;
