@@ -6,7 +6,7 @@ use tailback::kernel::{Canary, Congestor};
 
 use crate::common::{run, succeed};
 
-const COMMANDS: [&str; 27] = [
+const COMMANDS: [&str; 29] = [
     "",
     "run",
     "app",
@@ -34,6 +34,8 @@ const COMMANDS: [&str; 27] = [
     "terms",
     "schema",
     "secret",
+    "completions",
+    "man",
 ];
 
 /// Every option is told once, by the first command that has it; the others only name it.

@@ -11,7 +11,7 @@ use clap::error::ErrorKind;
 use tailback::cli::Cli;
 
 /// Every page, those first whose commands are run.
-const PAGES: [&str; 14] = [
+const PAGES: [&str; 15] = [
     "README.md",
     "docs/tutorial.md",
     "docs/questions.md",
@@ -26,6 +26,7 @@ const PAGES: [&str; 14] = [
     "docs/models.md",
     "docs/methodology.md",
     "docs/security.md",
+    "docs/packaging.md",
 ];
 const RUN: [&str; 4] = ["README.md", "docs/tutorial.md", "docs/questions.md", "docs/cluster.md"];
 

@@ -13,6 +13,7 @@ mod info;
 mod lab;
 mod launch;
 mod machine;
+mod manual;
 mod models;
 mod options;
 #[cfg(test)]
@@ -102,6 +103,10 @@ enum Command {
     Schema,
     /// Print a new job secret, for TAILBACK_SECRET
     Secret,
+    /// Print completions of commands and options for a shell
+    Completions(manual::CompletionsOptions),
+    /// Write the manual pages
+    Man(manual::ManOptions),
     /// Stands between a rank and the program it started
     #[command(hide = true)]
     Guard(app::GuardOptions),
@@ -184,6 +189,8 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Info(library) => print(&info::text(library.libfabric_path.as_deref())),
         Command::Terms => print(&format!("{}\n", terms::TERMS)),
         Command::Schema => print(&format!("{:#}\n", result::schema())),
+        Command::Completions(options) => options.execute(),
+        Command::Man(options) => options.execute(),
         Command::Guard(options) => Ok(options.execute()),
         Command::Setter(options) => Ok(options.execute()),
         Command::Secret => {
