@@ -133,7 +133,7 @@ impl Preset {
             // A sum cannot be left half way: of GPCNeT's size it takes seconds on a slow network, more than a phase.
             (Preset::Lab | Preset::Quick | Preset::Sim, Congestor::Allreduce) => counts.bytes = 256 << 10,
             (Preset::Lab | Preset::Sim, Congestor::RingAllreduce | Congestor::ReduceScatter | Congestor::Allgather) => {
-                counts.bytes = VECTOR
+                counts.bytes = VECTOR;
             }
             (Preset::Lab | Preset::Sim, Congestor::Pipeline) => counts.bytes = STAGE,
             // A burst and its pause are to be shorter than a slice of the load.
