@@ -9,6 +9,7 @@ pub mod compare;
 mod counters;
 mod relative;
 mod severity;
+pub mod sweep;
 pub mod threshold;
 pub mod tuning;
 mod why;

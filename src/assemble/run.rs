@@ -4,7 +4,7 @@ use super::entry;
 use crate::engine::{Kept, Load, LoadState, Measured, Tally};
 use crate::kernel::Canary;
 use crate::layout::{Layout, Nodes, Role};
-use crate::plan::Plan;
+use crate::plan::{Plan, SweptValue};
 use crate::result::{
     BatchRecord, BlockRecord, CongestorLoad, EncodedHistogram, Headline, KindSpread, Node, NodeRole, PlacementRecord,
     PlacementTest, Run, Schedule, Test, TestImpact, TimeCongested, TransportFacts, distinct,
@@ -21,6 +21,7 @@ pub struct RunBuilder<'a> {
     congestors_over: Option<TransportFacts>,
     beside: Option<String>,
     setting: Option<String>,
+    point: Vec<SweptValue>,
     /// What congestors did without canaries, over the placements so far.
     alone: (LoadState, Vec<Option<Load>>),
     placements: Vec<PlacementRecord>,
@@ -66,7 +67,8 @@ impl<'a> RunBuilder<'a> {
     pub fn new(plan: &'a Plan, transport: TransportFacts, congestors_over: Option<TransportFacts>) -> Self {
         let alone = (LoadState::Alone, vec![None; plan.congestors.len()]);
         let (placements, gathered) = (Vec::new(), Vec::new());
-        RunBuilder { plan, transport, congestors_over, beside: None, setting: None, alone, placements, gathered }
+        let (beside, setting, point) = (None, None, Vec::new());
+        RunBuilder { plan, transport, congestors_over, beside, setting, point, alone, placements, gathered }
     }
 
     /// The same, of one load among several.
@@ -79,6 +81,12 @@ impl<'a> RunBuilder<'a> {
     #[must_use]
     pub fn set_to(self, setting: Option<String>) -> Self {
         RunBuilder { setting, ..self }
+    }
+
+    /// The same, at a point of a sweep.
+    #[must_use]
+    pub fn at(self, point: Vec<SweptValue>) -> Self {
+        RunBuilder { point, ..self }
     }
 
     /// Adds a placement and its complete phases.
@@ -208,6 +216,7 @@ impl<'a> RunBuilder<'a> {
             congestors_over: self.congestors_over.clone(),
             beside: self.beside.clone(),
             setting: self.setting.clone(),
+            point: self.point.clone(),
             tests,
             congestors: self.loads(&self.alone.1, self.alone.0),
             impacts,

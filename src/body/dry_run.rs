@@ -8,7 +8,7 @@ use crate::assemble;
 use crate::backend::Variant;
 use crate::job::{Session, TuneSelection};
 use crate::output::placement_lines;
-use crate::plan::{Application, Counts, Plan, Preset};
+use crate::plan::{Application, Counts, Plan, Preset, point_name};
 use crate::result::Command;
 use crate::stats::TestState;
 
@@ -50,7 +50,10 @@ pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Optio
     if let Some(moments) = plan.open_loop() {
         let _ = writeln!(out, "Latency canaries begin iterations {moments}");
     }
-    if session.mixes.len() > 1 {
+    if !plan.sweep.is_empty() {
+        let names: Vec<String> = session.mixes.iter().map(|mix| point_name(&mix.point)).collect();
+        let _ = writeln!(out, "{} points take turns on every placement: {}", names.len(), names.join(", "));
+    } else if session.mixes.len() > 1 {
         let names: Vec<&str> = session.mixes.iter().filter_map(|mix| mix.name.as_deref()).collect();
         let on = if plan.each_own_share { "its share of the congestor nodes" } else { "all congestor nodes" };
         let _ = writeln!(out, "Loads take turns on every placement, each by itself on {on}: {}", names.join(", "));
@@ -145,7 +148,7 @@ fn measured(command: Command, plan: &Plan, duration_s: f64, placement_s: f64) ->
     let canaries = plan.canaries.iter().filter(|test| !test.kernel.is_application()).count() as f64;
     let alone = if plan.congestors_alone { plan.congestors.len() as f64 } else { 0.0 };
     match command {
-        Command::Run | Command::App | Command::Tune if plan.blocks > 1 => {
+        Command::Run | Command::App | Command::Tune | Command::Sweep if plan.blocks > 1 => {
             let block = plan.block_s();
             // Load comes up once a stretch and may be slow to, canaries take their time to be back after it.
             let shortest = if plan.preset == Preset::Sim { 0.0 } else { 0.02 };
@@ -156,7 +159,7 @@ fn measured(command: Command, plan: &Plan, duration_s: f64, placement_s: f64) ->
             let measured = blocks * canaries * (2.0 * block + begin) + stretches * (rise + canaries * fall);
             f64::from(plan.placements) * (measured + block * alone + placement_s)
         }
-        Command::Run | Command::App | Command::Tune => {
+        Command::Run | Command::App | Command::Tune | Command::Sweep => {
             plan.budget_s * (2.0 * canaries) + f64::from(plan.placements) * alone * plan.block_s()
         }
         // The half that is under load.

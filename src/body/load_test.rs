@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tailback_transport::{Bootstrap, Description, Error, Nanos, Operation, Result};
 
 use super::application::{Repetitions, Victims};
+use super::dry_run::seconds;
 use super::tuning::Tuner;
 use crate::assemble;
 use crate::backend::{Networks, RoleSettings, Variant, give_up};
@@ -18,7 +19,7 @@ use crate::job::{
     interrupt_flag, memory, show,
 };
 use crate::kernel::Info;
-use crate::layout::{Layout, Role};
+use crate::layout::{Layout, Role, order};
 use crate::plan::Plan;
 use crate::result::{Command, Headline, ResultFile};
 
@@ -68,7 +69,8 @@ impl<'a> Runs<'a> {
                 let label = |config: &RunConfig| format!("over {}", self.assembler.label(*config));
                 let names: Vec<String> = several.iter().map(label).collect();
                 let (count, names) = (names.len(), names.join("; "));
-                self.session.request.say(&format!("{count} runs take turns on every placement: {names}"));
+                let takes = self.expected().map(|takes| format!(", {takes} in all")).unwrap_or_default();
+                self.session.request.say(&format!("{count} runs take turns on every placement{takes}: {names}"));
             }
             if self.session.mixes.len() > 1 {
                 let share = match self.session.decision.plan.each_own_share {
@@ -102,6 +104,14 @@ impl<'a> Runs<'a> {
         self.assembler.file()
     }
 
+    /// How long a sweep takes, in words; a simulated one takes what it takes.
+    fn expected(&self) -> Option<String> {
+        let Decision { command, plan, duration_s, .. } = &self.session.decision;
+        let real = self.session.request.settings.machine.is_none() && !plan.sweep.is_empty();
+        let each = seconds(*command, plan, *duration_s);
+        real.then(|| format!("at most {:.0} s", self.assembler.configs.len() as f64 * each))
+    }
+
     /// All runs: over every network, beside every load, with every setting.
     fn configs(&self, variants: &[Variant]) -> Vec<RunConfig> {
         let (mixes, settings) = (self.session.mixes.len(), self.session.request.tuning.as_ref());
@@ -119,7 +129,7 @@ impl<'a> Runs<'a> {
 
     /// Every run on one placement, in an order that is balanced over placements.
     fn placement(&mut self, networks: &mut Networks<'_>, index: u32) -> Result<()> {
-        for at in turns(self.assembler.configs.len(), index) {
+        for at in self.turns(index) {
             let config = self.assembler.configs[at];
             if let Some(tuner) = &mut self.tuner {
                 let put = tuner.put(networks.bootstrap(), config.setting, index)?;
@@ -138,6 +148,18 @@ impl<'a> Runs<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The order of the runs on a placement. The points of a sweep are dealt out by the seed first: values that follow each
+    /// other are not to be measured one after the other.
+    fn turns(&self, index: u32) -> Vec<usize> {
+        let runs = self.assembler.configs.len();
+        let balanced = turns(runs, index);
+        if self.session.decision.plan.sweep.is_empty() {
+            return balanced;
+        }
+        let drawn = order(self.session.seed, 0, runs);
+        balanced.into_iter().map(|at| drawn[at]).collect()
     }
 
     /// One of them.
@@ -275,7 +297,7 @@ impl PlacementRun<'_> {
         let job = Job::new(bootstrap, networks, self.plan, self.layout, self.seed, self.control.clone())?;
         let mut job = job.kept_by(&keep);
         let (phases, interrupted) = match command {
-            Command::Run | Command::App | Command::Tune => engine::load_test(&mut job)?,
+            Command::Run | Command::App | Command::Tune | Command::Sweep => engine::load_test(&mut job)?,
             Command::Calibrate => engine::under_load(&mut job)?,
             Command::Network => engine::network_test(&mut job)?,
             Command::Congest => engine::congest(&mut job, Nanos((duration_s * 1e9) as u64))?,

@@ -11,6 +11,7 @@ use super::port_counters::EnclosingLab;
 use super::prepare::Session;
 use super::request::Decision;
 use super::show::handed_over;
+use crate::analysis::sweep;
 use crate::analysis::tuning::rank;
 use crate::assemble::{self, RunBuilder};
 use crate::backend::{self, Network, Networks, Variant};
@@ -137,7 +138,8 @@ impl<'a> ResultAssembler<'a> {
     pub(crate) fn label(&self, config: RunConfig) -> String {
         let load = self.session.mixes[config.mix].name.as_ref().map(|name| format!(" beside {name}"));
         let setting = self.setting(config).map(|name| format!(" set to {name}"));
-        format!("{}{}{}", config.variant.label(), load.unwrap_or_default(), setting.unwrap_or_default())
+        let point = result::at_point(&self.session.mixes[config.mix].point);
+        format!("{}{}{}{point}", config.variant.label(), load.unwrap_or_default(), setting.unwrap_or_default())
     }
 
     /// The setting that a run is measured with, where several take turns.
@@ -255,7 +257,7 @@ impl<'a> ResultAssembler<'a> {
         let congestors_over = config.variant.congestors.map(under);
         let mix = &self.session.mixes[config.mix];
         let builder = RunBuilder::new(&mix.plan, transport, congestors_over);
-        builder.beside(mix.name.clone()).set_to(self.setting(config))
+        builder.beside(mix.name.clone()).set_to(self.setting(config)).at(mix.point.clone())
     }
 
     /// Where drafts of the result go, if anywhere.
@@ -321,6 +323,7 @@ impl<'a> ResultAssembler<'a> {
         let tests = runs.iter().flat_map(|run| &run.tests).map(|test| (test.phase, test.title.as_str()));
         let counters = self.counters.clone().of_complete(&tests.collect::<Vec<_>>()).within_limits();
         let tuning = self.tuning.clone().map(|of| TuningRecord { ranking: rank(&runs), ..of });
+        let sweep = sweep::record(&runs, &plan.sweep, &self.session.request.crosses);
         system.ports = self.ports(&system, &counters);
         (system.watch, system.memory) = (self.watch, self.memory.clone());
         system.activity.clone_from(&self.activity);
@@ -341,6 +344,7 @@ impl<'a> ResultAssembler<'a> {
             models: self.studied.first().filter(|_| self.configs.len() == 1).map(|(_, found)| found.clone()),
             calibration: None,
             tuning,
+            sweep,
             notes: self.notes.clone(),
             interrupted: self.interrupted,
             failed: self.failed.clone(),

@@ -3,6 +3,7 @@
 use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::models::hpcc::name;
+use crate::plan::point_name;
 use crate::result::{Answer, CongestorLoad, MaxRateResult, ModelResults, ResultFile, Run, Test, TransportFacts};
 use crate::stats::{Factor, Interval, NotReportable, Statistic, Summary};
 use crate::text::{Cell, Rows, Table};
@@ -114,7 +115,10 @@ fn lines(result: &ResultFile) -> Table {
         .column("congestor_protocol", |line| line.run.congestors_over.as_ref().map(protocol))
         .column("beside", |line| line.run.beside.clone())
         .column("covered", |line| line.canary()?.covered);
-    answer(table).column("setting", |line| line.run.setting.clone()).done()
+    answer(table)
+        .column("setting", |line| line.run.setting.clone())
+        .column("point", |line| (!line.run.point.is_empty()).then(|| point_name(&line.run.point)))
+        .done()
 }
 
 /// The answer in its order: idle, loaded, added, impact; then why it is not to be reported, if it is not.

@@ -16,6 +16,7 @@ mod over_jobs;
 mod progress;
 mod study_summary;
 pub(crate) mod summary;
+pub(crate) mod sweep;
 pub(crate) mod tuning;
 
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
@@ -59,6 +60,7 @@ impl Format {
             Format::Summary if verbose => Format::Table.render(result, true) + &Format::Summary.render(result, false),
             // A search is told by its steps.
             Format::Summary if result.command == Command::Calibrate => load_test::render(result, false),
+            Format::Summary if let Some(record) = &result.sweep => sweep::render(result, record, columns()),
             Format::Summary => match (&result.tuning, result.conclusion()) {
                 (Some(record), Some(_)) => tuning::render(result, record, columns()),
                 (None, Some(conclusion)) => summary::render(result, &conclusion, columns()),

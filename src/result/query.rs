@@ -6,6 +6,7 @@ use tailback_transport::{Bytes, Description};
 use super::{Headline, ModelResults, NodeRole, PlacementRecord, ResultFile, Run, Test, TransportFacts};
 use crate::engine::LoadState;
 use crate::kernel::Canary;
+use crate::plan::{SweptValue, point_name};
 use crate::stats::{Factor, Statistic};
 
 /// Each of them once, in the order of their first.
@@ -17,6 +18,11 @@ pub(crate) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T>
         }
     }
     once
+}
+
+/// What labels say of a point of a sweep; nothing where there is none.
+pub(crate) fn at_point(values: &[SweptValue]) -> String {
+    if values.is_empty() { String::new() } else { format!(" at {}", point_name(values)) }
 }
 
 /// Why a job has less than its plan.
@@ -129,10 +135,15 @@ impl TransportFacts {
 impl Run {
     /// What it went over.
     pub fn label(&self) -> String {
-        let under = self.congestors_over.as_ref().map(|of| format!(" under {}", of.label())).unwrap_or_default();
         let beside = self.beside.as_ref().map(|load| format!(" beside {load}")).unwrap_or_default();
         let setting = self.setting.as_ref().map(|setting| format!(" set to {setting}")).unwrap_or_default();
-        format!("{}{under}{beside}{setting}", self.transport.label())
+        format!("{}{beside}{setting}{}", self.network(), at_point(&self.point))
+    }
+
+    /// Its networks, without load, setting or point.
+    pub fn network(&self) -> String {
+        let under = self.congestors_over.as_ref().map(|of| format!(" under {}", of.label())).unwrap_or_default();
+        format!("{}{under}", self.transport.label())
     }
 
     /// The test of a kernel in a state.

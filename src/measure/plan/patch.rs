@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::{Application, Better, CanaryTest, Counts, Loop, Plan, PlanError, Preset};
+use super::{Application, Better, CanaryTest, Counts, Loop, Plan, PlanError, Preset, Swept};
 use crate::input::Limit;
 use crate::kernel::{Canary, Congestor};
 use crate::layout::{Policy, Split};
@@ -41,7 +41,13 @@ impl std::str::FromStr for Set {
     fn from_str(text: &str) -> Result<Self, String> {
         let (key, value) =
             text.split_once('=').ok_or_else(|| format!("'{text}' is no setting: write KERNEL.SETTING=VALUE"))?;
-        Ok(Set { key: key.trim().into(), value: value.trim().into() })
+        Ok(Set::of(key.trim(), value.trim()))
+    }
+}
+
+impl Set {
+    pub(super) fn of(key: &str, value: &str) -> Self {
+        Set { key: key.into(), value: value.into() }
     }
 }
 
@@ -72,6 +78,8 @@ pub struct Patch {
     /// A program to measure before the canaries, and which of its figures are good.
     pub application: Option<(Application, Better)>,
     pub set: Vec<Set>,
+    /// Keys to sweep.
+    pub sweep: Option<Vec<Swept>>,
 }
 
 /// The file's own form.
@@ -100,6 +108,24 @@ struct File {
     congestors: Option<BTreeMap<String, f64>>,
     #[serde(default)]
     set: BTreeMap<String, Value>,
+    sweep: Option<BTreeMap<String, Values>>,
+}
+
+/// Several of them, or a text that has them.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Values {
+    Several(Vec<Value>),
+    Text(String),
+}
+
+impl Values {
+    fn text(&self) -> String {
+        match self {
+            Values::Several(values) => values.iter().map(Value::text).collect::<Vec<_>>().join(","),
+            Values::Text(text) => text.clone(),
+        }
+    }
 }
 
 impl Patch {
@@ -128,6 +154,7 @@ impl Patch {
         let congestors = file.congestors.map(|kinds| {
             kinds.iter().map(|(kind, &weight)| Ok((kind.parse()?, weight))).collect::<Result<Vec<_>, String>>()
         });
+        let sweep = file.sweep.map(|keys| keys.iter().map(|(key, values)| Swept::of(key, &values.text())).collect());
         Ok(Patch {
             preset: file.preset,
             budget_s: file.budget.as_ref().map(seconds).transpose().map_err(malformed)?,
@@ -150,6 +177,7 @@ impl Patch {
             congestors: congestors.transpose().map_err(malformed)?,
             application: None,
             set: file.set.iter().map(|(key, value)| Set { key: key.clone(), value: value.text() }).collect(),
+            sweep: sweep.transpose().map_err(malformed)?,
         })
     }
 
@@ -206,14 +234,23 @@ impl Patch {
                 })
                 .collect();
         }
+        if let Some(sweep) = &self.sweep {
+            plan.sweep.clone_from(sweep);
+        }
         self.set.iter().try_for_each(|set| set.apply(plan)).map_err(PlanError::Invalid)
     }
 }
 
 impl Set {
-    /// `lat.bytes` is the canary's, else the congestor's; `canary.a2a.bytes` and `congestor.a2a.bytes` say which.
-    fn apply(&self, plan: &mut Plan) -> Result<(), String> {
+    /// `lat.bytes` is the canary's, else the congestor's; `canary.a2a.bytes` and `congestor.a2a.bytes` say which;
+    /// `congestor.rate` is that of all congestors.
+    pub(super) fn apply(&self, plan: &mut Plan) -> Result<(), String> {
         let parts: Vec<&str> = self.key.split('.').collect();
+        if let ["congestor", "rate"] = parts[..] {
+            let rate = units::fraction(&self.value)?;
+            plan.congestors.iter_mut().for_each(|test| test.rate = rate);
+            return Ok(());
+        }
         let (role, kernel, setting) = match parts[..] {
             [kernel, setting] => (None, kernel, setting),
             [role @ ("canary" | "congestor"), kernel, setting] => (Some(role), kernel, setting),
@@ -234,7 +271,10 @@ impl Set {
                         self.key
                     ));
                 }
-                self.set(&mut test.counts, setting)?;
+                match setting {
+                    "rate" => test.rate = units::fraction(&self.value)?,
+                    _ => self.set(&mut test.counts, setting)?,
+                }
                 found += 1;
             }
         }
@@ -256,7 +296,7 @@ impl Set {
             "measurements" => counts.measurements = count()?,
             _ => {
                 return Err(format!(
-                    "unknown setting '{setting}' in '{}': choose from bytes, window, iterations, warmup, rings, measurements",
+                    "unknown setting '{setting}' in '{}': choose from bytes, window, iterations, warmup, rings, measurements, and rate of a congestor",
                     self.key
                 ));
             }

@@ -86,6 +86,7 @@ impl Preset {
             canaries: canaries.map(|kernel| self.canary(kernel)).into(),
             congestors: congestors.iter().map(|&kernel| self.congestor(kernel)).collect(),
             application: None,
+            sweep: Vec::new(),
         }
     }
 
@@ -120,6 +121,6 @@ impl Preset {
             (Preset::Lab | Preset::Quick | Preset::Sim, Congestor::Allreduce) => counts.bytes = 256 << 10,
             _ => {}
         }
-        CongestorTest { kernel, weight: 1.0, counts }
+        CongestorTest { kernel, weight: 1.0, rate: 1.0, counts }
     }
 }

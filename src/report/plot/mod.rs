@@ -10,6 +10,7 @@ mod maxrate;
 mod panels;
 mod queues;
 mod samples;
+mod sweep;
 
 use crate::engine::LoadState;
 use crate::output::counted::phase;
@@ -25,6 +26,7 @@ pub use maxrate::maxrate;
 pub use panels::panels;
 pub use queues::{queues, trees};
 pub use samples::{distribution, percentiles, repetitions};
+pub use sweep::sweep;
 
 /// Width of every plot.
 const WIDTH: f64 = 440.0;
