@@ -29,5 +29,6 @@ mod report;
 mod results;
 mod seats;
 mod sim;
+mod sweep;
 mod tune;
 mod wild;

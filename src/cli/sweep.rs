@@ -36,7 +36,7 @@ fn without_unused(option: Arg) -> Arg {
 
 impl SweepOptions {
     /// What is asked for, as plain values.
-    pub fn request(self) -> Result<Request, String> {
+    pub fn request(mut self) -> Result<Request, String> {
         let refused = [
             ("--congestors each", self.run.congestors.each().is_some(), "sweep congestors=a2a,incast instead"),
             ("--launches", self.run.local.launches > 1, "points take turns within one job"),
@@ -46,6 +46,7 @@ impl SweepOptions {
         if let Some((option, _, why)) = refused.into_iter().find(|(_, given, _)| *given) {
             return Err(format!("{option}: not for sweep: {why}"));
         }
+        self.keys.extend(self.run.plan.take_sweep()?);
         let sweep = (!self.keys.is_empty()).then_some(self.keys);
         let mut request = self.run.request()?;
         request.patches.push(Patch { sweep, ..Patch::default() });

@@ -34,7 +34,9 @@ pub(crate) fn run_in_lab(request: &Request, spec: &LabSpec) -> Result<u8, String
     }
     fits_hosts(&request.settings)?;
     let plan = request.resolve(Preset::Lab)?;
-    check_budget(request.command, &plan, spec)?;
+    let points = plan.points().map_err(|error| error.to_string())?;
+    let plans = if points.is_empty() { vec![&plan] } else { points.iter().map(|point| &point.plan).collect() };
+    plans.into_iter().try_for_each(|plan| check_budget(request.command, plan, spec))?;
     let text = |error: crate::lab::Error| error.to_string();
     let control = control_kind(request)?.filter(|_| spec.shaped && !plan.congestors.is_empty());
     let links = format!("({} links, {} KiB queues) on this machine", spec.link_rate, spec.queue_bytes >> 10);

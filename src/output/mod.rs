@@ -35,6 +35,7 @@ pub use models::{contention, draw, steps, study};
 pub use over_jobs::over_jobs;
 pub use progress::Progress;
 pub use summary::alternatives;
+pub use sweep::sweeps;
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]

@@ -155,6 +155,35 @@ fn mark(curve: &SweepCurve, at: usize) -> String {
     [of(&curve.onset, "onset"), of(&curve.knee, "knee")].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
+/// Sweeps of the same key beside each other, point by point; nothing unless all are.
+pub fn sweeps(files: &[(String, &ResultFile)]) -> Option<String> {
+    let all: Vec<(&str, &ResultFile, &SweepRecord)> =
+        files.iter().map(|(name, file)| Some((name.as_str(), *file, file.sweep.as_ref()?))).collect::<Option<_>>()?;
+    let [(_, first, _), rest @ ..] = &all[..] else { return None };
+    if rest.is_empty() || rest.iter().any(|(_, file, _)| keys(file) != keys(first)) {
+        return None;
+    }
+    let rows = distinct(all.iter().flat_map(|(.., record)| {
+        let of_curve = |curve: &SweepCurve| -> Vec<(String, String)> {
+            curve.points.iter().map(|point| (name(record, curve), point.value.to_string())).collect()
+        };
+        record.curves.iter().flat_map(of_curve).collect::<Vec<_>>()
+    }));
+    let find = |record: &SweepRecord, row: &(String, String)| {
+        let curve = record.curves.iter().find(|curve| name(record, curve) == row.0)?;
+        let at = curve.points.iter().position(|point| point.value.to_string() == row.1)?;
+        let mark = mark(curve, at);
+        let mark = if mark.is_empty() { mark } else { format!(" ({mark})") };
+        Some(format!("{}{mark}", impact(&curve.points[at])?))
+    };
+    let table = Table::of(rows)
+        .column("canary", |(canary, _)| canary.clone())
+        .column("at", |(_, at)| at.clone())
+        .columns(&all, |table, (name, _, record)| table.column(*name, |row| find(record, row)));
+    let verdicts: String = all.iter().map(|(name, file, record)| format!("{name}: {}\n", verdict(file, record))).collect();
+    Some(format!("{verdicts}{}{STARS}. Intervals are over placements of each job.\n", summary::unindented(&table.done())))
+}
+
 /// What was run.
 fn extent(file: &ResultFile, record: &SweepRecord) -> String {
     let placements = file.runs.iter().map(|run| run.placements.len()).max().unwrap_or(0);
@@ -164,14 +193,15 @@ fn extent(file: &ResultFile, record: &SweepRecord) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::analysis::sweep::record;
     use crate::assemble::synthetic;
     use crate::kernel::Canary;
     use crate::plan::{Swept, SweptValue};
 
-    fn file(points: usize, impact: impl Fn(usize) -> f64, crosses: &str) -> ResultFile {
+    /// A sweep of intensity whose impact on lat is that of each point.
+    pub(crate) fn file(points: usize, impact: impl Fn(usize) -> f64, crosses: &str) -> ResultFile {
         let swept: Swept = format!("congestor.rate=10%..100%/{points}").parse().unwrap();
         let mut file = synthetic::file("tcp", None, 1.0);
         let run = |(at, value): (usize, &String)| {
@@ -204,6 +234,19 @@ mod tests {
         let text = render(&file, file.sweep.as_ref().unwrap(), 80);
         let said = "NO ONSET: no value of congestor.rate shows an impact above 1.1";
         assert!(text.starts_with(said) && text.contains("'lat.avg.impact > 2' at no point"), "{text}");
+    }
+
+    #[test]
+    fn sweeps_stand_beside_each_other_point_by_point() {
+        let (one, other) = (file(4, |at| [1.0, 1.0, 3.0, 9.0][at], "lat.avg.impact > 2"), file(4, |_| 1.0, "lat.avg.impact > 2"));
+        let text = sweeps(&[("a".into(), &one), ("b".into(), &other)]).unwrap();
+        assert!(text.starts_with("a: ONSET at congestor.rate=70%") && text.contains("\nb: NO ONSET"), "{text}");
+        let row = text.lines().find(|line| line.starts_with("lat ") && line.contains("=70%")).unwrap();
+        assert!(row.contains("* (onset"), "{row}");
+        let mut unlike = other.clone();
+        unlike.plan.sweep[0].key = "load-fraction".into();
+        assert_eq!(sweeps(&[("a".into(), &one), ("b".into(), &unlike)]), None);
+        assert_eq!(sweeps(&[("a".into(), &one)]), None);
     }
 
     #[test]

@@ -235,6 +235,10 @@ impl<'a> Watch<'a> {
 
     /// Puts what was moved since the last boundary into its slices.
     fn keep(&mut self, now: Nanos) {
+        // A rank that rests until its next iteration is due has not stopped: what it moves then counts for the rest, too.
+        if self.iterations == self.recorded {
+            return;
+        }
         let moved = (self.iterations - self.recorded) as f64 * self.payload as f64;
         self.recorded = self.iterations;
         self.slices.add(now.since(self.since.1), moved);

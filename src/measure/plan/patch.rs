@@ -49,6 +49,11 @@ impl Set {
     pub(super) fn of(key: &str, value: &str) -> Self {
         Set { key: key.into(), value: value.into() }
     }
+
+    /// The key of a sweep, where it has several values.
+    pub fn swept(&self) -> Option<Result<Swept, String>> {
+        self.value.contains(',').then(|| Swept::of(&self.key, &self.value))
+    }
 }
 
 /// What a layer changes; everything else stays.

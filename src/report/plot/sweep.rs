@@ -137,3 +137,35 @@ fn data(curves: &[&SweepCurve]) -> Table {
         .column("p, corrected", |(_, point)| point.p_value)
         .done()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::sweep::tests::file;
+
+    #[test]
+    fn a_curve_has_its_band_and_its_marks() {
+        let file = file(5, |at| [1.0, 1.0, 1.0, 1.5, 9.0][at], "lat.avg.impact > 2");
+        let plots = sweep("a", &file);
+        assert_eq!(plots.len(), 3, "one for each canary");
+        let svg = plots[0].inline();
+        assert!(svg.contains("<polygon") && svg.contains(">onset<") && svg.contains(">knee<"), "{svg}");
+        assert!(!plots[1].inline().contains(">onset<") && plots[0].title.starts_with("lat by congestor.rate"));
+        assert_eq!(plots[0].data.cells("").len(), 1 + 5);
+    }
+
+    #[test]
+    fn two_keys_are_a_map() {
+        let mut file = file(4, |at| 1.0 + at as f64, "lat.avg.impact > 2");
+        let record = file.sweep.as_mut().unwrap();
+        let under = |value: &str| Some(SweptValue { key: "lat.bytes".into(), value: value.into(), number: None });
+        let again: Vec<SweepCurve> =
+            record.curves.iter().map(|of| SweepCurve { under: under("64"), ..of.clone() }).collect();
+        record.curves.iter_mut().for_each(|of| of.under = under("8"));
+        record.curves.extend(again);
+        let plots = sweep("a", &file);
+        assert_eq!(plots.len(), 3);
+        assert_eq!(plots[0].inline().matches("class=\"cell busy\"").count(), 8);
+        assert!(plots[0].title.starts_with("lat by congestor.rate and lat.bytes"), "{}", plots[0].title);
+    }
+}
