@@ -20,7 +20,9 @@ fn stalled(file: &Value) -> BTreeMap<String, u64> {
     let mut all = BTreeMap::new();
     for phase in file["machine"]["phases"].as_array().expect("phases of the machine") {
         let name = phase["phase"].as_str().unwrap();
-        let Some((_, rate)) = name.split_once("congestor.rate=").filter(|_| name.starts_with("loaded")) else { continue };
+        let Some((_, rate)) = name.split_once("congestor.rate=").filter(|_| name.starts_with("loaded")) else {
+            continue;
+        };
         let ports = phase["ports"].as_array().unwrap();
         let here: u64 = ports.iter().filter_map(|port| port["simulated"]["stalled_ns"].as_u64()).sum();
         *all.entry(rate.split('%').next().unwrap().to_owned()).or_default() += here;
@@ -74,7 +76,10 @@ fn every_view_knows_the_points_apart() {
     let words = line.replace("'lat.avg.impact > 1.2'", "lat.avg.impact>1.2");
     let outcome = succeed(&words);
     assert!(outcome.stderr.contains("4 runs take turns on every placement"), "{}", outcome.stderr);
-    assert!(outcome.stdout.contains("lat (lat.bytes=8)") && outcome.stdout.contains("lat.avg.impact > 1.2"), "{outcome:?}");
+    assert!(
+        outcome.stdout.contains("lat (lat.bytes=8)") && outcome.stdout.contains("lat.avg.impact > 1.2"),
+        "{outcome:?}"
+    );
     let runs = folder.json("result.json")["runs"].as_array().unwrap().len();
     assert_eq!(runs, 4);
     let table = folder.text("table.csv");
@@ -114,7 +119,10 @@ fn what_cannot_be_swept_is_refused_before_anything_is_measured() {
         ("sweep congestor.rate=50%,100% --congestors each", "--congestors each: not for sweep"),
         ("sweep congestor.rate=50%,100% --launches 2", "--launches: not for sweep"),
         ("sweep canary-fraction=20%,99% -n 4 --transport sim --machine small", "canary-fraction=99%: "),
-        ("sweep congestor.rate=50%,100% --crosses a2a.avg.impact>2", "--crosses 'a2a.avg.impact > 2': the plan does not measure a2a"),
+        (
+            "sweep congestor.rate=50%,100% --crosses a2a.avg.impact>2",
+            "--crosses 'a2a.avg.impact > 2': the plan does not measure a2a",
+        ),
         (&format!("run --plan {plan}"), "the plan has a sweep over congestor.rate: use `tailback sweep`"),
     ]);
 }

@@ -304,8 +304,8 @@ mod tests {
     fn a_key_that_does_nothing_has_an_onset_in_at_most_one_of_twenty_sweeps() {
         // At the very limit of what is called none, too.
         for impact in [1.0, Severity::Mild.from_factor()] {
-            let claimed = claims(400, |_| impact);
-            assert!(claimed <= 20, "{claimed} of 400 sweeps with an impact of {impact}");
+            let claimed = claims(200, |_| impact);
+            assert!(claimed <= 10, "{claimed} of 200 sweeps with an impact of {impact}");
         }
         assert!(claims(20, |at| if at < 4 { 1.0 } else { 4.0 }) == 20, "and an impact is found");
     }

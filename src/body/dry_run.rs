@@ -96,8 +96,8 @@ pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Optio
     }
     match machine {
         None => {
-            let runs = (variants.len() * session.mixes.len() * settings) as f64;
-            let seconds = runs * seconds(decision.command, plan, decision.duration_s);
+            let plans = session.mixes.iter().map(|mix| seconds(decision.command, &mix.plan, decision.duration_s));
+            let seconds = (variants.len() * settings) as f64 * plans.sum::<f64>();
             let beside = if plan.application.is_some() { ", and the application's runs" } else { "" };
             let (about, rings) = match plan.blocks == 1 && plan.finishes_a_measurement() {
                 true => ("about", "; a test that is slower takes longer, until it has visited every ring once"),
@@ -106,8 +106,8 @@ pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Optio
             let _ = writeln!(out, "\nExpected duration: {about} {seconds:.0} s{beside}{rings}");
         }
         Some(_) => {
-            let runs = (variants.len() * session.mixes.len() * settings) as f64;
-            let ms = 1e3 * runs * measured(decision.command, plan, decision.duration_s, 0.0);
+            let plans = session.mixes.iter().map(|mix| measured(decision.command, &mix.plan, decision.duration_s, 0.0));
+            let ms = 1e3 * (variants.len() * settings) as f64 * plans.sum::<f64>();
             let _ = writeln!(out, "\nExpected: about {ms:.1} ms of virtual time");
         }
     }
@@ -157,7 +157,9 @@ fn measured(command: Command, plan: &Plan, duration_s: f64, placement_s: f64) ->
             let begin = if plan.preset == Preset::Sim { 0.0 } else { 0.3 };
             let (blocks, stretches) = (f64::from(plan.blocks), f64::from(plan.blocks / 2 + 1));
             let measured = blocks * canaries * (2.0 * block + begin) + stretches * (rise + canaries * fall);
-            f64::from(plan.placements) * (measured + block * alone + placement_s)
+            // Full rate comes up once a placement where another rate is a part of it.
+            let probe = if plan.congestors.iter().any(|test| test.rate < 1.0) { rise } else { 0.0 };
+            f64::from(plan.placements) * (measured + probe + block * alone + placement_s)
         }
         Command::Run | Command::App | Command::Tune | Command::Sweep => {
             plan.budget_s * (2.0 * canaries) + f64::from(plan.placements) * alone * plan.block_s()

@@ -20,7 +20,7 @@ use crate::job::{
 };
 use crate::kernel::Info;
 use crate::layout::{Layout, Role, order};
-use crate::plan::Plan;
+use crate::plan::{Plan, point_name};
 use crate::result::{Command, Headline, ResultFile};
 
 /// The runs so far.
@@ -66,13 +66,18 @@ impl<'a> Runs<'a> {
         if self.session.root && !self.assembler.is_part {
             self.session.request.say(&format!("seed {}", self.session.seed));
             if let several @ [_, _, ..] = &self.assembler.configs[..] {
-                let label = |config: &RunConfig| format!("over {}", self.assembler.label(*config));
+                let point = |config: &RunConfig| point_name(&self.session.mixes[config.mix].point);
+                let is_sweep = !self.session.decision.plan.sweep.is_empty();
+                let label = |config: &RunConfig| match is_sweep {
+                    true => point(config),
+                    false => format!("over {}", self.assembler.label(*config)),
+                };
                 let names: Vec<String> = several.iter().map(label).collect();
                 let (count, names) = (names.len(), names.join("; "));
                 let takes = self.expected().map(|takes| format!(", {takes} in all")).unwrap_or_default();
                 self.session.request.say(&format!("{count} runs take turns on every placement{takes}: {names}"));
             }
-            if self.session.mixes.len() > 1 {
+            if self.session.mixes.len() > 1 && self.session.decision.plan.sweep.is_empty() {
                 let share = match self.session.decision.plan.each_own_share {
                     true => "a congestor by itself loads the nodes that it has among all; the others rest",
                     false => "a congestor by itself loads all congestor nodes (each=share: its own share of them)",
@@ -108,8 +113,9 @@ impl<'a> Runs<'a> {
     fn expected(&self) -> Option<String> {
         let Decision { command, plan, duration_s, .. } = &self.session.decision;
         let real = self.session.request.settings.machine.is_none() && !plan.sweep.is_empty();
-        let each = seconds(*command, plan, *duration_s);
-        real.then(|| format!("at most {:.0} s", self.assembler.configs.len() as f64 * each))
+        let each =
+            self.assembler.configs.iter().map(|of| seconds(*command, &self.session.mixes[of.mix].plan, *duration_s));
+        real.then(|| format!("at most {:.0} s", each.sum::<f64>()))
     }
 
     /// All runs: over every network, beside every load, with every setting.

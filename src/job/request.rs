@@ -298,9 +298,11 @@ impl Request {
     /// A sweep has keys, and nothing else has.
     fn check_sweep(&self, plan: &Plan) -> Result<(), String> {
         match (self.command == Command::Sweep, plan.sweep.is_empty()) {
-            (true, true) => Err("sweep needs a key: give KEY=VALUES, e.g. congestor.rate=12.5%..100%/8, or [sweep] in a \
+            (true, true) => {
+                Err("sweep needs a key: give KEY=VALUES, e.g. congestor.rate=12.5%..100%/8, or [sweep] in a \
                                  plan file"
-                .into()),
+                    .into())
+            }
             (false, false) => Err(format!("the plan has a sweep over {}: use `tailback sweep`", plan.sweep[0].key)),
             (true, false) if plan.congestors.is_empty() => Err("a sweep without congestors has no load".into()),
             (true, false) => {

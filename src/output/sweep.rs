@@ -3,7 +3,7 @@
 use super::summary;
 use crate::analysis::sweep::{first_onset, values};
 use crate::result::{CurvePoint, Landmark, ResultFile, SweepCurve, SweepRecord, distinct};
-use crate::text::{Cell, Table, duration, figure, in_percent, rate, with_interval, wrap};
+use crate::text::{Cell, Table, duration, figure, rate, whole_percent, with_interval, wrap};
 
 /// So many rows leave room for the verdict on a screen of a dozen lines.
 const MOST_ROWS: usize = 8;
@@ -17,9 +17,9 @@ pub(crate) const STARS: &str =
 /// The first screen.
 pub(super) fn render(file: &ResultFile, record: &SweepRecord, columns: usize) -> String {
     let mut out = wrap(&verdict(file, record), columns);
-    out += &summary::unindented(&impacts(record, MOST_ROWS));
-    let told = record.curves.iter().flat_map(crossings).chain([extent(file, record)]);
-    told.for_each(|line| out += &wrap(&line, columns));
+    let crossings: Vec<String> = record.curves.iter().flat_map(crossings).collect();
+    out += &summary::unindented(&impacts(record, MOST_ROWS.saturating_sub(crossings.len().saturating_sub(1)).max(4)));
+    crossings.into_iter().chain([extent(file, record)]).for_each(|line| out += &wrap(&line, columns));
     out
 }
 
@@ -71,11 +71,10 @@ fn crossings(curve: &SweepCurve) -> Vec<String> {
         let (condition, holds) = (&crossing.condition, crossing.holds_at_last);
         match (crossing.between, crossing.at) {
             (Some([before, after]), at) => {
-                let key = &curve.points[after].value.key;
                 let is_fraction = curve.points[after].value.value.ends_with('%');
-                let shown = |at: f64| if is_fraction { in_percent(at) } else { figure(at) };
+                let shown = |at: f64| if is_fraction { whole_percent(at) } else { figure(at) };
                 let near = at.map(|at| format!(", at about {}", shown(at))).unwrap_or_default();
-                format!("'{condition}' from between {key}={} and {} on{near}", value(before), value(after))
+                format!("'{condition}' from between {} and {} on{near}", value(before), value(after))
             }
             (None, _) if holds => format!("'{condition}' at all points"),
             (None, _) => format!("'{condition}' at no point"),
@@ -88,7 +87,8 @@ fn crossings(curve: &SweepCurve) -> Vec<String> {
 fn impacts(record: &SweepRecord, most: usize) -> Table {
     let values = values(record);
     let wanted = told(record, values.len(), most);
-    let rows: Vec<_> = values.iter().enumerate().filter(|(at, _)| wanted.contains(at)).map(|(_, value)| value).collect();
+    let rows: Vec<_> =
+        values.iter().enumerate().filter(|(at, _)| wanted.contains(at)).map(|(_, value)| value).collect();
     let key = values.first().map(|value| value.key.clone()).unwrap_or_default();
     let find = |curve: &SweepCurve, row: &&crate::plan::SweptValue| -> Option<CurvePoint> {
         curve.points.iter().find(|point| point.value == **row).cloned()
@@ -100,9 +100,7 @@ fn impacts(record: &SweepRecord, most: usize) -> Table {
     Table::of(rows)
         .column(key, |row| row.value.clone())
         .column("load", load)
-        .columns(&record.curves, |table, curve| {
-            table.column(name(record, curve), |row| impact(&find(curve, row)?))
-        })
+        .columns(&record.curves, |table, curve| table.column(name(record, curve), |row| impact(&find(curve, row)?)))
         .done()
 }
 
@@ -180,8 +178,12 @@ pub fn sweeps(files: &[(String, &ResultFile)]) -> Option<String> {
         .column("canary", |(canary, _)| canary.clone())
         .column("at", |(_, at)| at.clone())
         .columns(&all, |table, (name, _, record)| table.column(*name, |row| find(record, row)));
-    let verdicts: String = all.iter().map(|(name, file, record)| format!("{name}: {}\n", verdict(file, record))).collect();
-    Some(format!("{verdicts}{}{STARS}. Intervals are over placements of each job.\n", summary::unindented(&table.done())))
+    let verdicts: String =
+        all.iter().map(|(name, file, record)| format!("{name}: {}\n", verdict(file, record))).collect();
+    Some(format!(
+        "{verdicts}{}{STARS}. Intervals are over placements of each job.\n",
+        summary::unindented(&table.done())
+    ))
 }
 
 /// What was run.
@@ -207,8 +209,7 @@ pub(crate) mod tests {
         let run = |(at, value): (usize, &String)| {
             let of = |kernel: Canary| if kernel == Canary::Lat { impact(at) } else { 1.0 };
             let mut run = synthetic::file_of("tcp", None, of).runs.remove(0);
-            run.point =
-                vec![SweptValue { key: swept.key.clone(), value: value.clone(), number: swept.number(value) }];
+            run.point = vec![SweptValue { key: swept.key.clone(), value: value.clone(), number: swept.number(value) }];
             run
         };
         file.runs = swept.values.iter().enumerate().map(run).collect();
@@ -224,7 +225,7 @@ pub(crate) mod tests {
             let text = render(&file, file.sweep.as_ref().unwrap(), 80);
             assert!(text.starts_with("ONSET at congestor.rate=") && text.contains("lat is "), "{text}");
             assert!(text.lines().count() <= 12 && text.lines().all(|line| line.chars().count() <= 80), "{text}");
-            assert!(text.contains("'lat.avg.impact > 2' from between congestor.rate="), "{text}");
+            assert!(text.contains("'lat.avg.impact > 2' from between "), "{text}");
         }
     }
 
@@ -238,7 +239,8 @@ pub(crate) mod tests {
 
     #[test]
     fn sweeps_stand_beside_each_other_point_by_point() {
-        let (one, other) = (file(4, |at| [1.0, 1.0, 3.0, 9.0][at], "lat.avg.impact > 2"), file(4, |_| 1.0, "lat.avg.impact > 2"));
+        let (one, other) =
+            (file(4, |at| [1.0, 1.0, 3.0, 9.0][at], "lat.avg.impact > 2"), file(4, |_| 1.0, "lat.avg.impact > 2"));
         let text = sweeps(&[("a".into(), &one), ("b".into(), &other)]).unwrap();
         assert!(text.starts_with("a: ONSET at congestor.rate=70%") && text.contains("\nb: NO ONSET"), "{text}");
         let row = text.lines().find(|line| line.starts_with("lat ") && line.contains("=70%")).unwrap();

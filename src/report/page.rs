@@ -330,7 +330,11 @@ fn sweeps(report: &Report<'_>) -> Content {
         Some(format!("<p>{}</p>{table}", escape(&sweep::verdict(file, record))))
     };
     let tables: String = report.named().filter_map(of).collect();
-    if tables.is_empty() { Content::default() } else { (format!("{}.", sweep::STARS), gallery(&report.sweeps()) + &tables) }
+    if tables.is_empty() {
+        Content::default()
+    } else {
+        (format!("{}.", sweep::STARS), gallery(&report.sweeps()) + &tables)
+    }
 }
 
 /// What each load does to each victim.

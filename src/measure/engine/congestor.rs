@@ -1,10 +1,13 @@
 //! The congestor's loop: load that starts before the canary measures, ends after it, and never pauses in between.
 //!
-//! A congestor with a rate below 1 runs at full rate first, until its load is steady and before any canary measures. Its team
+//! A congestor with a rate below 1 runs at full rate first, until its load is steady and without any canary. Its team
 //! agrees on how long an iteration took then, and from there on begins one whenever that time over the rate has passed, however
 //! long the ones before took. So it delivers that part of what it reaches at full rate, as far as the network lets it: a pause
-//! after each iteration would not do, as iterations are shorter where fewer of them are under way. Between iterations it answers
-//! its team and the world as ever.
+//! after each iteration would not do, as iterations are shorter where fewer of them are under way. Members begin one after the
+//! other, over as much of the time between as an iteration leaves: the less load, the fewer of them send at a time. Between
+//! iterations they answer their team and the world as ever.
+
+use std::cell::Cell;
 
 use tailback_transport::{Group, Nanos, Proposal, Rank, Result, Span, Tag};
 
@@ -47,6 +50,10 @@ pub struct CongestorPhase<'a> {
     pub budget: Nanos,
     /// The canaries' parts that it lasts for; without, it lasts for the budget.
     pub parts: Option<usize>,
+    /// How long an iteration takes at full rate, once that is known; only of a load with a rate.
+    pub full_rate: &'a Cell<Option<Nanos>>,
+    /// Whether it ends as soon as that is known.
+    pub probe: bool,
     /// Followed and stopped by.
     pub control: &'a Control,
 }
@@ -71,7 +78,11 @@ impl<G: Group> KernelVisitor for CongestorRun<'_, G> {
     type Output = Result<(Vec<EncodedTally>, bool)>;
 
     fn visit<K: Kernel>(self) -> Self::Output {
-        let CongestorRun { phase: CongestorPhase { test, kind, budget, control, .. }, team: group, until } = self;
+        let CongestorRun {
+            phase: CongestorPhase { test, kind, budget, control, full_rate, probe, .. },
+            team: group,
+            until,
+        } = self;
         let kernel = K::new(test.counts.sizes(), group.size(), group.rank());
         let ring = natural_ring(group.size(), group.rank());
         warm_up(&kernel, group, &test.counts)?;
@@ -81,11 +92,12 @@ impl<G: Group> KernelVisitor for CongestorRun<'_, G> {
         let chunk = chunk(budget, control.grain);
         let mut lockstep = Lockstep::new(chunk, longest.into(), group.now());
         let mut watch = Watch::new(until, kind, group.now(), kernel.payload(), budget, control.grain);
-        if test.rate < 1.0 {
+        let slowed = test.rate < 1.0;
+        let mut beat = full_rate.get().filter(|_| slowed).map(|full| Beat::new(full, test.rate, group));
+        if slowed && beat.is_none() {
             watch.stage = Stage::Probing;
         }
         let mut looked = group.now();
-        let mut beat: Option<Beat> = None;
         loop {
             if let Some(beat) = &mut beat {
                 beat.rest(group, &mut lockstep, &mut watch, &mut recorder)?;
@@ -108,12 +120,14 @@ impl<G: Group> KernelVisitor for CongestorRun<'_, G> {
             recorder.close_pass();
             watch.look(group.now(), &mut recorder)?;
             let interrupted = control.interrupted() || watch.interrupted;
-            let stop = watch.stage == Stage::Over || (interrupted && watch.may_stop_itself());
+            let stop =
+                watch.stage == Stage::Over || ((interrupted || probe && beat.is_some()) && watch.may_stop_itself());
             let known = watch.full_rate_iteration(group.now()).filter(|_| beat.is_none());
             let part = if stop { Ballot::OVER } else { known.map_or(0, |_| KNOWN) };
             let (agreed, _) =
                 lockstep.agree(group, Ballot { part, interrupted, longest: known.unwrap_or(Nanos(0)) })?;
             if agreed.part == KNOWN && beat.is_none() {
+                full_rate.set(Some(agreed.longest));
                 beat = Some(Beat::new(agreed.longest, test.rate, group));
                 watch.probed(group.now());
             }
@@ -142,7 +156,9 @@ impl Beat {
     /// From now on, for iterations that take so long at full rate.
     fn new<G: Group>(full: Nanos, rate: f64, group: &G) -> Self {
         let distance = Nanos((full.0 as f64 / rate) as u64);
-        Beat { distance, due: group.now(), every: Nanos((distance.0 / 8).max(1)) }
+        let apart = distance.0.saturating_sub(full.0) / group.size() as u64;
+        let due = Nanos(group.now().0 + apart * u64::from(group.rank().0));
+        Beat { distance, due, every: Nanos((distance.0 / 8).max(1)) }
     }
 
     /// Waits until the next iteration is due; meanwhile agreements of the team and of the world advance.
@@ -199,6 +215,8 @@ struct Watch<'a> {
     since: (u64, Nanos),
     slices: Slices,
     steady: bool,
+    /// Iterations and time after the first slice at full rate.
+    probed_from: Option<(u64, Nanos)>,
     /// Of complete parts, encoded, which is a hundredth of their size.
     loads: Vec<EncodedTally>,
     kind: (usize, usize),
@@ -228,6 +246,7 @@ impl<'a> Watch<'a> {
             since: (0, now),
             slices: Slices::new(slice(budget, grain)),
             steady: true,
+            probed_from: None,
             loads: Vec::new(),
             kind,
         }
@@ -268,9 +287,14 @@ impl<'a> Watch<'a> {
     }
 
     /// How long an iteration takes at full rate, once that is known.
-    fn full_rate_iteration(&self, now: Nanos) -> Option<Nanos> {
-        let known = self.stage == Stage::Probing && self.came_up(now);
-        known.then(|| Nanos(now.since(self.since.1).0 / (self.iterations - self.since.0).max(1)))
+    fn full_rate_iteration(&mut self, now: Nanos) -> Option<Nanos> {
+        if self.stage != Stage::Probing || self.slices.whole().is_empty() {
+            return None;
+        }
+        // The first slice has the first agreements in it, which a team waits for.
+        let (first, from) = *self.probed_from.get_or_insert((self.iterations, now));
+        let known = self.iterations > first && self.came_up(now);
+        known.then(|| Nanos(now.since(from).0 / (self.iterations - first)))
     }
 
     /// The team goes on at its rate, whose load comes up anew.

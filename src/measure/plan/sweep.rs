@@ -171,9 +171,11 @@ impl Plan {
         }
         let same = |at: usize| points[..at].iter().find(|of| of.plan == points[at].plan);
         match (1..points.len()).find_map(|at| Some((at, same(at)?))) {
-            Some((at, other)) => {
-                Err(invalid(format!("two points of the sweep are the same: {} and {}", other.name(), points[at].name())))
-            }
+            Some((at, other)) => Err(invalid(format!(
+                "two points of the sweep are the same: {} and {}",
+                other.name(),
+                points[at].name()
+            ))),
             None => Ok(points),
         }
     }
@@ -244,7 +246,10 @@ mod tests {
             (&["congestor.rate=50%,0%"], "congestor.rate=0%: "),
             (&["congestor.rate=50%,150%"], "congestor.rate=150%: "),
             (&["load-fraction=50%"], "a sweep of 1 points: expected 2 to 64"),
-            (&["load-fraction=50%,0.5"], "two points of the sweep are the same: load-fraction=50% and load-fraction=0.5"),
+            (
+                &["load-fraction=50%,0.5"],
+                "two points of the sweep are the same: load-fraction=50% and load-fraction=0.5",
+            ),
             (&["nodes=4,8"], "invalid key 'nodes': expected congestor.rate"),
             (&["lat.bytes=8,0"], "lat.bytes=0: lat: bytes = 0: a message has at least one byte"),
             (&["lat.bytes=8..64/3"], "invalid values '8..64/3' of lat.bytes: expected values between commas"),

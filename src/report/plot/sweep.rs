@@ -68,7 +68,8 @@ fn curve(file_name: &str, record: &SweepRecord, curve: &SweepCurve) -> Option<Pl
     }
     body += &AREA.base();
     body += &AREA.title(30.0, &format!("{}: times worse under load, 95% interval", points[0].1.value.key));
-    let told: Vec<String> = points.iter().map(|(_, point, of)| format!("{} {}", point.value, factor(of.factor))).collect();
+    let told: Vec<String> =
+        points.iter().map(|(_, point, of)| format!("{} {}", point.value, factor(of.factor))).collect();
     let title = format!("{} by {}, {file_name}", name(record, curve), points[0].1.value.key);
     Some(Plot::new(&["sweep", &title], title.clone(), told.join("; "), AREA.bottom + 38.0, body, data(&[curve])))
 }
@@ -79,7 +80,9 @@ fn across(curve: &SweepCurve, first: usize, last: usize, at: usize) -> f64 {
     let number = |at: usize| curve.points[at].value.number;
     let (low, high) = (number(first), number(last));
     let part = match (low, high, number(at)) {
-        (Some(low), Some(high), Some(value)) if low > 0.0 && high / low >= FAR => (value / low).ln() / (high / low).ln(),
+        (Some(low), Some(high), Some(value)) if low > 0.0 && high / low >= FAR => {
+            (value / low).ln() / (high / low).ln()
+        }
         (Some(low), Some(high), Some(value)) if high > low => (value - low) / (high - low),
         _ => (at - first) as f64 / (last - first).max(1) as f64,
     };
@@ -110,7 +113,8 @@ fn map(file_name: &str, curves: &[&SweepCurve]) -> Option<Plot> {
             let star = if point.shows_impact { " *" } else { "" };
             let title = format!("{}, {under}={value}: {}{star}", point.value, with_interval(of));
             let x = LEFT + at as f64 * width;
-            body += &cell((x, y), (width - 2.0, HEIGHT - 2.0), "rx=\"2\" class=\"cell busy\"", 0.08 + 0.6 * share, &title);
+            body +=
+                &cell((x, y), (width - 2.0, HEIGHT - 2.0), "rx=\"2\" class=\"cell busy\"", 0.08 + 0.6 * share, &title);
             // Narrow cells have their values on hovering only.
             if width >= 34.0 {
                 body += &text(x + width / 2.0 - 1.0, y + 17.0, "middle", "value", &factor(of.factor));
@@ -119,7 +123,8 @@ fn map(file_name: &str, curves: &[&SweepCurve]) -> Option<Plot> {
         }
     }
     let bottom = top + curves.len() as f64 * HEIGHT;
-    body += &text((LEFT + WIDTH) / 2.0, bottom + 16.0, "middle", "axis-title", &format!("{key}: times worse under load"));
+    body +=
+        &text((LEFT + WIDTH) / 2.0, bottom + 16.0, "middle", "axis-title", &format!("{key}: times worse under load"));
     let title = format!("{} by {key} and {under}, {}, {file_name}", curves[0].kernel, curves[0].network);
     Some(Plot::new(&["sweep", &title], title.clone(), told.join("; "), bottom + 24.0, body, data(curves)))
 }
