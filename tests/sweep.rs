@@ -15,8 +15,8 @@ fn points(file: &Value) -> Vec<(f64, bool)> {
     points.iter().map(|of| (of["value"]["number"].as_f64().unwrap(), of["shows_impact"].as_bool().unwrap())).collect()
 }
 
-/// The nanoseconds for which ports had no room for a packet under load, by the rate of the point.
-fn stalled(file: &Value) -> BTreeMap<String, u64> {
+/// The share of the time under load for which the port that waited longest had no room behind it, by the rate of the point.
+fn held_up(file: &Value) -> BTreeMap<String, f64> {
     let mut all = BTreeMap::new();
     for phase in file["machine"]["phases"].as_array().expect("phases of the machine") {
         let name = phase["phase"].as_str().unwrap();
@@ -24,43 +24,41 @@ fn stalled(file: &Value) -> BTreeMap<String, u64> {
             continue;
         };
         let ports = phase["ports"].as_array().unwrap();
-        let here: u64 = ports.iter().filter_map(|port| port["simulated"]["stalled_ns"].as_u64()).sum();
-        *all.entry(rate.split('%').next().unwrap().to_owned()).or_default() += here;
+        let longest = ports.iter().filter_map(|port| port["simulated"]["stalled_ns"].as_u64()).max().unwrap_or(0);
+        let share = longest as f64 * 1e-9 / phase["seconds"].as_f64().unwrap();
+        all.insert(rate.split('%').next().unwrap().to_owned(), share);
     }
     all
 }
 
 #[test]
-fn the_onset_of_intensity_is_where_the_first_queue_is_full() {
+fn the_onset_of_intensity_is_where_queues_stay_full() {
     let (file, shown) = result_of(&format!(
-        "sweep congestor.rate=12.5%..100%/8 {INCAST} --set incast.bytes=16KiB --placements 6 --budget 1ms"
+        "sweep congestor.rate=12.5%..100%/8 {INCAST} -n 64 --set incast.bytes=64KiB --placements 3 --budget 600us"
     ));
     let points = points(&file);
     assert_eq!((points.len(), points[0].0, points[7].0), (8, 0.125, 1.0));
     let onset = file["sweep"]["curves"][0]["onset"]["point"].as_u64().expect("an onset") as usize;
-    assert!(points[onset].1 && points[..onset].iter().all(|of| !of.1), "{points:?}");
-    let stalled = stalled(&file);
-    let full = |rate: &f64| stalled[&format!("{}", 100.0 * rate)] > 0;
-    let first = points.iter().position(|(rate, _)| full(rate)).expect("full load fills a queue");
-    assert!(onset.abs_diff(first) <= 1, "onset {onset}, first full queue {first}: {points:?} {stalled:?}\n{shown}");
+    assert!(onset > 1 && points[onset].1 && points[..onset].iter().all(|of| !of.1), "{points:?}");
+    // Where nothing is lost a port is held up for a moment whenever two messages meet, at any rate: what counts is that it is for
+    // half as much of the time as at full rate.
+    let held_up = held_up(&file);
+    let share = |rate: &f64| held_up[&format!("{}", 100.0 * rate)];
+    let first = points.iter().position(|(rate, _)| share(rate) > 0.5 * share(&1.0)).expect("at full rate");
+    assert!(onset.abs_diff(first) <= 1, "onset {onset}, first full queue {first}: {points:?} {held_up:?}\n{shown}");
     // The load that was delivered follows the rate.
-    let loads: Vec<f64> = file["sweep"]["curves"][0]["points"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|of| of["load_mib_per_s"].as_f64().unwrap())
-        .collect();
+    let curve = file["sweep"]["curves"][0]["points"].as_array().unwrap();
+    let loads: Vec<f64> = curve.iter().map(|of| of["load_mib_per_s"].as_f64().unwrap()).collect();
     for (load, (rate, _)) in loads.iter().zip(&points) {
-        let wanted = rate * loads[7];
-        assert!((load - wanted).abs() < 0.15 * loads[7], "{load} of {wanted} MiB/s at {rate}: {loads:?}");
+        assert!((load - rate * loads[7]).abs() < 0.2 * loads[7], "{load} MiB/s at {rate}: {loads:?}");
     }
 }
 
 #[test]
 fn a_key_that_does_nothing_has_no_onset() {
-    // How many iterations an incast has between agreements.
+    // No canary's message crosses the root's port.
     let (file, _) = result_of(&format!(
-        "sweep congestor.incast.bytes=8,16,24 {INCAST} --placements 4 --budget 400us --load-fraction 10%"
+        "sweep congestor.rate=25%..100%/4 {INCAST} --set incast.bytes=16KiB --placements 4 --budget 1ms"
     ));
     assert_eq!(file["sweep"]["curves"][0]["onset"]["none"], "no value shows an impact");
 }
@@ -84,7 +82,7 @@ fn every_view_knows_the_points_apart() {
     assert_eq!(runs, 4);
     let table = folder.text("table.csv");
     assert!(table.lines().next().unwrap().ends_with(",setting,point"), "{table}");
-    assert!(table.contains(",congestor.rate=50% lat.bytes=4KiB\n"), "{table}");
+    assert!(table.contains(",\"congestor.rate=50% lat.bytes=4KiB\"\n"), "{table}");
     assert!(succeed(&format!("show {path} -v")).stdout.contains("Sweep: every point of every curve"));
     assert!(succeed(&format!("compare {path}")).stdout.contains("at congestor.rate=100% lat.bytes=8"));
     let beside = succeed(&format!("compare {path} {path}")).stdout;
@@ -115,10 +113,10 @@ fn what_cannot_be_swept_is_refused_before_anything_is_measured() {
         ("sweep congestor.rate=0%,50%", "congestor.rate=0%: invalid rate 0 of a2a: expected 1% to 100%"),
         ("sweep congestor.rate=50%", "a sweep of 1 points: expected 2 to 64"),
         ("sweep bytes=8,16", "invalid key 'bytes': expected congestor.rate, load-fraction"),
-        ("sweep congestor.rate=50%,100% --congestors none", "a sweep without congestors has no load"),
+        ("sweep load-fraction=50%,100% --congestors none", "a sweep without congestors has no load"),
         ("sweep congestor.rate=50%,100% --congestors each", "--congestors each: not for sweep"),
         ("sweep congestor.rate=50%,100% --launches 2", "--launches: not for sweep"),
-        ("sweep canary-fraction=20%,99% -n 4 --transport sim --machine small", "canary-fraction=99%: "),
+        ("sweep canary-fraction=20%,100%", "canary-fraction=100%: canary fraction 100% leaves no node"),
         (
             "sweep congestor.rate=50%,100% --crosses a2a.avg.impact>2",
             "--crosses 'a2a.avg.impact > 2': the plan does not measure a2a",

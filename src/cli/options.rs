@@ -273,8 +273,8 @@ pub struct CommonOptions {
 impl PlanOptions {
     /// Takes those settings that have several values: the keys of a sweep.
     pub fn take_sweep(&mut self) -> Result<Vec<Swept>, String> {
-        let swept = self.set.iter().filter_map(Set::swept).collect();
-        self.set.retain(|set| set.swept().is_none());
+        let swept = self.set.iter().filter_map(Swept::of_set).collect();
+        self.set.retain(|set| Swept::of_set(set).is_none());
         swept
     }
 

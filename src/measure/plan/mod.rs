@@ -6,6 +6,7 @@
 mod application;
 mod patch;
 mod preset;
+mod set;
 mod sweep;
 mod write;
 
@@ -20,8 +21,9 @@ use crate::stats::{Direction, TestState, Weight, fewest_iterations};
 use crate::units;
 
 pub use application::{Application, Better, Launcher, SECONDS};
-pub use patch::{Patch, Set};
+pub use patch::Patch;
 pub use preset::{Preset, SIM_BYTES};
+pub use set::Set;
 pub use sweep::{Point, Swept, SweptValue, name as point_name};
 
 /// Why there is no plan. What a file holds may be quoted, and is any text.

@@ -6,7 +6,8 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Loop, Plan, PlanError, Set};
+use super::set::Set;
+use super::{Loop, Plan, PlanError};
 use crate::kernel::Congestor;
 use crate::units;
 
@@ -47,6 +48,11 @@ impl Swept {
             }
         }
         Ok(Swept { key, values: all })
+    }
+
+    /// A setting as the key of a sweep, where it has several values.
+    pub fn of_set(set: &Set) -> Option<Result<Self, String>> {
+        set.value.contains(',').then(|| Swept::of(&set.key, &set.value))
     }
 
     /// Whether its values are parts of a whole.
