@@ -195,7 +195,7 @@ fn extent(file: &ResultFile, record: &SweepRecord) -> String {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use crate::analysis::sweep::record;
     use crate::assemble::synthetic;
@@ -203,7 +203,7 @@ pub(crate) mod tests {
     use crate::plan::{Swept, SweptValue};
 
     /// A sweep of intensity whose impact on lat is that of each point.
-    pub(crate) fn file(points: usize, impact: impl Fn(usize) -> f64, crosses: &str) -> ResultFile {
+    fn file(points: usize, impact: impl Fn(usize) -> f64, crosses: &str) -> ResultFile {
         let swept: Swept = format!("congestor.rate=10%..100%/{points}").parse().unwrap();
         let mut file = synthetic::file("tcp", None, 1.0);
         let run = |(at, value): (usize, &String)| {

@@ -146,11 +146,28 @@ fn data(curves: &[&SweepCurve]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::sweep::tests::file;
+    use crate::analysis::sweep::record;
+    use crate::assemble::synthetic;
+    use crate::plan::Swept;
+
+    /// A sweep of intensity whose impact on lat is that of each point.
+    fn file(impacts: &[f64]) -> ResultFile {
+        let swept: Swept = format!("congestor.rate=10%..100%/{}", impacts.len()).parse().unwrap();
+        let mut file = synthetic::file("tcp", None, 1.0);
+        let run = |(value, impact): (&String, &f64)| {
+            let of = |kernel: Canary| if kernel == Canary::Lat { *impact } else { 1.0 };
+            let mut run = synthetic::file_of("tcp", None, of).runs.remove(0);
+            run.point = vec![SweptValue { key: swept.key.clone(), value: value.clone(), number: swept.number(value) }];
+            run
+        };
+        file.runs = swept.values.iter().zip(impacts).map(run).collect();
+        file.sweep = record(&file.runs, &[swept], &[]);
+        file
+    }
 
     #[test]
     fn a_curve_has_its_band_and_its_marks() {
-        let file = file(5, |at| [1.0, 1.0, 1.0, 1.5, 9.0][at], "lat.avg.impact > 2");
+        let file = file(&[1.0, 1.0, 1.0, 1.5, 9.0]);
         let plots = sweep("a", &file);
         assert_eq!(plots.len(), 3, "one for each canary");
         let svg = plots[0].inline();
@@ -161,7 +178,7 @@ mod tests {
 
     #[test]
     fn two_keys_are_a_map() {
-        let mut file = file(4, |at| 1.0 + at as f64, "lat.avg.impact > 2");
+        let mut file = file(&[1.0, 2.0, 3.0, 4.0]);
         let record = file.sweep.as_mut().unwrap();
         let under = |value: &str| Some(SweptValue { key: "lat.bytes".into(), value: value.into(), number: None });
         let again: Vec<SweepCurve> =
