@@ -3,6 +3,7 @@
 use super::summary;
 use crate::analysis::sweep::{first_onset, values};
 use crate::result::{CurvePoint, Landmark, ResultFile, SweepCurve, SweepRecord, distinct};
+use crate::stats::Factor;
 use crate::text::{Cell, Table, duration, figure, rate, whole_percent, with_interval, wrap};
 
 /// So many rows leave room for the verdict on a screen of a dozen lines.
@@ -97,11 +98,21 @@ fn impacts(record: &SweepRecord, most: usize) -> Table {
         let curve = record.curves.first()?;
         find(curve, row).map(|point| Cell::number(point.load_mib_per_s, rate))
     };
+    // More curves with intervals are wider than a screen: those have them in the tables.
+    let shown_impact: fn(&CurvePoint) -> Option<String> = if record.curves.len() > 2 { brief } else { impact };
     Table::of(rows)
         .column(key, |row| row.value.clone())
         .column("load", load)
-        .columns(&record.curves, |table, curve| table.column(name(record, curve), |row| impact(&find(curve, row)?)))
+        .columns(&record.curves, |table, curve| {
+            table.column(name(record, curve), |row| shown_impact(&find(curve, row)?))
+        })
         .done()
+}
+
+/// Without its interval.
+fn brief(point: &CurvePoint) -> Option<String> {
+    let plain = |of: Factor| Factor { interval: None, ..of };
+    impact(&CurvePoint { impact: point.impact.map(plain), ..point.clone() })
 }
 
 fn impact(point: &CurvePoint) -> Option<String> {
