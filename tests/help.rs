@@ -6,11 +6,12 @@ use tailback::kernel::{Canary, Congestor};
 
 use crate::common::{run, succeed};
 
-const COMMANDS: [&str; 29] = [
+const COMMANDS: [&str; 30] = [
     "",
     "run",
     "app",
     "tune",
+    "sweep",
     "network",
     "congest",
     "calibrate",

@@ -33,5 +33,6 @@ mod report;
 mod results;
 mod seats;
 mod sim;
+mod sweep;
 mod tune;
 mod wild;

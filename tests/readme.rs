@@ -216,6 +216,8 @@ fn short(line: &str, told: &[String]) -> String {
         "run" => " --placements 3 --budget 100ms --launches 2",
         "launch" => " --placements 3 --budget 100ms",
         "tune" => " --placements 3 --budget 300ms --canaries lat --ranks 6",
+        "sweep" if is_simulated => " --placements 3 --budget 300us --ranks 16 --canaries lat",
+        "sweep" => " --placements 3 --budget 100ms --canaries lat --ranks 6",
         "maxrate" => " --repetitions 2 --iterations 4 --ranks 4",
         _ => "",
     };

@@ -10,6 +10,7 @@ mod counters;
 pub mod history;
 mod relative;
 mod severity;
+pub mod sweep;
 pub mod threshold;
 pub mod tuning;
 mod why;

@@ -263,6 +263,26 @@ impl Threshold {
 
     /// Holds the threshold against a run called `name`. Ratios need a comparison: see [`Threshold::check_ratios`].
     pub fn check(&self, name: &str, run: &Run) -> Check {
+        let against = self.state.why_not(run, self.kernel, self.statistic);
+        self.judge(name, self.found(run).as_ref(), against.as_deref())
+    }
+
+    /// The figure of a run.
+    pub fn value(&self, run: &Run) -> Option<f64> {
+        self.found(run).map(|found| found.value)
+    }
+
+    /// What the figure is held against.
+    pub fn limit(&self) -> f64 {
+        self.number
+    }
+
+    /// Whether the condition holds for a figure.
+    pub fn holds(&self, figure: f64) -> bool {
+        self.operator.holds(figure, self.number)
+    }
+
+    fn found(&self, run: &Run) -> Option<Found> {
         let of_state = |phase| {
             let test = run.test(self.kernel, phase)?;
             Found::over_placements(run, test, self.statistic).or_else(|| {
@@ -273,7 +293,7 @@ impl Threshold {
                 Some(Found { value, interval, form: figure, unit, is_log: true, over: ("placements", 1, 1) })
             })
         };
-        let found = match self.state {
+        match self.state {
             State::Isolated => of_state(LoadState::Isolated),
             State::Loaded => of_state(LoadState::Loaded),
             State::Added => Times::of(run, self.kernel, self.statistic).map(|times| {
@@ -287,9 +307,7 @@ impl Threshold {
                 let over = ("placements", run.placements.len(), 1);
                 Found { value: of.factor, interval: of.interval, form: factor, unit: String::new(), is_log: true, over }
             }),
-        };
-        let against = self.state.why_not(run, self.kernel, self.statistic);
-        self.judge(name, found.as_ref(), against.as_deref())
+        }
     }
 
     /// Holds a threshold of a coefficient of variation against every set of repeated jobs.

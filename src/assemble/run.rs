@@ -4,7 +4,7 @@ use super::entry;
 use crate::engine::{Kept, Load, LoadState, Measured, Tally};
 use crate::kernel::Canary;
 use crate::layout::{Layout, Nodes, Role};
-use crate::plan::Plan;
+use crate::plan::{Plan, SweptValue};
 use crate::result::{
     BatchRecord, BlockRecord, CollectiveBandwidth, CongestorLoad, EncodedHistogram, Headline, KindSpread, Node,
     NodeRole, PlacementRecord, PlacementTest, Run, Schedule, Test, TestImpact, TimeCongested, TransportFacts, distinct,
@@ -25,6 +25,7 @@ pub struct RunBuilder<'a> {
     setting: Option<String>,
     /// The size of the canaries' teams, where all are alike.
     team: Option<usize>,
+    point: Vec<SweptValue>,
     /// What congestors did without canaries, over the placements so far.
     alone: (LoadState, Vec<Option<Load>>),
     placements: Vec<PlacementRecord>,
@@ -70,8 +71,20 @@ impl<'a> RunBuilder<'a> {
     pub fn new(plan: &'a Plan, transport: TransportFacts, congestors_over: Option<TransportFacts>) -> Self {
         let alone = (LoadState::Alone, vec![None; plan.congestors.len()]);
         let (placements, gathered) = (Vec::new(), Vec::new());
-        let (beside, size_bytes, setting, team) = (None, None, None, None);
-        RunBuilder { plan, transport, congestors_over, beside, size_bytes, setting, team, alone, placements, gathered }
+        let (beside, size_bytes, setting, team, point) = (None, None, None, None, Vec::new());
+        RunBuilder {
+            plan,
+            transport,
+            congestors_over,
+            beside,
+            size_bytes,
+            setting,
+            team,
+            point,
+            alone,
+            placements,
+            gathered,
+        }
     }
 
     /// The same, of one load among several.
@@ -90,6 +103,12 @@ impl<'a> RunBuilder<'a> {
     #[must_use]
     pub fn set_to(self, setting: Option<String>) -> Self {
         RunBuilder { setting, ..self }
+    }
+
+    /// The same, at a point of a sweep.
+    #[must_use]
+    pub fn at(self, point: Vec<SweptValue>) -> Self {
+        RunBuilder { point, ..self }
     }
 
     /// Adds a placement and its complete phases.
@@ -222,6 +241,7 @@ impl<'a> RunBuilder<'a> {
             beside: self.beside.clone(),
             size_bytes: self.size_bytes,
             setting: self.setting.clone(),
+            point: self.point.clone(),
             tests,
             congestors: self.loads(&self.alone.1, self.alone.0),
             impacts,

@@ -80,6 +80,7 @@ pub fn file_of(backend: &str, protocol: Option<&str>, impact: impl Fn(Canary) ->
         models: None,
         calibration: None,
         tuning: None,
+        sweep: None,
         notes: vec!["a note with <angle> & ampersand".into()],
         interrupted: false,
         failed: None,

@@ -9,7 +9,7 @@ use crate::backend::Variant;
 use crate::backend::simulator::machine::Machine;
 use crate::job::{Session, TuneSelection};
 use crate::output::placement_lines;
-use crate::plan::{Application, Counts, Plan, Preset};
+use crate::plan::{Application, Counts, Plan, Preset, point_name};
 use crate::result::Command;
 use crate::stats::TestState;
 use crate::text::duration;
@@ -56,6 +56,9 @@ pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Optio
         let sizes: Vec<String> = plan.sizes.iter().map(|&bytes| Bytes(bytes as u64).to_string()).collect();
         let _ = writeln!(out, "Message sizes take turns: {}", sizes.join(", "));
         let _ = writeln!(out, "{}", sizes_said(session, variants.len() * session.mixes.len()));
+    } else if !plan.sweep.is_empty() {
+        let names: Vec<String> = session.mixes.iter().map(|mix| point_name(&mix.point)).collect();
+        let _ = writeln!(out, "{} points take turns on every placement: {}", names.len(), names.join(", "));
     } else if session.mixes.len() > 1 {
         let names: Vec<&str> = session.mixes.iter().filter_map(|mix| mix.name.as_deref()).collect();
         let on = match plan.each_own_share {
@@ -103,11 +106,12 @@ pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Optio
     }
     match machine {
         None => {
-            let runs = (variants.len() * session.mixes.len() * settings) as f64;
+            let plans = || session.mixes.iter().map(|mix| &mix.plan);
+            let times = (variants.len() * settings) as f64;
             // A job that goes on with another size has joined and connected.
-            let begun = runs / plan.sizes.len().max(1) as f64;
-            let seconds =
-                begun * OVERHEAD_S + runs * measured(decision.command, plan, decision.duration_s, PLACEMENT_S);
+            let begun = (session.mixes.len() / plan.sizes.len().max(1)) as f64;
+            let each = plans().map(|plan| measured(decision.command, plan, decision.duration_s, PLACEMENT_S));
+            let seconds = times * (begun * OVERHEAD_S + each.sum::<f64>());
             let beside = if plan.application.is_some() { ", and the application's runs" } else { "" };
             let (about, rings) = match plan.blocks == 1 && plan.finishes_a_measurement() {
                 true => ("about", "; a test that is slower takes longer, until it has visited every ring once"),
@@ -116,8 +120,8 @@ pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Optio
             let _ = writeln!(out, "\nExpected duration: {about} {seconds:.0} s{beside}{rings}");
         }
         Some(_) => {
-            let runs = (variants.len() * session.mixes.len() * settings) as f64;
-            let ms = 1e3 * runs * measured(decision.command, plan, decision.duration_s, 0.0);
+            let plans = session.mixes.iter().map(|mix| measured(decision.command, &mix.plan, decision.duration_s, 0.0));
+            let ms = 1e3 * (variants.len() * settings) as f64 * plans.sum::<f64>();
             let _ = writeln!(out, "\nExpected: about {ms:.1} ms of virtual time");
         }
     }
@@ -177,7 +181,7 @@ fn measured(command: Command, plan: &Plan, duration_s: f64, placement_s: f64) ->
     let canaries = plan.canaries.iter().filter(|test| !test.kernel.is_application()).count() as f64;
     let alone = if plan.congestors_alone { plan.congestors.len() as f64 } else { 0.0 };
     match command {
-        Command::Run | Command::App | Command::Tune if plan.blocks > 1 => {
+        Command::Run | Command::App | Command::Tune | Command::Sweep if plan.blocks > 1 => {
             let block = plan.block_s();
             // Load comes up once a stretch and may be slow to, canaries take their time to be back after it.
             let shortest = if plan.preset == Preset::Sim { 0.0 } else { 0.02 };
@@ -186,9 +190,11 @@ fn measured(command: Command, plan: &Plan, duration_s: f64, placement_s: f64) ->
             let begin = if plan.preset == Preset::Sim { 0.0 } else { 0.3 };
             let (blocks, stretches) = (f64::from(plan.blocks), f64::from(plan.blocks / 2 + 1));
             let measured = blocks * canaries * (2.0 * block + begin) + stretches * (rise + canaries * fall);
-            f64::from(plan.placements) * (measured + block * alone + placement_s)
+            // Full rate comes up once a placement where another rate is a part of it.
+            let probe = if plan.congestors.iter().any(|test| test.rate < 1.0) { rise } else { 0.0 };
+            f64::from(plan.placements) * (measured + probe + block * alone + placement_s)
         }
-        Command::Run | Command::App | Command::Tune => {
+        Command::Run | Command::App | Command::Tune | Command::Sweep => {
             plan.budget_s * (2.0 * canaries) + f64::from(plan.placements) * alone * plan.block_s()
         }
         // The half that is under load.

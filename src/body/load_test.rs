@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tailback_transport::{Bootstrap, Description, Error, Nanos, Operation, Result};
 
 use super::application::{Repetitions, Victims};
-use super::dry_run::sizes_said;
+use super::dry_run::{seconds, sizes_said};
 use super::tuning::Tuner;
 use crate::assemble;
 use crate::backend::{Networks, RoleSettings, Variant, give_up};
@@ -19,8 +19,8 @@ use crate::job::{
     interrupt_flag, memory, show,
 };
 use crate::kernel::Info;
-use crate::layout::{Layout, Role};
-use crate::plan::Plan;
+use crate::layout::{Layout, Role, order};
+use crate::plan::{Plan, point_name};
 use crate::result::{Command, Headline, ResultFile};
 
 /// The runs so far.
@@ -68,10 +68,16 @@ impl<'a> Runs<'a> {
             if !self.session.decision.plan.sizes.is_empty() {
                 self.session.request.say(&sizes_said(self.session, self.assembler.configs.len()));
             } else if let several @ [_, _, ..] = &self.assembler.configs[..] {
-                let label = |config: &RunConfig| format!("over {}", self.assembler.label(*config));
+                let point = |config: &RunConfig| point_name(&self.session.mixes[config.mix].point);
+                let is_sweep = !self.session.decision.plan.sweep.is_empty();
+                let label = |config: &RunConfig| match is_sweep {
+                    true => point(config),
+                    false => format!("over {}", self.assembler.label(*config)),
+                };
                 let names: Vec<String> = several.iter().map(label).collect();
                 let (count, names) = (names.len(), names.join("; "));
-                self.session.request.say(&format!("{count} runs take turns on every placement: {names}"));
+                let takes = self.expected().map(|takes| format!(", {takes} in all")).unwrap_or_default();
+                self.session.request.say(&format!("{count} runs take turns on every placement{takes}: {names}"));
             }
             if self.session.decision.plan.each_congestor && self.session.mixes.len() > 1 {
                 let share = match self.session.decision.plan.each_own_share {
@@ -109,6 +115,15 @@ impl<'a> Runs<'a> {
         self.assembler.file()
     }
 
+    /// How long a sweep takes, in words; a simulated one takes what it takes.
+    fn expected(&self) -> Option<String> {
+        let Decision { command, plan, duration_s, .. } = &self.session.decision;
+        let real = self.session.request.settings.machine.is_none() && !plan.sweep.is_empty();
+        let each =
+            self.assembler.configs.iter().map(|of| seconds(*command, &self.session.mixes[of.mix].plan, *duration_s));
+        real.then(|| format!("at most {:.0} s", each.sum::<f64>()))
+    }
+
     /// All runs: over every network, beside every load, with every setting.
     fn configs(&self, variants: &[Variant]) -> Vec<RunConfig> {
         let (mixes, settings) = (self.session.mixes.len(), self.session.request.tuning.as_ref());
@@ -126,7 +141,7 @@ impl<'a> Runs<'a> {
 
     /// Every run on one placement, in an order that is balanced over placements.
     fn placement(&mut self, networks: &mut Networks<'_>, index: u32) -> Result<()> {
-        for at in turns(self.assembler.configs.len(), index) {
+        for at in self.turns(index) {
             let config = self.assembler.configs[at];
             if let Some(tuner) = &mut self.tuner {
                 let put = tuner.put(networks.bootstrap(), config.setting, index)?;
@@ -145,6 +160,18 @@ impl<'a> Runs<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The order of the runs on a placement. The points of a sweep are dealt out by the seed first: values that follow each
+    /// other are not to be measured one after the other.
+    fn turns(&self, index: u32) -> Vec<usize> {
+        let runs = self.assembler.configs.len();
+        let balanced = turns(runs, index);
+        if self.session.decision.plan.sweep.is_empty() {
+            return balanced;
+        }
+        let drawn = order(self.session.seed, 0, runs);
+        balanced.into_iter().map(|at| drawn[at]).collect()
     }
 
     /// One of them.
@@ -282,7 +309,7 @@ impl PlacementRun<'_> {
         let job = Job::new(bootstrap, networks, self.plan, self.layout, self.seed, self.control.clone())?;
         let mut job = job.kept_by(&keep);
         let (phases, interrupted) = match command {
-            Command::Run | Command::App | Command::Tune => engine::load_test(&mut job)?,
+            Command::Run | Command::App | Command::Tune | Command::Sweep => engine::load_test(&mut job)?,
             Command::Calibrate => engine::under_load(&mut job)?,
             Command::Network => engine::network_test(&mut job)?,
             Command::Congest => engine::congest(&mut job, Nanos((duration_s * 1e9) as u64))?,

@@ -61,6 +61,14 @@ impl CompareOptions {
         if let ([(path, file)], Some(By::Congestor)) = (&files[..], self.by) {
             return self.congestors(path, file);
         }
+        // Sweeps stand beside each other point by point; what is asked of a comparison is asked of all of their runs.
+        let is_asked = self.json || self.by.is_some() || self.within.is_some() || !self.checks.fail_if.is_empty();
+        if !is_asked && self.with.is_empty() {
+            let named = sides::file_names(&files).into_iter().zip(files.iter().map(|(_, file)| file));
+            if let Some(text) = output::sweeps(&named.collect::<Vec<_>>()) {
+                return output::print(&text);
+            }
+        }
         let after = read(&self.with)?;
         let sets = self.sets(&files, &after)?;
         let earlier = self.history.as_deref().map(earlier).transpose()?.unwrap_or_default();

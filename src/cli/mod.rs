@@ -22,6 +22,7 @@ mod report;
 mod show;
 mod simulate;
 mod sizes;
+mod sweep;
 mod terms;
 mod tune;
 
@@ -58,6 +59,8 @@ enum Command {
     App(Box<app::AppOptions>),
     /// Which setting of the network is better: put in force in turn, and ranked
     Tune(Box<tune::TuneOptions>),
+    /// From one number to the curve: the load test at several values of a key, e.g. of intensity
+    Sweep(Box<sweep::SweepOptions>),
     /// Network test: all canaries, no load
     Network(NetworkOptions),
     /// Load the network with congestors only, for a time or until interrupted
@@ -165,6 +168,7 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Run(options) => start(options.request()),
         Command::App(options) => start(options.request()),
         Command::Tune(options) => start(options.request()),
+        Command::Sweep(options) => start(options.request()),
         Command::Network(options) => start(options.request()),
         Command::Congest(options) => start(options.request()),
         Command::Calibrate(options) => start(options.request()),

@@ -12,7 +12,7 @@ use crate::job::{Checks, ControlSelection, CountersSelection, LocalRanks, Output
 use crate::kernel::{Canary, Congestor};
 use crate::layout::{Policy, Split};
 use crate::output::Format;
-use crate::plan::{Loop, Patch, Preset, Set};
+use crate::plan::{Loop, Patch, Preset, Set, Swept};
 use crate::result::Command;
 use crate::units;
 
@@ -106,8 +106,9 @@ pub struct PlanOptions {
     #[arg(long)]
     pub seed: Option<Seed>,
 
-    /// Change one count of one kernel: bytes, window, iterations, warmup, rings or measurements; repeatable, e.g.
-    /// lat.bytes=64, or congestor.a2a.bytes=64KiB where a canary has the same name
+    /// Change one count of one kernel: bytes, window, iterations, warmup, rings or measurements, or the rate of a congestor;
+    /// repeatable, e.g. lat.bytes=64, or congestor.a2a.bytes=64KiB where a canary has the same name, or congestor.rate=50% for
+    /// all congestors; several values between commas are a sweep
     #[arg(long, value_name = "KERNEL.SETTING=VALUE")]
     pub set: Vec<Set>,
 
@@ -277,6 +278,13 @@ pub struct CommonOptions {
 }
 
 impl PlanOptions {
+    /// Takes those settings that have several values: the keys of a sweep.
+    pub fn take_sweep(&mut self) -> Result<Vec<Swept>, String> {
+        let swept = self.set.iter().filter_map(Swept::of_set).collect();
+        self.set.retain(|set| Swept::of_set(set).is_none());
+        swept
+    }
+
     /// The patches of the plan file and of these options, in order.
     pub fn patches(&self, rest: Patch) -> Result<Vec<Patch>, String> {
         let file = self.plan.as_deref().map(Patch::read).transpose().map_err(|error| error.to_string())?;
@@ -293,7 +301,9 @@ impl PlanOptions {
 
 impl RunOptions {
     /// What is asked for, as plain values.
-    pub fn request(self) -> Result<Request, String> {
+    pub fn request(mut self) -> Result<Request, String> {
+        let sweep = Some(self.plan.take_sweep()?).filter(|keys| !keys.is_empty());
+        let command = if sweep.is_some() { Command::Sweep } else { Command::Run };
         let output = &self.common.output;
         let alone = self.roles.congestors_alone || (output.verbose && output.format == Format::Gpcnet);
         let patch = Patch {
@@ -313,9 +323,10 @@ impl RunOptions {
             blocks: self.roles.blocks,
             precision: self.roles.precision,
             longest_s: self.roles.longest.map(|longest| longest.as_secs_f64()),
+            sweep,
             ..Patch::default()
         };
-        let mut request = request(Command::Run, &self.plan, patch, self.common)?;
+        let mut request = request(command, &self.plan, patch, self.common)?;
         request.settings.congestors = congestor_networks(&self.roles.congestor_transport)?;
         let of_role = |class, congestion_control| RoleSettings { class, congestion_control };
         request.settings.roles = Roles {

@@ -37,6 +37,7 @@ fn unknown_file(command: Command, from: String, system: System, plan: Plan, run:
         models: None,
         calibration: None,
         tuning: None,
+        sweep: None,
         notes: Vec::new(),
         interrupted: false,
         failed: None,

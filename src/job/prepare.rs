@@ -12,7 +12,7 @@ use super::request::{Decision, Request};
 use crate::backend::{Networks, RankHost, RoleSettings};
 use crate::counters::Device;
 use crate::layout::{Layout, LayoutError, Loads, Nodes, Placement};
-use crate::plan::{CongestorTest, Plan};
+use crate::plan::{CongestorTest, Plan, SweptValue, point_name};
 use crate::result::{Command, RankEnds, WatcherEnd};
 
 /// Everything that is known before the first message is measured.
@@ -73,7 +73,10 @@ impl<'a> Session<'a> {
                 ends: Vec::new(),
             };
             if session.decision.study.is_none() {
-                session.layout(0, &session.decision.plan).map_err(|error| error.to_string())?;
+                for mix in &session.mixes {
+                    let problem = |error| format!("{}{error}", mix.prefix());
+                    session.layout(0, &mix.plan).map_err(problem)?;
+                }
                 session.check_shares()?;
             }
             Ok(session)
@@ -111,7 +114,11 @@ impl<'a> Session<'a> {
                     Ok(([canaries.0, congestors.0], [canaries.1, congestors.1]))
                 })?;
             descriptions.extend(of_pair);
-            if let Err(message) = check_operations(&session.decision, &canary, &congestor) {
+            let checked = session
+                .mixes
+                .iter()
+                .try_for_each(|mix| check_operations(&session.decision, &mix.plan, &canary, &congestor));
+            if let Err(message) = checked {
                 return refused(&if variants.len() > 1 { format!("{}: {message}", variant.label()) } else { message });
             }
         }
@@ -176,7 +183,7 @@ impl Session<'_> {
         let (weights, only) = self.shares(plan);
         let loads = Loads { weights: &weights, fraction: plan.load_fraction, only };
         match self.decision.command {
-            Command::Run | Command::App | Command::Tune | Command::Calibrate => {
+            Command::Run | Command::App | Command::Tune | Command::Sweep | Command::Calibrate => {
                 Layout::load_test(nodes, self.placement(index), plan.canary_fraction, loads, plan.split)
             }
             // A study never gets here: it has no plan.
@@ -226,8 +233,13 @@ impl Session<'_> {
 }
 
 /// Refuses kernels that their network cannot run, before anything runs.
-fn check_operations(decision: &Decision, canary: &Capabilities, congestor: &Capabilities) -> Result<(), String> {
-    let (canaries, congestors) = decision.kernels(&decision.plan);
+fn check_operations(
+    decision: &Decision,
+    plan: &Plan,
+    canary: &Capabilities,
+    congestor: &Capabilities,
+) -> Result<(), String> {
+    let (canaries, congestors) = decision.kernels(plan);
     let of_canaries = canaries.into_iter().map(|info| (info, canary));
     let used = of_canaries.chain(congestors.into_iter().map(|info| (info, congestor)));
     for (info, capabilities) in used {
@@ -244,21 +256,27 @@ fn check_operations(decision: &Decision, canary: &Capabilities, congestor: &Capa
 const TOGETHER: &str = "all";
 
 /// What takes turns on every placement: the plan's congestors together, each of them by itself first, or on several parts of the
-/// nodes; or canaries' message sizes.
+/// nodes; or canaries' message sizes; or points of a sweep, with all that is their own.
 pub(crate) struct Mix {
     /// What the load is called, where there are several.
     pub name: Option<String>,
     /// The message size, where there are several.
     pub size: Option<usize>,
-    /// The plan with its congestors and its size only.
+    /// The values of swept keys.
+    pub point: Vec<SweptValue>,
+    /// The plan with its congestors, its size and its point only.
     pub plan: Plan,
 }
 
 impl Mix {
     /// Those of a plan. The same nodes measure under each.
     pub(crate) fn all_of(plan: &Plan) -> Vec<Mix> {
+        let points = plan.points().expect("a plan that exists is valid");
+        if !points.is_empty() {
+            return points.into_iter().map(|of| Mix { point: of.values, ..Mix::unnamed(of.plan) }).collect();
+        }
         if !plan.sizes.is_empty() {
-            let of = |&bytes: &usize| Mix { name: None, size: Some(bytes), plan: plan.of_size(bytes) };
+            let of = |&bytes: &usize| Mix { size: Some(bytes), ..Mix::unnamed(plan.of_size(bytes)) };
             return plan.sizes.iter().map(of).collect();
         }
         if plan.load_fractions.len() > 1 {
@@ -269,7 +287,7 @@ impl Mix {
             return plan.load_fractions.iter().map(part).collect();
         }
         if !plan.each_congestor || plan.congestors.len() < 2 {
-            return vec![Mix { name: None, size: None, plan: plan.clone() }];
+            return vec![Mix::unnamed(plan.clone())];
         }
         let single =
             |test: CongestorTest| Mix::named(test.kernel.to_string(), Plan { congestors: vec![test], ..plan.clone() });
@@ -278,7 +296,16 @@ impl Mix {
     }
 
     fn named(name: String, plan: Plan) -> Self {
-        Mix { name: Some(name), size: None, plan }
+        Mix { name: Some(name), ..Mix::unnamed(plan) }
+    }
+
+    fn unnamed(plan: Plan) -> Self {
+        Mix { name: None, size: None, point: Vec::new(), plan }
+    }
+
+    /// What stands before a problem with it.
+    fn prefix(&self) -> String {
+        if self.point.is_empty() { String::new() } else { format!("{}: ", point_name(&self.point)) }
     }
 }
 

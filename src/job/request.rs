@@ -26,6 +26,8 @@ use crate::text::printable;
 
 /// Where settings take turns and nothing else is asked for.
 const TUNE_PLACEMENTS: u32 = 6;
+/// Where points of a sweep do.
+const SWEEP_PLACEMENTS: u32 = 6;
 
 /// What the user asked for, before anything is decided.
 #[derive(Clone, Debug)]
@@ -58,6 +60,8 @@ pub struct Request {
     pub calibration: Option<CalibrationSelection>,
     /// The settings that take turns, where some do.
     pub tuning: Option<TuneSelection>,
+    /// Conditions whose place on the curves of a sweep is wanted.
+    pub crosses: Vec<Threshold>,
     /// Only show what would be run.
     pub dry_run: bool,
     /// The control, where ranks run in the emulated cluster.
@@ -221,6 +225,7 @@ impl Request {
             duration: Duration::ZERO,
             calibration: None,
             tuning: None,
+            crosses: Vec::new(),
             dry_run: false,
             control: ControlSelection::No,
             local,
@@ -253,6 +258,9 @@ impl Request {
             // Turns of an even number cancel what changes with time.
             patches.insert(0, Patch { placements: Some(TUNE_PLACEMENTS), blocks: Some(2), ..Patch::default() });
         }
+        if self.command == Command::Sweep {
+            patches.insert(0, Patch { placements: Some(SWEEP_PLACEMENTS), blocks: Some(2), ..Patch::default() });
+        }
         if self.command == Command::Network {
             // The network test starts from all canaries of GPCNeT; a plan file may still choose among them and set their counts.
             // Each is measured once, for as long as its budget is.
@@ -265,6 +273,7 @@ impl Request {
             (_, Some(selection)) => selection.plan(&patches)?,
             _ => Plan::resolve(preset, &patches).map_err(|error| error.to_string())?,
         };
+        self.check_sweep(&plan)?;
         if self.command == Command::Congest && plan.congestors.is_empty() {
             return Err("congest without congestors loads nothing".into());
         }
@@ -289,6 +298,30 @@ impl Request {
             result::check_writable(path).map_err(|error| error.to_string())?;
         }
         Ok(plan)
+    }
+
+    /// A sweep has keys, and nothing else has.
+    fn check_sweep(&self, plan: &Plan) -> Result<(), String> {
+        match (self.command == Command::Sweep, plan.sweep.is_empty()) {
+            (true, true) => {
+                Err("sweep needs a key: give KEY=VALUES, e.g. congestor.rate=12.5%..100%/8, or [sweep] in a \
+                                 plan file"
+                    .into())
+            }
+            (false, false) => Err(format!("the plan has a sweep over {}: use `tailback sweep`", plan.sweep[0].key)),
+            (true, false) if plan.congestors.is_empty() => Err("a sweep without congestors has no load".into()),
+            (true, false) => {
+                let wrong = |of: &&Threshold| of.of != Of::Job || of.unmeasurable(plan).is_some();
+                match self.crosses.iter().find(wrong) {
+                    Some(of) => {
+                        let why = of.unmeasurable(plan).unwrap_or_else(|| "expected a figure of one job".into());
+                        Err(format!("--crosses '{of}': {why}"))
+                    }
+                    None => Ok(()),
+                }
+            }
+            (false, true) => Ok(()),
+        }
     }
 
     /// A threshold that this plan cannot meet or miss is a mistake, better found before the run than after.

@@ -11,6 +11,7 @@ use super::port_counters::EnclosingLab;
 use super::prepare::Session;
 use super::request::Decision;
 use super::show::handed_over;
+use crate::analysis::sweep;
 use crate::analysis::tuning::rank;
 use crate::assemble::{self, RunBuilder};
 use crate::backend::{self, Network, Networks, Variant};
@@ -139,8 +140,9 @@ impl<'a> ResultAssembler<'a> {
         let size = mix.size.map(|bytes| format!(", {}", Bytes(bytes as u64)));
         let load = mix.name.as_ref().map(|name| format!(" beside {name}"));
         let setting = self.setting(config).map(|name| format!(" set to {name}"));
+        let point = result::at_point(&mix.point);
         let told: String = [size, load, setting].into_iter().flatten().collect();
-        config.variant.label() + &told
+        config.variant.label() + &told + &point
     }
 
     /// The setting that a run is measured with, where several take turns.
@@ -258,7 +260,7 @@ impl<'a> ResultAssembler<'a> {
         let congestors_over = config.variant.congestors.map(under);
         let mix = &self.session.mixes[config.mix];
         let builder = RunBuilder::new(&mix.plan, transport, congestors_over);
-        builder.beside(mix.name.clone()).of_size(mix.size).set_to(self.setting(config))
+        builder.beside(mix.name.clone()).of_size(mix.size).set_to(self.setting(config)).at(mix.point.clone())
     }
 
     /// Where drafts of the result go, if anywhere.
@@ -324,6 +326,7 @@ impl<'a> ResultAssembler<'a> {
         let tests = runs.iter().flat_map(|run| &run.tests).map(|test| (test.phase, test.title.as_str()));
         let counters = self.counters.clone().of_complete(&tests.collect::<Vec<_>>()).within_limits();
         let tuning = self.tuning.clone().map(|of| TuningRecord { ranking: rank(&runs), ..of });
+        let sweep = sweep::record(&runs, &plan.sweep, &self.session.request.crosses);
         system.ports = self.ports(&system, &counters);
         (system.watch, system.memory) = (self.watch, self.memory.clone());
         system.activity.clone_from(&self.activity);
@@ -344,6 +347,7 @@ impl<'a> ResultAssembler<'a> {
             models: self.studied.first().filter(|_| self.configs.len() == 1).map(|(_, found)| found.clone()),
             calibration: None,
             tuning,
+            sweep,
             notes: self.notes.clone(),
             interrupted: self.interrupted,
             failed: self.failed.clone(),

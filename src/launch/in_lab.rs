@@ -34,7 +34,9 @@ pub(crate) fn run_in_lab(request: &Request, spec: &LabSpec) -> Result<u8, String
     }
     fits_hosts(&request.settings)?;
     let plan = request.resolve(Preset::Lab)?;
-    check_budget(request.command, &plan, spec)?;
+    let points = plan.points().map_err(|error| error.to_string())?;
+    let plans = if points.is_empty() { vec![&plan] } else { points.iter().map(|point| &point.plan).collect() };
+    plans.into_iter().try_for_each(|plan| check_budget(request.command, plan, spec))?;
     let text = |error: crate::lab::Error| error.to_string();
     let control = control_kind(request)?.filter(|_| spec.shaped && !plan.congestors.is_empty());
     let links = format!("({} links, {} KiB queues) on this machine", spec.link_rate, spec.queue_bytes >> 10);
@@ -279,8 +281,9 @@ fn check_budget(command: Command, plan: &Plan, spec: &LabSpec) -> Result<(), Str
     }
     let canaries = plan.canaries.iter().map(|test| (test.kernel.info().key, &test.counts));
     let congestors = plan.congestors.iter().map(|test| (test.kernel.info().key, &test.counts));
-    let tests =
-        canaries.chain(congestors.filter(|_| matches!(command, Command::Run | Command::Tune | Command::Calibrate)));
+    let tests = canaries.chain(
+        congestors.filter(|_| matches!(command, Command::Run | Command::Tune | Command::Sweep | Command::Calibrate)),
+    );
     let least_s = |counts: &Counts| spec.link_rate.seconds((counts.bytes * counts.window.max(1)) as u64);
     let longest = tests.max_by(|(_, one), (_, other)| least_s(one).total_cmp(&least_s(other)));
     let Some((key, counts)) = longest.filter(|(_, counts)| least_s(counts) > GROSS * plan.block_s()) else {

@@ -3,6 +3,7 @@
 use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::models::hpcc::name;
+use crate::plan::point_name;
 use crate::result::{Answer, CongestorLoad, MaxRateResult, ModelResults, ResultFile, Run, Test, TransportFacts};
 use crate::stats::{Factor, Interval, NotReportable, Statistic, Summary};
 use crate::text::{Cell, Rows, Table};
@@ -118,6 +119,7 @@ fn lines(result: &ResultFile) -> Table {
         .column("setting", |line| line.run.setting.clone())
         .column("algorithm_mib_per_s", |line| Some(line.canary()?.collective?.algorithm_mib_per_s))
         .column("bus_mib_per_s", |line| Some(line.canary()?.collective?.bus_mib_per_s))
+        .column("point", |line| (!line.run.point.is_empty()).then(|| point_name(&line.run.point)))
         .done()
 }
 

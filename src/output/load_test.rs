@@ -4,12 +4,12 @@
 use std::fmt::Write as _;
 
 use super::counted::{amount, busiest, held_up_most, risen};
-use super::{activity, by_size, calibration, tuning};
+use super::{activity, by_size, calibration, sweep, tuning};
 use crate::analysis::compare;
 use crate::engine::LoadState;
 use crate::result::{
     Answer, Command, CongestorLoad, ControlRecord, CutShort, Headline, Node, NodeRole, ResultFile, Run, Test,
-    TransportFacts, Verdict,
+    TransportFacts, Verdict, at_point,
 };
 use crate::stats::{Direction, Statistic};
 use crate::text::{Rows, Table, factor, figure, section, whole_percent, with_interval, within, wrap};
@@ -22,6 +22,9 @@ pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
     out += &result.calibration.as_ref().map(calibration::render).unwrap_or_default();
     if let Some(record) = &result.tuning {
         out += &section(tuning::PAIRS_TITLE, &tuning::pairs(record));
+    }
+    if let Some(record) = &result.sweep {
+        out += &section(sweep::CURVES_TITLE, &sweep::curves(record));
     }
     let detail = if verbose { Detail::Verbose } else { Detail::Short };
     for run in &result.runs {
@@ -111,9 +114,10 @@ fn heading(out: &mut String, result: &ResultFile, run: &Run) {
     let under = run.congestors_over.as_ref().map(|of| format!(", congestors over {}", network(of))).unwrap_or_default();
     let beside = run.beside.as_ref().map(|load| format!(", beside {load}")).unwrap_or_default();
     let setting = run.setting.as_ref().map(|setting| format!(", set to {setting}")).unwrap_or_default();
+    let point = at_point(&run.point);
     let _ = writeln!(
         out,
-        "Tailback {} over {}{under}{beside}{setting}: {} ranks on {} nodes, seed {}",
+        "Tailback {} over {}{under}{beside}{setting}{point}: {} ranks on {} nodes, seed {}",
         result.build.version,
         network(&run.transport),
         system.ranks,

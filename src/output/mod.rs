@@ -19,6 +19,7 @@ mod over_jobs;
 mod progress;
 mod study_summary;
 pub(crate) mod summary;
+pub(crate) mod sweep;
 pub(crate) mod tuning;
 
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
@@ -39,6 +40,7 @@ pub use models::{contention, draw, steps, study};
 pub use over_jobs::over_jobs;
 pub use progress::Progress;
 pub use summary::alternatives;
+pub use sweep::sweeps;
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -64,6 +66,7 @@ impl Format {
             Format::Summary if verbose => Format::Table.render(result, true) + &Format::Summary.render(result, false),
             // A search is told by its steps.
             Format::Summary if result.command == Command::Calibrate => load_test::render(result, false),
+            Format::Summary if let Some(record) = &result.sweep => sweep::render(result, record, columns()),
             Format::Summary => match (&result.tuning, result.conclusion()) {
                 (Some(record), Some(_)) => tuning::render(result, record, columns()),
                 (None, Some(conclusion)) => summary::render(result, &conclusion, columns()),

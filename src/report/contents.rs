@@ -33,6 +33,7 @@ impl<'a> Report<'a> {
     pub fn plots(&self) -> Vec<Plot> {
         let mut plots: Vec<Plot> = self.overview().into_iter().collect();
         plots.extend(self.sizes());
+        plots.extend(self.sweeps());
         plots.extend(self.impacts());
         plots.extend(self.heat());
         plots.extend(self.repetitions());
@@ -70,6 +71,11 @@ impl<'a> Report<'a> {
     pub(super) fn impacts(&self) -> Vec<Plot> {
         let systems = if self.published { published::beside(self.ranks_per_port()) } else { Vec::new() };
         self.kernels().into_iter().filter_map(|kernel| plot::impact(kernel, &self.sides, &systems)).collect()
+    }
+
+    /// The curves of sweeps.
+    pub(super) fn sweeps(&self) -> Vec<Plot> {
+        self.named().flat_map(|(name, file)| plot::sweep(&name, file)).collect()
     }
 
     /// Victims and aggressors, where there are several loads.

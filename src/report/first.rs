@@ -4,7 +4,7 @@ use super::figures::gallery;
 use super::plot::Plot;
 use super::{Report, studies, tables};
 use crate::analysis::{Conclusion, Severity};
-use crate::output::summary;
+use crate::output::{summary, sweep};
 use crate::text::escape;
 
 /// So many verdicts are open to the eye; of more, the worst is, and the others are folded.
@@ -26,6 +26,11 @@ pub(super) fn verdicts(report: &Report<'_>) -> String {
         let name = if several { format!("{}: ", escape(&name)) } else { String::new() };
         if let Some(found) = studies::finding(file) {
             all.push(Verdict { class: "study", rank: None, html: format!("{name}{}", escape(&found)) });
+        } else if let Some(record) = &file.sweep {
+            let said = sweep::verdict(file, record);
+            let (word, rest) = said.split_once(": ").unwrap_or((&said, ""));
+            let html = format!("<strong>{}</strong> {name}{}", escape(word), escape(rest));
+            all.push(Verdict { class: "study", rank: None, html });
         } else if let Some(conclusion) = file.conclusion() {
             let (class, rank) = match &conclusion {
                 Conclusion::Shown { severity, impact, .. } => (class(*severity), Some((*severity, impact.factor))),
@@ -59,7 +64,7 @@ fn class(severity: Severity) -> &'static str {
 
 /// The plot that shows the verdict: the impact on every test, or the first plot of a study.
 pub(super) fn plot(report: &Report<'_>) -> Option<Plot> {
-    report.overview().or_else(|| report.studies().into_iter().next())
+    report.sweeps().into_iter().next().or_else(|| report.overview()).or_else(|| report.studies().into_iter().next())
 }
 
 /// What stands below the verdicts.

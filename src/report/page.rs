@@ -8,7 +8,7 @@ use super::figures::gallery;
 use super::plot::{Plot, STYLE};
 use super::{Report, first, studies, tables};
 use crate::analysis::compare::{AGGRESSORS_TITLE, Aggressors, FIGURES_TEST, Side, TEST};
-use crate::output::tuning;
+use crate::output::{sweep, tuning};
 use crate::result::{MachineRecord, ResultFile};
 use crate::stats::Statistic;
 use crate::text::escape;
@@ -92,6 +92,7 @@ fn sections(report: &Report<'_>) -> Vec<Section> {
             plots(&report.sizes(), "Every canary over the size of its messages: median, mean and 99th percentile.", ""),
         ),
         open("settings", "Settings", settings(report)),
+        open("sweep", "Sweep", sweeps(report)),
         open("run", "What was run", what_was_run(report)),
         open("why", "Why", why(report)),
         open("comparison", "Comparison", comparison(report)),
@@ -324,6 +325,21 @@ fn settings(report: &Report<'_>) -> Content {
     };
     let shown: String = report.named().filter_map(of).collect();
     if shown.is_empty() { Content::default() } else { (format!("{}.", tuning::PLACES), shown) }
+}
+
+/// Every curve, and the table of its points.
+fn sweeps(report: &Report<'_>) -> Content {
+    let of = |(name, file): (String, &ResultFile)| {
+        let record = file.sweep.as_ref()?;
+        let table = sweep::curves(record).html(&format!("{name}: {}", sweep::CURVES_TITLE));
+        Some(format!("<p>{}</p>{table}", escape(&sweep::verdict(file, record))))
+    };
+    let tables: String = report.named().filter_map(of).collect();
+    if tables.is_empty() {
+        Content::default()
+    } else {
+        (format!("{}.", sweep::STARS), gallery(&report.sweeps()) + &tables)
+    }
 }
 
 /// What each load does to each victim.

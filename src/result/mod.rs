@@ -15,6 +15,7 @@ mod placements;
 mod possible;
 mod query;
 mod read;
+mod sweep;
 mod system;
 mod tuning;
 
@@ -23,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::LoadState;
 use crate::kernel::{Canary, Congestor};
-use crate::plan::Plan;
+use crate::plan::{Plan, SweptValue};
 use crate::stats::{Added, Direction, Impact, NotReportable, Summary};
 
 pub use crate::stats::EncodedHistogram;
@@ -46,9 +47,10 @@ pub use models::{
 pub use placements::{BlockRecord, Headline, KindSpread, PlacementRecord, PlacementTest, TimeCongested};
 pub(crate) use possible::is_possible;
 pub use query::CutShort;
-pub(crate) use query::distinct;
+pub(crate) use query::{at_point, distinct};
 pub(crate) use read::LARGEST_FIGURE;
 pub use read::{parse, read};
+pub use sweep::{Crossing, CurvePoint, Landmark, SweepCurve, SweepRecord};
 pub use system::{
     HostActivity, HostFacts, KnownBy, MemoryRecord, NetworkEnd, Node, NodePorts, NodeRole, RailEnd, RankEnds, System,
     WatchRecord, WatcherEnd,
@@ -67,7 +69,7 @@ pub struct ResultFile {
     pub schema_version: u32,
     /// The program that wrote it.
     pub build: Build,
-    /// What was asked for: `run`, `app`, `tune`, `network`, `congest`, `calibrate`, or a study: `maxrate`, `contention`, `beff`, `hpcc`.
+    /// What was asked for: `run`, `app`, `tune`, `sweep`, `network`, `congest`, `calibrate`, or a study: `maxrate`, `contention`, `beff`, `hpcc`.
     pub command: Command,
     /// What the user calls the conditions it ran in, such as `wild`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -101,6 +103,9 @@ pub struct ResultFile {
     /// The settings that took turns, and their ranking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tuning: Option<TuningRecord>,
+    /// The curves of a sweep, whose points took turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sweep: Option<SweepRecord>,
     /// What the user was told while it ran: choices made, limits met.
     pub notes: Vec<String>,
     /// Whether the user ended it before its plan was complete.
@@ -135,6 +140,7 @@ pub enum Command {
     Run,
     App,
     Tune,
+    Sweep,
     Network,
     Congest,
     Calibrate,
@@ -147,7 +153,7 @@ pub enum Command {
 impl Command {
     /// Whether it measures canaries beside congestors, over several placements.
     pub fn is_load_test(self) -> bool {
-        matches!(self, Command::Run | Command::App | Command::Tune | Command::Calibrate)
+        matches!(self, Command::Run | Command::App | Command::Tune | Command::Sweep | Command::Calibrate)
     }
 
     /// As the user types it.
@@ -156,6 +162,7 @@ impl Command {
             Command::Run => "run",
             Command::App => "app",
             Command::Tune => "tune",
+            Command::Sweep => "sweep",
             Command::Network => "network",
             Command::Congest => "congest",
             Command::Calibrate => "calibrate",
@@ -184,6 +191,9 @@ pub struct Run {
     /// The setting that was in force, where several took turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setting: Option<String>,
+    /// The values that swept keys had, where it is a point of a sweep.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub point: Vec<SweptValue>,
     /// Canary tests, isolated and loaded, in the order they ran.
     pub tests: Vec<Test>,
     /// Congestors measured alone.
@@ -210,6 +220,7 @@ impl Run {
             beside: None,
             size_bytes: None,
             setting: None,
+            point: Vec::new(),
             tests: Vec::new(),
             congestors: Vec::new(),
             impacts: Vec::new(),

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::engine::LoadState;
 use crate::kernel::Canary;
+use crate::plan::{SweptValue, point_name};
 use crate::stats::{Factor, Statistic};
 
 /// Each of them once, in the order of their first.
@@ -19,6 +20,11 @@ pub(crate) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T>
         }
     }
     once
+}
+
+/// What labels say of a point of a sweep; nothing where there is none.
+pub(crate) fn at_point(values: &[SweptValue]) -> String {
+    if values.is_empty() { String::new() } else { format!(" at {}", point_name(values)) }
 }
 
 /// Why a job has less than its plan.
@@ -158,11 +164,16 @@ impl TransportFacts {
 impl Run {
     /// What it went over.
     pub fn label(&self) -> String {
-        let under = self.congestors_over.as_ref().map(|of| format!(" under {}", of.label())).unwrap_or_default();
         let size = self.size_bytes.map(|bytes| format!(", {}", Bytes(bytes as u64))).unwrap_or_default();
         let beside = self.beside.as_ref().map(|load| format!(" beside {load}")).unwrap_or_default();
         let setting = self.setting.as_ref().map(|setting| format!(" set to {setting}")).unwrap_or_default();
-        format!("{}{under}{size}{beside}{setting}", self.transport.label())
+        format!("{}{size}{beside}{setting}{}", self.network(), at_point(&self.point))
+    }
+
+    /// Its networks, without load, setting or point.
+    pub fn network(&self) -> String {
+        let under = self.congestors_over.as_ref().map(|of| format!(" under {}", of.label())).unwrap_or_default();
+        format!("{}{under}", self.transport.label())
     }
 
     /// The test of a kernel in a state.

@@ -98,7 +98,7 @@ pub fn differences<'a>(first: &Side<'a>, other: &Side<'a>) -> Vec<Difference> {
     let (mine, theirs) = (&a.plan, &b.plan);
     // A search is of runs, and so are settings that take turns.
     let word = |command: Command| match command {
-        Command::Calibrate | Command::Tune => Command::Run.word(),
+        Command::Calibrate | Command::Tune | Command::Sweep => Command::Run.word(),
         other => other.word(),
     };
     found.unlike(true, "command", word(a.command), word(b.command));

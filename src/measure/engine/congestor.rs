@@ -1,4 +1,13 @@
 //! The congestor's loop: load that starts before the canary measures, ends after it, and never pauses in between.
+//!
+//! A congestor with a rate below 1 runs at full rate first, until its load is steady and without any canary. Its team
+//! agrees on how long an iteration took then, and from there on begins one whenever that time over the rate has passed, however
+//! long the ones before took. So it delivers that part of what it reaches at full rate, as far as the network lets it: a pause
+//! after each iteration would not do, as iterations are shorter where fewer of them are under way. Members begin one after the
+//! other, over as much of the time between as an iteration leaves: the less load, the fewer of them send at a time. Between
+//! iterations they answer their team and the world as ever.
+
+use std::cell::Cell;
 
 use tailback_transport::{Group, Nanos, Proposal, Rank, Result, Span, Tag};
 
@@ -16,6 +25,10 @@ use crate::stats::Samples;
 const SLICE: Nanos = Nanos(100_000_000);
 /// A load that is not steady after so many slices is not waited for.
 const PATIENCE: u64 = 3;
+/// A load with a rate that is behind its schedule by more than so many iterations does not make up for the rest.
+const MOST_BEHIND: u64 = 4;
+/// Besides [`Ballot::OVER`]: it is known how long an iteration takes at full rate.
+const KNOWN: u64 = 1;
 
 /// The width of slices in a phase of `budget`: short phases have shorter ones.
 fn slice(budget: Nanos, grain: Nanos) -> Nanos {
@@ -37,6 +50,10 @@ pub struct CongestorPhase<'a> {
     pub budget: Nanos,
     /// The canaries' parts that it lasts for; without, it lasts for the budget.
     pub parts: Option<usize>,
+    /// How long an iteration takes at full rate, once that is known; only of a load with a rate.
+    pub full_rate: &'a Cell<Option<Nanos>>,
+    /// Whether it ends as soon as that is known.
+    pub probe: bool,
     /// Followed and stopped by.
     pub control: &'a Control,
 }
@@ -61,7 +78,11 @@ impl<G: Group> KernelVisitor for CongestorRun<'_, G> {
     type Output = Result<(Vec<EncodedTally>, bool)>;
 
     fn visit<K: Kernel>(self) -> Self::Output {
-        let CongestorRun { phase: CongestorPhase { test, kind, budget, control, .. }, team: group, until } = self;
+        let CongestorRun {
+            phase: CongestorPhase { test, kind, budget, control, full_rate, probe, .. },
+            team: group,
+            until,
+        } = self;
         let kernel = K::new(test.counts.sizes(), group.size(), group.rank());
         let ring = natural_ring(group.size(), group.rank());
         warm_up(&kernel, group, &test.counts)?;
@@ -71,8 +92,16 @@ impl<G: Group> KernelVisitor for CongestorRun<'_, G> {
         let chunk = chunk(budget, control.grain);
         let mut lockstep = Lockstep::new(chunk, longest.into(), group.now());
         let mut watch = Watch::new(until, kind, group.now(), kernel.payload(), budget, control.grain);
+        let slowed = test.rate < 1.0;
+        let mut beat = full_rate.get().filter(|_| slowed).map(|full| Beat::new(full, test.rate, group));
+        if slowed && beat.is_none() {
+            watch.stage = Stage::Probing;
+        }
         let mut looked = group.now();
         loop {
+            if let Some(beat) = &mut beat {
+                beat.rest(group, &mut lockstep, &mut watch, &mut recorder)?;
+            }
             let start = group.now();
             let (every, last) = (chunk, &mut looked);
             kernel.iterate(&mut Attentive { group, watch: &mut watch, every, last }, ring)?;
@@ -91,9 +120,17 @@ impl<G: Group> KernelVisitor for CongestorRun<'_, G> {
             recorder.close_pass();
             watch.look(group.now(), &mut recorder)?;
             let interrupted = control.interrupted() || watch.interrupted;
-            let stop = watch.stage == Stage::Over || (interrupted && watch.may_stop_itself());
-            let part = if stop { Ballot::OVER } else { 0 };
-            let (agreed, _) = lockstep.agree(group, Ballot { part, interrupted, longest: Nanos(0) })?;
+            let stop =
+                watch.stage == Stage::Over || ((interrupted || probe && beat.is_some()) && watch.may_stop_itself());
+            let known = watch.full_rate_iteration(group.now()).filter(|_| beat.is_none());
+            let part = if stop { Ballot::OVER } else { known.map_or(0, |_| KNOWN) };
+            let (agreed, _) =
+                lockstep.agree(group, Ballot { part, interrupted, longest: known.unwrap_or(Nanos(0)) })?;
+            if agreed.part == KNOWN && beat.is_none() {
+                full_rate.set(Some(agreed.longest));
+                beat = Some(Beat::new(agreed.longest, test.rate, group));
+                watch.probed(group.now());
+            }
             if agreed.is_over() {
                 // A team mate may still be in its last iteration and need this rank to serve it. What follows is the
                 // world's, which may be on another network.
@@ -102,6 +139,49 @@ impl<G: Group> KernelVisitor for CongestorRun<'_, G> {
                 return Ok((watch.loads, agreed.interrupted || watch.interrupted));
             }
         }
+    }
+}
+
+/// When iterations of a load with a rate begin.
+struct Beat {
+    /// How far apart.
+    distance: Nanos,
+    /// When the next one is due.
+    due: Nanos,
+    /// How often a resting rank looks whether others want an answer.
+    every: Nanos,
+}
+
+impl Beat {
+    /// From now on, for iterations that take so long at full rate.
+    fn new<G: Group>(full: Nanos, rate: f64, group: &G) -> Self {
+        let distance = Nanos((full.0 as f64 / rate) as u64);
+        let apart = distance.0.saturating_sub(full.0) / group.size() as u64;
+        let due = Nanos(group.now().0 + apart * u64::from(group.rank().0));
+        Beat { distance, due, every: Nanos((distance.0 / 8).max(1)) }
+    }
+
+    /// Waits until the next iteration is due; meanwhile agreements of the team and of the world advance.
+    fn rest<G: Group>(
+        &mut self,
+        group: &mut G,
+        lockstep: &mut Lockstep,
+        watch: &mut Watch<'_>,
+        recorder: &mut Recorder,
+    ) -> Result<()> {
+        loop {
+            let now = group.now();
+            // Nobody measures any more: whoever is in an iteration already is not kept waiting.
+            if now.0 >= self.due.0 || watch.stage == Stage::Over {
+                break;
+            }
+            group.wait_until(Nanos(self.due.0.min(now.0 + self.every.0)))?;
+            lockstep.poll(group)?;
+            watch.look(group.now(), recorder)?;
+        }
+        let behind = Nanos(MOST_BEHIND * self.distance.0);
+        self.due = Nanos((self.due.0 + self.distance.0).max(group.now().0.saturating_sub(behind.0)));
+        Ok(())
     }
 }
 
@@ -135,6 +215,8 @@ struct Watch<'a> {
     since: (u64, Nanos),
     slices: Slices,
     steady: bool,
+    /// Iterations and time after the first slice at full rate.
+    probed_from: Option<(u64, Nanos)>,
     /// Of complete parts, encoded, which is a hundredth of their size.
     loads: Vec<EncodedTally>,
     kind: (usize, usize),
@@ -142,6 +224,8 @@ struct Watch<'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
+    /// At full rate, to learn how long an iteration takes.
+    Probing,
     Starting,
     Releasing,
     Loading,
@@ -162,6 +246,7 @@ impl<'a> Watch<'a> {
             since: (0, now),
             slices: Slices::new(slice(budget, grain)),
             steady: true,
+            probed_from: None,
             loads: Vec::new(),
             kind,
         }
@@ -169,6 +254,10 @@ impl<'a> Watch<'a> {
 
     /// Puts what was moved since the last boundary into its slices.
     fn keep(&mut self, now: Nanos) {
+        // A rank that rests until its next iteration is due has not stopped: what it moves then counts for the rest, too.
+        if self.iterations == self.recorded {
+            return;
+        }
         let moved = (self.iterations - self.recorded) as f64 * self.payload as f64;
         self.recorded = self.iterations;
         self.slices.add(now.since(self.since.1), moved);
@@ -197,6 +286,31 @@ impl<'a> Watch<'a> {
         self.loads.push(Tally::of_load(kind, kinds, load).into());
     }
 
+    /// How long an iteration takes at full rate, once that is known.
+    fn full_rate_iteration(&mut self, now: Nanos) -> Option<Nanos> {
+        if self.stage != Stage::Probing || self.slices.whole().is_empty() {
+            return None;
+        }
+        // The first slice has the first agreements in it, which a team waits for.
+        let (first, from) = *self.probed_from.get_or_insert((self.iterations, now));
+        let known = self.iterations > first && self.came_up(now);
+        known.then(|| Nanos(now.since(from).0 / (self.iterations - first)))
+    }
+
+    /// The team goes on at its rate, whose load comes up anew.
+    fn probed(&mut self, now: Nanos) {
+        if self.stage == Stage::Probing {
+            self.since = (self.iterations, now);
+            self.slices = Slices::new(self.slices.width());
+            self.stage = Stage::Starting;
+        }
+    }
+
+    /// Whether the load is steady, or was waited for long enough.
+    fn came_up(&self, now: Nanos) -> bool {
+        self.slices.steady() || now.since(self.since.1).0 >= PATIENCE * self.slices.width().0
+    }
+
     /// Lets the world's agreement advance, without waiting for it.
     fn poll(&mut self) -> Result<()> {
         if let (Until::Canaries { world, .. }, Stage::Releasing | Stage::Loading) = (&mut self.until, self.stage)
@@ -213,6 +327,7 @@ impl<'a> Watch<'a> {
         if self.stage != Stage::Over {
             self.keep(now);
         }
+        let came_up = self.came_up(now);
         match (&mut self.until, self.stage) {
             (Until::Elapsed, Stage::Starting | Stage::Releasing) => self.begin(now, recorder),
             (Until::Elapsed, Stage::Loading) => {
@@ -221,10 +336,11 @@ impl<'a> Watch<'a> {
                     self.stage = Stage::Over;
                 }
             }
+            (_, Stage::Probing) => {}
             (Until::Canaries { world, .. }, Stage::Starting) => {
                 // Once this rank's load has come up, the canaries may start.
                 self.steady = self.slices.steady();
-                if self.steady || now.since(self.since.1).0 >= PATIENCE * self.slices.width().0 {
+                if came_up {
                     world.start_agreement([0; 4])?;
                     self.stage = Stage::Releasing;
                 }
@@ -265,7 +381,7 @@ impl<'a> Watch<'a> {
     /// Congestion that was interrupted has delivered what it has.
     fn finish(&mut self, now: Nanos, recorder: &mut Recorder) -> Result<()> {
         let agreed = match (&mut self.until, self.stage) {
-            (Until::Elapsed, Stage::Starting | Stage::Releasing | Stage::Loading) => {
+            (Until::Elapsed, Stage::Probing | Stage::Starting | Stage::Releasing | Stage::Loading) => {
                 self.end(now, recorder);
                 return Ok(());
             }

@@ -5,6 +5,8 @@
 //! What is measured without a change of state is one stretch: the load comes up once, canary follows canary under it, and
 //! results are collected when it is over.
 
+use std::cell::Cell;
+
 use tailback_transport::{Nanos, Result};
 
 use super::application::repetition;
@@ -48,6 +50,7 @@ fn in_states(job: &mut Job<'_>, wanted: impl Fn(LoadState) -> bool) -> Outcome {
     let alone = if plan.congestors_alone { sequence.job.present.clone() } else { Vec::new() };
     let canaries = plan.canaries.len();
     sequence.warm_up()?;
+    sequence.probe()?;
     if plan.blocks > 1 {
         sequence.passes = Passes::Timed;
         let seed = sequence.job.seed();
@@ -99,6 +102,10 @@ struct Sequence<'j, 'a> {
     measured: Vec<Measured>,
     /// For each canary, whether there was load since it last ran alone.
     after_load: Vec<bool>,
+    /// How long an iteration of this rank's congestor takes at full rate, where it has a lower one.
+    full_rate: Cell<Option<Nanos>>,
+    /// Whether that is being measured.
+    probing: bool,
     /// How many tests were begun.
     phases: u64,
     interrupted: bool,
@@ -114,6 +121,8 @@ impl<'j, 'a> Sequence<'j, 'a> {
             passes: Passes::Counted,
             measured: Vec::new(),
             after_load,
+            full_rate: Cell::new(None),
+            probing: false,
             phases: 0,
             interrupted: false,
         }
@@ -128,6 +137,20 @@ impl<'j, 'a> Sequence<'j, 'a> {
             self.stretch(&Stretch::of(LoadState::Isolated, Part { canary: first, ..Part::default() }))?;
             self.measured.clear();
         }
+        self.job.keep = keep;
+        Ok(())
+    }
+
+    /// All congestors at full rate, without canaries, where some have a lower one.
+    fn probe(&mut self) -> Result<()> {
+        if self.job.plan.congestors.iter().all(|test| test.rate == 1.0) {
+            return Ok(());
+        }
+        let keep = self.job.keep.take();
+        self.probing = true;
+        self.stretch(&Stretch::of(LoadState::Alone, Part::default()))?;
+        self.probing = false;
+        self.measured.clear();
         self.job.keep = keep;
         Ok(())
     }
@@ -273,7 +296,8 @@ impl<'j, 'a> Sequence<'j, 'a> {
     fn congestor(&mut self, kind: usize, parts: Option<usize>) -> Result<(Vec<EncodedTally>, bool)> {
         let Job { plan, control, network, congestor_network, .. } = &mut *self.job;
         let (test, kind) = (&plan.congestors[kind], (kind, plan.congestors.len()));
-        let phase = CongestorPhase { test, kind, budget: self.budget, parts, control };
+        let (full_rate, probe) = (&self.full_rate, self.probing);
+        let phase = CongestorPhase { test, kind, budget: self.budget, parts, full_rate, probe, control };
         match congestor_network {
             Some(other) => other.load(phase, Some(network.world())),
             None => network.load(phase, None),

@@ -6,6 +6,8 @@
 mod application;
 mod patch;
 mod preset;
+mod set;
+mod sweep;
 mod write;
 
 use clap::ValueEnum;
@@ -19,8 +21,10 @@ use crate::stats::{Direction, TestState, Weight, fewest_iterations};
 use crate::units;
 
 pub use application::{Application, Better, Launcher, SECONDS};
-pub use patch::{Patch, Set};
+pub use patch::Patch;
 pub use preset::{Preset, SIM_BYTES};
+pub use set::Set;
+pub use sweep::{Point, Swept, SweptValue, name as point_name};
 
 /// Why there is no plan. What a file holds may be quoted, and is any text.
 #[derive(Debug, thiserror::Error)]
@@ -88,11 +92,17 @@ pub struct CongestorTest {
     pub kernel: Congestor,
     /// Its share of the congestor nodes, relative to the other kinds.
     pub weight: f64,
+    /// How much of what it reaches at full rate it is to deliver, from 0 to 1.
+    #[serde(default = "all", skip_serializing_if = "is_all")]
+    pub rate: f64,
     #[serde(flatten)]
     pub counts: Counts,
 }
 
 impl CongestorTest {
+    /// A lower rate would begin an iteration less than once in most blocks.
+    const LEAST_RATE: f64 = 0.01;
+
     /// The row title of the tables.
     pub fn title(&self) -> String {
         self.kernel.info().row(self.counts.bytes)
@@ -191,6 +201,9 @@ pub struct Plan {
     /// The program that is measured, where one is: then it is the first of the canaries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application: Option<Application>,
+    /// The keys that a sweep goes over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sweep: Vec<Swept>,
 }
 
 // What plans of results before these settings were.
@@ -430,8 +443,11 @@ impl Plan {
                     test.weight
                 ));
             }
+            if !(CongestorTest::LEAST_RATE..=1.0).contains(&test.rate) {
+                return invalid(format!("invalid rate {} of {key}: expected 1% to 100%", test.rate));
+            }
         }
-        Ok(())
+        self.points().map(drop)
     }
 }
 

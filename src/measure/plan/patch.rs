@@ -5,7 +5,8 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::{Application, Better, CanaryTest, Counts, Loop, Plan, PlanError, Preset};
+use super::set::Set;
+use super::{Application, Better, CanaryTest, Loop, Plan, PlanError, Preset, Swept};
 use crate::input::Limit;
 use crate::kernel::{Canary, Congestor};
 use crate::layout::{Policy, Split};
@@ -25,23 +26,6 @@ impl Value {
             Value::Number(number) => number.to_string(),
             Value::Text(text) => text.clone(),
         }
-    }
-}
-
-/// One `KERNEL.SETTING=VALUE`.
-#[derive(Clone, Debug)]
-pub struct Set {
-    key: String,
-    value: String,
-}
-
-impl std::str::FromStr for Set {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (key, value) =
-            text.split_once('=').ok_or_else(|| format!("'{text}' is no setting: write KERNEL.SETTING=VALUE"))?;
-        Ok(Set { key: key.trim().into(), value: value.trim().into() })
     }
 }
 
@@ -74,6 +58,8 @@ pub struct Patch {
     /// A program to measure before the canaries, and which of its figures are good.
     pub application: Option<(Application, Better)>,
     pub set: Vec<Set>,
+    /// Keys to sweep.
+    pub sweep: Option<Vec<Swept>>,
 }
 
 /// The file's own form.
@@ -102,6 +88,24 @@ struct File {
     congestors: Option<BTreeMap<String, f64>>,
     #[serde(default)]
     set: BTreeMap<String, Value>,
+    sweep: Option<BTreeMap<String, Values>>,
+}
+
+/// Several of them, or a text that has them.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Values {
+    Several(Vec<Value>),
+    Text(String),
+}
+
+impl Values {
+    fn text(&self) -> String {
+        match self {
+            Values::Several(values) => values.iter().map(Value::text).collect::<Vec<_>>().join(","),
+            Values::Text(text) => text.clone(),
+        }
+    }
 }
 
 impl Patch {
@@ -131,6 +135,7 @@ impl Patch {
         let congestors = file.congestors.map(|kinds| {
             kinds.iter().map(|(kind, &weight)| Ok((kind.parse()?, weight))).collect::<Result<Vec<_>, String>>()
         });
+        let sweep = file.sweep.map(|keys| keys.iter().map(|(key, values)| Swept::of(key, &values.text())).collect());
         Ok(Patch {
             preset: file.preset,
             budget_s: file.budget.as_ref().map(seconds).transpose().map_err(malformed)?,
@@ -153,7 +158,8 @@ impl Patch {
             canaries: file.canaries,
             congestors: congestors.transpose().map_err(malformed)?,
             application: None,
-            set: file.set.iter().map(|(key, value)| Set { key: key.clone(), value: value.text() }).collect(),
+            set: file.set.iter().map(|(key, value)| Set::of(key, &value.text())).collect(),
+            sweep: sweep.transpose().map_err(malformed)?,
         })
     }
 
@@ -216,67 +222,9 @@ impl Patch {
                 })
                 .collect();
         }
+        if let Some(sweep) = &self.sweep {
+            plan.sweep.clone_from(sweep);
+        }
         self.set.iter().try_for_each(|set| set.apply(plan)).map_err(PlanError::Invalid)
-    }
-}
-
-impl Set {
-    /// Whether it sets the message size of a kernel.
-    pub fn is_of_bytes(&self) -> bool {
-        self.key.ends_with(".bytes")
-    }
-
-    /// `lat.bytes` is the canary's, else the congestor's; `canary.a2a.bytes` and `congestor.a2a.bytes` say which.
-    fn apply(&self, plan: &mut Plan) -> Result<(), String> {
-        let parts: Vec<&str> = self.key.split('.').collect();
-        let (role, kernel, setting) = match parts[..] {
-            [kernel, setting] => (None, kernel, setting),
-            [role @ ("canary" | "congestor"), kernel, setting] => (Some(role), kernel, setting),
-            _ => return Err(format!("'{}' is no setting: write KERNEL.SETTING or canary.KERNEL.SETTING", self.key)),
-        };
-        let mut found = 0;
-        if role != Some("congestor") {
-            for test in plan.canaries.iter_mut().filter(|test| test.kernel.info().key == kernel) {
-                self.set(&mut test.counts, setting)?;
-                found += 1;
-            }
-        }
-        if role != Some("canary") {
-            for test in plan.congestors.iter_mut().filter(|test| test.kernel.info().key == kernel) {
-                let window = setting == "window" && test.kernel.info().window == 1;
-                if (window || ["rings", "measurements"].contains(&setting)) && found == 0 {
-                    return Err(format!(
-                        "'{}': congestor {kernel} has no {setting}; congestors go on for as long as canaries measure",
-                        self.key
-                    ));
-                }
-                self.set(&mut test.counts, setting)?;
-                found += 1;
-            }
-        }
-        match (found, role) {
-            (0, _) => Err(format!("'{}': the plan has no {} '{kernel}'", self.key, role.unwrap_or("kernel"))),
-            (1, _) => Ok(()),
-            _ => Err(format!("'{}' names a canary and a congestor: write canary.{0} or congestor.{0}", self.key)),
-        }
-    }
-
-    fn set(&self, counts: &mut Counts, setting: &str) -> Result<(), String> {
-        let count = || self.value.parse::<u32>().map_err(|_| format!("'{}': '{}' is no count", self.key, self.value));
-        match setting {
-            "bytes" => counts.bytes = units::bytes(&self.value)?,
-            "window" => counts.window = count()? as usize,
-            "iterations" => counts.iterations = count()?,
-            "warmup" => counts.warmup = count()?,
-            "rings" => counts.rings = count()?,
-            "measurements" => counts.measurements = count()?,
-            _ => {
-                return Err(format!(
-                    "unknown setting '{setting}' in '{}': choose from bytes, window, iterations, warmup, rings, measurements",
-                    self.key
-                ));
-            }
-        }
-        Ok(())
     }
 }

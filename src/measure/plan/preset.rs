@@ -92,6 +92,7 @@ impl Preset {
             canaries: canaries.map(|kernel| self.canary(kernel)).into(),
             congestors: congestors.iter().map(|&kernel| self.congestor(kernel)).collect(),
             application: None,
+            sweep: Vec::new(),
         }
     }
 
@@ -140,6 +141,6 @@ impl Preset {
             (Preset::Lab | Preset::Sim, Congestor::Storage) => counts.bytes = 8 << 10,
             _ => {}
         }
-        CongestorTest { kernel, weight: 1.0, counts }
+        CongestorTest { kernel, weight: 1.0, rate: 1.0, counts }
     }
 }

@@ -39,11 +39,17 @@ impl Plan {
         let congestors = self.congestors.iter();
         let congestors = congestors
             .map(|test| (format!("congestor.{}", test.kernel), test.counts, self.preset.congestor(test.kernel).counts));
-        let changed: Vec<String> =
-            canaries.chain(congestors).flat_map(|(name, is, was)| changes(&name, &is, &was)).collect();
+        let changed = canaries.chain(congestors).flat_map(|(name, is, was)| changes(&name, &is, &was));
+        let slowed = self.congestors.iter().filter(|test| test.rate != 1.0);
+        let rates = slowed.map(|test| format!("\"congestor.{}.rate\" = {}", test.kernel, test.rate));
+        let changed: Vec<String> = changed.chain(rates).collect();
         if !changed.is_empty() {
             line("\n[set]".into());
-            changed.into_iter().for_each(line);
+            changed.into_iter().for_each(&mut line);
+        }
+        if !self.sweep.is_empty() {
+            line("\n[sweep]".into());
+            self.sweep.iter().for_each(|of| line(format!("\"{}\" = \"{}\"", of.key, of.values.join(","))));
         }
         out
     }
@@ -76,9 +82,10 @@ mod tests {
             load_fraction: Some(vec![0.25, 0.75]),
             ranks_per_node: Some(2),
             pace_s: Some(0.002),
-            set: ["canary.a2a.bytes=64KiB", "congestor.a2a.bytes=1KiB", "lat.rings=7"]
+            set: ["canary.a2a.bytes=64KiB", "congestor.a2a.bytes=1KiB", "lat.rings=7", "congestor.incast.rate=25%"]
                 .map(|of| of.parse().unwrap())
                 .into(),
+            sweep: Some(vec!["congestor.rate=25%,50%".parse().unwrap()]),
             ..Patch::default()
         };
         for preset in [Preset::Gpcnet, Preset::Quick, Preset::Lab, Preset::Sim] {

@@ -11,6 +11,7 @@ mod panels;
 mod queues;
 mod samples;
 mod sizes;
+mod sweep;
 
 use crate::engine::LoadState;
 use crate::output::counted::phase;
@@ -27,6 +28,7 @@ pub use panels::panels;
 pub use queues::{queues, trees};
 pub use samples::{distribution, percentiles, repetitions};
 pub use sizes::sizes;
+pub use sweep::sweep;
 
 /// Width of every plot.
 const WIDTH: f64 = 440.0;

@@ -1,0 +1,55 @@
+//! `tailback sweep`: the load test at several values of a key of its plan, and the curves that they make.
+
+use clap::{Arg, Args};
+
+use super::options::RunOptions;
+use crate::analysis::threshold::Threshold;
+use crate::job::Request;
+use crate::plan::{Patch, Swept};
+use crate::result::Command;
+
+/// Options of `tailback sweep`.
+#[derive(Clone, Debug, Args)]
+#[command(args_override_self = true)]
+#[command(mut_args(without_unused))]
+pub struct SweepOptions {
+    /// A key and its values, one or two of them: congestor.rate=12.5%..100%/8 (intensity: the part of what congestors reach at
+    /// full rate), load-fraction, canary-fraction, congestors=a2a,incast,a2a+incast, pace, or a setting as for --set, e.g.
+    /// lat.bytes=8,1KiB,64KiB; of fractions also LOW..HIGH/COUNT
+    #[arg(value_name = "KEY=VALUES")]
+    keys: Vec<Swept>,
+
+    /// Find where along the key a condition begins to hold, e.g. 'lat.time-p90.impact > 2'; repeatable, a condition is written
+    /// as for --fail-if
+    #[arg(long, value_name = "CONDITION", help_heading = "Thresholds")]
+    crosses: Vec<Threshold>,
+
+    #[command(flatten)]
+    run: RunOptions,
+}
+
+/// Hides what is refused here with the reason.
+fn without_unused(option: Arg) -> Arg {
+    const UNUSED: [&str; 3] = ["launches", "control", "no_control"];
+    if UNUSED.contains(&option.get_id().as_str()) { option.hide(true) } else { option }
+}
+
+impl SweepOptions {
+    /// What is asked for, as plain values.
+    pub fn request(mut self) -> Result<Request, String> {
+        let refused = [
+            ("--congestors each", self.run.congestors.each().is_some(), "sweep congestors=a2a,incast instead"),
+            ("--launches", self.run.local.launches > 1, "points take turns within one job"),
+            ("--control", self.run.local.control.is_some(), "a control is for `tailback run` with one load"),
+            ("--precision", self.run.roles.precision.is_some(), "all points have the same placements"),
+        ];
+        if let Some((option, _, why)) = refused.into_iter().find(|(_, given, _)| *given) {
+            return Err(format!("{option}: not for sweep: {why}"));
+        }
+        self.keys.extend(self.run.plan.take_sweep()?);
+        let sweep = (!self.keys.is_empty()).then_some(self.keys);
+        let mut request = self.run.request()?;
+        request.patches.push(Patch { sweep, ..Patch::default() });
+        Ok(Request { command: Command::Sweep, crosses: self.crosses, ..request })
+    }
+}

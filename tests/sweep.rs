@@ -1,0 +1,126 @@
+//! Sweeps: points that take turns, intensity on a simulated network and the queues that it fills, views, and what is refused.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::common::{Folder, refused, result_of, succeed};
+
+/// An incast that fills the port in front of its root once enough of it is under way.
+const INCAST: &str = "--transport sim --machine small -n 16 --seed 3 --canaries lat --congestors incast";
+
+/// Rates of a curve with whether each shows an impact, in order.
+fn points(file: &Value) -> Vec<(f64, bool)> {
+    let points = file["sweep"]["curves"][0]["points"].as_array().expect("a curve");
+    points.iter().map(|of| (of["value"]["number"].as_f64().unwrap(), of["shows_impact"].as_bool().unwrap())).collect()
+}
+
+/// The share of the time under load for which the port that waited longest had no room behind it, by the rate of the point.
+fn held_up(file: &Value) -> BTreeMap<String, f64> {
+    let mut all = BTreeMap::new();
+    for phase in file["machine"]["phases"].as_array().expect("phases of the machine") {
+        let name = phase["phase"].as_str().unwrap();
+        let Some((_, rate)) = name.split_once("congestor.rate=").filter(|_| name.starts_with("loaded")) else {
+            continue;
+        };
+        let ports = phase["ports"].as_array().unwrap();
+        let longest = ports.iter().filter_map(|port| port["simulated"]["stalled_ns"].as_u64()).max().unwrap_or(0);
+        let share = longest as f64 * 1e-9 / phase["seconds"].as_f64().unwrap();
+        all.insert(rate.split('%').next().unwrap().to_owned(), share);
+    }
+    all
+}
+
+#[test]
+fn the_onset_of_intensity_is_where_queues_stay_full() {
+    let (file, shown) = result_of(&format!(
+        "sweep congestor.rate=12.5%..100%/8 {INCAST} -n 64 --set incast.bytes=64KiB --placements 3 --budget 600us"
+    ));
+    let points = points(&file);
+    assert_eq!((points.len(), points[0].0, points[7].0), (8, 0.125, 1.0));
+    let onset = file["sweep"]["curves"][0]["onset"]["point"].as_u64().expect("an onset") as usize;
+    assert!(onset > 1 && points[onset].1 && points[..onset].iter().all(|of| !of.1), "{points:?}");
+    // Where nothing is lost a port is held up for a moment whenever two messages meet, at any rate: what counts is that it is for
+    // half as much of the time as at full rate.
+    let held_up = held_up(&file);
+    let share = |rate: &f64| held_up[&format!("{}", 100.0 * rate)];
+    let first = points.iter().position(|(rate, _)| share(rate) > 0.5 * share(&1.0)).expect("at full rate");
+    assert!(onset.abs_diff(first) <= 1, "onset {onset}, first full queue {first}: {points:?} {held_up:?}\n{shown}");
+    // The load that was delivered follows the rate.
+    let curve = file["sweep"]["curves"][0]["points"].as_array().unwrap();
+    let loads: Vec<f64> = curve.iter().map(|of| of["load_mib_per_s"].as_f64().unwrap()).collect();
+    for (load, (rate, _)) in loads.iter().zip(&points) {
+        assert!((load - rate * loads[7]).abs() < 0.2 * loads[7], "{load} MiB/s at {rate}: {loads:?}");
+    }
+}
+
+#[test]
+fn a_key_that_does_nothing_has_no_onset() {
+    // No canary's message crosses the root's port.
+    let (file, _) = result_of(&format!(
+        "sweep congestor.rate=25%..100%/4 {INCAST} --set incast.bytes=16KiB --placements 4 --budget 1ms"
+    ));
+    assert_eq!(file["sweep"]["curves"][0]["onset"]["none"], "no value shows an impact");
+}
+
+#[test]
+fn every_view_knows_the_points_apart() {
+    let folder = Folder::new();
+    let (path, csv, page) = (folder.path("result.json"), folder.path("table.csv"), folder.path("page.html"));
+    let line = format!(
+        "sweep congestor.rate=50%,100% lat.bytes=8,4KiB {INCAST} --set incast.bytes=64KiB --placements 3 --budget 300us \
+         --crosses 'lat.avg.impact > 1.2' --out {path} --csv {csv}"
+    );
+    let words = line.replace("'lat.avg.impact > 1.2'", "lat.avg.impact>1.2");
+    let outcome = succeed(&words);
+    assert!(outcome.stderr.contains("4 runs take turns on every placement"), "{}", outcome.stderr);
+    assert!(
+        outcome.stdout.contains("lat (lat.bytes=8)") && outcome.stdout.contains("lat.avg.impact > 1.2"),
+        "{outcome:?}"
+    );
+    let runs = folder.json("result.json")["runs"].as_array().unwrap().len();
+    assert_eq!(runs, 4);
+    let table = folder.text("table.csv");
+    assert!(table.lines().next().unwrap().ends_with(",setting,point"), "{table}");
+    assert!(table.contains(",\"congestor.rate=50% lat.bytes=4KiB\"\n"), "{table}");
+    assert!(succeed(&format!("show {path} -v")).stdout.contains("Sweep: every point of every curve"));
+    assert!(succeed(&format!("compare {path}")).stdout.contains("at congestor.rate=100% lat.bytes=8"));
+    let beside = succeed(&format!("compare {path} {path}")).stdout;
+    assert_eq!(beside.lines().filter(|line| line.contains("congestor.rate=50%")).count(), 2, "{beside}");
+    succeed(&format!("report {path} --out {page}"));
+    let page = folder.text("page.html");
+    assert!(page.contains("lat by congestor.rate and lat.bytes") && page.contains("id=\"sweep\""));
+}
+
+#[test]
+fn a_plan_file_may_have_the_keys() {
+    let folder = Folder::new();
+    let plan = folder.write("plan.toml", "[sweep]\n\"load-fraction\" = [0.5, \"100%\"]\n");
+    let told = succeed(&format!("sweep --plan {plan} {INCAST} --dry-run")).stdout;
+    assert!(told.contains("2 points take turns on every placement: load-fraction=0.5, load-fraction=100%"), "{told}");
+    let told = succeed(&format!("run {INCAST} --set lat.bytes=8,64 --dry-run")).stdout;
+    assert!(told.contains("2 points take turns on every placement: lat.bytes=8, lat.bytes=64"), "{told}");
+    let told = succeed("sweep congestor.rate=25%..100%/4 --budget 1s -n 6 --dry-run").stdout;
+    assert!(told.contains("Expected duration: at most "), "{told}");
+}
+
+#[test]
+fn what_cannot_be_swept_is_refused_before_anything_is_measured() {
+    let folder = Folder::new();
+    let plan = folder.write("plan.toml", "[sweep]\n\"congestor.rate\" = \"50%,100%\"\n");
+    refused(&[
+        ("sweep", "sweep needs a key: give KEY=VALUES"),
+        ("sweep congestor.rate=0%,50%", "congestor.rate=0%: invalid rate 0 of a2a: expected 1% to 100%"),
+        ("sweep congestor.rate=50%", "a sweep of 1 points: expected 2 to 64"),
+        ("sweep bytes=8,16", "invalid key 'bytes': expected congestor.rate, load-fraction"),
+        ("sweep load-fraction=50%,100% --congestors none", "a sweep without congestors has no load"),
+        ("sweep congestor.rate=50%,100% --congestors each", "--congestors each: not for sweep"),
+        ("sweep congestor.rate=50%,100% --launches 2", "--launches: not for sweep"),
+        ("sweep canary-fraction=20%,100%", "canary-fraction=100%: canary fraction 100% leaves no node"),
+        (
+            "sweep congestor.rate=50%,100% --crosses a2a.avg.impact>2",
+            "--crosses 'a2a.avg.impact > 2': the plan does not measure a2a",
+        ),
+        (&format!("run --plan {plan}"), "the plan has a sweep over congestor.rate: use `tailback sweep`"),
+    ]);
+}
