@@ -3,12 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Command, CommandFactory as _};
+use clap::{Args, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
 
-use super::{Cli, help, terms};
+use super::{help, terms};
 use crate::output::print;
 
 #[derive(Debug, Args)]
@@ -19,9 +19,9 @@ pub(super) struct CompletionsOptions {
 }
 
 impl CompletionsOptions {
-    pub(super) fn execute(&self) -> Result<u8, String> {
+    pub(super) fn execute(&self, line: Command) -> Result<u8, String> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut shown(), "tailback", &mut script);
+        clap_complete::generate(self.shell, &mut shown(line), "tailback", &mut script);
         print(&String::from_utf8_lossy(&script))
     }
 }
@@ -34,9 +34,9 @@ pub(super) struct ManOptions {
 }
 
 impl ManOptions {
-    pub(super) fn execute(&self) -> Result<u8, String> {
+    pub(super) fn execute(&self, line: Command) -> Result<u8, String> {
         std::fs::create_dir_all(&self.folder).map_err(|error| format!("{}: {error}", self.folder.display()))?;
-        let mut root = shown().disable_help_subcommand(true);
+        let mut root = shown(line).disable_help_subcommand(true);
         root.build();
         let count = pages(&root, &self.folder)?;
         print(&format!("{count} pages in {}\n", self.folder.display()))
@@ -44,8 +44,8 @@ impl ManOptions {
 }
 
 /// The command line as its help shows it. Completions would offer hidden commands: those are left out.
-fn shown() -> Command {
-    let arranged = help::arranged(Cli::command());
+fn shown(line: Command) -> Command {
+    let arranged = help::arranged(line);
     let listed: Vec<Command> = arranged.get_subcommands().filter(|of| !of.is_hide_set()).cloned().collect();
     let root = Command::new("tailback").version(env!("CARGO_PKG_VERSION")).subcommand_required(true);
     let about = arranged.get_about().cloned().unwrap_or_default();

@@ -59,7 +59,7 @@ enum Command {
     App(Box<app::AppOptions>),
     /// Which setting of the network is better: put in force in turn, and ranked
     Tune(Box<tune::TuneOptions>),
-    /// From one number to the curve: the load test at several values of a key, e.g. of intensity
+    /// Load test at several values of a key, e.g. the intensity of the load: the curve
     Sweep(Box<sweep::SweepOptions>),
     /// Network test: all canaries, no load
     Network(NetworkOptions),
@@ -69,7 +69,7 @@ enum Command {
     Calibrate(Box<calibrate::CalibrateOptions>),
     /// Print a result file again
     Show(show::ShowOptions),
-    /// Compare results: the time that load adds, ratios of all figures, and which differences are significant
+    /// Compare results: the time that load adds, and which differences are significant
     Compare(compare::CompareOptions),
     /// Results night after night: what changed, since when, by how much
     History(history::HistoryOptions),
@@ -85,7 +85,7 @@ enum Command {
     Contention(Box<models::ContentionOptions>),
     /// HPC Challenge's latency and bandwidth: ping-pong, natural ring, random rings
     Beff(models::BeffOptions),
-    /// The HPC Challenge suite: HPL, DGEMM, STREAM, PTRANS, RandomAccess, FFT, latency and bandwidth, and their balance
+    /// The HPC Challenge suite, from HPL to latency and bandwidth, and its balance
     Hpcc(Box<models::HpccOptions>),
     /// Start a command as ranks on this machine
     Launch(launch::LaunchArguments),
@@ -193,8 +193,8 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Info(library) => print(&info::text(library.libfabric_path.as_deref())),
         Command::Terms => print(&format!("{}\n", terms::TERMS)),
         Command::Schema => print(&format!("{:#}\n", result::schema())),
-        Command::Completions(options) => options.execute(),
-        Command::Man(options) => options.execute(),
+        Command::Completions(options) => options.execute(Cli::command()),
+        Command::Man(options) => options.execute(Cli::command()),
         Command::Guard(options) => Ok(options.execute()),
         Command::Setter(options) => Ok(options.execute()),
         Command::Secret => {

@@ -2,6 +2,7 @@
 #![allow(dead_code, missing_docs)]
 
 pub(super) mod sim;
+pub mod simulator;
 
 macro_rules! absent {
     ($backend:ident, $feature:literal) => {

@@ -11,7 +11,8 @@ use tailback_transport::{Error, Monitor};
 
 use super::agree::run_agreed;
 use super::network::Ranks;
-use super::{Backend, Networks, Settings, Variant, Work, libfabric, mpi, sim, tcp, variants, verbs};
+use super::sim::SimulatedJobs;
+use super::{Backend, JobSize, Networks, Settings, Variant, Work, libfabric, mpi, sim, tcp, variants, verbs};
 
 enum Job {
     /// Tailback's own variables, or Slurm's.
@@ -88,6 +89,18 @@ fn over_own_bootstrap(work: &Work<'_>, mut config: JoinConfig, variants: Vec<Var
     drop(networks);
     bootstrap.finish().map_err(text)?;
     Ok(code)
+}
+
+/// Does the work as all ranks of a simulated job. Everything that is random in the network comes of `seed`.
+pub fn simulate(work: &Work<'_>, size: JobSize, seed: u64) -> Result<u8, String> {
+    let settings = work.settings;
+    sim::check(settings)?;
+    let machine = settings.machine.clone().ok_or("no machine to simulate")?;
+    let mut bootstrap = sim::everyone(size, &machine);
+    let variants = variants(settings, Backend::Sim)?;
+    let ranks = Ranks::Simulated(SimulatedJobs::new(machine, size, seed));
+    let mut networks = Networks { bootstrap: &mut *bootstrap, settings, variants, ranks };
+    Ok((work.body)(&mut networks, &Arc::new(Monitor::new())))
 }
 
 /// Whether a simulated network has this process to itself: its ranks are coroutines and know no others.

@@ -27,17 +27,21 @@ use absent::libfabric;
 use absent::mpi;
 #[cfg(not(feature = "sim"))]
 use absent::sim;
+#[cfg(not(feature = "sim"))]
+pub use absent::simulator;
 #[cfg(not(feature = "tcp"))]
 use absent::tcp;
 #[cfg(not(feature = "verbs"))]
 use absent::verbs;
 
-pub use job::{available, in_job, is_reporting_rank, job_seen, prepare, rank};
+pub use job::{available, in_job, is_reporting_rank, job_seen, prepare, rank, simulate};
 pub use kind::Backend;
 pub use network::{Networks, RankHost, Work, give_up};
 pub use settings::{
     CongestorNetworks, FabricOptions, LibfabricPath, RoleSettings, Roles, Settings, ThreadLevel, VerbsOptions,
 };
-pub use sim::{JobSize, Simulated, can_simulate, simulate, simulator};
+pub use sim::{JobSize, Simulated, can_simulate};
 pub use tailback_engine::release_free_memory;
+#[cfg(feature = "sim")]
+pub use tailback_sim as simulator;
 pub use variant::{MessagePath, Network, Variant, variants};

@@ -42,7 +42,6 @@ pub(super) enum Ranks {
     /// throughout, and is not called while another network is measured.
     Real { secret: Secret, mpi: Option<Box<dyn OpenNetwork>> },
     /// All in this process, which speaks for them between simulated jobs.
-    #[allow(dead_code, reason = "not every build has a simulator")]
     Simulated(SimulatedJobs),
 }
 

@@ -8,13 +8,10 @@ use std::sync::Arc;
 use tailback_sim::machine::{Machine, shipped};
 use tailback_sim::net::PhaseCounters;
 use tailback_sim::{SimError, Simulation, host_name, room};
-use tailback_transport::{Bootstrap, Error, Merge, Monitor, Rank, Result as TransportResult};
+use tailback_transport::{Bootstrap, Error, Merge, Rank, Result as TransportResult};
 
-use super::network::Ranks;
-use super::{Backend, Network, Networks, RoleSettings, Settings, Work, variants};
+use super::{Network, RoleSettings, Settings};
 use crate::engine::{Body, OpenPair};
-
-pub use tailback_sim as simulator;
 
 /// How many ranks, and how many on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,16 +50,9 @@ pub fn can_simulate() -> Result<(), String> {
     Ok(())
 }
 
-/// Does the work as all ranks of a simulated job. Everything that is random in the network comes of `seed`.
-pub fn simulate(work: &Work<'_>, size: JobSize, seed: u64) -> Result<u8, String> {
-    let settings = work.settings;
-    check(settings)?;
-    let machine = settings.machine.clone().ok_or("no machine to simulate")?;
-    let mut bootstrap = Everyone { size: size.ranks, machine: machine.name.clone() };
-    let variants = variants(settings, Backend::Sim)?;
-    let ranks = Ranks::Simulated(SimulatedJobs::new(machine, size, seed));
-    let mut networks = Networks { bootstrap: &mut bootstrap, settings, variants, ranks };
-    Ok((work.body)(&mut networks, &Arc::new(Monitor::new())))
+/// Speaks for all ranks of a job, outside of what is simulated.
+pub(super) fn everyone(size: JobSize, machine: &Machine) -> Box<dyn Bootstrap> {
+    Box::new(Everyone { size: size.ranks, machine: machine.name.clone() })
 }
 
 pub(super) fn state() -> String {
@@ -121,7 +111,7 @@ pub(super) struct SimulatedJobs {
 }
 
 impl SimulatedJobs {
-    fn new(machine: Arc<Machine>, size: JobSize, seed: u64) -> Self {
+    pub(super) fn new(machine: Arc<Machine>, size: JobSize, seed: u64) -> Self {
         SimulatedJobs { size, seed, opened: 0, so_far: Simulated::nothing(machine) }
     }
 

@@ -160,6 +160,13 @@ impl Plan {
         if self.sweep.len() > MOST_KEYS || rest.iter().any(|other| other.key == first.key) {
             return Err(invalid(format!("a sweep has one key or two different ones, not {}", self.sweep.len())));
         }
+        if self.each_congestor || self.load_fractions.len() > 1 || !self.sizes.is_empty() {
+            return Err(invalid(
+                "in a sweep only its points take turns: leave out each and several load fractions or sizes, or make them \
+                 its key (congestors=, load-fraction=)"
+                    .into(),
+            ));
+        }
         let count: usize = self.sweep.iter().map(|swept| swept.values.len()).product();
         if !(2..=MOST_POINTS).contains(&count) {
             return Err(invalid(format!("a sweep of {count} points: expected 2 to {MOST_POINTS}")));
@@ -243,6 +250,19 @@ mod tests {
         let points = plan(&["congestors=a2a,incast,a2a+incast,bcast"]).unwrap().points().unwrap();
         let counts: Vec<usize> = points.iter().map(|point| point.plan.congestors.len()).collect();
         assert_eq!((counts, points[0].values[0].number), (vec![1, 1, 2, 1], None));
+    }
+
+    #[test]
+    fn nothing_but_points_takes_turns() {
+        let sweep = vec!["pace=1ms,2ms".parse().unwrap()];
+        for plan in [
+            Plan { each_congestor: true, ..Preset::Lab.plan() },
+            Plan { load_fractions: vec![0.5, 1.0], ..Preset::Lab.plan() },
+            Plan { sizes: vec![8, 64], ..Preset::Lab.plan() },
+        ] {
+            let said = Plan { sweep: sweep.clone(), ..plan }.points().unwrap_err().to_string();
+            assert!(said.starts_with("in a sweep only its points take turns"), "{said}");
+        }
     }
 
     #[test]

@@ -79,18 +79,20 @@ mod tests {
         let patch = Patch {
             congestors: Some(vec![(Congestor::AllToAll, 7.0), (Congestor::Incast, 2.5)]),
             canaries: Some(vec![Canary::Lat, Canary::AllToAll]),
-            load_fraction: Some(vec![0.25, 0.75]),
             ranks_per_node: Some(2),
             pace_s: Some(0.002),
             set: ["canary.a2a.bytes=64KiB", "congestor.a2a.bytes=1KiB", "lat.rings=7", "congestor.incast.rate=25%"]
                 .map(|of| of.parse().unwrap())
                 .into(),
-            sweep: Some(vec!["congestor.rate=25%,50%".parse().unwrap()]),
             ..Patch::default()
         };
+        let fractions = Patch { load_fraction: Some(vec![0.25, 0.75]), ..patch.clone() };
+        let sweep = Some(vec!["congestor.rate=25%,50%".parse().unwrap()]);
+        let sweep = Patch { load_fraction: Some(vec![0.25]), sweep, ..patch.clone() };
         for preset in [Preset::Gpcnet, Preset::Quick, Preset::Lab, Preset::Sim] {
             let pace_s = patch.pace_s.filter(|_| preset != Preset::Sim);
-            for plan in [preset.plan(), Plan::resolve(preset, &[Patch { pace_s, ..patch.clone() }]).unwrap()] {
+            let patched = |patch: &Patch| Plan::resolve(preset, &[Patch { pace_s, ..patch.clone() }]).unwrap();
+            for plan in [preset.plan(), patched(&fractions), patched(&sweep)] {
                 let text = plan.to_file();
                 let mut read = Plan::resolve(Preset::Gpcnet, &[Patch::parse(&text, "written").unwrap()]).unwrap();
                 // A file has them in the order of their names.
