@@ -434,7 +434,7 @@ fn a_congestor_by_itself_has_all_congestor_nodes_or_its_share() {
 #[test]
 fn parts_of_the_load_take_turns_on_the_same_canaries() {
     let line =
-        "run --transport sim --machine small -n 10 --canaries lat --congestors a2a --budget 200us --placements 2";
+        "run --transport sim --machine small -n 10 --canaries lat --budget 200us --placements 2 --congestors a2a";
     let (result, said) = result(&format!("{line} --load-fraction 25%,50%,100% --seed 4"));
     let runs = result["runs"].as_array().unwrap();
     let loads: Vec<&str> = runs.iter().map(|run| run["beside"].as_str().unwrap()).collect();
