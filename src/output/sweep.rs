@@ -18,8 +18,12 @@ pub(crate) const STARS: &str =
 /// The first screen.
 pub(super) fn render(file: &ResultFile, record: &SweepRecord, columns: usize) -> String {
     let mut out = wrap(&verdict(file, record), columns);
+    let simulated = summary::simulated(file);
     let crossings: Vec<String> = record.curves.iter().flat_map(crossings).collect();
-    out += &summary::unindented(&impacts(record, MOST_ROWS.saturating_sub(crossings.len().saturating_sub(1)).max(4)));
+    // One line beside verdict, table and extent has room anyway.
+    let more = (crossings.len() + usize::from(simulated.is_some())).saturating_sub(1);
+    simulated.iter().for_each(|line| out += &wrap(line, columns));
+    out += &summary::unindented(&impacts(record, MOST_ROWS.saturating_sub(more).max(4)));
     crossings.into_iter().chain([extent(file, record)]).for_each(|line| out += &wrap(&line, columns));
     out
 }
@@ -30,7 +34,10 @@ pub(crate) fn verdict(file: &ResultFile, record: &SweepRecord) -> String {
     if let Some((curve, point)) = first_onset(record) {
         let impact = point.impact.map(with_interval).unwrap_or_default();
         let name = name(record, curve);
-        return format!("ONSET at {}{cut_short}: {name} is {impact} worse{}", point.value, knee(curve));
+        // What may not be reported may have had an impact, too.
+        let known = curve.points.iter().take_while(|of| of.value != point.value).all(|of| of.p_value.is_some());
+        let at = if known { "at" } else { "at or below" };
+        return format!("ONSET {at} {}{cut_short}: {name} is {impact} worse{}", point.value, knee(curve));
     }
     let shown: Vec<String> = record.curves.iter().filter_map(|curve| shown(record, curve)).collect();
     match record.curves.first().map(|curve| &curve.onset) {
@@ -102,7 +109,7 @@ fn impacts(record: &SweepRecord, most: usize) -> Table {
     let shown_impact: fn(&CurvePoint) -> Option<String> = if record.curves.len() > 2 { brief } else { impact };
     Table::of(rows)
         .column(key, |row| row.value.clone())
-        .column("load", load)
+        .column("load, all", load)
         .columns(&record.curves, |table, curve| {
             table.column(name(record, curve), |row| shown_impact(&find(curve, row)?))
         })
@@ -238,6 +245,14 @@ mod tests {
             assert!(text.lines().count() <= 12 && text.lines().all(|line| line.chars().count() <= 80), "{text}");
             assert!(text.contains("'lat.avg.impact > 2' from between "), "{text}");
         }
+    }
+
+    #[test]
+    fn an_onset_behind_values_that_may_not_be_reported_may_lie_before_it() {
+        let mut file = file(4, |at| [1.0, 1.0, 3.0, 9.0][at], "lat.avg.impact > 2");
+        file.runs[1].placements.truncate(2);
+        let record = record(&file.runs, &file.plan.sweep, &[]).unwrap();
+        assert!(verdict(&file, &record).starts_with("ONSET at or below congestor.rate=70%"), "{record:?}");
     }
 
     #[test]

@@ -40,6 +40,9 @@ impl Swept {
     /// A key with values between commas; of a fraction also LOW..HIGH/COUNT, COUNT values at equal distances.
     pub fn of(key: &str, values: &str) -> Result<Self, String> {
         let key = key.trim().to_owned();
+        if !KEYS.contains(&key.as_str()) && !key.contains('.') {
+            return Err(unknown(&key));
+        }
         let mut all = Vec::new();
         for value in values.split(',').map(str::trim) {
             match value.split_once("..") {
@@ -93,15 +96,17 @@ impl Swept {
                 plan.congestors = kernels.map_err(wrong)?.into_iter().map(test).collect();
             }
             key if key.contains('.') => Set::of(key, value).apply(plan).map_err(wrong)?,
-            key => {
-                return Err(format!(
-                    "invalid key '{key}': expected congestor.rate, load-fraction, canary-fraction, congestors, pace, or \
-                     KERNEL.SETTING as for --set"
-                ));
-            }
+            key => return Err(unknown(key)),
         }
         Ok(())
     }
+}
+
+/// Keys that are no setting of a kernel.
+const KEYS: [&str; 4] = ["load-fraction", "canary-fraction", "congestors", "pace"];
+
+fn unknown(key: &str) -> String {
+    format!("invalid key '{key}': expected congestor.rate, {}, or KERNEL.SETTING as for --set", KEYS.join(", "))
 }
 
 fn is_rate(key: &str) -> bool {
@@ -277,6 +282,7 @@ mod tests {
                 "two points of the sweep are the same: load-fraction=50% and load-fraction=0.5",
             ),
             (&["nodes=4,8"], "invalid key 'nodes': expected congestor.rate"),
+            (&["intensity=10%..100%/4"], "invalid key 'intensity': expected congestor.rate, load-fraction"),
             (&["lat.bytes=8,0"], "lat.bytes=0: lat: bytes = 0: a message has at least one byte"),
             (&["lat.bytes=8..64/3"], "invalid values '8..64/3' of lat.bytes: expected values between commas"),
             (&["lat.bytes=8,16", "pace=1ms,2ms", "a2a.bytes=1,2"], "a sweep has one key or two different ones, not 3"),
