@@ -189,6 +189,21 @@ mod tests {
         assert_eq!(places(&steps), places(&squeezed));
     }
 
+    #[test]
+    fn a_split_is_weighed_by_how_many_are_on_each_side() {
+        // Five low ones, then others of which the first dozen are below the middle by a little.
+        let figures = [0, 1, 2, 3, 4, 24, 5, 22, 6, 20, 8, 18, 10, 15, 7, 13, 9, 29, 11, 28, 12, 27, 14, 26, 16, 25, 17, 23, 19, 21].map(f64::from);
+        // The sum is the largest after 17, the difference of means for its variance after 5.
+        assert_eq!(strongest(&figures).unwrap().0, 5);
+    }
+
+    #[test]
+    fn quantiles_of_the_normal_distribution_are_near() {
+        for (probability, quantile) in [(0.5, 0.0), (0.841_345, 1.0), (0.977_25, 2.0), (0.022_75, -2.0)] {
+            assert!((normal_quantile(probability) - quantile).abs() < 0.01, "{probability}");
+        }
+    }
+
     /// At most as many as the level says, also of figures that are far from normal.
     #[test]
     fn false_alarms_are_as_rare_as_stated() {

@@ -113,7 +113,8 @@ mod tests {
     #[test]
     fn without_an_interval_nothing_is_decided() {
         assert_eq!(FailsIf::Above.judge(None, 10.0), Outcome::Inconclusive);
-        let none = Interval { low: f64::NAN, high: f64::NAN };
-        assert_eq!(FailsIf::Above.judge(Some(none), 10.0), Outcome::Inconclusive);
+        for (low, high) in [(f64::NAN, f64::NAN), (1.0, f64::NAN), (f64::NAN, 1.0)] {
+            assert_eq!(FailsIf::Above.judge(Some(Interval { low, high }), 10.0), Outcome::Inconclusive);
+        }
     }
 }
