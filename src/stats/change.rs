@@ -192,7 +192,11 @@ mod tests {
     #[test]
     fn a_split_is_weighed_by_how_many_are_on_each_side() {
         // Five low ones, then others of which the first dozen are below the middle by a little.
-        let figures = [0, 1, 2, 3, 4, 24, 5, 22, 6, 20, 8, 18, 10, 15, 7, 13, 9, 29, 11, 28, 12, 27, 14, 26, 16, 25, 17, 23, 19, 21].map(f64::from);
+        let figures = [
+            0, 1, 2, 3, 4, 24, 5, 22, 6, 20, 8, 18, 10, 15, 7, 13, 9, 29, 11, 28, 12, 27, 14, 26, 16, 25, 17, 23, 19,
+            21,
+        ]
+        .map(f64::from);
         // The sum is the largest after 17, the difference of means for its variance after 5.
         assert_eq!(strongest(&figures).unwrap().0, 5);
     }

@@ -492,6 +492,20 @@ mod tests {
     }
 
     #[test]
+    fn what_jobs_and_placements_leave_is_as_in_the_textbook() {
+        let crossed = |figures: &[&[f64]]| Jobs { same_placements: true, ..jobs(figures) };
+        // Residuals of +-0.5: squares 1 with one degree of freedom; half of that for a mean over two placements.
+        assert!(close(crossed(&[&[1.0, 3.0], &[2.0, 6.0]]).rest().unwrap(), 0.5));
+        // Four residuals of one: squares 4 with four degrees of freedom, over three placements; the scale squared.
+        let three = crossed(&[&[2.0, 2.0, 2.0], &[3.0, 4.0, 5.0], &[4.0, 6.0, 8.0]]);
+        assert!(close(Jobs { scale: 2.0, ..three }.rest().unwrap(), 4.0 / 4.0 / 3.0 / 4.0));
+        assert_eq!(crossed(&[&[1.0, 3.0]]).rest(), None, "one job");
+        assert_eq!(crossed(&[&[1.0], &[2.0]]).rest(), None, "one placement");
+        assert_eq!(crossed(&[&[1.0, 3.0], &[2.0]]).rest(), None, "not crossed");
+        assert_eq!(jobs(&[&[1.0, 3.0], &[2.0, 6.0]]).rest(), None, "other placements");
+    }
+
+    #[test]
     fn components_are_those_of_the_process() {
         for same in [true, false] {
             let process = Process { job: 0.05, placement: 0.15, rest: 0.03, same };

@@ -221,6 +221,7 @@ mod tests {
         let swung = judged(|of| {
             (of.idle_blocks_ns, of.added_ns) = (vec![vec![10e3, 600e3], vec![600e3, 10e3]], Some(640e3));
         });
+        assert_eq!(swung.reasons[0].key(), "baseline-moved");
         let said = swung.why_not().unwrap();
         assert!(said.contains("moved by 59 times its mean, load added 64 times"), "{said}");
         // The blocks in between count too.
@@ -252,7 +253,10 @@ mod tests {
             "idle, it rests on 7.9 effective iterations, 8 are needed; loaded, it rests on 2.0 effective iterations, 8 \
              are needed; loaded, samples cover 6% of the time, 50% are needed; Incast delivered nothing"
         );
+        let keys: Vec<&str> = found.reasons.iter().map(NotReportable::key).collect();
+        assert_eq!(keys, ["too-few-iterations", "too-few-iterations", "too-little-covered", "load-not-delivered"]);
         let stolen = judged(|of| of.stolen = [Some(0.1), Some(0.28)]);
+        assert_eq!(stolen.reasons[0].key(), "processor-stolen");
         assert_eq!(stolen.why_not().unwrap(), "loaded, other guests of the host took 28% of the processor time");
         assert!(stolen.of_state(TestState::Idle).is_reportable());
         let of_state = |state| found.clone().of_state(state).reasons.len();

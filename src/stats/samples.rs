@@ -254,7 +254,8 @@ impl Samples {
         out.extend(self.width.to_le_bytes());
         out.extend(self.passes.to_le_bytes());
         let mut serializer = V2Serializer::new();
-        let used: Vec<&Batch> = self.batches.iter().take_while(|b| !b.is_empty() || b.passes.1 > 0).collect();
+        let last = self.batches.iter().rposition(|batch| !batch.is_empty() || batch.passes.1 > 0);
+        let used = &self.batches[..last.map_or(0, |at| at + 1)];
         out.extend((used.len() as u64).to_le_bytes());
         let mut histogram = Vec::new();
         for batch in used {

@@ -271,9 +271,18 @@ mod tests {
         assert!(near(shares.network, 0.25) && near(shares.library, 0.75), "{shares:?}");
         let (canary, load) = (shares.canary.unwrap(), shares.load.unwrap());
         assert!(near(canary, 0.75) && near(load, 0.0), "{shares:?}");
+        assert!(shares.network.is_shown() && canary.is_shown() && !load.is_shown(), "{shares:?}");
         let sum = |of: fn(Share) -> f64| of(shares.network) + of(canary) + of(load);
         assert!((sum(|of| of.share) - 1.0).abs() < 1e-12);
         assert!((sum(|of| of.added_ns.value) / shares.added_ns.value - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_interval_of_a_share_is_as_in_the_textbook() {
+        // 0.6 of wholes 2, 4, 4 leaves -0.2, -0.4 and 0.6: a variance of 0.28; t(2) = 4.302653, and 10/3 is the mean.
+        let found = share(&[1.0, 2.0, 3.0], &[2.0, 4.0, 4.0]);
+        let half = 4.302_653 * (0.28f64 / 3.0).sqrt() / (10.0 / 3.0);
+        assert!((found.share - 0.6).abs() < 1e-12 && (found.interval.high - 0.6 - half).abs() < 1e-6, "{found:?}");
     }
 
     #[test]

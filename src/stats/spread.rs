@@ -211,6 +211,12 @@ mod tests {
     }
 
     #[test]
+    fn an_interval_has_its_ends() {
+        let interval = Interval { low: 1.0, high: 2.0 };
+        assert_eq!([0.9, 1.0, 1.5, 2.0, 2.1].map(|value| interval.excludes(value)), [true, false, false, false, true]);
+    }
+
+    #[test]
     fn one_or_two_placements_have_a_factor_and_no_interval() {
         let one = Spread::of(&[4.0]).unwrap();
         assert_eq!((one.factor, one.interval, one.prediction, one.sd_ln), (4.0, None, None, 0.0));

@@ -156,6 +156,11 @@ mod tests {
     }
 
     #[test]
+    fn only_one_has_another_title_than_key() {
+        assert_eq!((Statistic::P999.title(), Statistic::P99.title()), ("p99.9", "p99"));
+    }
+
+    #[test]
     fn figures_of_messages_and_of_time() {
         // Half of the messages at 1 ms, half at 9 ms: nine tenths of the time are slow.
         let pooled = pooled(&[block(&[(1_000_000, 500)]), block(&[(9_000_000, 500)])]);

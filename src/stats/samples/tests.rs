@@ -56,6 +56,23 @@ fn growing_samples_are_the_same_and_smaller() {
 }
 
 #[test]
+fn passes_without_samples_come_back_wherever_they_are() {
+    // A pass of nothing, one of a figure alone, and one with a sample; then nothing more.
+    let mut some = Samples::new();
+    some.close_pass(None);
+    some.close_pass(Some(2.0));
+    some.record(7);
+    some.close_pass(None);
+    let back = Samples::decode(&some.encode()).unwrap();
+    assert_eq!((back.passes(), back.total().histogram().len()), (3, 1));
+    let closed = |samples: &Samples| samples.batches.iter().map(Batch::closed).collect::<Vec<_>>();
+    assert_eq!(closed(&back), [0, 1, 0]);
+    let mut figures = Samples::new();
+    figures.close_pass(Some(2.0));
+    assert_eq!(closed(&Samples::decode(&figures.encode()).unwrap()), [1]);
+}
+
+#[test]
 fn one_batch_has_the_same_samples_and_passes_and_merges_with_its_like() {
     let whole = filled(6, 10);
     let mut one = whole.clone().in_one();
