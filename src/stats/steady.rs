@@ -226,6 +226,12 @@ mod tests {
     }
 
     #[test]
+    fn of_two_batches_the_figure_lies_between() {
+        let rested = rest(Rule { warm: true, ..Rule::default() }, |done| if done == 0 { 30e6 } else { 40e6 });
+        assert_eq!((rested.batches, rested.median_ns, rested.quickest_ns), (2, 35e6, 30e6));
+    }
+
+    #[test]
     fn what_is_asked_for_at_least_is_counted() {
         for least in [1, 2, 50, 100_000] {
             let rested = rest(Rule { least, ..Rule::default() }, |_| 10_000.0);

@@ -264,6 +264,38 @@ mod tests {
     }
 
     #[test]
+    fn factors_are_above_one_where_it_is_worse() {
+        assert_eq!((Direction::Latency.factor(2.0, 6.0), Direction::Bandwidth.factor(6.0, 2.0)), (3.0, 3.0));
+    }
+
+    #[test]
+    fn iterations_are_those_of_a_rank_and_every_statistic_has_its_figure() {
+        let mut samples = Samples::new();
+        // Two ranks of two passes, each of three samples.
+        for ns in [1000, 2000] {
+            (0..6).for_each(|_| samples.record(ns));
+            samples.close_pass(Some(1.5));
+        }
+        let mut other = samples.clone();
+        other.merge(&samples).unwrap();
+        let summary = Summary::of(&other, Direction::Latency).unwrap();
+        assert_eq!((summary.samples, summary.passes, summary.iterations), (24, 2, Some(12)));
+        let times = summary.times.unwrap();
+        let figures = [
+            summary.mean,
+            summary.p50,
+            summary.p90,
+            summary.p99,
+            summary.p999,
+            times.avg,
+            times.p50,
+            times.p75,
+            times.p90,
+        ];
+        assert_eq!(Statistic::ALL.map(|of| summary.raw(of)), figures.map(Some));
+    }
+
+    #[test]
     fn no_samples_no_summary() {
         assert_eq!(Summary::of(&Samples::new(), Direction::Latency), None);
     }
