@@ -20,6 +20,7 @@ mod interrupts;
 mod jobs;
 mod lab;
 mod launcher;
+mod locate;
 mod manual;
 mod measured;
 mod memory;

@@ -11,7 +11,7 @@ use clap::error::ErrorKind;
 use tailback::cli::Cli;
 
 /// Every page; of the first four the commands are run.
-const PAGES: [&str; 15] = [
+const PAGES: [&str; 16] = [
     "README.md",
     "docs/tutorial.md",
     "docs/questions.md",
@@ -22,6 +22,7 @@ const PAGES: [&str; 15] = [
     "docs/application.md",
     "docs/lab.md",
     "docs/simulation.md",
+    "docs/locate.md",
     "docs/verbs.md",
     "docs/models.md",
     "docs/methodology.md",

@@ -1,4 +1,5 @@
-//! What results say: differences between pairs of nodes, counters, why there is an impact, comparisons, thresholds.
+//! What results say: differences between pairs of nodes, who is to blame for slow ones, counters, why there is an impact, comparisons,
+//! thresholds.
 //!
 //! Pure functions of [`crate::result`]; views show what they give.
 
@@ -8,6 +9,7 @@ pub mod checks;
 pub mod compare;
 mod counters;
 pub mod history;
+pub mod locate;
 mod relative;
 mod severity;
 pub mod sweep;

@@ -3,8 +3,8 @@
 
 use clap::{Arg, Command};
 
-pub(super) const EXIT_CODES: &str = "Exit codes: 0 = ran and passed its thresholds, 1 = a threshold failed, 2 = it could not run, failed or was interrupted, \
-     3 = a threshold is inconclusive";
+pub(super) const EXIT_CODES: &str =
+    "Exit codes: 0 = ran and passed, 1 = a threshold failed, 2 = failed or interrupted, 3 = inconclusive";
 
 /// What `-h` of every command has, in words that fit a line.
 const SHORT: [(&str, &str); 21] = [

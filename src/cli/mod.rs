@@ -12,6 +12,7 @@ mod import;
 mod info;
 mod lab;
 mod launch;
+mod locate;
 mod machine;
 mod manual;
 mod models;
@@ -87,6 +88,8 @@ enum Command {
     Beff(models::BeffOptions),
     /// The HPC Challenge suite, from HPL to latency and bandwidth, and its balance
     Hpcc(Box<models::HpccOptions>),
+    /// Which node, cable or uplink is to blame for slow pairs of a map, and how sure that is
+    Locate(locate::LocateOptions),
     /// Start a command as ranks on this machine
     Launch(launch::LaunchArguments),
     /// An emulated cluster on this machine
@@ -182,6 +185,7 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Contention(options) => once(options.execute()),
         Command::Beff(options) => once(options.execute()),
         Command::Hpcc(options) => once(options.execute()),
+        Command::Locate(options) => options.execute(),
         Command::Launch(arguments) => arguments.execute(),
         Command::Lab(Lab::Run(options)) => {
             let spec = options.lab.clone();

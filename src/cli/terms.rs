@@ -45,6 +45,10 @@ next placement (95%)  prediction interval: where the impact of one more
 bypass control  in the emulated cluster: canaries whose packets wait in no
               queue, under the same load. What is left is the processors'
               doing, not the network's
+suspect       a node, group or pair of groups that is slower than its peers by
+              more than chance makes any of them (tailback locate)
+false alarms  how often a system without faults has any suspect: of all that
+              was looked at together
 not reportable  what was measured does not carry an answer; the reason is
               given with it
 verdict       by the worst impact that can be reported: none below 1.1x or

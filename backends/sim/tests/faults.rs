@@ -1,11 +1,11 @@
 //! What `[[fault]]` of a machine file does to messages: each kind where it is, and nowhere else.
 
 use crate::common::{Until, drain, machine, send};
-use tailback_engine::Engine;
+use tailback_engine::{Engine, Lane};
 use tailback_sim::Simulation;
 use tailback_sim::machine::Machine;
 use tailback_sim::net::{Happened, Network, Send};
-use tailback_transport::{Bootstrap, Error, Rank, Span};
+use tailback_transport::{Bootstrap, Error, Rank, Span, Tag};
 
 const LONG: u32 = 4 << 20;
 
@@ -153,4 +153,48 @@ fn a_slow_host_is_slow_to_itself() {
     let overhead = pingpong(&processor, [2, 4], 8) - pingpong(&whole, [2, 4], 8);
     // Nine times the 200 ns that the start of a message takes.
     assert!(overhead > 1.7e6, "{overhead} ps");
+}
+
+/// Another job's incast slows whoever sends to its node while it lasts, and a job of ranks ends beside one without end.
+#[test]
+fn other_jobs_load_the_network_as_long_as_they_last() {
+    let alone = machine("small");
+    let load = |until: &str| {
+        broken(
+            "small",
+            &format!("[[load]]\nfrom = [20, 30, 40]\nto = 1\nbytes = \"256 KiB\"\npause = \"1 ns\"\n{until}"),
+        )
+    };
+    let put = |machine: &Machine, to: u32| {
+        let job = Simulation::new(machine.clone());
+        let finished = job.run(move |bootstrap, mut raw| -> Result<u64, Error> {
+            let group = raw.make_group(&bootstrap.everyone(), LONG as usize)?.slot;
+            if bootstrap.rank() == Rank(0) {
+                raw.put(group, Rank(to), Span::new(0, LONG as usize), 0)?;
+                raw.flush(group, Rank(to))?;
+            }
+            Ok(raw.now().0)
+        });
+        let finished = finished.unwrap_or_else(|error| panic!("{error}"));
+        assert!(finished.audit.is_clean(), "{:?}", finished.audit);
+        finished.results[0] as f64
+    };
+    // A quarter of the link is left, or three quarters of it for an eighth of the time.
+    let whole = put(&alone, 1);
+    assert!(put(&load(""), 1) > 3.0 * whole);
+    assert!(put(&load("until = \"10 us\""), 1) < 1.3 * whole);
+    assert!(put(&load(""), 2) < 1.1 * whole);
+}
+
+/// Ranks that wait for each other are told so, whatever other jobs do.
+#[test]
+fn a_job_that_hangs_ends_beside_another() {
+    let machine = broken("small", "[[load]]\nfrom = [20]\nto = 1\nbytes = \"4 KiB\"\n");
+    let hung = Simulation::new(machine).ranks(2).run(|bootstrap, mut raw| -> Result<(), Error> {
+        let group = raw.make_group(&bootstrap.everyone(), 8)?.slot;
+        raw.post_recv(group, Lane::Data, Rank(1 - bootstrap.rank().0), Tag(1), Span::new(0, 8))?;
+        raw.wait(group, Lane::Data)
+    });
+    let error = hung.unwrap_err().to_string();
+    assert!(error.contains("every rank waits"), "{error}");
 }

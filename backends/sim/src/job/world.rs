@@ -77,6 +77,9 @@ pub(super) struct Access {
     pub(super) remote: usize,
 }
 
+/// In a token: it is of another job's messages.
+const FOREIGN: u64 = 1 << 62;
+
 /// In a timer's token: it is for a rank, not for something under way.
 const FOR_RANK: u64 = 1 << 63;
 
@@ -107,13 +110,26 @@ pub(super) struct World {
     pub(super) class: Vec<u8>,
     ops: Vec<Op>,
     free: Vec<u32>,
+    /// One node of another job that sends.
+    foreign: Vec<Foreign>,
     /// Of every node: what faults leave of its processor's speed, and of its memory's.
     speeds: Vec<(f64, f64)>,
 }
 
+/// Sends one message after the other, for another job.
+#[derive(Debug)]
+struct Foreign {
+    from: u32,
+    to: u32,
+    bytes: u32,
+    pause: u64,
+    until: u64,
+}
+
 impl World {
-    pub(super) fn new(network: Network, size: usize, per_node: usize) -> Self {
+    pub(super) fn new(mut network: Network, size: usize, per_node: usize) -> Self {
         let speeds = (0..size.div_ceil(per_node)).map(|node| network.machine().speed_of(node)).collect();
+        let foreign = foreign(&mut network);
         let rank = || RankState { clock: 0, news: false, waiting: Waiting::No, done: false, error: None };
         World {
             machine: network.machine().clone(),
@@ -131,6 +147,7 @@ impl World {
             class: vec![0; size],
             ops: Vec::new(),
             free: Vec::new(),
+            foreign,
             speeds,
         }
     }
@@ -205,6 +222,12 @@ impl World {
                         self.wake(rank);
                     }
                 }
+                Happened::Timer(token) if token & FOREIGN != 0 => self.send_foreign(token),
+                Happened::Acknowledged(token) if token & FOREIGN != 0 => {
+                    let pause = self.foreign[(token & !FOREIGN) as usize].pause;
+                    self.network.at(self.network.now().saturating_add(pause), token);
+                }
+                Happened::Delivered(token) if token & FOREIGN != 0 => {}
                 // A message inside a node.
                 Happened::Timer(token) => {
                     self.delivered(token as u32);
@@ -215,6 +238,19 @@ impl World {
             }
         }
         true
+    }
+
+    /// Another job's next message, unless its time is over or nothing is left that could end this job: then what is under
+    /// way comes to its end.
+    fn send_foreign(&mut self, token: u64) {
+        let Foreign { from, to, bytes, until, .. } = self.foreign[(token & !FOREIGN) as usize];
+        let is_alive = !self.ready.is_empty()
+            || self.ops.len() > self.free.len()
+            || self.ranks.iter().any(|state| !state.done && state.waiting == Waiting::Time);
+        let now = self.network.now();
+        if is_alive && now < until {
+            self.network.send(now, Send { from, to, class: 0, bytes, token, acknowledge: true });
+        }
     }
 
     pub(super) fn wake(&mut self, rank: usize) {
@@ -410,4 +446,24 @@ impl World {
             self.channels.forget(group);
         }
     }
+}
+
+/// Other jobs of the machine, each of whose senders has a timer for its first message.
+fn foreign(network: &mut Network) -> Vec<Foreign> {
+    let mut all = Vec::new();
+    let nics = network.machine().nodes.nics;
+    for load in network.machine().loads.clone() {
+        for &from in &load.from {
+            let token = FOREIGN | all.len() as u64;
+            all.push(Foreign {
+                from: (from * nics) as u32,
+                to: (load.to * nics) as u32,
+                bytes: load.bytes.0 as u32,
+                pause: load.pause.0,
+                until: load.until.map_or(u64::MAX, |until| until.0),
+            });
+            network.at(load.since.0, token);
+        }
+    }
+    all
 }

@@ -43,6 +43,9 @@ const LEAST_WORK: Ps = Ps::ns(1);
 
 const MOST_BYTES: Size = Size(1 << 30);
 
+/// Nodes that send for other jobs.
+const MOST_SENDERS: usize = 65_536;
+
 const SLOWEST: Rate = Rate::bits_per_second(1_000_000);
 const FASTEST: Rate = Rate::bits_per_second(100_000_000_000_000);
 
@@ -124,7 +127,8 @@ impl Machine {
         self.check_extent()?;
         self.check_nic()?;
         self.check_control()?;
-        self.check_faults()
+        self.check_faults()?;
+        self.check_loads()
     }
 
     fn check_nodes(&self) -> Checked {
@@ -232,6 +236,34 @@ impl Machine {
         within("nic.gap", nic.gap, Ps(0)..=SECOND)?;
         within("nic.latency", nic.latency, Ps(0)..=SECOND)?;
         within("nic.eager_limit", nic.eager_limit, Size(0)..=MOST_BYTES)
+    }
+
+    fn check_loads(&self) -> Checked {
+        let senders = self.loads.iter().map(|load| load.from.len()).fold(0, usize::saturating_add);
+        if senders > MOST_SENDERS {
+            return refuse("load", senders, format!("at most {MOST_SENDERS} senders in all"));
+        }
+        let longest = Ps(1_000_000 * SECOND.0);
+        for (at, load) in self.loads.iter().enumerate() {
+            let key = |name: &str| format!("load[{at}].{name}");
+            if load.from.is_empty() {
+                return refuse(&key("from"), "[]", "at least one node");
+            }
+            for node in &load.from {
+                within(&key("from"), *node, 0..=self.nodes.count - 1)?;
+            }
+            within(&key("to"), load.to, 0..=self.nodes.count - 1)?;
+            if load.from.contains(&load.to) {
+                return refuse(&key("to"), load.to, "a node that is not among those that send");
+            }
+            within(&key("bytes"), load.bytes, Size(1)..=MOST_BYTES)?;
+            within(&key("pause"), load.pause, Ps::ns(1)..=SECOND)?;
+            within(&key("since"), load.since, Ps(0)..=longest)?;
+            if let Some(until) = load.until {
+                within(&key("until"), until, load.since..=longest)?;
+            }
+        }
+        Ok(())
     }
 
     fn check_control(&self) -> Checked {

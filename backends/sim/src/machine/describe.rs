@@ -48,6 +48,10 @@ impl Machine {
         if !self.faults.is_empty() {
             lines.push(("faults", self.faults_words()));
         }
+        lines.extend(self.loads.iter().take(8).map(|load| {
+            let (senders, word) = (load.from.len(), if load.from.len() == 1 { "node sends" } else { "nodes send" });
+            ("other jobs", format!("{senders} {word} {} each to node {}", load.bytes, load.to))
+        }));
         lines
     }
 

@@ -7,6 +7,8 @@ mod change;
 mod check;
 mod describe;
 mod fault;
+mod load;
+mod place;
 mod quantity;
 mod spec;
 
@@ -20,8 +22,9 @@ use toml::{Table, Value};
 use check::Complaint;
 
 pub use check::{MOST_RANKS, MOST_RANKS_PER_NODE};
-pub(crate) use fault::Place;
 pub use fault::{Direction, Fault};
+pub use load::Load;
+pub(crate) use place::Place;
 pub use quantity::{Ps, Size};
 pub use spec::{
     Control, Dcqcn, Dragonfly, Ecn, FatTree, FlowControl, Leaves, Link, Machine, Nic, Nodes, Packet, PairThrottle,

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use tailback_transport::units::Rate;
 
 use super::fault::Fault;
+use super::load::Load;
 use super::quantity::{self, Ps, Size};
 
 /// A machine to simulate.
@@ -32,6 +33,9 @@ pub struct Machine {
     /// What is broken.
     #[serde(default, rename = "fault")]
     pub faults: Vec<Fault>,
+    /// What other jobs do.
+    #[serde(default, rename = "load")]
+    pub loads: Vec<Load>,
     /// The file it was read from, so that a result can say what was simulated. Changes made by hand are not in it.
     #[serde(skip)]
     pub text: String,
