@@ -22,6 +22,7 @@ mod lab;
 mod launcher;
 mod locate;
 mod manual;
+mod map;
 mod measured;
 mod memory;
 mod metrics;

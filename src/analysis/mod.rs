@@ -10,6 +10,7 @@ pub mod compare;
 mod counters;
 pub mod history;
 pub mod locate;
+pub mod map;
 mod relative;
 mod severity;
 pub mod sweep;

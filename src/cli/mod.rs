@@ -88,6 +88,8 @@ enum Command {
     Beff(models::BeffOptions),
     /// The HPC Challenge suite, from HPL to latency and bandwidth, and its balance
     Hpcc(Box<models::HpccOptions>),
+    /// Latency and bandwidth between all pairs of nodes: which are slow
+    Map(Box<models::MapOptions>),
     /// Which node, cable or uplink is to blame for slow pairs of a map, and how sure that is
     Locate(locate::LocateOptions),
     /// Start a command as ranks on this machine
@@ -185,6 +187,7 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Contention(options) => once(options.execute()),
         Command::Beff(options) => once(options.execute()),
         Command::Hpcc(options) => once(options.execute()),
+        Command::Map(options) => once(options.execute()),
         Command::Locate(options) => options.execute(),
         Command::Launch(arguments) => arguments.execute(),
         Command::Lab(Lab::Run(options)) => {

@@ -45,6 +45,10 @@ next placement (95%)  prediction interval: where the impact of one more
 bypass control  in the emulated cluster: canaries whose packets wait in no
               queue, under the same load. What is left is the processors'
               doing, not the network's
+round         of a map: pairs of nodes that are measured at the same time, with
+              every node in one of them
+slice         a short stretch of the same work; a map tells the median of a
+              pair's slices, and the worst
 suspect       a node, group or pair of groups that is slower than its peers by
               more than chance makes any of them (tailback locate)
 false alarms  how often a system without faults has any suspect: of all that

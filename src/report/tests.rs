@@ -397,7 +397,7 @@ fn study() -> ResultFile {
             intervals: [("MaxPingPongLatency_usec".to_owned(), Interval { low: 2.5, high: 3.6 })].into(),
         }),
         hpcc: Some(hpcc()),
-        map: None,
+        map: Some(crate::analysis::map::tests::map(4, |_, _| 1.0, |_, _| 10.0)),
     });
     file
 }
