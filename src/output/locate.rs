@@ -4,7 +4,7 @@ use crate::analysis::locate::{Evidence, Figure, Located, Suspect, Way};
 use crate::text::{Table, whole_percent, wrap};
 
 /// Rows on the first screen.
-const SHOWN: usize = 5;
+const SHOWN: usize = 4;
 
 /// Text for a terminal, in at most twelve lines; all suspects with all that shows them where `verbose`.
 pub fn located(of: &Located, verbose: bool) -> String {
@@ -154,7 +154,7 @@ mod tests {
         let many = (0..20).map(|node| suspect(node, Fault::Host, Figure::Copy)).collect();
         let text = shown(&some(many), 80, false);
         assert!(text.lines().count() <= 12 && text.lines().all(|line| line.chars().count() <= 80), "{text}");
-        assert!(text.starts_with("20 SUSPECTS, the worst: h0 ") && text.contains("and 15 more"), "{text}");
+        assert!(text.starts_with("20 SUSPECTS, the worst: h0 ") && text.contains("and 16 more"), "{text}");
         let all =
             shown(&some((0..20).map(|node| suspect(node, Fault::Loss, Figure::Retransmissions)).collect()), 80, true);
         assert!(all.contains("h19") && !all.contains("more (--verbose"), "{all}");
@@ -165,7 +165,7 @@ mod tests {
         let busy = (0..7).map(|node| suspect(node, Fault::SlowToSend, Figure::Rate)).collect();
         let text = shown(&Located { maps: 2, busy, ..some(vec![]) }, 200, false);
         assert!(text.starts_with("NO SUSPECT: ") && text.contains("Looked at: 2 maps, 64 nodes"), "{text}");
-        assert!(text.contains("neighbours' load, gone in another map: h0, h1, h2, h3, h4 and 2 more"), "{text}");
+        assert!(text.contains("neighbours' load, gone in another map: h0, h1, h2, h3 and 3 more"), "{text}");
     }
 
     #[test]
