@@ -41,7 +41,9 @@ mod time;
 mod variation;
 
 pub use batches::{FEWEST_BATCHES, MOST_LAG1, OnePlacement, Sum, Withheld, jackknife, lag1, one_placement, sums};
-pub use change::{ChangePoint, FEWEST_OF_LEVEL, FEWEST_TO_SPLIT, change_points, departure};
+pub use change::{
+    ChangePoint, Departure, FEWEST_OF_LEVEL, FEWEST_TO_SPLIT, change_points, departure, fewest_to_show, level_shift,
+};
 pub use encoded::EncodedHistogram;
 pub use gate::{FailsIf, Outcome, needed};
 pub use impact::{Added, Factor, Impact};
