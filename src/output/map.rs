@@ -198,7 +198,7 @@ mod tests {
              them, of its 5."
         );
         let table = slowest(&of, &view, 3).text();
-        assert!(table.lines().count() == 5 && table.contains("n3"), "{table}");
+        assert!(table.lines().count() == 4 && table.contains("n3"), "{table}");
         of.groups = Some(vec![0, 0, 0, 1, 1, 1]);
         of.groups_known_by = Some(GroupsKnownBy::Inferred);
         assert!(map(&of).contains("Groups of nodes: 2, inferred from latencies"), "{}", map(&of));

@@ -169,7 +169,7 @@ mod tests {
         let svg = plots[0].inline();
         assert_eq!(svg.matches("class=\"cell busy\"").count(), 30);
         assert_eq!(svg.matches("class=\"axis\"").count(), 2, "one bound across and one down");
-        assert!(svg.contains("n3 > n0: ") && svg.contains("x the middle"), "{svg}");
+        assert!(svg.contains("n3 &gt; n0: ") && svg.contains("x the middle"), "{svg}");
         assert!(plots[0].summary.contains("slowest n3 > "), "{}", plots[0].summary);
         assert_eq!(plots[1].inline().matches("class=\"cell busy\"").count(), 30, "latencies are of both directions");
     }
