@@ -345,7 +345,7 @@ impl Request {
             if threshold.of == Of::Ratio {
                 return Err(format!("'{threshold}': ratios are for `tailback compare`"));
             }
-            if threshold.of == Of::Change {
+            if threshold.of.is_over_nights() {
                 return Err(format!("'{threshold}': changes from night to night are for `tailback history`"));
             }
             if threshold.of == Of::Variation && self.launches == 1 && !self.one_of_several {
