@@ -166,7 +166,8 @@ pub(super) fn lines<'a>(rows: impl FnOnce(Vec<&'a MapPair>) -> Rows<&'a MapPair>
         move |pair: &&MapPair| figure(pair).map(value)
     };
     let group = |node: u32| Some(*map.groups.as_ref()?.get(node as usize)?);
-    let (median, worst): (fn(MapFigure) -> f64, fn(MapFigure) -> f64) = (|of| of.median, |of| of.worst);
+    let median: fn(MapFigure) -> f64 = |of| of.median;
+    let worst: fn(MapFigure) -> f64 = |of| of.worst;
     rows(map.pairs.iter().collect())
         .column("from", |pair| Cell::Name(name(map, pair.from).to_owned()))
         .column("to", |pair| Cell::Name(name(map, pair.to).to_owned()))

@@ -98,7 +98,7 @@ fn heat(name: &str, map: &MapResult, kind: MapKind) -> Option<Plot> {
         let label = label.split("..").next().unwrap_or(&label);
         body += &text(LEFT - 4.0, TOP + (row as f64 + 0.5) * side + 4.0, "end", "tick", &short(label));
     }
-    let said = groups(map).map_or_else(|| "No groups are known".to_owned(), |said| said);
+    let said = groups(map).unwrap_or_else(|| "No groups are known".to_owned());
     let per = if axis.per_row > 1 { format!(" A cell is {0} by {0} nodes.", axis.per_row) } else { String::new() };
     body += &text(WIDTH / 2.0, end + 16.0, "middle", "axis-title", "receivers across, senders down; darker: slower");
     let title = format!("{} between nodes, {name}", word(kind));
