@@ -100,7 +100,8 @@ impl MapView {
                 let times = kind.times(kind.of(&whole)?.median, *middles.get(&(kind, is_within(pair)))?);
                 Some((kind, times))
             };
-            let worst = MapKind::ALL.into_iter().filter_map(of).max_by(|a, b| a.1.total_cmp(&b.1))?;
+            // Of equals the first.
+            let worst = MapKind::ALL.into_iter().rev().filter_map(of).max_by(|a, b| a.1.total_cmp(&b.1))?;
             Some(MapRow { pair: *pair, latency_s, worst })
         };
         let mut rows: Vec<MapRow> = map.pairs.iter().filter_map(row).collect();

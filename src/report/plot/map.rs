@@ -98,7 +98,7 @@ fn heat(name: &str, map: &MapResult, kind: MapKind) -> Option<Plot> {
         let label = label.split("..").next().unwrap_or(&label);
         body += &text(LEFT - 4.0, TOP + (row as f64 + 0.5) * side + 4.0, "end", "tick", &short(label));
     }
-    let said = groups(map).map_or_else(|| "No groups are known".to_owned(), |said| said);
+    let said = groups(map).unwrap_or_else(|| "No groups are known".to_owned());
     let per = if axis.per_row > 1 { format!(" A cell is {0} by {0} nodes.", axis.per_row) } else { String::new() };
     body += &text(WIDTH / 2.0, end + 16.0, "middle", "axis-title", "receivers across, senders down; darker: slower");
     let title = format!("{} between nodes, {name}", word(kind));
@@ -169,7 +169,7 @@ mod tests {
         let svg = plots[0].inline();
         assert_eq!(svg.matches("class=\"cell busy\"").count(), 30);
         assert_eq!(svg.matches("class=\"axis\"").count(), 2, "one bound across and one down");
-        assert!(svg.contains("n3 > n0: ") && svg.contains("x the middle"), "{svg}");
+        assert!(svg.contains("n3 &gt; n0: ") && svg.contains("x the middle"), "{svg}");
         assert!(plots[0].summary.contains("slowest n3 > "), "{}", plots[0].summary);
         assert_eq!(plots[1].inline().matches("class=\"cell busy\"").count(), 30, "latencies are of both directions");
     }

@@ -152,7 +152,7 @@ fn hear(
     if let (Some(lines), Some(heard)) = (all, heard) {
         let mut progress = Progress { complete: heard.complete, ..Progress::default() };
         for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            match serde_json::from_slice(line).map_err(unreadable)? {
+            match serde_json::from_slice(line).map_err(|error| unreadable(&error))? {
                 Told::Pair(pair) => progress.pairs.push(pair),
                 Told::Host(host) => progress.hosts.push(host),
             }
@@ -163,10 +163,10 @@ fn hear(
     let said = heard.map(|heard| serde_json::to_vec(&heard).expect("plain data"));
     let said = bootstrap.broadcast(said.unwrap_or_default())?;
     control.monitor.tick();
-    serde_json::from_slice(&said).map_err(unreadable)
+    serde_json::from_slice(&said).map_err(|error| unreadable(&error))
 }
 
-fn unreadable(error: serde_json::Error) -> Error {
+fn unreadable(error: &serde_json::Error) -> Error {
     Error::Protocol { operation: "reading what ranks tell", peer: None, detail: error.to_string() }
 }
 
