@@ -361,7 +361,7 @@ impl Models {
             match fitted {
                 Fitted::Nodes(nodes) => seen.extend(nodes),
                 Fitted::Pairs(model) => {
-                    seen.extend(model.effects.iter().filter_map(|effect| of_effect(*figure, effect)))
+                    seen.extend(model.effects.iter().filter_map(|effect| of_effect(*figure, effect)));
                 }
             }
         }
