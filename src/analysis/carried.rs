@@ -32,7 +32,7 @@ impl ResultFile {
                 _ => continue,
             });
         }
-        let told = distinct(told.into_iter());
+        let told = distinct(told);
         (!told.is_empty()).then(|| format!("All ranks are on one host, no network between them: {}", told.join("; ")))
     }
 }
