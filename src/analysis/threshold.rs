@@ -1,11 +1,11 @@
 //! Thresholds for CI: `lat.time-p90.added > 500` fails a command, with exit code 1 and a JUnit file that says which.
 //!
-//! Grammar: `KERNEL.STAT.STATE [.ratio|.cv|.change] [.low|.high] OP NUMBER [UNIT]`, where STAT is a statistic's key, STATE is idle
+//! Grammar: `KERNEL.STAT.STATE [.ratio|.cv|.change|.level] [.low|.high] OP NUMBER [UNIT]`, where STAT is a statistic's key, STATE is idle
 //! (GPCNeT's isolated), loaded, added (loaded minus idle) or impact, OP is one of > >= < <=. Without a unit times are in us,
 //! rates in MiB/s, and what load adds to the time of a rate in us/MiB. With `.ratio` the figure is how many times worse a side
 //! is than the first one of a comparison, with `.cv` its coefficient of variation between repeated jobs, with `.change` how much worse
-//! the last night of a history is than those before it; `.low` and `.high`
-//! are the ends of its 95% interval.
+//! the last night of a history is than those before it, with `.level` how much worse its present level is than the best one before;
+//! `.low` and `.high` are the ends of its 95% interval.
 //!
 //! There are four answers. A figure fails when all of its interval does, passes when none of it does, and is inconclusive
 //! otherwise; then it is said how many placements or jobs would decide. Where the answer of a run may not be reported
@@ -19,7 +19,7 @@ use std::str::FromStr;
 use crate::analysis::added::{self, Times};
 use crate::analysis::checks::Check;
 use crate::analysis::compare::{Comparison, JobSet, State, Verdict, variation_of};
-use crate::analysis::history::History;
+use crate::analysis::history::{History, LastNight, Lasting, Series};
 use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::plan::Plan;
@@ -53,6 +53,15 @@ pub enum Of {
     Variation,
     /// The last night of a history: how much worse it is than those before.
     Change,
+    /// The present level of a history: how much worse it is than the best one before.
+    Level,
+}
+
+impl Of {
+    /// Whether it is of a history.
+    pub fn is_over_nights(self) -> bool {
+        matches!(self, Of::Change | Of::Level)
+    }
 }
 
 /// A condition that fails a run.
@@ -95,6 +104,7 @@ impl FromStr for Threshold {
             [.., "ratio"] if parts.len() == 4 => Of::Ratio,
             [.., "cv"] if parts.len() == 4 => Of::Variation,
             [.., "change"] if parts.len() == 4 => Of::Change,
+            [.., "level"] if parts.len() == 4 => Of::Level,
             _ => Of::Job,
         };
         parts.truncate(if of == Of::Job { parts.len() } else { 3 });
@@ -141,7 +151,7 @@ fn limit(text: &str, kernel: Canary, state: State, of: Of) -> Result<(f64, Optio
     let rates = [("MiB/s", 1.0), ("GiB/s", 1024.0), ("Mbit/s", 1e6 / 8.0 / MIB), ("Gbit/s", 1e9 / 8.0 / MIB)];
     let per_mib = [("us/MiB", 1.0), ("ms/MiB", 1e3), ("s/MiB", 1e6)];
     let units: &[Unit] = match (state, kernel.info().direction) {
-        _ if matches!(of, Of::Variation | Of::Change) => &[("%", 0.01)],
+        _ if matches!(of, Of::Variation | Of::Change | Of::Level) => &[("%", 0.01)],
         _ if of == Of::Ratio || state == State::Impact => &[("x", 1.0)],
         // A program's figure has a unit of its own.
         _ if kernel.is_application() => &[],
@@ -177,6 +187,7 @@ impl Threshold {
             Of::Ratio => ".ratio",
             Of::Variation => ".cv",
             Of::Change => ".change",
+            Of::Level => ".level",
         };
         let part = match self.part {
             Part::Whole => "",
@@ -211,7 +222,7 @@ impl Threshold {
             interval => within(found.value, interval, form),
         };
         match self.unit {
-            Some((unit, _)) if unit != "x" => {
+            Some((unit, _)) if unit != "x" && (unit != "%" || found.unit.is_empty()) => {
                 let of_rank = if found.unit.ends_with("/rank") { "/rank" } else { "" };
                 format!("{shown} {unit}{of_rank}")
             }
@@ -384,34 +395,79 @@ impl Threshold {
         format!("{}.{}.{}", self.kernel, self.statistic.key(), self.state.key())
     }
 
-    /// Holds a threshold of change, or of variation, against the last night of a history.
+    /// Holds a threshold of change, level or variation against a history.
     pub fn check_history(&self, history: &History) -> Check {
-        let key = self.key();
-        let last = history.nights.len().checked_sub(1);
-        let series = history.series(&key);
-        let against = series.filter(|series| series.left_out.last().copied() == last && last.is_some());
-        let found = series.and_then(|series| match self.of {
-            Of::Variation => series.variation().map(|of| Found {
-                value: of.coefficient,
-                interval: Some(of.interval),
-                form: figure,
-                unit: String::new(),
-                is_log: true,
-                over: ("nights", of.count, 1),
-            }),
-            _ => {
-                let is_last = against.is_some() || series.values.last().map(|(night, _)| *night) == last;
-                let (value, interval) = series.departure().filter(|_| is_last)?;
-                let (interval, unit) = (Some(interval), "%".to_owned());
-                Some(Found { value, interval, form: percent, unit, is_log: false, over: ("nights", 1, 1) })
-            }
-        });
-        let mut check = self.judge(&history.title, found.as_ref(), against.map(|_| "see the last night's result"));
-        if found.is_none() && series.is_some() {
-            check.found =
-                "was not measured: the last night lacks it, or has fewer than three of its level before it".into();
+        let series = history.series(&self.key()).filter(|series| !series.values.is_empty());
+        let Some(series) = series else { return self.judge(&history.title, None, None) };
+        match self.of {
+            Of::Variation => self.check_noise(history, series),
+            Of::Level => self.check_level(history, series),
+            _ => self.check_last_night(history, series),
         }
-        check
+    }
+
+    fn check_noise(&self, history: &History, series: &Series) -> Check {
+        let found = series.variation().map(|of| Found {
+            value: of.coefficient,
+            interval: Some(of.interval),
+            form: figure,
+            unit: String::new(),
+            is_log: true,
+            over: ("nights", of.count, 1),
+        });
+        if found.is_none() {
+            return self.answer(
+                history,
+                Outcome::Inconclusive,
+                "too few nights to tell: at least 3 of a level are needed",
+            );
+        }
+        self.judge(&history.title, found.as_ref(), None)
+    }
+
+    fn check_last_night(&self, history: &History, series: &Series) -> Check {
+        let last = history.nights.len().checked_sub(1);
+        if last.is_some() && series.left_out.last().copied() == last {
+            let why = "the figure of the last night may not be reported: `tailback show` of its file says why";
+            return self.answer(history, Outcome::Inconclusive, why);
+        }
+        if series.values.last().map(|(night, _)| *night) != last {
+            return self.answer(history, Outcome::NotMeasured, "was not measured in the last night");
+        }
+        let Some(LastNight { worse, interval, .. }) = series.departure() else {
+            let before = series.of_level() - 1;
+            let why =
+                format!("too few nights to tell: {before} of its level before the last one, at least 3 are needed");
+            return self.answer(history, Outcome::Inconclusive, &why);
+        };
+        let (interval, unit) = (Some(interval), "%".to_owned());
+        let found = Found { value: worse, interval, form: percent, unit, is_log: false, over: ("nights", 1, 1) };
+        self.judge(&history.title, Some(&found), None)
+    }
+
+    fn check_level(&self, history: &History, series: &Series) -> Check {
+        let nights = series.values.len();
+        let Some(Lasting { worse, interval, nights: (best, present), since }) = series.lasting() else {
+            return match history.fewest_nights {
+                Some(fewest) if nights >= fewest => {
+                    let outcome = self.operator.judge(Some(Interval { low: 0.0, high: 0.0 }), self.number);
+                    self.answer(history, outcome, &format!("no change of level is shown in {nights} nights"))
+                }
+                Some(fewest) => {
+                    let why = format!("too few nights to tell: {nights}, at least {fewest} are needed");
+                    self.answer(history, Outcome::Inconclusive, &why)
+                }
+                None => self.answer(history, Outcome::Inconclusive, "too many figures to tell which changed"),
+            };
+        };
+        let (over, unit) = (("nights", best.min(present), 2), format!("% since {}", history.nights[since]));
+        let found = Found { value: worse, interval, form: percent, unit, is_log: false, over };
+        self.judge(&history.title, Some(&found), None)
+    }
+
+    fn answer(&self, history: &History, outcome: Outcome, found: &str) -> Check {
+        let (run, threshold, required) = (history.title.clone(), self.to_string(), self.required());
+        Check { run, threshold, required, outcome, found: found.to_owned() }
     }
 
     /// Holds a ratio threshold against every side but the first.
@@ -491,6 +547,7 @@ mod tests {
             "bw-sync.time-p90.impact.cv.high > 0.1",
             "lat.time-p90.added.change > 10%",
             "bw-sync.avg.loaded.change.low >= 0.1",
+            "lat.time-p90.added.level > 10%",
         ] {
             assert_eq!(text.parse::<Threshold>().unwrap().to_string(), text);
         }
@@ -499,6 +556,61 @@ mod tests {
         let numbers =
             ["lat.p99.added > 1e1", "lat.p99.added > 2ms", "bw.avg.idle < 8.388608 Gbit/s", "bw.avg.added > 3 ms/MiB"];
         assert_eq!(numbers.map(|text| read(text).number), [10.0, 2000.0, 1000.0, 3000.0]);
+    }
+
+    /// Nights of one figure: its value, and whether it may be reported; none where the night lacks it.
+    fn history(nights: &[Option<(f64, bool)>]) -> History {
+        use crate::analysis::history::{Name, Night, Value};
+        let night = |(at, figure): (usize, &Option<(f64, bool)>)| {
+            let name = Name { key: "lat.avg.loaded".into(), unit: "us".into(), more_is_worse: true, primary: true };
+            let of = |&(value, is_sound): &(f64, bool)| (name.clone(), Value { value, whole: None, is_sound });
+            let started = format!("2026-01-{:02}T02:00:00Z", at + 1);
+            Night { file: format!("n{at}.json"), started, figures: figure.iter().map(of).collect() }
+        };
+        History::of("run".into(), &nights.iter().enumerate().map(night).collect::<Vec<_>>(), &[])
+    }
+
+    #[test]
+    fn conditions_of_a_history_speak_of_the_last_night_or_of_the_level() {
+        let sound = |at: usize| Some((if at < 12 { 10.0 } else { 13.0 } + 0.1 * (at % 4) as f64, true));
+        let nights: Vec<_> = (0..24).map(sound).collect();
+        let check = |condition: &str, nights: &[Option<(f64, bool)>]| {
+            let check = condition.parse::<Threshold>().unwrap().check_history(&history(nights));
+            (check.outcome, check.found)
+        };
+        let (change, level) = ("lat.avg.loaded.change > 10%", "lat.avg.loaded.level > 10%");
+        assert_eq!(check(change, &nights).0, Outcome::Pass, "the new level is what nights are like now");
+        let (outcome, found) = check(level, &nights);
+        assert!(
+            outcome == Outcome::Fail && found.starts_with("is +29.") && found.ends_with("] % since 2026-01-13"),
+            "{found}"
+        );
+        assert_eq!(check("lat.avg.loaded.level > 50%", &nights).0, Outcome::Pass);
+        // Of a night that may not be reported no figure is told, not even another night's; of the level nights before still tell.
+        let mut disturbed = nights.clone();
+        disturbed[23] = Some((50.0, false));
+        let (outcome, found) = check(change, &disturbed);
+        assert!(
+            outcome == Outcome::Inconclusive && found.starts_with("the figure of the last night may not"),
+            "{found}"
+        );
+        assert_eq!(check(level, &disturbed).0, Outcome::Fail);
+        disturbed[23] = None;
+        assert_eq!(check(change, &disturbed), (Outcome::NotMeasured, "was not measured in the last night".into()));
+        // Too few to tell is no pass.
+        for (condition, count, expected) in [
+            (change, 3, "too few nights to tell: 2 of its level before the last one, at least 3"),
+            (level, 7, "too few nights to tell: 7, at least 8 are needed"),
+            ("lat.avg.loaded.cv > 0.1", 2, "too few nights to tell"),
+        ] {
+            let (outcome, found) = check(condition, &nights[..count]);
+            assert!(
+                outcome == Outcome::Inconclusive && found.starts_with(expected),
+                "{condition}: {outcome:?} {found}"
+            );
+        }
+        assert_eq!(check(level, &nights[..12]), (Outcome::Pass, "no change of level is shown in 12 nights".into()));
+        assert_eq!(check("bw.avg.loaded.level > 10%", &nights).0, Outcome::NotMeasured);
     }
 
     #[test]

@@ -330,7 +330,7 @@ impl Request {
             if threshold.of == Of::Ratio {
                 return Err(format!("'{threshold}': ratios are for `tailback compare`"));
             }
-            if threshold.of == Of::Change {
+            if threshold.of.is_over_nights() {
                 return Err(format!("'{threshold}': changes from night to night are for `tailback history`"));
             }
             if threshold.of == Of::Variation && self.launches == 1 && !self.one_of_several {
@@ -493,7 +493,8 @@ impl Checks {
                 Outcome::Inconclusive => "INCONCLUSIVE",
                 Outcome::NotMeasured => "NOT MEASURED",
             };
-            eprintln!("tailback: {word}: {run}: {required} is required: it {found}");
+            let it = if ["is ", "was ", "failed"].iter().any(|verb| found.starts_with(verb)) { "it " } else { "" };
+            eprintln!("tailback: {word}: {run}: {required} is required: {it}{found}");
         }
         if let Some(path) = &self.junit {
             result::write_text(path, &junit(checks, self.strict)).map_err(|error| error.to_string())?;

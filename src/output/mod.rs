@@ -9,7 +9,7 @@ mod compared;
 pub(crate) mod counted;
 mod csv;
 mod gpcnet;
-mod history;
+pub mod history;
 pub(crate) mod hpcc;
 pub(crate) mod load_test;
 pub(crate) mod maxrate;

@@ -3,6 +3,7 @@
 mod bands;
 mod contention;
 mod counters;
+mod history;
 mod hpcc;
 mod impact;
 mod load;
@@ -20,6 +21,7 @@ use crate::text::{Table, escape};
 pub use bands::bands;
 pub use contention::contention;
 pub use counters::{conditions, devices, ports};
+pub use history::history;
 pub use hpcc::{System, balance, beff, kiviat};
 pub use impact::{heat, impact, overview};
 pub use load::{load, nodes};
