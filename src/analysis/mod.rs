@@ -5,6 +5,7 @@
 
 pub mod added;
 mod between;
+mod carried;
 pub mod checks;
 pub mod compare;
 mod counters;

@@ -503,14 +503,15 @@ impl Checks {
     /// Tells on stderr what each threshold came to, writes the JUnit file, and gives the exit code.
     pub fn conclude(&self, checks: &[Check]) -> Result<u8, String> {
         for check in checks {
-            let Check { run, threshold, found, .. } = check;
+            let Check { run, required, found, .. } = check;
             let word = match check.outcome {
                 Outcome::Pass => "PASS",
                 Outcome::Fail => "FAIL",
                 Outcome::Inconclusive => "INCONCLUSIVE",
                 Outcome::NotMeasured => "NOT MEASURED",
             };
-            eprintln!("tailback: {word}: {run}: {threshold}: it {found}");
+            let it = if ["is ", "was ", "failed"].iter().any(|verb| found.starts_with(verb)) { "it " } else { "" };
+            eprintln!("tailback: {word}: {run}: {required} is required: {it}{found}");
         }
         if let Some(path) = &self.junit {
             result::write_text(path, &junit(checks, self.strict)).map_err(|error| error.to_string())?;
