@@ -52,7 +52,7 @@ fn thresholds_and_lists_of_nodes() {
     let (list, junit) = (folder.path("drain"), folder.path("junit.xml"));
     let outcome = run(&format!("locate {broken} --drain-list {list} --fail-if suspects>1 --junit {junit}"));
     assert_eq!(outcome.code(), Some(1), "{}", outcome.stderr);
-    assert!(outcome.stderr.contains("FAIL: ") && outcome.stderr.contains("it has 2: n"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("FAIL: ") && outcome.stderr.contains("it is 2: n"), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("scontrol update NodeName=n03,n11 State=DRAIN"), "{}", outcome.stderr);
     assert_eq!(folder.text("drain"), "n03\nn11\n");
     assert!(folder.text("junit.xml").contains("failures=\"1\""));

@@ -160,8 +160,15 @@ impl SuspectsLimit {
         let count = located.suspects.len();
         let outcome = if self.fails.holds(count as f64, self.limit) { Outcome::Fail } else { Outcome::Pass };
         let names: Vec<&str> = located.suspects.iter().map(|of| of.name.as_str()).take(5).collect();
-        let found = if count == 0 { "has none".into() } else { format!("has {count}: {}", names.join(", ")) };
-        Check { run: run.to_owned(), threshold: self.given.clone(), outcome, found }
+        let found = if count == 0 { "is 0".into() } else { format!("is {count}: {}", names.join(", ")) };
+        let sign = match self.fails {
+            FailsIf::Above => "<=",
+            FailsIf::AtLeast => "<",
+            FailsIf::Below => ">=",
+            FailsIf::AtMost => ">",
+        };
+        let required = format!("suspects {sign} {}", self.limit);
+        Check { run: run.to_owned(), threshold: self.given.clone(), required, outcome, found }
     }
 }
 
