@@ -6,12 +6,13 @@ use tailback::kernel::{Canary, Congestor};
 
 use crate::common::{run, succeed};
 
-const COMMANDS: [&str; 30] = [
+const COMMANDS: [&str; 31] = [
     "",
     "run",
     "app",
     "tune",
     "sweep",
+    "burst",
     "network",
     "congest",
     "calibrate",

@@ -24,6 +24,7 @@
 mod batches;
 mod change;
 mod encoded;
+mod folded;
 mod gate;
 mod impact;
 mod jobs;
@@ -43,6 +44,7 @@ mod variation;
 pub use batches::{FEWEST_BATCHES, MOST_LAG1, OnePlacement, Sum, Withheld, jackknife, lag1, one_placement, sums};
 pub use change::{ChangePoint, FEWEST_OF_LEVEL, FEWEST_TO_SPLIT, change_points, departure};
 pub use encoded::EncodedHistogram;
+pub use folded::{BurstResponse, Folded, FoldedPart, OverBursts, WITHIN, monotonic};
 pub use gate::{FailsIf, Outcome, needed};
 pub use impact::{Added, Factor, Impact};
 pub use jobs::{Components, Difference, JobVariance, Jobs, difference, paired_difference};

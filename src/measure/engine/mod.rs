@@ -5,6 +5,7 @@
 //! the timed loops, is generic over the backend.
 
 mod application;
+mod burst;
 mod canary;
 mod collect;
 mod congestor;
@@ -20,6 +21,7 @@ mod rank;
 mod sequence;
 mod slices;
 
+pub use burst::Bursts;
 pub use canary::{CanaryPhase, Finished, Passes};
 pub use collect::{EncodedTally, Load, Measured, Tally};
 pub use congestor::CongestorPhase;
