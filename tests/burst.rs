@@ -31,8 +31,8 @@ fn latency_is_back_when_the_queue_has_drained() {
     let part = number(&recovery["value"]) / drained_us;
     assert!((0.95..1.05).contains(&part), "{recovery} of {drained_us} us: {bursts}\n{shown}");
     assert!(recovery["interval"]["low"].is_number(), "{recovery}");
-    // It is felt at once: virtual time is one clock.
-    assert!(number(&bursts["p99"]["felt_us"]["value"]) < 20.0, "{}", bursts["p99"]);
+    // It is felt at once: in the first part of the curve.
+    assert!(number(&bursts["p99"]["felt_us"]["value"]) < 50.0, "{}", bursts["p99"]);
     assert!(number(&bursts["clock_error_us"]) < ON_US, "{bursts}");
     let load = &bursts["loads"][0];
     assert!((number(&load["iterations_per_burst"]) - 1.0).abs() < 0.1, "{load}");

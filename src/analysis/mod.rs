@@ -19,4 +19,4 @@ pub use between::{Kind, Span};
 pub use counters::{CounterRow, CounterSpread, beside_isolated};
 pub use relative::{Condition, RelativeCounter, RelativeRow, relative};
 pub use severity::{Conclusion, Severity};
-pub use why::{HotSpot, LoadOfNode, Why};
+pub use why::{HotSpot, LoadOfNode, Why, WorstPort};

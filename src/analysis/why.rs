@@ -24,7 +24,7 @@ pub struct Why {
     pub to_try: Vec<String>,
     /// What the congestors of the first run moved, where they moved anything.
     pub load: Option<LoadOfNode>,
-    /// Where the network was full, where it was.
+    /// Which ports ran full under load, where any did.
     pub hot_spot: Option<HotSpot>,
 }
 
@@ -38,17 +38,29 @@ pub struct LoadOfNode {
     pub link_mib_per_s: Option<f64>,
 }
 
-/// The port that held most back under load.
+/// Ports that ran full under load, and where load made that worse.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HotSpot {
+    /// The port that load made worst, if it made any worse.
+    pub worst: Option<WorstPort>,
+    /// So many ports load made worse.
+    pub worse: usize,
+    /// So many ran full under load, whatever they did while idle.
+    pub full: usize,
+    /// Of so many.
+    pub ports: usize,
+    /// Whether messages of canaries cross any of those that load made worse.
+    pub crossed: bool,
+}
+
+/// A port under load and while idle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub struct HotSpot {
+pub struct WorstPort {
     pub from: String,
     pub to: String,
-    /// So many ports ran full, of so many.
-    pub full: usize,
-    pub ports: usize,
-    /// Whether messages of canaries cross any of them.
-    pub crossed: bool,
+    /// What it held back under load and while idle, in words.
+    pub held_back: String,
 }
 
 impl ResultFile {
@@ -124,44 +136,64 @@ impl ResultFile {
         self.system.nodes.iter().filter(|node| node.roles.iter().any(congests)).count()
     }
 
-    /// Which ports ran full, where ports can be looked at.
+    /// Which ports load filled, where ports can be looked at. Canaries fill queues, too: what ports do while idle is none of
+    /// the load's doing.
     fn ports(&self, why: &mut Why) -> Ports {
         let phases = match (&self.lab, &self.machine) {
             (Some(lab), _) => &lab.phases,
             (None, Some(machine)) => &machine.phases,
             (None, None) => return Ports::Unknown,
         };
-        let loaded = sums(phases, LoadState::Loaded);
-        if loaded.is_empty() {
+        let [idle, loaded] = [LoadState::Isolated, LoadState::Loaded].map(|state| Sums::of(phases, state));
+        let ports = loaded.ports.len();
+        if ports == 0 {
             return Ports::Unknown;
         }
-        let mut full: Vec<&PortCounters> = loaded.iter().filter(|port| held_back(port) > 0).collect();
-        full.sort_by_key(|port| std::cmp::Reverse(held_back(port)));
-        let marked = loaded.iter().any(|port| port.queue.as_ref().is_some_and(|queue| queue.marks > 0));
+        let marked = loaded.ports.iter().any(|port| port.queue.as_ref().is_some_and(|queue| queue.marks > 0));
         let full_or_so = if marked { "ran full or marked packets" } else { "ran full" };
-        let Some(worst) = full.first() else {
-            why.seen.push(format!("None of {} ports ran full under load.", loaded.len()));
+        let full = loaded.ports.iter().filter(|port| held_back(port) > 0).count();
+        if full == 0 {
+            why.seen.push(format!("None of {ports} ports ran full under load."));
             return Ports::NoneFull;
+        }
+        let is_timed = idle.seconds > 0.0 && loaded.seconds > 0.0;
+        // Of results without times: their states had the same budget.
+        let per_s = |of: &Sums| if is_timed { of.seconds.recip() } else { 1.0 };
+        let pairs = loaded.ports.iter().map(|port| {
+            let before = idle.port(port).map_or(0.0, |port| held_back(port) as f64 * per_s(&idle));
+            (port, before, held_back(port) as f64 * per_s(&loaded))
+        });
+        let mut worse: Vec<_> = pairs.filter(|(_, before, under)| *under > 0.0 && *under >= ROSE * before).collect();
+        worse.sort_by(|(_, before_a, a), (_, before_b, b)| (b - before_b).total_cmp(&(a - before_a)));
+        let busiest = idle.ports.iter().map(|port| port.bytes).max().unwrap_or(0) as f64;
+        let carries = |port: &PortCounters| {
+            let sent = idle.port(port).map_or(0, |port| port.bytes);
+            sent > 0 && sent as f64 >= CARRIES * busiest
         };
-        why.seen.push(format!(
-            "{} of {} ports {full_or_so} under load, most of all that from {} to {}.",
-            full.len(),
-            loaded.len(),
-            worst.from,
-            worst.to
-        ));
-        let alone = sums(phases, LoadState::Isolated);
-        let busiest = alone.iter().map(|port| port.bytes).max().unwrap_or(0) as f64;
-        let carries = |port: &&&PortCounters| {
-            let same = |other: &&PortCounters| (&other.from, &other.to) == (&port.from, &port.to);
-            alone.iter().find(same).is_some_and(|port| port.bytes as f64 >= CARRIES * busiest && port.bytes > 0)
-        };
-        let crossed = full.iter().filter(carries).count();
-        let (from, to) = (worst.from.clone(), worst.to.clone());
-        why.hot_spot = Some(HotSpot { from, to, full: full.len(), ports: loaded.len(), crossed: crossed > 0 });
+        let crossed = worse.iter().filter(|(port, ..)| carries(port)).count();
+        let worst = worse.first().map(|(port, before, under)| WorstPort {
+            from: port.from.clone(),
+            to: port.to.clone(),
+            held_back: in_words(port, *before, *under, is_timed),
+        });
+        why.seen.push(format!("{full} of {ports} ports {full_or_so} under load."));
+        why.seen.push(match &worst {
+            Some(WorstPort { from, to, held_back }) => {
+                format!(
+                    "Load made {} of them worse than idle, most of all that from {from} to {to}: {held_back}.",
+                    worse.len()
+                )
+            }
+            None => "All of them did as much while idle: load made none of them worse.".into(),
+        });
+        let is_worse = worst.is_some();
+        why.hot_spot = Some(HotSpot { worst, worse: worse.len(), full, ports, crossed: crossed > 0 });
+        if !is_worse {
+            return Ports::AsIdle;
+        }
         match crossed {
-            0 => why.seen.push("None of them is on the way of a canary's messages.".into()),
-            _ => why.seen.push(format!("Canaries' messages cross {crossed} of these, on one placement or another.")),
+            0 => why.seen.push("None of those is on the way of a canary's messages.".into()),
+            _ => why.seen.push(format!("Canaries' messages cross {crossed} of those, on one placement or another.")),
         }
         if crossed == 0 { Ports::Apart } else { Ports::Crossed }
     }
@@ -197,7 +229,7 @@ impl ResultFile {
                                  --congestors incast.";
         let mut try_this = |text: &str| why.to_try.push(text.to_owned());
         match ports {
-            Ports::NoneFull => try_this(MORE_LOAD),
+            Ports::NoneFull | Ports::AsIdle => try_this(MORE_LOAD),
             Ports::Apart => try_this(
                 "Canaries and congestors behind the same ports: more placements, --placement random, or --split slice.",
             ),
@@ -227,7 +259,9 @@ impl ResultFile {
 enum Ports {
     Unknown,
     NoneFull,
-    /// Some ran full, but none on a canary's way.
+    /// Some ran full, as they did while idle.
+    AsIdle,
+    /// Load filled some, but none on a canary's way.
     Apart,
     Crossed,
 }
@@ -249,18 +283,50 @@ fn held_back(port: &PortCounters) -> u64 {
     met + port.simulated.map_or(0, |of| of.stalled_ns)
 }
 
-/// Every port over all phases of a state.
-fn sums(phases: &[PhaseCounters], state: LoadState) -> Vec<PortCounters> {
-    let mut all: Vec<PortCounters> = Vec::new();
-    for phase in phases.iter().filter(|phase| phase.phase.is(state)) {
-        for port in &phase.ports {
-            match all.iter_mut().find(|sum| (&sum.from, &sum.to) == (&port.from, &port.to)) {
-                Some(sum) => sum.add(port),
-                None => all.push(port.clone()),
-            }
+/// The same in words, of which a port has one kind.
+fn in_words(port: &PortCounters, before: f64, under: f64, is_timed: bool) -> String {
+    let per_s = if is_timed { "/s" } else { "" };
+    let number = |value: f64| match value {
+        0.0 => "0".to_owned(),
+        _ if value < 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    };
+    match port.simulated {
+        Some(of) if of.stalled_ns > 0 => {
+            format!("{} ms{per_s} without room, {} idle", number(1e-6 * under), number(1e-6 * before))
+        }
+        _ => {
+            let is_marking = port.queue.as_ref().is_some_and(|queue| queue.marks > 0);
+            let what = if is_marking { "drops or marks" } else { "drops" };
+            format!("{} {what}{per_s}, {} idle", number(under), number(before))
         }
     }
-    all
+}
+
+/// Every port over all phases of a state.
+struct Sums {
+    ports: Vec<PortCounters>,
+    /// How long they were counted; 0 where that was not kept.
+    seconds: f64,
+}
+
+impl Sums {
+    fn of(phases: &[PhaseCounters], state: LoadState) -> Self {
+        let mut ports: Vec<PortCounters> = Vec::new();
+        let of_state = || phases.iter().filter(|phase| phase.phase.is(state));
+        for port in of_state().flat_map(|phase| &phase.ports) {
+            match ports.iter_mut().find(|sum| (&sum.from, &sum.to) == (&port.from, &port.to)) {
+                Some(sum) => sum.add(port),
+                None => ports.push(port.clone()),
+            }
+        }
+        let seconds: Option<f64> = of_state().map(|phase| phase.seconds).sum();
+        Sums { ports, seconds: seconds.unwrap_or(0.0) }
+    }
+
+    fn port(&self, like: &PortCounters) -> Option<&PortCounters> {
+        self.ports.iter().find(|port| (&port.from, &port.to) == (&like.from, &like.to))
+    }
 }
 
 #[cfg(test)]
@@ -289,24 +355,49 @@ mod tests {
         file.lab = Some(synthetic::lab(phases));
         file.lab.as_mut().expect("just set").spec.ecn = true;
         let seen = file.why().expect("an explanation").seen;
-        let told = "1 of 1 ports ran full or marked packets under load, most of all that from leaf0 to h0.";
+        let told = "Load made 1 of them worse than idle, most of all that from leaf0 to h0: 50 drops or marks, 0 idle.";
+        assert!(seen.iter().any(|line| line == "1 of 1 ports ran full or marked packets under load."), "{seen:?}");
         assert!(seen.iter().any(|line| line == told), "{seen:?}");
     }
 
     /// A load test on a lab with two ports: what each sent while canaries were alone, and dropped under load.
     fn on_a_lab(impact: f64, sent: [u64; 2], dropped: [u64; 2]) -> Why {
+        on_a_busy_lab(impact, sent, [0; 2], dropped)
+    }
+
+    /// The same with what they dropped while canaries were alone, in 2 s; under load it is 10 s.
+    fn on_a_busy_lab(impact: f64, sent: [u64; 2], idle: [u64; 2], dropped: [u64; 2]) -> Why {
         let ports =
             |bytes: [u64; 2], drops: [u64; 2]| vec![port("h0", bytes[0], drops[0]), port("h1", bytes[1], drops[1])];
-        let phase = |state: LoadState, ports| PhaseCounters {
+        let phase = |state: LoadState, seconds, ports| PhaseCounters {
             phase: PhaseId::new(state, PhaseId::ALL_CANARIES),
+            seconds: Some(seconds),
             ports,
             ..PhaseCounters::default()
         };
         let mut file = synthetic::file("tcp", None, impact);
-        let phases =
-            vec![phase(LoadState::Isolated, ports(sent, [0; 2])), phase(LoadState::Loaded, ports([9; 2], dropped))];
+        let phases = vec![
+            phase(LoadState::Isolated, 2.0, ports(sent, idle)),
+            phase(LoadState::Loaded, 10.0, ports([9; 2], dropped)),
+        ];
         file.lab = Some(synthetic::lab(phases));
         file.why().expect("an explanation")
+    }
+
+    #[test]
+    fn ports_that_drop_as_much_while_idle_are_no_hot_spot() {
+        // More in number under load, but in five times the time.
+        let same = on_a_busy_lab(1.0, [1000, 900], [20, 10], [110, 60]);
+        let spot = same.hot_spot.clone().unwrap();
+        assert_eq!((spot.worst, spot.worse, spot.full), (None, 0, 2), "{same:?}");
+        let told = "All of them did as much while idle: load made none of them worse.";
+        assert!(same.seen.iter().any(|line| line == told), "{same:?}");
+        assert!(same.to_try[0].starts_with("More load"), "{same:?}");
+        // The one that drops most is not the one that load made worse.
+        let one = on_a_busy_lab(9.0, [1000, 900], [200, 10], [1000, 250]).hot_spot.unwrap();
+        let worst = one.worst.unwrap();
+        assert_eq!((&*worst.to, &*worst.held_back), ("h1", "25 drops/s, 5.0 idle"));
+        assert_eq!((one.worse, one.full, one.crossed), (1, 2, true));
     }
 
     #[test]
@@ -314,10 +405,10 @@ mod tests {
         let why = on_a_lab(20.0, [1000, 900], [0, 7]);
         assert!(why.seen[0].contains("bit/s a node; the link of a node carries 200 Mbit/s"), "{why:?}");
         assert!(
-            why.seen.contains(&"1 of 2 ports ran full under load, most of all that from leaf0 to h1.".into()),
+            why.seen[2].ends_with("worse than idle, most of all that from leaf0 to h1: 0.7 drops/s, 0 idle."),
             "{why:?}"
         );
-        assert!(why.seen.iter().any(|line| line.starts_with("Canaries' messages cross 1 of these")), "{why:?}");
+        assert!(why.seen.iter().any(|line| line.starts_with("Canaries' messages cross 1 of those")), "{why:?}");
         assert_eq!(why.to_try, [""; 0]);
     }
 
@@ -342,7 +433,7 @@ mod tests {
     #[test]
     fn no_impact_has_its_reason_and_a_next_step() {
         let apart = on_a_lab(1.0, [1000, 0], [0, 7]);
-        assert!(apart.seen.contains(&"None of them is on the way of a canary's messages.".into()), "{apart:?}");
+        assert!(apart.seen.contains(&"None of those is on the way of a canary's messages.".into()), "{apart:?}");
         assert!(apart.to_try[0].contains("--split slice"), "{apart:?}");
         let idle = on_a_lab(1.0, [1000, 900], [0; 2]);
         assert!(idle.seen.contains(&"None of 2 ports ran full under load.".into()), "{idle:?}");

@@ -52,7 +52,7 @@ pub(super) fn render(file: &ResultFile, columns: usize) -> String {
 pub(crate) fn verdict(file: &ResultFile) -> String {
     let all = all(file);
     let cut_short = summary::cut_short(file);
-    let rank = |of: &&Bursts<'_>| match of.record.p99.outcome() {
+    let rank = |of: &&Bursts<'_>| match told(of.record).1.outcome() {
         BurstOutcome::NotBack => f64::INFINITY,
         BurstOutcome::Back(recovery) => recovery.value,
         BurstOutcome::NotFelt => -1.0,
@@ -61,22 +61,23 @@ pub(crate) fn verdict(file: &ResultFile) -> String {
     let Some(worst) = all.iter().rev().max_by(|one, other| rank(one).total_cmp(&rank(other))) else {
         return format!("CANNOT SAY{cut_short}: nothing was measured idle and in bursts");
     };
-    let BurstRecord { burst, p99, .. } = worst.record;
+    let burst = worst.record.burst;
+    let (statistic, effect) = told(worst.record);
     let [on, off] = [burst.on_s, burst.off_s].map(|seconds| duration(1e9 * seconds));
     let name = if all.len() > 1 { named(worst) } else { worst.test.kernel.to_string() };
-    let peak = p99.peak_us.map(|of| shown(of.value)).unwrap_or_default();
-    let felt = p99.felt_us.map(|of| format!(", felt after {}", shown(of.value))).unwrap_or_default();
-    let idle = shown(p99.idle_us);
-    match p99.outcome() {
+    let peak = effect.peak_us.map(|of| shown(of.value)).unwrap_or_default();
+    let felt = effect.felt_us.map(|of| format!(", felt after {}", shown(of.value))).unwrap_or_default();
+    let idle = shown(effect.idle_us);
+    match effect.outcome() {
         BurstOutcome::Back(recovery) => format!(
-            "RECOVERY{cut_short} in {} after a burst of {on}: {name} peaks at {peak}, idle {idle} (p99{felt})",
+            "RECOVERY{cut_short} in {} after a burst of {on}: {name} peaks at {peak}, idle {idle} ({statistic}{felt})",
             with_interval(recovery)
         ),
         BurstOutcome::NotBack => format!(
-            "NO RECOVERY{cut_short} in a pause of {off} after a burst of {on}: {name} peaks at {peak}, idle {idle} (p99)"
+            "NO RECOVERY{cut_short} in a pause of {off} after a burst of {on}: {name} peaks at {peak}, idle {idle} ({statistic})"
         ),
         BurstOutcome::NotFelt => {
-            format!("NOT FELT{cut_short}: bursts of {on} leave {name} within 10% of idle, {idle} (p99)")
+            format!("NOT FELT{cut_short}: bursts of {on} leave {name} within 10% of idle, {idle} ({statistic})")
         }
         BurstOutcome::Unknown => {
             let samples = worst.record.curve.iter().map(|part| part.samples).min().unwrap_or(0);
@@ -85,6 +86,14 @@ pub(crate) fn verdict(file: &ResultFile) -> String {
                  longer --budget or a shorter --pace is needed"
             )
         }
+    }
+}
+
+/// The percentile that the verdict is about: the 99th, unless only the median is shown to be felt.
+fn told(record: &BurstRecord) -> (&'static str, &BurstEffect) {
+    match (record.p99.is_felt, record.p50.is_felt) {
+        (false, true) => ("p50", &record.p50),
+        _ => ("p99", &record.p99),
     }
 }
 
@@ -261,7 +270,7 @@ mod tests {
     fn the_first_screen_has_the_recovery_and_a_dozen_lines() {
         let text = render(&synthetic::bursts(&[("2ms", "8ms")]), 80);
         assert!(
-            text.starts_with("RECOVERY in 3.00 ms [2.70, 3.30 ms] after a burst of 2.00 ms: lat peaks at"),
+            text.starts_with("RECOVERY in 3.00 ms [2.70 ms, 3.30 ms] after a burst of 2.00 ms: lat peaks at"),
             "{text}"
         );
         assert!(text.lines().count() <= 12 && text.lines().all(|line| line.chars().count() <= 80), "{text}");
@@ -284,7 +293,9 @@ mod tests {
         let mut file = synthetic::bursts(&[("2ms", "8ms")]);
         let of = |file: &mut ResultFile, change: fn(&mut BurstEffect)| {
             let tests = file.runs[0].tests.iter_mut();
-            tests.filter_map(|test| test.burst.as_mut()).for_each(|of| change(&mut of.p99));
+            tests
+                .filter_map(|test| test.burst.as_mut())
+                .for_each(|of| [&mut of.p50, &mut of.p99].into_iter().for_each(change));
             render(file, 80)
         };
         let quiet = of(&mut file, |of| (of.is_felt, of.felt_us, of.recovery_us) = (false, None, None));

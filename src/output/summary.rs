@@ -2,7 +2,7 @@
 //! lines of 80 characters. All else is in the tables (`-v`, `show`) and in the report.
 
 use crate::analysis::compare::{self, Attribution, Comparison, Side, Verdict};
-use crate::analysis::{Conclusion, Severity, Why};
+use crate::analysis::{Conclusion, Severity, Why, WorstPort};
 use crate::kernel::Canary;
 use crate::result::{Answer, Cause, Command, ControlRecord, Node, NodeRole, ResultFile, Run};
 use crate::stats::{Added, Direction, Statistic};
@@ -185,7 +185,7 @@ fn load(why: &Why, conclusion: &Conclusion<'_>) -> Option<String> {
     let share = of.link_mib_per_s.map(|link| of.node_mib_per_s / link);
     let said = share.map(|share| format!(", {:.0}% of the link", 100.0 * share)).unwrap_or_default();
     let felt = matches!(conclusion, Conclusion::Shown { severity, .. } if *severity > Severity::Mild);
-    let filled = felt || why.hot_spot.is_some();
+    let filled = felt || why.hot_spot.as_ref().is_some_and(|of| of.worse > 0);
     let (word, advice) = match why.to_try.first().filter(|_| !filled && share.is_some_and(|share| share < WEAK)) {
         // The first of several ways; the tables have all.
         Some(advice) => {
@@ -197,11 +197,15 @@ fn load(why: &Why, conclusion: &Conclusion<'_>) -> Option<String> {
     Some(format!("{word}: {nodes} {} each{said}{advice}", rate(of.node_mib_per_s)))
 }
 
-/// Where the network was full.
+/// Where load filled the network.
 fn hot_spot(why: &Why) -> Option<String> {
     let of = why.hot_spot.as_ref()?;
+    let Some(worst) = &of.worst else {
+        return Some(format!("No hot spot: {} of {} ports ran full, but as much while idle", of.full, of.ports));
+    };
+    let WorstPort { from, to, held_back } = worst;
     let crossed = if of.crossed { "" } else { "; no canary's messages cross them" };
-    Some(format!("Hot spot: {} to {}; {} of {} ports ran full{crossed}", of.from, of.to, of.full, of.ports))
+    Some(format!("Hot spot: {from} to {to}, {held_back}; {} of {} ports worse{crossed}", of.worse, of.ports))
 }
 
 /// What the bypass control says: whether it is the network at all.

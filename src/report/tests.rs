@@ -397,6 +397,7 @@ fn study() -> ResultFile {
             intervals: [("MaxPingPongLatency_usec".to_owned(), Interval { low: 2.5, high: 3.6 })].into(),
         }),
         hpcc: Some(hpcc()),
+        map: None,
     });
     file
 }

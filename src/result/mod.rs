@@ -11,6 +11,7 @@ mod file;
 mod judge;
 mod lab;
 mod machine;
+mod map;
 mod models;
 mod placements;
 mod possible;
@@ -42,6 +43,7 @@ pub use judge::Answer;
 pub(crate) use lab::WORTH_EXPLAINING;
 pub use lab::{Cause, ControlKind, ControlRecord, LabRecord, PhaseCounters, PlacementRates, Verdict};
 pub use machine::{CrowdedPort, Feeder, MachineRecord, QueueLook, QueueRecord, WorstMoment, held_up};
+pub use map::{GroupsKnownBy, MapFigure, MapHost, MapPair, MapResult};
 pub use models::{
     BetweenResult, ContentionResult, EdgeResult, Estimate, FitResult, GraphResult, MaxRateResult, ModelResults,
     RegimeResult,
@@ -71,7 +73,8 @@ pub struct ResultFile {
     pub schema_version: u32,
     /// The program that wrote it.
     pub build: Build,
-    /// What was asked for: `run`, `app`, `tune`, `sweep`, `burst`, `network`, `congest`, `calibrate`, or a study: `maxrate`, `contention`, `beff`, `hpcc`.
+    /// What was asked for: `run`, `app`, `tune`, `sweep`, `burst`, `network`, `congest`, `calibrate`, or a study: `maxrate`, `contention`, `beff`, `hpcc`,
+    /// `map`.
     pub command: Command,
     /// What the user calls the conditions it ran in, such as `wild`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

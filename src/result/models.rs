@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::MapResult;
 use crate::models::maxrate::{Direction, Observation};
 use crate::models::{beff, contention, hpcc, maxrate};
 use crate::stats::{Interval, Took};
@@ -19,6 +20,8 @@ pub struct ModelResults {
     pub beff: Option<beff::Beff>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hpcc: Option<hpcc::Hpcc>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map: Option<MapResult>,
 }
 
 /// `tailback maxrate`.

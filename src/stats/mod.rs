@@ -21,6 +21,7 @@
 
 #![forbid(unsafe_code)]
 
+mod additive;
 mod batches;
 mod change;
 mod encoded;
@@ -41,6 +42,7 @@ mod summary;
 mod time;
 mod variation;
 
+pub use additive::{Additive, Cell, Effect, FEWEST_PEERS, Term};
 pub use batches::{FEWEST_BATCHES, MOST_LAG1, OnePlacement, Sum, Withheld, jackknife, lag1, one_placement, sums};
 pub use change::{ChangePoint, FEWEST_OF_LEVEL, FEWEST_TO_SPLIT, change_points, departure};
 pub use encoded::EncodedHistogram;

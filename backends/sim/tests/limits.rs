@@ -336,7 +336,32 @@ impl Draw {
             self.time(50, 0),
             self.time(300, 0),
             self.size(8192, 0, 1 << 30),
-        )
+        ) + &self.faults(count.max(1), &topology)
+    }
+
+    /// Most machines have none, and most faults are where they may be.
+    fn faults(&mut self, nodes: u64, topology: &str) -> String {
+        let between = [("fat-tree", "[\"leaf0\", \"spine0\"]"), ("dragonfly", "[\"g0\", \"g1\"]")];
+        let between = between.iter().find(|(kind, _)| topology.contains(kind)).map(|(_, between)| *between);
+        let mut text = String::new();
+        for _ in 0..self.of(&[0, 0, 0, 1, 3]) {
+            let node = if self.below(40) == 0 { nodes } else { self.below(nodes) };
+            let (share, direction) = (self.of(&[0.5, 0.01, 1.0]), self.of(&["both", "in", "out"]));
+            let harm =
+                format!("rate = {share}\ndelay = {}\nloss = {}", self.time(1_000, 0), self.of(&[0.0, 0.01, 0.5]));
+            let kind = self.of(&["send", "receive", "cable", "uplink", "host"]);
+            let keys = match kind {
+                "send" | "receive" => format!("node = {node}\nrate = {share}"),
+                "host" => format!("node = {node}\nprocessor = {share}\nmemory = {}", self.of(&[1.0, 0.1])),
+                "uplink" if between.is_some() => {
+                    format!("between = {}\ndirection = \"{direction}\"\n{harm}", between.expect("it was asked"))
+                }
+                _ => format!("node = {node}\ndirection = \"{direction}\"\n{harm}"),
+            };
+            let kind = if kind == "uplink" && between.is_none() { "cable" } else { kind };
+            text += &format!("[[fault]]\nkind = \"{kind}\"\n{keys}\n");
+        }
+        text
     }
 }
 
@@ -360,8 +385,9 @@ fn one_packet(machine: &Machine) -> (u64, RangeOf) {
     let longest = links.iter().map(|link| wire(link) + machine.switch.latency.0).max().unwrap_or(0);
     let ends = 2 * machine.nic.latency.0;
     let least = ends + wire(&links[0]) + links[0].latency.0 + machine.switch.latency.0;
-    // A detour through another group has no more links than this.
-    (taken.expect("a packet arrives"), RangeOf { least, most: ends + 12 * longest })
+    // A detour through another group has no more links than this; what is broken may take any time.
+    let most = if machine.faults.is_empty() { ends + 12 * longest } else { u64::MAX };
+    (taken.expect("a packet arrives"), RangeOf { least, most })
 }
 
 struct RangeOf {

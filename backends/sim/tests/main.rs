@@ -4,6 +4,7 @@ mod common;
 mod conformance;
 mod conservation;
 mod examples;
+mod faults;
 mod jobs;
 mod limits;
 mod theory;

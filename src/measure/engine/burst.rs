@@ -1,8 +1,7 @@
 //! Bursts of load by the clock that all ranks share, and what canaries meet in them.
 
-use tailback_transport::{Error, Nanos, Result};
+use tailback_transport::Nanos;
 
-use super::OpenNetwork;
 use crate::kernel::SharedClock;
 use crate::plan::Burst;
 use crate::stats::Folded;
@@ -21,39 +20,14 @@ pub struct Bursts {
 }
 
 impl Bursts {
-    /// Compares the clocks of all ranks, and agrees on a first onset that none of them has passed. Collective over the world,
-    /// which should be quiet. Nothing where clocks are known too badly for such bursts, but how badly.
-    pub(super) fn agree(network: &mut dyn OpenNetwork, burst: Burst) -> Result<(Self, Nanos)> {
-        let clock = network.compare_clocks()?;
-        let world = network.world();
-        let begin = world.now();
-        world.start_agreement([0; 4])?;
-        world.wait_agreement()?;
-        let now = world.now();
-        world.start_agreement([clock.shared(now), now.since(begin).0, clock.error().0, 0])?;
-        let [latest, slowest, error, _] = world.wait_agreement()?;
-        let (on, period) = (burst.on().0, burst.period().0);
-        let shortest = on.min(period - on);
-        if error > shortest {
-            return Err(Error::Setup(format!(
-                "the clocks of the ranks are known to within {:.1} us only: bursts and pauses of {:.1} us cannot be told apart; \
-                 give --on and --off of at least {:.0} us",
-                error as f64 * 1e-3,
-                shortest as f64 * 1e-3,
-                (error as f64 * 1e-3).ceil()
-            )));
-        }
-        Ok((Bursts { clock, first: latest + 2 * slowest, on, period }, Nanos(error)))
+    /// Bursts whose first onset is at this time of the shared clock.
+    pub(super) fn new(clock: SharedClock, first: u64, burst: Burst) -> Self {
+        Bursts { clock, first, on: burst.on().0, period: burst.period().0 }
     }
 
-    /// Compares the clocks again, and gives the most that any of them was off since: what the comparison says, and how far
-    /// they moved. Collective over the world.
-    pub(super) fn error(&self, network: &mut dyn OpenNetwork, before: Nanos) -> Result<Nanos> {
-        let clock = network.compare_clocks()?;
-        let world = network.world();
-        world.start_agreement([clock.error().0, clock.moved(self.clock).0, 0, 0])?;
-        let [error, moved, ..] = world.wait_agreement()?;
-        Ok(Nanos(before.0.max(error).max(moved)))
+    /// The clock that they go by.
+    pub(super) fn clock(&self) -> SharedClock {
+        self.clock
     }
 
     /// The same on a rank whose congestors have another clock.

@@ -12,6 +12,7 @@ mod congestor;
 mod control;
 mod lockstep;
 mod network;
+mod onset;
 mod order;
 mod pace;
 mod phase;

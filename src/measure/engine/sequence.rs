@@ -13,6 +13,7 @@ use super::application::repetition;
 use super::burst::Bursts;
 use super::canary::{CanaryPhase, Passes};
 use super::congestor::CongestorPhase;
+use super::onset;
 use super::order::{Part, Stretch, stretches};
 use super::{EncodedTally, Job, LoadState, Measured, PhaseId, Tally};
 use crate::layout::Role;
@@ -192,7 +193,7 @@ impl<'j, 'a> Sequence<'j, 'a> {
             return Ok(());
         }
         self.bursts = match self.job.plan.burst.filter(|_| *phase == LoadState::Loaded) {
-            Some(burst) => Some(Bursts::agree(self.job.network, burst)?),
+            Some(burst) => Some(onset::agree(self.job.network, burst)?),
             None => None,
         };
         let tallies = match (phase, self.job.role) {
@@ -207,7 +208,7 @@ impl<'j, 'a> Sequence<'j, 'a> {
         };
         self.interrupted |= self.job.meet(self.interrupted)?;
         if let Some((bursts, error)) = &mut self.bursts {
-            *error = bursts.error(self.job.network, *error)?;
+            *error = onset::error_since(self.job.network, bursts, *error)?;
         }
         self.job.control.observer.ends();
         self.collect(stretch, tallies)?;

@@ -183,7 +183,7 @@ impl Engine for SimTransport<'_> {
         world.enter("progress", self.handle.rank)?;
         let wait = idle == Idle::Wait && !world.ranks[me].news;
         if idle == Idle::Return {
-            world.ranks[me].clock += world.machine.nic.poll.0;
+            world.ranks[me].clock += world.work(self.handle.rank, world.machine.nic.poll.0);
         }
         drop(world);
         match idle {

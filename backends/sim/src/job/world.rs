@@ -107,10 +107,13 @@ pub(super) struct World {
     pub(super) class: Vec<u8>,
     ops: Vec<Op>,
     free: Vec<u32>,
+    /// Of every node: what faults leave of its processor's speed, and of its memory's.
+    speeds: Vec<(f64, f64)>,
 }
 
 impl World {
     pub(super) fn new(network: Network, size: usize, per_node: usize) -> Self {
+        let speeds = (0..size.div_ceil(per_node)).map(|node| network.machine().speed_of(node)).collect();
         let rank = || RankState { clock: 0, news: false, waiting: Waiting::No, done: false, error: None };
         World {
             machine: network.machine().clone(),
@@ -128,11 +131,18 @@ impl World {
             class: vec![0; size],
             ops: Vec::new(),
             free: Vec::new(),
+            speeds,
         }
     }
 
     pub(super) fn node(&self, rank: Rank) -> usize {
         rank.index() / self.per_node
+    }
+
+    /// How long a rank's processor takes for what a whole one does in `ps`.
+    pub(super) fn work(&self, rank: Rank, ps: u64) -> u64 {
+        let (processor, _) = self.speeds[self.node(rank)];
+        if processor == 1.0 { ps } else { (ps as f64 / processor) as u64 }
     }
 
     fn endpoint(&self, rank: Rank) -> u32 {
@@ -226,6 +236,7 @@ impl World {
     fn tell(&mut self, group: u32, member: u32, cost: u64) {
         let rank = self.groups.rank(group, member).index();
         let now = self.network.now();
+        let cost = self.work(Rank::from(rank), cost);
         let state = &mut self.ranks[rank];
         state.clock = (state.clock.max(now) + cost).min(NO_TIME);
         state.news = true;
@@ -259,7 +270,10 @@ impl World {
         self.groups.hold(group);
         if self.node(from) == self.node(to) {
             let Link { rate, latency } = self.machine.nodes.memory;
-            return self.network.at(at.saturating_add(latency.0).saturating_add(rate.ps(bytes as u64)), token);
+            // A processor copies, from memory to memory.
+            let (processor, memory) = self.speeds[self.node(from)];
+            let copy = (rate.ps(bytes as u64) as f64 / processor.min(memory)) as u64;
+            return self.network.at(at.saturating_add(latency.0).saturating_add(copy), token);
         }
         let class = self.class[from.index()];
         let (from, to) = (self.endpoint(from), self.endpoint(to));
@@ -308,6 +322,7 @@ impl World {
 
     /// Takes time of a rank's processor; the time when it is over.
     fn spend(&mut self, rank: Rank, cost: u64) -> u64 {
+        let cost = self.work(rank, cost);
         let clock = &mut self.ranks[rank.index()].clock;
         *clock += cost;
         *clock

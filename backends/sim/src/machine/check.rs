@@ -36,7 +36,7 @@ const MOST_SWITCHES: usize = 1 << 18;
 const MOST_ALIKE: usize = 65_535;
 
 /// Times of flight, of processing, and between things.
-const SECOND: Ps = Ps::ns(1_000_000_000);
+pub(super) const SECOND: Ps = Ps::ns(1_000_000_000);
 
 /// What a rank does takes time, or a loop until some time is over would never end.
 const LEAST_WORK: Ps = Ps::ns(1);
@@ -56,7 +56,7 @@ pub(super) struct Complaint {
     pub(super) expected: String,
 }
 
-type Checked = Result<(), Complaint>;
+pub(super) type Checked = Result<(), Complaint>;
 
 impl Machine {
     /// Network ports of all nodes.
@@ -123,7 +123,8 @@ impl Machine {
         self.check_switch()?;
         self.check_extent()?;
         self.check_nic()?;
-        self.check_control()
+        self.check_control()?;
+        self.check_faults()
     }
 
     fn check_nodes(&self) -> Checked {
@@ -337,7 +338,7 @@ fn words(key: &str, words: &str, most: RangeInclusive<usize>) -> Checked {
     refuse(key, shown(words), format!("{} characters in one line", range(&most)))
 }
 
-fn within<Q: PartialOrd + Display>(key: &str, value: Q, expected: RangeInclusive<Q>) -> Checked {
+pub(super) fn within<Q: PartialOrd + Display>(key: &str, value: Q, expected: RangeInclusive<Q>) -> Checked {
     if expected.contains(&value) { Ok(()) } else { refuse(key, value, range(&expected)) }
 }
 
@@ -345,7 +346,7 @@ fn range<Q: Display + PartialEq>(range: &RangeInclusive<Q>) -> String {
     if range.start() == range.end() { range.end().to_string() } else { format!("{} to {}", range.start(), range.end()) }
 }
 
-fn refuse(key: &str, value: impl Display, expected: impl Into<String>) -> Checked {
+pub(super) fn refuse(key: &str, value: impl Display, expected: impl Into<String>) -> Checked {
     Err(Complaint { key: key.into(), value: value.to_string(), expected: expected.into() })
 }
 

@@ -1,5 +1,7 @@
 //! A machine in words: for people, and for whoever places ranks on it.
 
+use super::fault::{Direction, Fault};
+use super::quantity::Ps;
 use super::spec::{Control, Link, Machine, Routing, Switching, Topology};
 
 impl Machine {
@@ -17,7 +19,7 @@ impl Machine {
             Switching::StoreAndForward => "store-and-forward",
         };
         let nic = &self.nic;
-        vec![
+        let mut lines = vec![
             ("nodes", format!("{}{ports}, {} ranks on each ({ranks} in all)", nodes.count, nodes.ranks_per_node)),
             ("inside a node", link(nodes.memory)),
             ("topology", self.topology_words()),
@@ -42,7 +44,11 @@ impl Machine {
                     nic.send_overhead, nic.receive_overhead, nic.gap, nic.latency, nic.eager_limit
                 ),
             ),
-        ]
+        ];
+        if !self.faults.is_empty() {
+            lines.push(("faults", self.faults_words()));
+        }
+        lines
     }
 
     /// The part of the topology that a node is in, as far as placements care: its leaf switch, or its group.
@@ -113,6 +119,16 @@ impl Machine {
         }
     }
 
+    /// The first of them, as a file may have a great many.
+    fn faults_words(&self) -> String {
+        const SHOWN: usize = 8;
+        let words = self.faults.iter().take(SHOWN).map(fault).collect::<Vec<String>>().join("; ");
+        match self.faults.len().saturating_sub(SHOWN) {
+            0 => words,
+            more => format!("{words}; and {more} more"),
+        }
+    }
+
     fn routing_words(&self) -> &'static str {
         match self.routing {
             Routing::Minimal => "minimal",
@@ -130,6 +146,33 @@ impl Machine {
             Control::Window(_) => "window, cut by marks and losses",
             Control::Swift(_) => "delay-based (as Swift)",
             Control::Pair(_) => "endpoint pairs held back",
+        }
+    }
+}
+
+fn fault(fault: &Fault) -> String {
+    let cable = |rate: f64, delay: Ps, loss: f64| {
+        let rate = (rate < 1.0).then(|| format!(" at {:.3}% of its rate", 100.0 * rate));
+        let delay = (delay > Ps(0)).then(|| format!(" with {delay} of delay"));
+        let loss = (loss > 0.0).then(|| format!(" with {:.3}% of its packets lost", 100.0 * loss));
+        [rate, delay, loss].into_iter().flatten().collect::<String>()
+    };
+    let way = |direction: &Direction| match direction {
+        Direction::Both => "",
+        Direction::Out => ", way out",
+        Direction::In => ", way in",
+    };
+    match fault {
+        Fault::Send { node, rate } => format!("node {node} sends at {:.3}% of its rate", 100.0 * rate),
+        Fault::Receive { node, rate } => format!("node {node} receives at {:.3}% of its rate", 100.0 * rate),
+        Fault::Cable { node, direction, rate, delay, loss } => {
+            format!("cable of node {node}{}{}", way(direction), cable(*rate, *delay, *loss))
+        }
+        Fault::Uplink { between: [from, to], direction, rate, delay, loss } => {
+            format!("links {from} to {to}{}{}", way(direction), cable(*rate, *delay, *loss))
+        }
+        Fault::Host { node, processor, memory } => {
+            format!("node {node} has {:.3}% of its processor, {:.3}% of its memory", 100.0 * processor, 100.0 * memory)
         }
     }
 }

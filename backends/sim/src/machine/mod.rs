@@ -6,6 +6,7 @@
 mod change;
 mod check;
 mod describe;
+mod fault;
 mod quantity;
 mod spec;
 
@@ -19,6 +20,8 @@ use toml::{Table, Value};
 use check::Complaint;
 
 pub use check::{MOST_RANKS, MOST_RANKS_PER_NODE};
+pub(crate) use fault::Place;
+pub use fault::{Direction, Fault};
 pub use quantity::{Ps, Size};
 pub use spec::{
     Control, Dcqcn, Dragonfly, Ecn, FatTree, FlowControl, Leaves, Link, Machine, Nic, Nodes, Packet, PairThrottle,

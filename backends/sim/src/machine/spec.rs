@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use tailback_transport::units::Rate;
 
+use super::fault::Fault;
 use super::quantity::{self, Ps, Size};
 
 /// A machine to simulate.
@@ -28,6 +29,9 @@ pub struct Machine {
     /// Who slows down when the network is full.
     #[serde(default)]
     pub control: Control,
+    /// What is broken.
+    #[serde(default, rename = "fault")]
+    pub faults: Vec<Fault>,
     /// The file it was read from, so that a result can say what was simulated. Changes made by hand are not in it.
     #[serde(skip)]
     pub text: String,

@@ -20,6 +20,8 @@ pub(crate) struct Wire {
     pub(crate) rate: Rate,
     /// Time of flight in picoseconds, without the switch at its end.
     pub(crate) latency: u64,
+    /// Part of the packets that are lost on it.
+    pub(crate) loss: f64,
 }
 
 /// The network without its state.
@@ -47,7 +49,7 @@ impl Graph {
 
     /// Adds a port.
     pub(crate) fn add(&mut self, from: Node, to: Node, link: Link) {
-        self.wires.push(Wire { from, to, rate: link.rate, latency: link.latency.0 });
+        self.wires.push(Wire { from, to, rate: link.rate, latency: link.latency.0, loss: 0.0 });
     }
 
     /// The number that the next port will have.
@@ -64,29 +66,8 @@ impl Graph {
 
 /// What a port is called in reports.
 pub(crate) fn name(node: Node, topology: &Topology) -> String {
-    let switch = match node {
-        Node::Endpoint(e) => return format!("nic{e}"),
-        Node::Switch(s) => s as usize,
-    };
-    match topology {
-        Topology::Single(_) => "switch".into(),
-        Topology::Leaves(spec) if switch == spec.leaves => "spine".into(),
-        Topology::Leaves(_) => format!("leaf{switch}"),
-        Topology::FatTree(tree) => {
-            let (leaves, spines) = (tree.pods * tree.leaves, tree.pods * tree.spines);
-            match switch {
-                s if s < leaves => format!("leaf{s}"),
-                s if s < leaves + spines => format!("spine{}", s - leaves),
-                s => format!("core{}", s - leaves - spines),
-            }
-        }
-        Topology::Dragonfly(fly) => {
-            let size = fly.rows * fly.columns;
-            let (group, at) = (switch / size, switch % size);
-            match fly.rows {
-                1 => format!("g{group}s{at}"),
-                _ => format!("g{group}r{}c{}", at / fly.columns, at % fly.columns),
-            }
-        }
+    match node {
+        Node::Endpoint(e) => format!("nic{e}"),
+        Node::Switch(s) => topology.switch_name(s as usize),
     }
 }

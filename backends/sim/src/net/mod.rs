@@ -18,6 +18,7 @@ mod dragonfly;
 mod endpoint;
 mod events;
 mod fattree;
+mod fault;
 mod flow;
 mod graph;
 mod looks;
@@ -173,12 +174,14 @@ impl Network {
     /// If the machine makes no sense.
     pub fn new(machine: &Machine, seed: u64) -> Result<Self, crate::machine::MachineError> {
         machine.validate()?;
-        let (graph, router) = router::build(machine);
-        let ports = Ports::new(machine, &graph);
+        let (mut graph, router) = router::build(machine);
         let (endpoints, packet) = (graph.endpoints as usize, &machine.packet);
         let line = graph.wires[0].rate;
         let whole = (packet.payload.0 + packet.header.0) as u32;
         let [near, base] = [0, router::diameter(machine)].map(|hops| round_trip(machine, &graph, whole, hops));
+        // Whoever slows down when the network is full knows what the links are meant to be.
+        fault::apply(&mut graph, machine);
+        let ports = Ports::new(machine, &graph);
         // Most events are about as far away as a packet takes over a link.
         let slowest = graph.wires.iter().map(|wire| wire.rate.ps(u64::from(whole))).max().unwrap_or(1);
         Ok(Network {

@@ -22,6 +22,8 @@ pub(crate) struct Port {
     pub(crate) rate: Rate,
     /// From here to the output of the next switch.
     pub(crate) latency: u64,
+    /// Part of the packets that are lost on the link.
+    pub(crate) loss: f64,
     pub(crate) to: Node,
     /// The last byte sent leaves then.
     pub(crate) busy_until: u64,
@@ -52,7 +54,7 @@ pub struct Counters {
     pub stalled_ps: u64,
     /// Packets marked.
     pub marks: u64,
-    /// Packets dropped.
+    /// Packets dropped, or lost on the link.
     pub drops: u64,
     /// The longest queue, in bytes.
     pub longest: u64,
@@ -113,6 +115,7 @@ impl Ports {
             ports.all.push(Port {
                 rate: wire.rate,
                 latency: wire.latency + through,
+                loss: wire.loss,
                 to: wire.to,
                 busy_until: 0,
                 wake_at: NEVER,

@@ -3,6 +3,7 @@
 use super::graph::Node;
 use super::packet::{NONE, flag};
 use super::port::NEVER;
+use super::time::NO_TIME;
 use super::view::View;
 use super::{Network, kind};
 use crate::machine::{Control, FlowControl};
@@ -112,7 +113,20 @@ impl Network {
         let packet = &mut self.packets[id];
         let state = &mut self.ports.all[port as usize];
         // A packet that is still arriving cannot leave faster than it comes.
-        let end = (self.now + state.rate.ps(u64::from(packet.size))).max(packet.tail);
+        let once = state.rate.ps(u64::from(packet.size));
+        let mut end = (self.now + once).max(packet.tail);
+        let (mut lost, mut again) = (false, false);
+        while state.loss > 0.0 && self.rng.unit() < state.loss {
+            state.count.drops += 1;
+            if self.ports.flow_control == FlowControl::Drop {
+                lost = true;
+                break;
+            }
+            // Where nothing may be lost, the link itself sends again what its other end did not get, in order: nothing else
+            // passes it until that is known.
+            end = (end + 2 * state.latency + once).min(NO_TIME);
+            again = true;
+        }
         state.busy_until = end;
         state.starved = false;
         if state.stalled_since != NEVER {
@@ -127,9 +141,15 @@ impl Network {
         if self.ports.flow_control == FlowControl::Credit && !to_endpoint {
             self.ports.queue(port, queue).credit -= size;
         }
-        let head = if to_endpoint || self.stores_whole_packets() { end } else { self.now };
-        self.events.push(head + latency, kind::ARRIVE, id, 0);
+        // What was sent again comes whole.
+        let head = if to_endpoint || again || self.stores_whole_packets() { end } else { self.now };
         self.work.hops += 1;
+        if lost {
+            self.work.dropped += 1;
+            self.packets.remove(id);
+        } else {
+            self.events.push(head + latency, kind::ARRIVE, id, 0);
+        }
         if from != NONE {
             self.give_back(from, was, size);
         }
