@@ -44,8 +44,13 @@ pub fn history(of: &History, series: &Series) -> Option<Plot> {
     let is_short = of.nights.iter().all(|name| name.chars().count() <= DAY);
     let step = of.nights.len().div_ceil(if is_short { MOST_LABELS } else { MOST_LABELS - 1 });
     for (night, name) in of.nights.iter().enumerate().step_by(step) {
-        let (x, anchor) = (across(night), if night == 0 { "start" } else { "middle" });
-        body += &text(x, AREA.bottom + 14.0, anchor, "tick", name);
+        let anchor = match night {
+            0 => "start",
+            // No label is cut.
+            last if last + 1 == of.nights.len() => "end",
+            _ => "middle",
+        };
+        body += &text(across(night), AREA.bottom + 14.0, anchor, "tick", name);
     }
     body += &AREA.base();
     body += &AREA.title(32.0, &format!("{}; lines: median of a level", series.name.unit));
