@@ -27,7 +27,7 @@ use crate::result::{Run, Test};
 use crate::stats::{
     Added, Direction, FEWEST_PLACEMENTS, FailsIf, Interval, Jobs, Outcome, Statistic, Variation, carries, needed,
 };
-use crate::text::{factor, figure, percent, within};
+use crate::text::{factor, figure, in_percent, percent, within};
 
 /// Signs, longer ones first, so that `>=` is not read as `>`.
 const SIGNS: [(&str, FailsIf); 4] =
@@ -78,6 +78,8 @@ pub struct Threshold {
     /// The limit in the unit of the figure, and as it was given.
     number: f64,
     given: String,
+    /// The unit that it was given in, if it was, and how much of the figure's unit that is.
+    unit: Option<Unit>,
 }
 
 impl FromStr for Threshold {
@@ -134,18 +136,21 @@ impl FromStr for Threshold {
         }
         let kernel: Canary = kernel.parse()?;
         let given = number.to_owned();
-        let number = limit(number, kernel, state, of)?;
-        Ok(Threshold { kernel, statistic, state, of, part, operator, number, given })
+        let (number, unit) = limit(number, kernel, state, of)?;
+        Ok(Threshold { kernel, statistic, state, of, part, operator, number, given, unit })
     }
 }
 
-/// A number with or without a unit, in the unit of the figure.
-fn limit(text: &str, kernel: Canary, state: State, of: Of) -> Result<f64, String> {
+/// A unit, and how much of the figure's unit it is.
+type Unit = (&'static str, f64);
+
+/// A number with or without a unit, in the unit of the figure; and its own.
+fn limit(text: &str, kernel: Canary, state: State, of: Of) -> Result<(f64, Option<Unit>), String> {
     const MIB: f64 = 1_048_576.0;
     let times = [("ns", 1e-3), ("us", 1.0), ("ms", 1e3), ("s", 1e6)];
     let rates = [("MiB/s", 1.0), ("GiB/s", 1024.0), ("Mbit/s", 1e6 / 8.0 / MIB), ("Gbit/s", 1e9 / 8.0 / MIB)];
     let per_mib = [("us/MiB", 1.0), ("ms/MiB", 1e3), ("s/MiB", 1e6)];
-    let units: &[(&str, f64)] = match (state, kernel.info().direction) {
+    let units: &[Unit] = match (state, kernel.info().direction) {
         _ if matches!(of, Of::Variation | Of::Change | Of::Level) => &[("%", 0.01)],
         _ if of == Of::Ratio || state == State::Impact => &[("x", 1.0)],
         // A program's figure has a unit of its own.
@@ -157,9 +162,9 @@ fn limit(text: &str, kernel: Canary, state: State, of: Of) -> Result<f64, String
     let end =
         text.find(|c: char| c == '%' || (c.is_ascii_alphabetic() && !matches!(c, 'e' | 'E'))).unwrap_or(text.len());
     let (number, unit) = (text[..end].trim(), text[end..].trim());
-    let scale = if unit.is_empty() { Some(1.0) } else { units.iter().find(|of| of.0 == unit).map(|of| of.1) };
-    let number = number.parse::<f64>().ok().filter(|number| number.is_finite()).zip(scale);
-    number.map(|(number, scale)| number * scale).ok_or_else(|| {
+    let known = units.iter().find(|of| of.0 == unit).copied();
+    let number = number.parse::<f64>().ok().filter(|number| number.is_finite() && (unit.is_empty() || known.is_some()));
+    number.map(|number| (number * known.map_or(1.0, |of| of.1), known)).ok_or_else(|| {
         let units: Vec<&str> = units.iter().map(|of| of.0).collect();
         let units = if units.is_empty() { String::new() } else { format!(" with or without {}", units.join(", ")) };
         format!("invalid limit '{text}': expected a number{units}")
@@ -168,8 +173,15 @@ fn limit(text: &str, kernel: Canary, state: State, of: Of) -> Result<f64, String
 
 impl fmt::Display for Threshold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Threshold { kernel, statistic, state, operator, given, .. } = self;
-        let sign = SIGNS.iter().find(|(_, known)| known == operator).expect("all are listed").0;
+        let sign = SIGNS.iter().find(|(_, known)| *known == self.operator).expect("all are listed").0;
+        write!(f, "{}", self.condition(sign))
+    }
+}
+
+impl Threshold {
+    /// The condition under another sign.
+    fn condition(&self, sign: &str) -> String {
+        let Threshold { kernel, statistic, state, given, .. } = self;
         let of = match self.of {
             Of::Job => "",
             Of::Ratio => ".ratio",
@@ -182,7 +194,41 @@ impl fmt::Display for Threshold {
             Part::Low => ".low",
             Part::High => ".high",
         };
-        write!(f, "{kernel}.{}.{}{of}{part} {sign} {given}", statistic.key(), state.key())
+        format!("{kernel}.{}.{}{of}{part} {sign} {given}", statistic.key(), state.key())
+    }
+
+    /// What a run has to be to pass: the opposite of what fails it.
+    fn required(&self) -> String {
+        self.condition(match self.operator {
+            FailsIf::Above => "<=",
+            FailsIf::AtLeast => "<",
+            FailsIf::Below => ">=",
+            FailsIf::AtMost => ">",
+        })
+    }
+
+    /// A figure in the unit that the limit was given in.
+    fn shown(&self, found: &Found) -> String {
+        let scale = match self.unit {
+            Some((unit, scale)) if !matches!(unit, "x" | "%") => scale,
+            _ => 1.0,
+        };
+        let form = |value: f64| match self.unit {
+            Some(("%", _)) if found.unit.is_empty() => in_percent(value),
+            _ => (found.form)(value / scale),
+        };
+        let shown = match found.interval.filter(|of| of.low < of.high) {
+            None => form(found.value),
+            interval => within(found.value, interval, form),
+        };
+        match self.unit {
+            Some((unit, _)) if unit != "x" && (unit != "%" || found.unit.is_empty()) => {
+                let of_rank = if found.unit.ends_with("/rank") { "/rank" } else { "" };
+                format!("{shown} {unit}{of_rank}")
+            }
+            _ if found.unit.is_empty() => shown,
+            _ => format!("{shown} {}", found.unit),
+        }
     }
 }
 
@@ -326,7 +372,8 @@ impl Threshold {
         if repeated.is_empty() {
             let found = format!("takes at least {} complete results of one system and plan", Variation::FEWEST);
             let (run, threshold) = ("variation between jobs".to_owned(), self.to_string());
-            return vec![Check { run, threshold, outcome: Outcome::NotMeasured, found }];
+            let required = self.required();
+            return vec![Check { run, threshold, required, outcome: Outcome::NotMeasured, found }];
         }
         let check = |set: &JobSet<'_>| {
             let found = variation_of(set, self.kernel, self.state, self.statistic).map(|of| Found {
@@ -419,7 +466,8 @@ impl Threshold {
     }
 
     fn answer(&self, history: &History, outcome: Outcome, found: &str) -> Check {
-        Check { run: history.title.clone(), threshold: self.to_string(), outcome, found: found.to_owned() }
+        let (run, threshold, required) = (history.title.clone(), self.to_string(), self.required());
+        Check { run, threshold, required, outcome, found: found.to_owned() }
     }
 
     /// Holds a ratio threshold against every side but the first.
@@ -451,10 +499,10 @@ impl Threshold {
 
     /// The answer of what was found; inconclusive where something is `against` it.
     fn judge(&self, run: &str, found: Option<&Found>, against: Option<&str>) -> Check {
-        let (run, threshold) = (run.to_owned(), self.to_string());
+        let (run, threshold, required) = (run.to_owned(), self.to_string(), self.required());
         let Some(found) = found else {
             let found = "was not measured, or by too few iterations for this statistic".into();
-            return Check { run, threshold, outcome: Outcome::NotMeasured, found };
+            return Check { run, threshold, required, outcome: Outcome::NotMeasured, found };
         };
         // The end of an interval is a number like any other.
         let looked_at = found.interval.map(|of| match self.part {
@@ -466,18 +514,14 @@ impl Threshold {
             Some(_) => Outcome::Inconclusive,
             None => self.operator.judge(looked_at, self.number),
         };
-        let shown = match found.interval.filter(|of| of.low < of.high) {
-            None => (found.form)(found.value),
-            interval => within(found.value, interval, found.form),
-        };
+        let shown = self.shown(found);
         let none = if found.interval.is_none() { ", without an interval" } else { "" };
-        let unit = if found.unit.is_empty() { String::new() } else { format!(" {}", found.unit) };
         let more = match (outcome, against) {
             (_, Some(why)) => format!("; not reportable: {why}"),
             (Outcome::Inconclusive, None) => format!("; {}", found.more(self.number)),
             _ => String::new(),
         };
-        Check { run, threshold, outcome, found: format!("is {shown}{unit}{none}{more}") }
+        Check { run, threshold, required, outcome, found: format!("is {shown}{none}{more}") }
     }
 }
 
@@ -606,6 +650,24 @@ mod tests {
             (missing.outcome, missing.found.as_str()),
             (Outcome::NotMeasured, "was not measured, or by too few iterations for this statistic")
         );
+    }
+
+    #[test]
+    fn what_is_required_is_said_and_the_figure_in_its_unit() {
+        let file = synthetic::file("tcp", None, 5.0);
+        let check = |text: &str| text.parse::<Threshold>().unwrap().check("a", &file.runs[0]);
+        let plain = check("bw-sync.avg.idle < 1");
+        let value = |found: &str| found.trim_start_matches("is ").split(' ').next().unwrap().parse::<f64>().unwrap();
+        assert!(plain.found.ends_with(" MiB/s/rank"), "{plain:?}");
+        let gbit = check("bw-sync.avg.idle < 0.001 Gbit/s");
+        assert_eq!((gbit.outcome, gbit.required.as_str()), (Outcome::Pass, "bw-sync.avg.idle >= 0.001 Gbit/s"));
+        let ratio = value(&gbit.found) / (value(&plain.found) * 0.008_388_608);
+        assert!(gbit.found.ends_with(" Gbit/s/rank") && (ratio - 1.0).abs() < 0.02, "{gbit:?}");
+        let ms = check("lat.time-p90.added > 200ms");
+        assert!(ms.found.ends_with(" ms") && ms.required == "lat.time-p90.added <= 200ms", "{ms:?}");
+        let signs = ["lat.avg.idle >= 1", "lat.avg.idle <= 1"].map(|text| check(text).required);
+        assert_eq!(signs, ["lat.avg.idle < 1", "lat.avg.idle > 1"]);
+        assert!(check("lat.time-p90.impact > 2x").found.contains("x ["), "{:?}", check("lat.time-p90.impact > 2x"));
     }
 
     #[test]
