@@ -6,7 +6,7 @@ use tailback::kernel::{Canary, Congestor};
 
 use crate::common::{run, succeed};
 
-const COMMANDS: [&str; 31] = [
+const COMMANDS: [&str; 32] = [
     "",
     "run",
     "app",
@@ -26,6 +26,7 @@ const COMMANDS: [&str; 31] = [
     "contention",
     "beff",
     "hpcc",
+    "map",
     "launch",
     "lab",
     "lab run",

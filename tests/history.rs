@@ -70,6 +70,7 @@ fn the_last_night_is_held_against_its_past() {
         ("lat.avg.loaded.change>30%", 3, "INCONCLUSIVE: "),
         ("get-lat.avg.loaded.change>30%", 2, "NOT MEASURED: "),
         ("lat.avg.idle.change>10%", 0, "PASS: "),
+        ("lat.avg.loaded.level>10%", 0, "shows no change of level in 21 nights"),
         ("lat.avg.idle.cv>0.1", 0, "PASS: "),
         ("lat.avg.idle<1us", 0, "PASS: n20.json"),
     ] {
@@ -86,6 +87,37 @@ fn the_last_night_is_held_against_its_past() {
         found == Some(2) && said.contains("the run is complete") && said.contains("or were interrupted: 1"),
         "{said}"
     );
+}
+
+#[test]
+fn a_change_that_lasts_goes_on_to_fail_until_the_past_is_given_up() {
+    let folder = nights(40, |night| if night < 20 { 1.0 } else { 1.2 });
+    let outcome = |words: &str| {
+        let outcome = run(&format!("history {} {words}", folder.path("")));
+        (outcome.code(), outcome.stderr)
+    };
+    let (found, said) = outcome("--fail-if lat.avg.loaded.change>10%");
+    assert!(found == Some(0) && said.contains("PASS: "), "twenty nights later the last one is as those before: {said}");
+    let (found, said) = outcome("--fail-if lat.avg.loaded.level>10%");
+    assert!(found == Some(1) && said.contains("FAIL: run over mpi") && said.contains("% since 2026-01-21"), "{said}");
+    let (found, said) = outcome("--fail-if lat.avg.loaded.level>10% --since 2026-01-21");
+    assert!(found == Some(0) && said.contains("shows no change of level in 20 nights"), "{said}");
+    let (found, said) = outcome("--fail-if lat.avg.loaded.level>10% --since 2026-02-10T02:00");
+    assert!(
+        found == Some(3) && said.contains("INCONCLUSIVE: ") && said.contains("it has too few nights to tell: 3, at"),
+        "{said}"
+    );
+    let (found, said) = outcome("--fail-if lat.avg.loaded.change>10% --since 2026-02-10");
+    assert!(
+        found == Some(3) && said.contains("it has too few nights to tell: 2 of its level before the last one"),
+        "{said}"
+    );
+    // A page of it.
+    let page = folder.path("history.html");
+    let (found, said) = outcome(&format!("--html {page}"));
+    assert!(found == Some(0) && said.contains("wrote "), "{said}");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("<strong>WORSE</strong> since 2026-01-21") && page.contains("<svg"), "{page}");
 }
 
 #[test]
@@ -109,12 +141,15 @@ fn what_is_no_history_is_refused() {
         (&format!("history {path}"), "has no complete result"),
         (&format!("history {path} --fail-if lat.p99.loaded.ratio>2"), "ratios are for `tailback compare`"),
         (&format!("history {path} --fail-if lat.p99.loaded.change>2us"), "expected a number with or without %"),
+        ("run --fail-if lat.p99.loaded.level>2", "changes from night to night are for `tailback history`"),
         ("run --fail-if lat.p99.loaded.change>2", "changes from night to night are for `tailback history`"),
     ]);
     let folder = nights(2, |_| 1.0);
     let path = folder.path("");
     refused(&[
         (&format!("history {path} --figure lat.p42.loaded"), "invalid figure 'lat.p42.loaded'"),
+        (&format!("history {path} --since yesterday"), "expected a day or a time, e.g. 2026-11-19"),
+        (&format!("history {path} --since 2027-01-01"), "has no complete result since 2027-01-01"),
         (&format!("history {path} --label none"), "has no complete result of the label 'none'"),
         (&format!("show {path}/n1.json --fail-if lat.p99.loaded.change>2"), "`tailback history` takes it"),
     ]);

@@ -29,6 +29,17 @@ fn metrics_are_written_beside_a_result_and_exported_from_it() {
     assert_eq!(times.len(), 1, "{exported}");
     let without: Vec<String> = with_times.iter().map(|line| line.rsplit_once(' ').unwrap().0.to_owned()).collect();
     assert_eq!(without, lines(&text));
+    // For a collector without times, and of two results the newer one, in whatever order they are given.
+    let export = |words: &str| succeed(&format!("export --format openmetrics --no-timestamps {words}")).stdout;
+    assert_eq!(export(&result), text);
+    let mut older = folder.json("r.json");
+    older["started"] = "2026-01-01T02:00:00Z".into();
+    older["duration_s"] = 1e6.into();
+    let older = folder.write("older.json", older.to_string());
+    assert_eq!(
+        [export(&format!("{result} {older}")), export(&format!("{older} {result}"))],
+        [text.clone(), text.clone()]
+    );
     for (format, begins) in [("influx", "tailback_"), ("json-lines", "{")] {
         let out = folder.path(format);
         assert_eq!(succeed(&format!("export --format {format} {result} --out {out}")).stdout, "");
@@ -58,6 +69,7 @@ fn what_cannot_be_exported_is_refused() {
     succeed(&format!("import gpcnet {log} --nth 1 --out {}", folder.path("g.json")));
     let [file, result] = ["none.json", "g.json"].map(|name| folder.path(name));
     refused(&[
+        (&format!("export --format influx --no-timestamps {result}"), "--no-timestamps is for --format openmetrics"),
         (&format!("export {result}"), "--format"),
         (&format!("export --format xml {result}"), "[possible values: openmetrics, influx, json-lines]"),
         (&format!("export --format influx {file}"), "cannot read"),

@@ -11,6 +11,8 @@ pub struct Check {
     pub run: String,
     /// The threshold, as the user wrote it.
     pub threshold: String,
+    /// The same as what is required: what a run that passes has.
+    pub required: String,
     /// What became of it.
     pub outcome: Outcome,
     /// What the figure was, in words.
@@ -20,12 +22,12 @@ pub struct Check {
 impl Check {
     /// That a run did not end by itself: what it measured may pass, the run as a whole does not.
     pub fn incomplete(file: &ResultFile) -> Option<Self> {
-        let (run, threshold) = (file.command.word().into(), "the run is complete".into());
+        let (run, threshold) = (file.command.word().into(), "the run is complete".to_owned());
         let found = match file.cut_short()? {
             CutShort::Failed(why) => format!("failed: {why}"),
             CutShort::Interrupted => "was interrupted".into(),
         };
-        Some(Check { run, threshold, outcome: Outcome::NotMeasured, found })
+        Some(Check { run, required: threshold.clone(), threshold, outcome: Outcome::NotMeasured, found })
     }
 }
 
@@ -72,7 +74,13 @@ mod tests {
 
     #[test]
     fn each_answer_has_its_exit_code() {
-        let check = |outcome| Check { run: String::new(), threshold: String::new(), outcome, found: String::new() };
+        let check = |outcome| Check {
+            run: String::new(),
+            threshold: String::new(),
+            required: String::new(),
+            outcome,
+            found: String::new(),
+        };
         let code =
             |outcomes: &[Outcome], strict| exit_code(&outcomes.iter().map(|&of| check(of)).collect::<Vec<_>>(), strict);
         use Outcome::{Fail, Inconclusive, NotMeasured, Pass};
@@ -86,7 +94,7 @@ mod tests {
     #[test]
     fn junit_tells_all_four_and_escapes() {
         let (run, threshold) = ("a<b".to_owned(), "lat.p99.impact > 10".to_owned());
-        let pass = Check { run, threshold, outcome: Outcome::Pass, found: "is 2".into() };
+        let pass = Check { run, required: String::new(), threshold, outcome: Outcome::Pass, found: "is 2".into() };
         let fail = Check { outcome: Outcome::Fail, found: "is 12".into(), ..pass.clone() };
         let open = Check { outcome: Outcome::Inconclusive, found: "is 10".into(), ..pass.clone() };
         let none = Check { outcome: Outcome::NotMeasured, found: "was not measured".into(), ..pass.clone() };

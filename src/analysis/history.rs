@@ -6,6 +6,7 @@
 //! alarms (Bonferroni).
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -15,11 +16,14 @@ use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::result::{ResultFile, Run, Test};
 use crate::stats::{
-    FEWEST_OF_LEVEL, FEWEST_TO_SPLIT, Interval, Statistic, TestState, Variation, change_points, departure, mean, median,
+    FEWEST_OF_LEVEL, FEWEST_TO_SPLIT, Interval, Statistic, TestState, Variation, change_points, departure,
+    fewest_to_show, level_shift, mean, median,
 };
 
 /// How often histories without a change have a false alarm, whenever they are looked at.
 const ALARMS: f64 = 0.04;
+/// How often the last night of a history without a change is said to be apart, over all its figures.
+const APART: f64 = 0.05;
 
 /// What a figure of every night is called, and how it is read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,14 +59,18 @@ pub struct Night {
     pub figures: Vec<(Name, Value)>,
 }
 
-impl Night {
-    /// The day it began, or its file where nobody knows.
-    pub fn name(&self) -> &str {
-        match self.started.split_once('T') {
-            Some((day, _)) => day,
-            None => &self.file,
-        }
-    }
+/// What nights are called: the day on which one began; with the time of day where a day has several; the file where nobody knows.
+fn names(nights: &[Night]) -> Vec<String> {
+    let with = |letters: usize| {
+        let name = |night: &Night| match night.started.split_once('T') {
+            Some(_) => night.started.chars().take(letters).collect::<String>().replacen('T', " ", 1),
+            None => night.file.clone(),
+        };
+        nights.iter().map(name).collect::<Vec<String>>()
+    };
+    let is_clear = |names: &Vec<String>| names.iter().collect::<BTreeSet<_>>().len() == names.len();
+    let [day, minute, second] = ["2026-11-19", "2026-11-19T02:00", "2026-11-19T02:00:00"].map(str::len);
+    [day, minute].into_iter().map(with).find(is_clear).unwrap_or_else(|| with(second))
 }
 
 /// All figures of a run that nights can be compared by.
@@ -177,8 +185,34 @@ pub struct History {
     pub nights: Vec<String>,
     /// Their files.
     pub files: Vec<String>,
+    /// How many nights a change needs at least to be shown, with so many figures; nothing where they are too many.
+    pub fewest_nights: Option<usize>,
     /// Figures in the order of the last night.
     pub series: Vec<Series>,
+}
+
+/// How much worse the last night is than those of its level before it, as a part: below 0 where it is better.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LastNight {
+    /// The part.
+    pub worse: f64,
+    /// Its 95% interval.
+    pub interval: Interval,
+    /// How often one more night of that level is as far away.
+    pub p_value: f64,
+}
+
+/// How much worse the present level is than the best one before it, as a part.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lasting {
+    /// The part.
+    pub worse: f64,
+    /// Its 95% interval; nothing for levels of few nights.
+    pub interval: Option<Interval>,
+    /// Nights of both levels, the best first.
+    pub nights: (usize, usize),
+    /// The first night of the present level, by its place among all nights.
+    pub since: usize,
 }
 
 impl History {
@@ -190,10 +224,30 @@ impl History {
         let names = figures.filter(|name| is_asked(name) && known.insert(name.key.as_str()));
         let mut series: Vec<Series> = names.map(|name| Series::of(name, nights)).collect();
         let tested = series.iter().filter(|series| series.values.len() >= FEWEST_TO_SPLIT).count();
-        let level = ALARMS / tested.max(1) as f64;
-        series.iter_mut().for_each(|series| series.look_for_changes(level, nights));
+        // Before there are enough of any, as if there were of all.
+        let level = ALARMS / if tested > 0 { tested } else { series.len().max(1) } as f64;
+        let names = self::names(nights);
+        series.iter_mut().for_each(|series| series.look_for_changes(level, &names));
         let files = nights.iter().map(|night| night.file.clone()).collect();
-        History { title, nights: nights.iter().map(|night| night.name().to_owned()).collect(), files, series }
+        History { title, nights: names, files, fewest_nights: fewest_to_show(level), series }
+    }
+
+    /// Whether there are too few nights to tell of any figure: then that nothing is shown says nothing.
+    pub fn has_too_few_nights(&self) -> bool {
+        let most = self.series.iter().map(|series| series.values.len()).max().unwrap_or(0);
+        self.fewest_nights.is_none_or(|fewest| most < fewest)
+    }
+
+    /// Figures whose last night is apart from its level by more than nights differ, the farthest first. Figures share the rate
+    /// (Bonferroni).
+    pub fn last_night_apart(&self) -> Vec<(&Series, LastNight)> {
+        let last = self.nights.len().checked_sub(1);
+        let beside = |series: &Series| series.departure().filter(|_| series.values.last().map(|(at, _)| *at) == last);
+        let all: Vec<_> = self.series.iter().filter_map(|series| Some((series, beside(series)?))).collect();
+        let level = APART / all.len().max(1) as f64;
+        let mut apart: Vec<_> = all.into_iter().filter(|(_, of)| of.p_value < level).collect();
+        apart.sort_by(|(_, a), (_, b)| b.worse.abs().total_cmp(&a.worse.abs()));
+        apart
     }
 
     /// A figure by its key.
@@ -240,7 +294,7 @@ impl Series {
     }
 
     /// What an additive change is a part of, over these places among the values.
-    fn whole(&self, places: std::ops::Range<usize>) -> f64 {
+    fn whole(&self, places: Range<usize>) -> f64 {
         let of = |at: usize| self.wholes.as_ref().map_or(self.values[at].1, |wholes| wholes[at]);
         median(&mut places.map(of).collect::<Vec<f64>>()).map_or(f64::NAN, f64::abs)
     }
@@ -250,11 +304,12 @@ impl Series {
         if self.is_of_factors() { change.exp_m1() } else { change / whole }
     }
 
-    fn median_of(&self, places: std::ops::Range<usize>) -> f64 {
+    /// The median of these places among the values.
+    pub fn median_of(&self, places: Range<usize>) -> f64 {
         median(&mut self.values[places].iter().map(|(_, value)| *value).collect::<Vec<f64>>()).unwrap_or(f64::NAN)
     }
 
-    fn look_for_changes(&mut self, level: f64, nights: &[Night]) {
+    fn look_for_changes(&mut self, level: f64, names: &[String]) {
         let found = change_points(&self.scaled(), level);
         let places: Vec<usize> = found.iter().map(|of| of.at).chain([self.values.len()]).collect();
         let mut from = 0;
@@ -264,7 +319,7 @@ impl Series {
             let night = self.values[change.at].0;
             self.changes.push(Change {
                 night,
-                since: nights[night].name().to_owned(),
+                since: names[night].clone(),
                 before: self.median_of(old),
                 after: self.median_of(new),
                 part: self.part(change.shift, whole),
@@ -283,9 +338,17 @@ impl Series {
     }
 
     /// The places of the values since the last change.
-    fn last_level(&self) -> std::ops::Range<usize> {
+    fn last_level(&self) -> Range<usize> {
         let since = self.changes.last().map_or(0, |change| change.night);
         self.values.partition_point(|(night, _)| *night < since)..self.values.len()
+    }
+
+    /// The places of the values of every level, in order.
+    pub fn levels(&self) -> Vec<Range<usize>> {
+        let place = |night: usize| self.values.partition_point(|(at, _)| *at < night);
+        let starts = std::iter::once(0).chain(self.changes.iter().map(|change| place(change.night)));
+        let ends = self.changes.iter().map(|change| place(change.night)).chain([self.values.len()]);
+        starts.zip(ends).map(|(from, to)| from..to).collect()
     }
 
     /// Nights since the last change.
@@ -303,21 +366,47 @@ impl Series {
         self.values.last().map(|(_, value)| *value)
     }
 
-    /// How much worse the last night is than those of its level before it, as a part, with an interval; nothing with fewer than
-    /// three of those.
-    pub fn departure(&self) -> Option<(f64, Interval)> {
+    /// A change of the scaled values as how much worse it is: of a rate, how much more time the same bytes take.
+    fn worse_by(&self, change: f64, whole: f64) -> f64 {
+        self.part(if self.name.more_is_worse { change } else { -change }, whole)
+    }
+
+    /// The same of an interval.
+    fn worse_within(&self, of: Interval, whole: f64) -> Interval {
+        let (one, other) = (self.worse_by(of.low, whole), self.worse_by(of.high, whole));
+        Interval { low: one.min(other), high: one.max(other) }
+    }
+
+    /// The present level beside the best one before it; nothing where the level never changed.
+    pub fn lasting(&self) -> Option<Lasting> {
+        let levels = self.levels();
+        let (present, earlier) = levels.split_last()?;
+        let sign = if self.name.more_is_worse { 1.0 } else { -1.0 };
+        let cost = |level: &&Range<usize>| sign * self.median_of((*level).clone());
+        let best = earlier.iter().min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
+        let scaled = self.scaled();
+        let (shift, interval) = level_shift(&scaled[best.clone()], &scaled[present.clone()]);
+        let whole = self.whole(best.clone());
+        Some(Lasting {
+            worse: self.worse_by(shift, whole),
+            interval: interval.map(|of| self.worse_within(of, whole)),
+            nights: (best.len(), present.len()),
+            since: self.values[present.start].0,
+        })
+    }
+
+    /// The last night beside those of its level before it; nothing with fewer than three of those.
+    pub fn departure(&self) -> Option<LastNight> {
         let level = self.last_level();
         let past = level.start..level.end.checked_sub(1)?;
         if past.len() < FEWEST_OF_LEVEL {
             return None;
         }
         let scaled = self.scaled();
-        let (apart, interval) = departure(&scaled[past.clone()], scaled[past.end])?;
+        let of = departure(&scaled[past.clone()], scaled[past.end])?;
         let whole = self.whole(past);
-        // Of a rate, how much more time the same bytes take.
-        let worse = |change: f64| self.part(if self.name.more_is_worse { change } else { -change }, whole);
-        let (one, other) = (worse(interval.low), worse(interval.high));
-        Some((worse(apart), Interval { low: one.min(other), high: one.max(other) }))
+        let (worse, interval) = (self.worse_by(of.apart, whole), self.worse_within(of.interval, whole));
+        Some(LastNight { worse, interval, p_value: of.p_value })
     }
 
     /// The variation of the nights since the last change, where the figure has one.
@@ -410,10 +499,61 @@ mod tests {
         let change = &series.changes[0];
         assert!(change.night == 20 && (change.part - 0.5).abs() < 0.06 && change.since == "2026-01-21", "{change:?}");
         assert!((change.before - 20.0).abs() < 1.0 && (change.after - 30.0).abs() < 1.5, "{change:?}");
-        let (worse, interval) = series.departure().unwrap();
+        let LastNight { worse, interval, .. } = series.departure().unwrap();
         assert!((worse - 0.3).abs() < 0.05 && interval.low > 0.1 && interval.high < 0.5, "{worse} {interval:?}");
         assert!(series.coefficient_of_variation.is_some_and(|of| (0.03..0.12).contains(&of)), "{series:?}");
         assert_eq!(history(&[1.0, 2.0, 3.0]).series[0].departure(), None, "two nights are no past");
+    }
+
+    #[test]
+    fn a_change_that_lasts_is_held_against_the_best_level_before() {
+        let mut random = SmallRng::seed_from_u64(3);
+        let flat = history(&nights(&mut random, 30, 0, 1.0));
+        assert!(flat.series[0].lasting().is_none() && flat.last_night_apart().is_empty());
+        // Worse by half, then most of the way back: still worse than it was.
+        let mut values = nights(&mut random, 60, 20, 1.5);
+        values[40..].iter_mut().for_each(|of| *of *= 1.2 / 1.5);
+        let all = history(&values);
+        let series = &all.series[0];
+        assert_eq!((series.changes.len(), series.levels()), (2, vec![0..20, 20..40, 40..60]), "{:?}", series.changes);
+        let of = series.lasting().unwrap();
+        assert!((of.worse - 0.2).abs() < 0.04 && (of.nights, of.since) == ((20, 20), 40), "{of:?}");
+        assert!(of.interval.is_some_and(|of| of.low > 0.1 && of.high < 0.3), "{of:?}");
+        // Of a rate the best level is the highest, and what is worse is the time.
+        let mut rates: Vec<Night> = values.iter().enumerate().map(|(at, of)| night(at, 1.0 / of)).collect();
+        rates.iter_mut().for_each(|night| night.figures[0].0.more_is_worse = false);
+        let of = History::of(String::new(), &rates, &[]).series[0].lasting().unwrap();
+        assert!((of.worse - 0.2).abs() < 0.04 && of.interval.is_some_and(|of| of.low > 0.1), "{of:?}");
+    }
+
+    #[test]
+    fn the_first_nights_are_too_few_and_the_last_may_be_apart() {
+        let mut random = SmallRng::seed_from_u64(4);
+        let mut values = nights(&mut random, 7, 0, 1.0);
+        values.push(20.0 * 1.85);
+        let few = history(&values[..7]);
+        assert_eq!((few.fewest_nights, few.has_too_few_nights()), (Some(8), true));
+        let all = history(&values);
+        assert!(!all.has_too_few_nights() && all.changes().is_empty());
+        let apart = all.last_night_apart();
+        assert!(apart.len() == 1 && (apart[0].1.worse - 0.85).abs() < 0.2, "{apart:?}");
+        // A figure that the last night lacks is not the last night's.
+        let mut nights: Vec<Night> = values.iter().enumerate().map(|(at, of)| night(at, *of)).collect();
+        nights.push(Night { figures: Vec::new(), ..night(8, 1.0) });
+        assert!(History::of(String::new(), &nights, &[]).last_night_apart().is_empty());
+    }
+
+    #[test]
+    fn nights_of_one_day_have_their_times() {
+        let named = |times: &[&str]| {
+            let of = |(at, started): (usize, &&str)| Night { started: (*started).to_owned(), ..night(at, 1.0) };
+            names(&times.iter().enumerate().map(of).collect::<Vec<_>>())
+        };
+        assert_eq!(named(&["2026-01-01T02:00:00Z", "2026-01-02T02:00:00Z"]), ["2026-01-01", "2026-01-02"]);
+        let (morning, evening) = ("2026-01-01T02:00:00Z", "2026-01-01T20:30:07Z");
+        assert_eq!(named(&[morning, evening]), ["2026-01-01 02:00", "2026-01-01 20:30"]);
+        let soon = "2026-01-01T20:30:41Z";
+        assert_eq!(named(&[evening, soon, "unknown"]), ["2026-01-01 20:30:07", "2026-01-01 20:30:41", "n2.json"]);
     }
 
     #[test]
@@ -437,7 +577,7 @@ mod tests {
         };
         let nights: Vec<Night> =
             [10.0, 10.1, 9.9, 10.0, 5.0].iter().enumerate().map(|(at, of)| night_of(at, *of)).collect();
-        let (worse, _) = History::of(String::new(), &nights, &[]).series[0].departure().unwrap();
+        let LastNight { worse, .. } = History::of(String::new(), &nights, &[]).series[0].departure().unwrap();
         assert!((worse - 1.0).abs() < 0.01, "{worse}");
     }
 

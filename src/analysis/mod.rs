@@ -4,10 +4,12 @@
 
 pub mod added;
 mod between;
+mod carried;
 pub mod checks;
 pub mod compare;
 mod counters;
 pub mod history;
+pub mod map;
 mod relative;
 mod severity;
 pub mod sweep;

@@ -65,6 +65,8 @@ pub enum Conclusion<'a> {
         worst: Box<Answer<'a>>,
         /// The same.
         impact: Factor,
+        /// So many tests can be reported, of so many.
+        reportable: (usize, usize),
     },
     /// No answer may be reported.
     CannotSay {
@@ -78,8 +80,12 @@ pub enum Conclusion<'a> {
 impl ResultFile {
     /// What it says on the whole; nothing unless something was measured idle and under load.
     pub fn conclusion(&self) -> Option<Conclusion<'_>> {
+        // Of several networks those count that load themselves: mixed runs are there to tell canaries from load.
+        let is_mixed = |run: &&Run| run.congestors_over.is_some();
+        let only_mixed = self.runs.iter().all(|run| is_mixed(&run));
+        let runs = self.runs.iter().filter(|run| only_mixed || !is_mixed(run));
         let all: Vec<(&Run, Answer<'_>)> =
-            self.runs.iter().flat_map(|run| run.answers().map(move |answer| (run, answer))).collect();
+            runs.flat_map(|run| run.answers().map(move |answer| (run, answer))).collect();
         let reportable = all.iter().filter(|(_, answer)| answer.judgement.is_reportable());
         let shown = reportable.filter_map(|(run, answer)| Some((*run, answer, answer.impact?)));
         // One that is shown to be worse comes before one that only may be.
@@ -101,7 +107,8 @@ impl ResultFile {
             }
             // Nor is it while other canaries may have met some.
             if severity > Severity::None || shown.len() == all.len() {
-                return Some(Conclusion::Shown { severity, run, worst: Box::new(answer.clone()), impact });
+                let (worst, reportable) = (Box::new(answer.clone()), (shown.len(), all.len()));
+                return Some(Conclusion::Shown { severity, run, worst, impact, reportable });
             }
         }
         not_reportable(&all)
@@ -129,6 +136,7 @@ fn cause(reason: &NotReportable) -> &'static str {
 mod tests {
     use super::*;
     use crate::assemble::synthetic;
+    use crate::kernel::Canary;
     use crate::stats::Interval;
 
     #[test]
@@ -156,5 +164,22 @@ mod tests {
         assert!(why.starts_with("lat 8 B: "), "{why}");
         file.runs[0].tests.clear();
         assert!(file.conclusion().is_none());
+    }
+
+    #[test]
+    fn what_can_be_reported_is_counted_and_mixed_runs_decide_nothing() {
+        let mut file = synthetic::file("tcp", None, 3.0);
+        let mut mixed = synthetic::file("tcp", None, 40.0).runs.remove(0);
+        mixed.congestors_over = Some(synthetic::file("mpi", None, 1.0).runs[0].transport.clone());
+        file.runs.push(mixed);
+        for test in file.runs[0].tests.iter_mut().filter(|test| test.kernel != Canary::Lat) {
+            test.load.iter_mut().for_each(|load| load.delivered_bytes = 0);
+        }
+        let Some(Conclusion::Shown { severity, reportable, .. }) = file.conclusion() else {
+            panic!("{:?}", file.conclusion())
+        };
+        assert_eq!((severity, reportable), (Severity::Strong, (1, 3)));
+        file.runs.remove(0);
+        assert!(matches!(file.conclusion(), Some(Conclusion::Shown { severity: Severity::Severe, .. })));
     }
 }

@@ -1,11 +1,11 @@
 //! Thresholds for CI: `lat.time-p90.added > 500` fails a command, with exit code 1 and a JUnit file that says which.
 //!
-//! Grammar: `KERNEL.STAT.STATE [.ratio|.cv|.change] [.low|.high] OP NUMBER [UNIT]`, where STAT is a statistic's key, STATE is idle
+//! Grammar: `KERNEL.STAT.STATE [.ratio|.cv|.change|.level] [.low|.high] OP NUMBER [UNIT]`, where STAT is a statistic's key, STATE is idle
 //! (GPCNeT's isolated), loaded, added (loaded minus idle) or impact, OP is one of > >= < <=. Without a unit times are in us,
 //! rates in MiB/s, and what load adds to the time of a rate in us/MiB. With `.ratio` the figure is how many times worse a side
 //! is than the first one of a comparison, with `.cv` its coefficient of variation between repeated jobs, with `.change` how much worse
-//! the last night of a history is than those before it; `.low` and `.high`
-//! are the ends of its 95% interval.
+//! the last night of a history is than those before it, with `.level` how much worse its present level is than the best one before;
+//! `.low` and `.high` are the ends of its 95% interval.
 //!
 //! There are four answers. A figure fails when all of its interval does, passes when none of it does, and is inconclusive
 //! otherwise; then it is said how many placements or jobs would decide. Where the answer of a run may not be reported
@@ -19,7 +19,7 @@ use std::str::FromStr;
 use crate::analysis::added::{self, Times};
 use crate::analysis::checks::Check;
 use crate::analysis::compare::{Comparison, JobSet, State, Verdict, variation_of};
-use crate::analysis::history::History;
+use crate::analysis::history::{History, LastNight, Lasting, Series};
 use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::plan::Plan;
@@ -27,7 +27,7 @@ use crate::result::{Run, Test};
 use crate::stats::{
     Added, Direction, FEWEST_PLACEMENTS, FailsIf, Interval, Jobs, Outcome, Statistic, Variation, carries, needed,
 };
-use crate::text::{factor, figure, percent, within};
+use crate::text::{factor, figure, in_percent, percent, within};
 
 /// Signs, longer ones first, so that `>=` is not read as `>`.
 const SIGNS: [(&str, FailsIf); 4] =
@@ -53,6 +53,15 @@ pub enum Of {
     Variation,
     /// The last night of a history: how much worse it is than those before.
     Change,
+    /// The present level of a history: how much worse it is than the best one before.
+    Level,
+}
+
+impl Of {
+    /// Whether it is of a history.
+    pub fn is_over_nights(self) -> bool {
+        matches!(self, Of::Change | Of::Level)
+    }
 }
 
 /// A condition that fails a run.
@@ -69,6 +78,8 @@ pub struct Threshold {
     /// The limit in the unit of the figure, and as it was given.
     number: f64,
     given: String,
+    /// The unit that it was given in, if it was, and how much of the figure's unit that is.
+    unit: Option<Unit>,
 }
 
 impl FromStr for Threshold {
@@ -93,6 +104,7 @@ impl FromStr for Threshold {
             [.., "ratio"] if parts.len() == 4 => Of::Ratio,
             [.., "cv"] if parts.len() == 4 => Of::Variation,
             [.., "change"] if parts.len() == 4 => Of::Change,
+            [.., "level"] if parts.len() == 4 => Of::Level,
             _ => Of::Job,
         };
         parts.truncate(if of == Of::Job { parts.len() } else { 3 });
@@ -124,19 +136,22 @@ impl FromStr for Threshold {
         }
         let kernel: Canary = kernel.parse()?;
         let given = number.to_owned();
-        let number = limit(number, kernel, state, of)?;
-        Ok(Threshold { kernel, statistic, state, of, part, operator, number, given })
+        let (number, unit) = limit(number, kernel, state, of)?;
+        Ok(Threshold { kernel, statistic, state, of, part, operator, number, given, unit })
     }
 }
 
-/// A number with or without a unit, in the unit of the figure.
-fn limit(text: &str, kernel: Canary, state: State, of: Of) -> Result<f64, String> {
+/// A unit, and how much of the figure's unit it is.
+type Unit = (&'static str, f64);
+
+/// A number with or without a unit, in the unit of the figure; and its own.
+fn limit(text: &str, kernel: Canary, state: State, of: Of) -> Result<(f64, Option<Unit>), String> {
     const MIB: f64 = 1_048_576.0;
     let times = [("ns", 1e-3), ("us", 1.0), ("ms", 1e3), ("s", 1e6)];
     let rates = [("MiB/s", 1.0), ("GiB/s", 1024.0), ("Mbit/s", 1e6 / 8.0 / MIB), ("Gbit/s", 1e9 / 8.0 / MIB)];
     let per_mib = [("us/MiB", 1.0), ("ms/MiB", 1e3), ("s/MiB", 1e6)];
-    let units: &[(&str, f64)] = match (state, kernel.info().direction) {
-        _ if matches!(of, Of::Variation | Of::Change) => &[("%", 0.01)],
+    let units: &[Unit] = match (state, kernel.info().direction) {
+        _ if matches!(of, Of::Variation | Of::Change | Of::Level) => &[("%", 0.01)],
         _ if of == Of::Ratio || state == State::Impact => &[("x", 1.0)],
         // A program's figure has a unit of its own.
         _ if kernel.is_application() => &[],
@@ -147,9 +162,9 @@ fn limit(text: &str, kernel: Canary, state: State, of: Of) -> Result<f64, String
     let end =
         text.find(|c: char| c == '%' || (c.is_ascii_alphabetic() && !matches!(c, 'e' | 'E'))).unwrap_or(text.len());
     let (number, unit) = (text[..end].trim(), text[end..].trim());
-    let scale = if unit.is_empty() { Some(1.0) } else { units.iter().find(|of| of.0 == unit).map(|of| of.1) };
-    let number = number.parse::<f64>().ok().filter(|number| number.is_finite()).zip(scale);
-    number.map(|(number, scale)| number * scale).ok_or_else(|| {
+    let known = units.iter().find(|of| of.0 == unit).copied();
+    let number = number.parse::<f64>().ok().filter(|number| number.is_finite() && (unit.is_empty() || known.is_some()));
+    number.map(|number| (number * known.map_or(1.0, |of| of.1), known)).ok_or_else(|| {
         let units: Vec<&str> = units.iter().map(|of| of.0).collect();
         let units = if units.is_empty() { String::new() } else { format!(" with or without {}", units.join(", ")) };
         format!("invalid limit '{text}': expected a number{units}")
@@ -158,20 +173,62 @@ fn limit(text: &str, kernel: Canary, state: State, of: Of) -> Result<f64, String
 
 impl fmt::Display for Threshold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Threshold { kernel, statistic, state, operator, given, .. } = self;
-        let sign = SIGNS.iter().find(|(_, known)| known == operator).expect("all are listed").0;
+        let sign = SIGNS.iter().find(|(_, known)| *known == self.operator).expect("all are listed").0;
+        write!(f, "{}", self.condition(sign))
+    }
+}
+
+impl Threshold {
+    /// The condition under another sign.
+    fn condition(&self, sign: &str) -> String {
+        let Threshold { kernel, statistic, state, given, .. } = self;
         let of = match self.of {
             Of::Job => "",
             Of::Ratio => ".ratio",
             Of::Variation => ".cv",
             Of::Change => ".change",
+            Of::Level => ".level",
         };
         let part = match self.part {
             Part::Whole => "",
             Part::Low => ".low",
             Part::High => ".high",
         };
-        write!(f, "{kernel}.{}.{}{of}{part} {sign} {given}", statistic.key(), state.key())
+        format!("{kernel}.{}.{}{of}{part} {sign} {given}", statistic.key(), state.key())
+    }
+
+    /// What a run has to be to pass: the opposite of what fails it.
+    fn required(&self) -> String {
+        self.condition(match self.operator {
+            FailsIf::Above => "<=",
+            FailsIf::AtLeast => "<",
+            FailsIf::Below => ">=",
+            FailsIf::AtMost => ">",
+        })
+    }
+
+    /// A figure in the unit that the limit was given in.
+    fn shown(&self, found: &Found) -> String {
+        let scale = match self.unit {
+            Some((unit, scale)) if !matches!(unit, "x" | "%") => scale,
+            _ => 1.0,
+        };
+        let form = |value: f64| match self.unit {
+            Some(("%", _)) if found.unit.is_empty() => in_percent(value),
+            _ => (found.form)(value / scale),
+        };
+        let shown = match found.interval.filter(|of| of.low < of.high) {
+            None => form(found.value),
+            interval => within(found.value, interval, form),
+        };
+        match self.unit {
+            Some((unit, _)) if unit != "x" && (unit != "%" || found.unit.is_empty()) => {
+                let of_rank = if found.unit.ends_with("/rank") { "/rank" } else { "" };
+                format!("{shown} {unit}{of_rank}")
+            }
+            _ if found.unit.is_empty() => shown,
+            _ => format!("{shown} {}", found.unit),
+        }
     }
 }
 
@@ -315,7 +372,8 @@ impl Threshold {
         if repeated.is_empty() {
             let found = format!("takes at least {} complete results of one system and plan", Variation::FEWEST);
             let (run, threshold) = ("variation between jobs".to_owned(), self.to_string());
-            return vec![Check { run, threshold, outcome: Outcome::NotMeasured, found }];
+            let required = self.required();
+            return vec![Check { run, threshold, required, outcome: Outcome::NotMeasured, found }];
         }
         let check = |set: &JobSet<'_>| {
             let found = variation_of(set, self.kernel, self.state, self.statistic).map(|of| Found {
@@ -337,34 +395,79 @@ impl Threshold {
         format!("{}.{}.{}", self.kernel, self.statistic.key(), self.state.key())
     }
 
-    /// Holds a threshold of change, or of variation, against the last night of a history.
+    /// Holds a threshold of change, level or variation against a history.
     pub fn check_history(&self, history: &History) -> Check {
-        let key = self.key();
-        let last = history.nights.len().checked_sub(1);
-        let series = history.series(&key);
-        let against = series.filter(|series| series.left_out.last().copied() == last && last.is_some());
-        let found = series.and_then(|series| match self.of {
-            Of::Variation => series.variation().map(|of| Found {
-                value: of.coefficient,
-                interval: Some(of.interval),
-                form: figure,
-                unit: String::new(),
-                is_log: true,
-                over: ("nights", of.count, 1),
-            }),
-            _ => {
-                let is_last = against.is_some() || series.values.last().map(|(night, _)| *night) == last;
-                let (value, interval) = series.departure().filter(|_| is_last)?;
-                let (interval, unit) = (Some(interval), "%".to_owned());
-                Some(Found { value, interval, form: percent, unit, is_log: false, over: ("nights", 1, 1) })
-            }
-        });
-        let mut check = self.judge(&history.title, found.as_ref(), against.map(|_| "see the last night's result"));
-        if found.is_none() && series.is_some() {
-            check.found =
-                "was not measured: the last night lacks it, or has fewer than three of its level before it".into();
+        let series = history.series(&self.key()).filter(|series| !series.values.is_empty());
+        let Some(series) = series else { return self.judge(&history.title, None, None) };
+        match self.of {
+            Of::Variation => self.check_noise(history, series),
+            Of::Level => self.check_level(history, series),
+            _ => self.check_last_night(history, series),
         }
-        check
+    }
+
+    fn check_noise(&self, history: &History, series: &Series) -> Check {
+        let found = series.variation().map(|of| Found {
+            value: of.coefficient,
+            interval: Some(of.interval),
+            form: figure,
+            unit: String::new(),
+            is_log: true,
+            over: ("nights", of.count, 1),
+        });
+        if found.is_none() {
+            return self.answer(
+                history,
+                Outcome::Inconclusive,
+                "has too few nights to tell: at least 3 of a level are needed",
+            );
+        }
+        self.judge(&history.title, found.as_ref(), None)
+    }
+
+    fn check_last_night(&self, history: &History, series: &Series) -> Check {
+        let last = history.nights.len().checked_sub(1);
+        if last.is_some() && series.left_out.last().copied() == last {
+            let why = "may not be reported for the last night: `tailback show` of its file says why";
+            return self.answer(history, Outcome::Inconclusive, why);
+        }
+        if series.values.last().map(|(night, _)| *night) != last {
+            return self.answer(history, Outcome::NotMeasured, "was not measured in the last night");
+        }
+        let Some(LastNight { worse, interval, .. }) = series.departure() else {
+            let before = series.of_level() - 1;
+            let why =
+                format!("has too few nights to tell: {before} of its level before the last one, at least 3 are needed");
+            return self.answer(history, Outcome::Inconclusive, &why);
+        };
+        let (interval, unit) = (Some(interval), "%".to_owned());
+        let found = Found { value: worse, interval, form: percent, unit, is_log: false, over: ("nights", 1, 1) };
+        self.judge(&history.title, Some(&found), None)
+    }
+
+    fn check_level(&self, history: &History, series: &Series) -> Check {
+        let nights = series.values.len();
+        let Some(Lasting { worse, interval, nights: (best, present), since }) = series.lasting() else {
+            return match history.fewest_nights {
+                Some(fewest) if nights >= fewest => {
+                    let outcome = self.operator.judge(Some(Interval { low: 0.0, high: 0.0 }), self.number);
+                    self.answer(history, outcome, &format!("shows no change of level in {nights} nights"))
+                }
+                Some(fewest) => {
+                    let why = format!("has too few nights to tell: {nights}, at least {fewest} are needed");
+                    self.answer(history, Outcome::Inconclusive, &why)
+                }
+                None => self.answer(history, Outcome::Inconclusive, "is one of too many figures to tell which changed"),
+            };
+        };
+        let (over, unit) = (("nights", best.min(present), 2), format!("% since {}", history.nights[since]));
+        let found = Found { value: worse, interval, form: percent, unit, is_log: false, over };
+        self.judge(&history.title, Some(&found), None)
+    }
+
+    fn answer(&self, history: &History, outcome: Outcome, found: &str) -> Check {
+        let (run, threshold, required) = (history.title.clone(), self.to_string(), self.required());
+        Check { run, threshold, required, outcome, found: found.to_owned() }
     }
 
     /// Holds a ratio threshold against every side but the first.
@@ -396,10 +499,10 @@ impl Threshold {
 
     /// The answer of what was found; inconclusive where something is `against` it.
     fn judge(&self, run: &str, found: Option<&Found>, against: Option<&str>) -> Check {
-        let (run, threshold) = (run.to_owned(), self.to_string());
+        let (run, threshold, required) = (run.to_owned(), self.to_string(), self.required());
         let Some(found) = found else {
             let found = "was not measured, or by too few iterations for this statistic".into();
-            return Check { run, threshold, outcome: Outcome::NotMeasured, found };
+            return Check { run, threshold, required, outcome: Outcome::NotMeasured, found };
         };
         // The end of an interval is a number like any other.
         let looked_at = found.interval.map(|of| match self.part {
@@ -411,18 +514,14 @@ impl Threshold {
             Some(_) => Outcome::Inconclusive,
             None => self.operator.judge(looked_at, self.number),
         };
-        let shown = match found.interval.filter(|of| of.low < of.high) {
-            None => (found.form)(found.value),
-            interval => within(found.value, interval, found.form),
-        };
+        let shown = self.shown(found);
         let none = if found.interval.is_none() { ", without an interval" } else { "" };
-        let unit = if found.unit.is_empty() { String::new() } else { format!(" {}", found.unit) };
         let more = match (outcome, against) {
             (_, Some(why)) => format!("; not reportable: {why}"),
             (Outcome::Inconclusive, None) => format!("; {}", found.more(self.number)),
             _ => String::new(),
         };
-        Check { run, threshold, outcome, found: format!("is {shown}{unit}{none}{more}") }
+        Check { run, threshold, required, outcome, found: format!("is {shown}{none}{more}") }
     }
 }
 
@@ -448,6 +547,7 @@ mod tests {
             "bw-sync.time-p90.impact.cv.high > 0.1",
             "lat.time-p90.added.change > 10%",
             "bw-sync.avg.loaded.change.low >= 0.1",
+            "lat.time-p90.added.level > 10%",
         ] {
             assert_eq!(text.parse::<Threshold>().unwrap().to_string(), text);
         }
@@ -456,6 +556,61 @@ mod tests {
         let numbers =
             ["lat.p99.added > 1e1", "lat.p99.added > 2ms", "bw.avg.idle < 8.388608 Gbit/s", "bw.avg.added > 3 ms/MiB"];
         assert_eq!(numbers.map(|text| read(text).number), [10.0, 2000.0, 1000.0, 3000.0]);
+    }
+
+    /// Nights of one figure: its value, and whether it may be reported; none where the night lacks it.
+    fn history(nights: &[Option<(f64, bool)>]) -> History {
+        use crate::analysis::history::{Name, Night, Value};
+        let night = |(at, figure): (usize, &Option<(f64, bool)>)| {
+            let name = Name { key: "lat.avg.loaded".into(), unit: "us".into(), more_is_worse: true, primary: true };
+            let of = |&(value, is_sound): &(f64, bool)| (name.clone(), Value { value, whole: None, is_sound });
+            let started = format!("2026-01-{:02}T02:00:00Z", at + 1);
+            Night { file: format!("n{at}.json"), started, figures: figure.iter().map(of).collect() }
+        };
+        History::of("run".into(), &nights.iter().enumerate().map(night).collect::<Vec<_>>(), &[])
+    }
+
+    #[test]
+    fn conditions_of_a_history_speak_of_the_last_night_or_of_the_level() {
+        let sound = |at: usize| Some((if at < 12 { 10.0 } else { 13.0 } + 0.1 * (at % 4) as f64, true));
+        let nights: Vec<_> = (0..24).map(sound).collect();
+        let check = |condition: &str, nights: &[Option<(f64, bool)>]| {
+            let check = condition.parse::<Threshold>().unwrap().check_history(&history(nights));
+            (check.outcome, check.found)
+        };
+        let (change, level) = ("lat.avg.loaded.change > 10%", "lat.avg.loaded.level > 10%");
+        assert_eq!(check(change, &nights).0, Outcome::Pass, "the new level is what nights are like now");
+        let (outcome, found) = check(level, &nights);
+        assert!(
+            outcome == Outcome::Fail && found.starts_with("is +29.") && found.ends_with("] % since 2026-01-13"),
+            "{found}"
+        );
+        assert_eq!(check("lat.avg.loaded.level > 50%", &nights).0, Outcome::Pass);
+        // Of a night that may not be reported no figure is told, not even another night's; of the level nights before still tell.
+        let mut disturbed = nights.clone();
+        disturbed[23] = Some((50.0, false));
+        let (outcome, found) = check(change, &disturbed);
+        assert!(
+            outcome == Outcome::Inconclusive && found.starts_with("may not be reported for the last night"),
+            "{found}"
+        );
+        assert_eq!(check(level, &disturbed).0, Outcome::Fail);
+        disturbed[23] = None;
+        assert_eq!(check(change, &disturbed), (Outcome::NotMeasured, "was not measured in the last night".into()));
+        // Too few to tell is no pass.
+        for (condition, count, expected) in [
+            (change, 3, "has too few nights to tell: 2 of its level before the last one, at least 3"),
+            (level, 7, "has too few nights to tell: 7, at least 8 are needed"),
+            ("lat.avg.loaded.cv > 0.1", 2, "has too few nights to tell"),
+        ] {
+            let (outcome, found) = check(condition, &nights[..count]);
+            assert!(
+                outcome == Outcome::Inconclusive && found.starts_with(expected),
+                "{condition}: {outcome:?} {found}"
+            );
+        }
+        assert_eq!(check(level, &nights[..12]), (Outcome::Pass, "shows no change of level in 12 nights".into()));
+        assert_eq!(check("bw.avg.loaded.level > 10%", &nights).0, Outcome::NotMeasured);
     }
 
     #[test]
@@ -495,6 +650,24 @@ mod tests {
             (missing.outcome, missing.found.as_str()),
             (Outcome::NotMeasured, "was not measured, or by too few iterations for this statistic")
         );
+    }
+
+    #[test]
+    fn what_is_required_is_said_and_the_figure_in_its_unit() {
+        let file = synthetic::file("tcp", None, 5.0);
+        let check = |text: &str| text.parse::<Threshold>().unwrap().check("a", &file.runs[0]);
+        let plain = check("bw-sync.avg.idle < 1");
+        let value = |found: &str| found.trim_start_matches("is ").split(' ').next().unwrap().parse::<f64>().unwrap();
+        assert!(plain.found.ends_with(" MiB/s/rank"), "{plain:?}");
+        let gbit = check("bw-sync.avg.idle < 0.001 Gbit/s");
+        assert_eq!((gbit.outcome, gbit.required.as_str()), (Outcome::Pass, "bw-sync.avg.idle >= 0.001 Gbit/s"));
+        let ratio = value(&gbit.found) / (value(&plain.found) * 0.008_388_608);
+        assert!(gbit.found.ends_with(" Gbit/s/rank") && (ratio - 1.0).abs() < 0.02, "{gbit:?}");
+        let ms = check("lat.time-p90.added > 200ms");
+        assert!(ms.found.ends_with(" ms") && ms.required == "lat.time-p90.added <= 200ms", "{ms:?}");
+        let signs = ["lat.avg.idle >= 1", "lat.avg.idle <= 1"].map(|text| check(text).required);
+        assert_eq!(signs, ["lat.avg.idle < 1", "lat.avg.idle > 1"]);
+        assert!(check("lat.time-p90.impact > 2x").found.contains("x ["), "{:?}", check("lat.time-p90.impact > 2x"));
     }
 
     #[test]

@@ -190,6 +190,7 @@ fn system(plan: &Plan) -> System {
         (0..10).map(|node| Node { name: format!("node{node}"), ranks: vec![node as u32], roles: vec![role(node)] });
     let host = HostFacts { name: "node0".into(), kernel: "Linux".into(), cpu: None, cores: 4, memory_mib: None };
     System {
+        hosts: None,
         ranks: 10,
         launcher: "test".into(),
         nodes: nodes.collect(),

@@ -101,7 +101,7 @@ impl CompareOptions {
             match threshold.of {
                 Of::Ratio => checks.extend(threshold.check_ratios(&all)),
                 Of::Variation => checks.extend(threshold.check_variation(&compare::repeated(&sets))),
-                Of::Change => {
+                Of::Change | Of::Level => {
                     return Err(format!("'{threshold}': changes from night to night are for `tailback history`"));
                 }
                 Of::Job => {

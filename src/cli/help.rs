@@ -3,12 +3,8 @@
 
 use clap::{Arg, Command};
 
-pub(super) const EXIT_CODES: &str = "Exit codes: 0 = ran and passed its thresholds, 1 = a threshold failed, 2 = it could not run, failed or was interrupted, \
-     3 = a threshold is inconclusive";
-
-/// The same in a line.
-pub(super) const IN_SHORT: &str =
-    "Exit codes: 0 passed, 1 threshold failed, 2 could not run, failed or interrupted, 3 inconclusive";
+pub(super) const EXIT_CODES: &str =
+    "Exit codes: 0 = passed, 1 = a threshold failed, 2 = could not run or was cut short, 3 = inconclusive";
 
 /// What `-h` of every command has, in words that fit a line.
 const SHORT: [(&str, &str); 21] = [
@@ -52,6 +48,7 @@ const OF_THEIR_OWN: [(&str, &[&str]); 7] = [
     ("tune", &[]),
     ("sweep", &[]),
     ("burst", &[]),
+    ("map", &["messages", "round_trips"]),
     ("maxrate", &["signed", "weighting", "both_directions", "compute", "thresholds", "iterations"]),
 ];
 

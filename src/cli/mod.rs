@@ -46,7 +46,7 @@ use options::{CongestOptions, NetworkOptions, RunOptions};
 /// impact. Start it under a launcher (mpirun, srun, `tailback launch`), or alone: then it starts ranks on this machine
 /// by itself.
 #[derive(Debug, Parser)]
-#[command(name = "tailback", version, max_term_width = 110, after_help = help::IN_SHORT, after_long_help = help::EXIT_CODES)]
+#[command(name = "tailback", version, max_term_width = 110, after_help = help::EXIT_CODES)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -90,6 +90,8 @@ enum Command {
     Beff(models::BeffOptions),
     /// The HPC Challenge suite, from HPL to latency and bandwidth, and its balance
     Hpcc(Box<models::HpccOptions>),
+    /// Latency and bandwidth between all pairs of nodes: which are slow
+    Map(Box<models::MapOptions>),
     /// Start a command as ranks on this machine
     Launch(launch::LaunchArguments),
     /// An emulated cluster on this machine
@@ -186,6 +188,7 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Contention(options) => once(options.execute()),
         Command::Beff(options) => once(options.execute()),
         Command::Hpcc(options) => once(options.execute()),
+        Command::Map(options) => once(options.execute()),
         Command::Launch(arguments) => arguments.execute(),
         Command::Lab(Lab::Run(options)) => {
             let spec = options.lab.clone();

@@ -34,7 +34,7 @@ pub struct ShowOptions {
 impl ShowOptions {
     pub(super) fn execute(self) -> Result<u8, String> {
         if let Some(of) = self.checks.fail_if.iter().find(|of| of.of != Of::Job) {
-            let taker = if of.of == Of::Change { "history" } else { "compare" };
+            let taker = if of.of.is_over_nights() { "history" } else { "compare" };
             return Err(format!("'{of}' is about several results: `tailback {taker}` takes it"));
         }
         let files = super::compare::read(&self.files)?;

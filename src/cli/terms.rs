@@ -31,6 +31,13 @@ time-p90      time-weighted 90th percentile: a canary finds the network like
               Of open loops both are the same
 headline      the statistic that decides: time-p90 of latencies, bytes over
               time of bandwidths, the mean of a program's repetitions
+onset, knee   of a sweep: the least load at which an impact above 1.1 is shown,
+              and the load at which the curve bends up
+ran full      a port's queue had no room: it dropped packets, marked them, or
+              (simulated) made the sender wait. Canaries of bandwidth do that
+              while idle, too
+hot spot      the port that load made worst: at least twice as much dropped,
+              marked or held back a second as while idle
 open loop     messages are sent at random moments and timed from when they
               were due: what traffic meets that does not wait for the network.
               Closed loop: one after the other, as GPCNeT and MPI programs do
@@ -52,6 +59,10 @@ next placement (95%)  prediction interval: where the impact of one more
 bypass control  in the emulated cluster: canaries whose packets wait in no
               queue, under the same load. What is left is the processors'
               doing, not the network's
+round         of a map: pairs of nodes that are measured at the same time, with
+              every node in one of them
+slice         a short stretch of the same work; a map tells the median of a
+              pair's slices, and the worst
 not reportable  what was measured does not carry an answer; the reason is
               given with it
 verdict       by the worst impact that can be reported: none below 1.1x or

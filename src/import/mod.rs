@@ -49,6 +49,7 @@ fn unknown_file(command: Command, from: String, system: System, plan: Plan, run:
 fn unknown_system(ranks: usize, nodes: usize) -> System {
     let node = |at: usize| Node { name: format!("unknown{at}"), ranks: Vec::new(), roles: Vec::new() };
     System {
+        hosts: None,
         ranks,
         launcher: "unknown".into(),
         nodes: (0..nodes).map(node).collect(),

@@ -17,11 +17,12 @@ use crate::assemble::{self, RunBuilder};
 use crate::backend::{self, Network, Networks, Variant};
 use crate::engine::{LoadState, Measured};
 use crate::layout::Layout;
-use crate::plan::Swept;
+use crate::plan::{Plan, Swept};
 use crate::result::{
     self, Build, Command, CountersRecord, Headline, HostActivity, HostFacts, KnownBy, MachineRecord, MemoryRecord,
-    ModelResults, Node, NodePorts, ResultFile, Run, System, Test, TransportFacts, TuningRecord, WatchRecord,
+    ModelResults, Node, NodePorts, ResultFile, Run, System, Test, TransportFacts, TuningRecord, WatchRecord, distinct,
 };
+use crate::stats::Statistic;
 
 /// The most that is measured in vain when a job does not come to its end, but for the phase it was in.
 const DRAFTS_APART: Duration = Duration::from_secs(3);
@@ -62,9 +63,11 @@ pub(crate) struct ResultAssembler<'a> {
     /// One for each run that has measured anything, in their order.
     builders: Vec<(RunConfig, RunBuilder<'a>)>,
     /// What a study found, over each network that it was complete on.
-    pub(crate) studied: Vec<(TransportFacts, ModelResults)>,
+    studied: Vec<(TransportFacts, ModelResults)>,
     /// The builder of the run under way, with what it has of a placement that is not complete.
     partial: RefCell<Option<(RunConfig, RunBuilder<'a>)>>,
+    /// What the study under way has found so far.
+    partly_studied: RefCell<Option<(TransportFacts, ModelResults)>>,
     /// When the result file may be written again.
     next_draft: Cell<Instant>,
     /// Who took part, known with the first placement.
@@ -102,6 +105,7 @@ impl<'a> ResultAssembler<'a> {
             builders: Vec::new(),
             studied: Vec::new(),
             partial: RefCell::new(None),
+            partly_studied: RefCell::new(None),
             next_draft: Cell::new(Instant::now() + DRAFTS_APART),
             system: None,
             machine: request.study.as_ref().and(request.settings.machine.as_deref()).map(MachineRecord::of),
@@ -125,6 +129,7 @@ impl<'a> ResultAssembler<'a> {
             ranks: bootstrap.size(),
             launcher: bootstrap.launcher(),
             nodes: nodes(),
+            hosts: Some(distinct(self.session.hosts.iter()).len()),
             host: HostFacts::this(),
             environment: assemble::environment(),
             ends: self.session.ends.clone(),
@@ -216,6 +221,25 @@ impl<'a> ResultAssembler<'a> {
         self.keep();
     }
 
+    /// Keeps what a study has found so far, unless a draft was written just now; on rank 0.
+    pub(crate) fn keep_study(&self, transport: &TransportFacts, found: ModelResults) {
+        if self.keeps() && Instant::now() >= self.next_draft.get() {
+            self.partly_studied.replace(Some((transport.clone(), found)));
+            self.keep();
+        }
+    }
+
+    /// Takes what a study found over a network.
+    pub(crate) fn add_study(&mut self, transport: TransportFacts, found: ModelResults) {
+        self.partly_studied.replace(None);
+        self.studied.push((transport, found));
+    }
+
+    /// What studies found over each network, the one under way as far as it came.
+    fn studies(&self) -> Vec<(TransportFacts, ModelResults)> {
+        self.studied.iter().chain(&*self.partly_studied.borrow()).cloned().collect()
+    }
+
     /// Takes what a run gave on a placement; on rank 0.
     pub(crate) fn add(&mut self, config: RunConfig, index: u32, layout: &Layout, outcome: RunOutcome) {
         let RunOutcome { description, congestors, phases, .. } = outcome;
@@ -284,7 +308,8 @@ impl<'a> ResultAssembler<'a> {
 
     /// What there is if something was measured and the job fails now; on rank 0.
     pub(crate) fn unfinished(&self) -> Option<ResultFile> {
-        let mut file = self.file().filter(|_| !self.builders.is_empty() || self.partial.borrow().is_some())?;
+        let has_any = !self.builders.is_empty() || self.partial.borrow().is_some() || !self.studies().is_empty();
+        let mut file = self.file().filter(|_| has_any)?;
         file.interrupted = true;
         let planned = self.session.placements() as usize;
         let done = |config: &RunConfig| {
@@ -306,17 +331,23 @@ impl<'a> ResultAssembler<'a> {
     /// Every run as far as it came, the one under way with what it has of its placement.
     fn runs(&self) -> Vec<Run> {
         let partial = self.partial.borrow();
-        if !self.studied.is_empty() {
+        let studies = self.studies();
+        if !studies.is_empty() {
             // Over one network what was found stands with the file, over several with each run.
             let several = self.configs.len() > 1;
-            let run = |(transport, found): &(TransportFacts, ModelResults)| Run {
-                models: several.then(|| found.clone()),
-                ..Run::bare(transport.clone())
+            let run = |(transport, found): (TransportFacts, ModelResults)| Run {
+                models: several.then_some(found),
+                ..Run::bare(transport)
             };
-            return self.studied.iter().map(run).collect();
+            return studies.into_iter().map(run).collect();
         }
         let found = |config| partial.iter().chain(&self.builders).find(|(of, _)| of == config);
         self.configs.iter().filter_map(found).map(|(_, builder)| builder.finish()).collect()
+    }
+
+    /// Whether a study found anything.
+    pub(crate) fn has_studied(&self) -> bool {
+        !self.studied.is_empty()
     }
 
     /// The result as far as it came; on rank 0.
@@ -346,7 +377,7 @@ impl<'a> ResultAssembler<'a> {
             lab: None,
             machine: self.machine.clone().map(MachineRecord::within_limits),
             counters: Some(counters).filter(|of| !of.phases.is_empty()),
-            models: self.studied.first().filter(|_| self.configs.len() == 1).map(|(_, found)| found.clone()),
+            models: self.studies().into_iter().next().filter(|_| self.configs.len() == 1).map(|(_, found)| found),
             calibration: None,
             tuning,
             sweep,
@@ -386,6 +417,7 @@ fn warnings(file: &ResultFile) -> Vec<String> {
 fn overloaded(file: &ResultFile) -> Option<String> {
     let several = file.runs.len() > 1;
     let mut tests = Vec::new();
+    let mut longest_us = 0.0f64;
     for run in &file.runs {
         let over = if several { format!(" over {}", run.label()) } else { String::new() };
         for (test, kept) in run.tests.iter().filter_map(|test| Some((test, test.schedule?))) {
@@ -393,14 +425,16 @@ fn overloaded(file: &ResultFile) -> Option<String> {
                 let state = if test.phase == LoadState::Loaded { "loaded" } else { "idle" };
                 let part = 100.0 * (kept.late + kept.lost) as f64 / (kept.iterations + kept.lost).max(1) as f64;
                 tests.push(format!("{} {state}{over} {part:.0}%", test.kernel));
+                let slow = [Statistic::P99, Statistic::P90].into_iter().find_map(|of| test.figure(of));
+                longest_us = slow.unwrap_or(0.0).max(longest_us);
             }
         }
     }
     (!tests.is_empty()).then(|| {
         format!(
-            "iterations of the open loop that were late or lost: {}; their figures may be too low, a longer --pace keeps the \
-             schedule",
-            tests.join(", ")
+            "iterations of the open loop that were late or lost: {}; their figures may be too low, {} keeps the schedule",
+            tests.join(", "),
+            longer_pace(&file.plan, longest_us)
         )
     })
 }
@@ -417,6 +451,22 @@ fn longer_than_bursts(file: &ResultFile) -> Option<String> {
             names.join(", ")
         )
     })
+}
+
+/// Options with which iterations that take so long are over before the next is due, of which half the pace is always left.
+fn longer_pace(plan: &Plan, longest_us: f64) -> String {
+    if longest_us <= 0.0 {
+        return "a longer --pace".into();
+    }
+    // Two digits, rounded up.
+    let us = (2.0 * longest_us).max(plan.pace_s.map_or(0.0, |pace| 2e6 * pace)).max(10.0);
+    let unit = 10f64.powf(us.log10().floor() - 1.0);
+    let us = (us / unit).ceil() * unit;
+    let time = |us: f64| if us >= 1000.0 { format!("{}ms", us.round() / 1e3) } else { format!("{}us", us.round()) };
+    // A block has room for four of them.
+    let short = 4e-6 * us / plan.block_s();
+    let budget = (short > 1.0).then(|| format!(" --budget {}s", (10.0 * plan.budget_s * short).ceil() / 10.0));
+    format!("--pace {}{}", time(us), budget.unwrap_or_default())
 }
 
 /// What is to be said of tests that took longer than they were given: an iteration is never cut.
@@ -447,4 +497,25 @@ fn overran(file: &ResultFile) -> Option<String> {
             told.join(", ")
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Preset;
+
+    #[test]
+    fn a_longer_pace_is_named_with_the_budget_that_it_needs() {
+        let plan = Preset::Lab.plan();
+        let room_ms = 1e3 * plan.block_s() / 4.0;
+        assert!(room_ms > 5.0, "{room_ms}");
+        assert_eq!(longer_pace(&plan, 123.0), "--pace 250us");
+        assert_eq!(longer_pace(&plan, 2410.0), "--pace 4.9ms");
+        assert_eq!(longer_pace(&Plan { pace_s: Some(0.002), ..plan.clone() }, 1000.0), "--pace 4ms");
+        let long = longer_pace(&plan, 100_000.0);
+        let seconds: f64 = long.trim_start_matches("--pace 200ms --budget ").trim_end_matches('s').parse().unwrap();
+        let longer = Plan { pace_s: Some(0.2), budget_s: seconds, ..plan.clone() };
+        assert!(4.0 * 0.2 <= longer.block_s(), "{long}");
+        assert_eq!(longer_pace(&plan, 0.0), "a longer --pace");
+    }
 }

@@ -50,10 +50,9 @@ pub fn show(request: &Request, file: &ResultFile) -> u8 {
     let csv = wanted.csv.as_deref().map_or(Ok(()), |path| {
         result::write_text(path, &Format::Csv.render(file, false)).map_err(|error| error.to_string())
     });
-    let metrics = wanted
-        .metrics
-        .as_deref()
-        .map_or(Ok(()), |path| result::write_text(path, &output::openmetrics(file)).map_err(|error| error.to_string()));
+    let metrics = wanted.metrics.as_deref().map_or(Ok(()), |path| {
+        result::write_text(path, &output::openmetrics(&[file])).map_err(|error| error.to_string())
+    });
     let drawn = request.study.as_ref().map_or(Ok(()), |of| draw(of, file));
     let checked = request.checks.check(file);
     let mut code = (*checked.as_ref().unwrap_or(&0)).max(u8::from(has_failed(file)));

@@ -60,7 +60,13 @@ fn variation(of: &Comparison) -> Vec<String> {
 /// The first line: what decides is the time that load adds.
 fn verdict(of: &Comparison, rows: &[&Row]) -> String {
     let first = &of.sides[0];
-    let cells = || rows.iter().flat_map(|row| row.cells.iter().enumerate().map(move |(at, cell)| (*row, at, cell)));
+    // Of several networks the answer is about those that load themselves: mixed runs tell canaries from load.
+    let only_mixed = of.mixed.iter().skip(1).all(|mixed| *mixed);
+    let counts = |at: usize| only_mixed || !of.mixed[at];
+    let cells = || {
+        let all = rows.iter().flat_map(|row| row.cells.iter().enumerate().map(move |(at, cell)| (*row, at, cell)));
+        all.filter(|(_, at, _)| counts(*at))
+    };
     let all = |wanted: Verdict| cells().filter(move |(_, _, cell)| cell.verdict == Some(wanted));
     let largest = |wanted: Verdict| {
         let part = |cell: &Cell| cell.change.map_or(0.0, |of| of.part.abs());
@@ -81,7 +87,8 @@ fn verdict(of: &Comparison, rows: &[&Row]) -> String {
     }
     let tested = all(Verdict::NotSignificant).next().is_some();
     if let Some((row, _, _)) = largest(Verdict::NotReportable).filter(|_| !tested) {
-        let why = of.not_reportable.first().map_or("", |why| why.split_once(": ").map_or(&**why, |(_, why)| why));
+        let title = format!("{}: ", row.title);
+        let why = of.not_reportable.iter().find_map(|why| why.strip_prefix(&title)).unwrap_or_default();
         let (first, rest) = why.split_once("; ").map_or((why, ""), |(first, _)| (first, " (and more: -v)"));
         return format!("CANNOT SAY: {} is not reportable: {first}{rest}", row.kernel);
     }
@@ -100,11 +107,17 @@ fn verdict(of: &Comparison, rows: &[&Row]) -> String {
     let detectable = all(Verdict::NotSignificant).filter_map(|(_, _, cell)| cell.change?.detectable).reduce(f64::max);
     match (told(Verdict::NotSignificant), detectable) {
         (Some(told), Some(least)) => format!(
-            "NO DIFFERENCE SHOWN: the largest, {told}, is not significant; differences of {:.0}% would have been found",
+            "NO DIFFERENCE SHOWN: the largest, {told} {of_loaded}, is not significant; {:.0}% would have been found",
             100.0 * least
         ),
         _ => "CANNOT SAY: too few placements or figures of another program: there is no test".into(),
     }
+}
+
+/// A difference of added times, in the unit that suits it.
+fn difference(row: &Row, value: f64) -> String {
+    let sign = if value < 0.0 { "-" } else { "+" };
+    format!("{sign}{}", added_time(row.kernel, value.abs()))
 }
 
 /// `+12% [+3, +21]`
@@ -121,7 +134,8 @@ fn pair(of: &Comparison, rows: &[&Row]) -> Table {
         .columns(of.sides.iter().enumerate(), |table, (at, side)| {
             table.column(side.clone(), |row| row.cells[at].value.map(|value| added_time(row.kernel, value)))
         })
-        .column("difference [95%]", |row| row.cells[1].change.map(change))
+        .column("difference", |row| row.cells[1].change.map(|of| difference(row, of.difference)))
+        .column("of loaded [95%]", |row| row.cells[1].change.map(change))
         .column("detectable", |row| Some(format!("{:.0}%", 100.0 * row.cells[1].change?.detectable?)))
         .column("", |row| row.cells[1].verdict.map(Verdict::word))
         .done()
@@ -158,6 +172,7 @@ fn notes(of: &Comparison) -> Vec<String> {
         count => format!("{first} (and {} more: -v)", count - 1),
     }));
     notes.extend(variation(of));
+    notes.extend(of.carried.clone());
     let jobs: Vec<String> = of.jobs.iter().map(ToString::to_string).collect();
     let several = of.jobs.iter().any(|jobs| *jobs > 1);
     let jobs = if several { format!("Jobs per side: {}. ", jobs.join(", ")) } else { String::new() };

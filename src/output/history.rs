@@ -1,6 +1,6 @@
 //! Nights of a machine in text: whether something changed, figures with their level and noise, changes, and each figure drawn.
 
-use crate::analysis::history::{Change, History, Series};
+use crate::analysis::history::{Change, History, LastNight, Series};
 use crate::stats::Interval;
 use crate::text::{Cell, Table, figure, in_percent, percent, section, within, wrap};
 
@@ -9,20 +9,22 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 /// How wide a drawing is at most.
 const WIDEST: usize = 60;
 
+/// What the table of levels is called.
+pub const LEVELS_TITLE: &str =
+    "Figures: median since the last change, last night beside it, variation from night to night";
+/// What the table of changes is called.
+pub const CHANGES_TITLE: &str = "Changes of level, the last first";
+
 /// Text for a terminal; with all nights of every figure where `verbose`.
 pub fn history(of: &History, verbose: bool) -> String {
     shown(of, super::columns(), verbose)
 }
 
 fn shown(of: &History, columns: usize, verbose: bool) -> String {
-    let (first, last) = (of.nights.first().map_or("-", String::as_str), of.nights.last().map_or("-", String::as_str));
     let mut out = wrap(&verdict(of), columns);
-    out += &wrap(&format!("{}: {} nights, {first} to {last}", of.title, of.nights.len()), columns);
-    out += &section(
-        "\nFigures: median since the last change, last night beside it, variation from night to night",
-        &levels(of),
-    );
-    out += &section("Changes of level, the last first", &changes(of));
+    out += &wrap(&format!("{}: {}", of.title, span(of)), columns);
+    out += &section(&format!("\n{LEVELS_TITLE}"), &levels(of));
+    out += &section(CHANGES_TITLE, &changes(of));
     out += "Every night, from the lowest to the highest (| where the level changed)\n";
     for series in &of.series {
         out += &format!("  {}\n    {}\n", series.name.key, drawn(series));
@@ -40,28 +42,42 @@ fn shown(of: &History, columns: usize, verbose: bool) -> String {
     out
 }
 
-/// The first line: what changed last, or that nothing was shown.
-fn verdict(of: &History) -> String {
-    let changes = of.changes();
-    let Some((series, change)) = changes.first() else {
-        return match of.series.iter().map(|series| series.values.len()).max().unwrap_or(0) {
-            fewer if fewer < crate::stats::FEWEST_TO_SPLIT => {
-                format!(
-                    "CANNOT SAY: {fewer} nights are too few to show a change: at least {} are needed",
-                    crate::stats::FEWEST_TO_SPLIT
-                )
-            }
-            _ => "NO CHANGE SHOWN".into(),
-        };
+/// How many nights, and from when to when.
+pub fn span(of: &History) -> String {
+    let name = |night: Option<&String>| night.map_or("-", String::as_str).to_owned();
+    format!("{} nights, {} to {}", of.nights.len(), name(of.nights.first()), name(of.nights.last()))
+}
+
+/// The first line: what changed last, or that nothing was shown, or that nothing can be; and the last night where it is apart.
+pub fn verdict(of: &History) -> String {
+    let (changes, apart) = (of.changes(), of.last_night_apart());
+    let said = match changes.first() {
+        Some((series, change)) => {
+            let size = part(change.part, change.interval);
+            format!("{} since {}: {} by {size}{}", word(change), change.since, series.name.key, more(changes.len()))
+        }
+        None if of.has_too_few_nights() => too_few(of),
+        None => "NO CHANGE SHOWN".into(),
     };
-    let more = if changes.len() > 1 { format!(", and {} more", changes.len() - 1) } else { String::new() };
-    format!(
-        "{} since {}: {} by {}{more}",
-        word(change),
-        change.since,
-        series.name.key,
-        part(change.part, change.interval)
-    )
+    let Some((series, LastNight { worse, interval, .. })) = apart.first() else { return said };
+    let word = if *worse > 0.0 { "worse" } else { "better" };
+    let size = part(*worse, Some(*interval));
+    format!("{said}; the last night is {word} than those before: {} by {size}{}", series.name.key, more(apart.len()))
+}
+
+fn more(count: usize) -> String {
+    if count > 1 { format!(", and {} more", count - 1) } else { String::new() }
+}
+
+fn too_few(of: &History) -> String {
+    let (nights, figures) = (of.series.iter().map(|series| series.values.len()).max().unwrap_or(0), of.series.len());
+    let figures = if figures == 1 { "1 figure".into() } else { format!("{figures} figures") };
+    match of.fewest_nights {
+        Some(fewest) => format!(
+            "CANNOT SAY: {nights} nights are too few to tell: {fewest} are needed to show a change in one of {figures}"
+        ),
+        None => format!("CANNOT SAY: of {figures} no change is rare enough to be shown"),
+    }
 }
 
 fn word(change: &Change) -> &'static str {
@@ -74,7 +90,8 @@ fn part(part: f64, interval: Option<Interval>) -> String {
     format!("{}%{interval}", percent(part))
 }
 
-fn levels(of: &History) -> Table {
+/// Each figure with its level, its last night and its noise.
+pub fn levels(of: &History) -> Table {
     let varies = |series: &&Series| {
         let shown = within(series.coefficient_of_variation?, series.variation_interval, in_percent);
         Some(Cell::Number { shown, value: series.coefficient_of_variation? })
@@ -85,12 +102,13 @@ fn levels(of: &History) -> Table {
         .column("nights", |series| series.of_level())
         .column("median", |series| series.level())
         .column("last", |series| series.last())
-        .column("worse by, % [95%]", |series| series.departure().map(|(worse, of)| within(worse, Some(of), percent)))
+        .column("worse by, % [95%]", |series| series.departure().map(|of| within(of.worse, Some(of.interval), percent)))
         .column("variation, % [95%]", varies)
         .done()
 }
 
-fn changes(of: &History) -> Table {
+/// Every change, the last first.
+pub fn changes(of: &History) -> Table {
     Table::of(of.changes())
         .column("since", |(_, change)| Cell::Name(change.since.clone()))
         .column("figure", |(series, _)| Cell::Name(series.name.key.clone()))
@@ -127,7 +145,8 @@ fn drawn(series: &Series) -> String {
     format!("{out}  {} to {} {}", figure(low), figure(high), series.name.unit)
 }
 
-fn every_night(of: &History) -> Table {
+/// Every figure of every night.
+pub fn every_night(of: &History) -> Table {
     Table::of(of.nights.iter().enumerate())
         .column("night", |(_, name)| Cell::Name((*name).clone()))
         .columns(&of.series, |table, series| {
@@ -174,7 +193,29 @@ mod tests {
         assert!(text.contains("changed: lat.avg.loaded") && text.contains("2026-01-13  lat.avg.loaded"), "{text}");
         let text = shown(&history_of(24, 99), 80, false);
         assert!(text.starts_with("NO CHANGE SHOWN\n") && !text.contains("Changes of level"), "{text}");
-        assert!(shown(&history_of(5, 99), 80, false).starts_with("CANNOT SAY: 5 nights are too few"));
+        let text = shown(&history_of(5, 99), 80, false);
+        let expected =
+            "CANNOT SAY: 5 nights are too few to tell: 8 are needed to show a change in one\n  of 1 figure\n";
+        assert!(text.starts_with(expected), "{text}");
+    }
+
+    #[test]
+    fn a_last_night_that_is_apart_is_in_the_first_line() {
+        let night = |at: usize| {
+            let name = Name { key: "lat.avg.loaded".into(), unit: "us".into(), more_is_worse: true, primary: true };
+            let value = if at == 12 { 18.0 } else { 10.0 + 0.1 * (at % 4) as f64 };
+            let figures = vec![(name, Value { value, whole: None, is_sound: true })];
+            Night { file: format!("n{at}.json"), started: format!("2026-01-01T{at:02}:00:00Z"), figures }
+        };
+        let nights: Vec<Night> = (0..13).map(night).collect();
+        let text = shown(&History::of("run".into(), &nights, &[]), 200, false);
+        let expected = "NO CHANGE SHOWN; the last night is worse than those before: lat.avg.loaded by +77.";
+        assert!(text.starts_with(expected) && text.contains("2026-01-01 00:00 to 2026-01-01 12:00"), "{text}");
+        let text = shown(&History::of("run".into(), &[&nights[..4], &nights[12..]].concat(), &[]), 200, false);
+        assert!(
+            text.starts_with("CANNOT SAY: 5 nights are too few to tell") && text.contains("; the last night is worse")
+        );
+        assert!(shown(&History::of("run".into(), &nights[..12], &[]), 80, false).starts_with("NO CHANGE SHOWN\n"));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::analysis::{Conclusion, Severity, Why, WorstPort};
 use crate::kernel::Canary;
 use crate::result::{Answer, Cause, Command, ControlRecord, Node, NodeRole, ResultFile, Run};
 use crate::stats::{Added, Direction, Statistic};
-use crate::text::{Cell, Rows, Table, duration, rate, with_interval, wrap};
+use crate::text::{Cell, Rows, Table, duration, factor, rate, with_interval, wrap};
 
 /// Text for a terminal of so many columns.
 pub(super) fn render(file: &ResultFile, conclusion: &Conclusion<'_>, columns: usize) -> String {
@@ -66,7 +66,7 @@ pub(crate) fn verdict(file: &ResultFile, conclusion: &Conclusion<'_>) -> String 
     let cut_short = cut_short(file);
     match conclusion {
         Conclusion::CannotSay { cause, why } => format!("{CANNOT_SAY}: {cause}{cut_short}: {why}"),
-        Conclusion::Shown { severity, run, worst, impact } => {
+        Conclusion::Shown { severity, run, worst, impact, reportable: (reportable, all) } => {
             let name = worst.test.short_title();
             let over = if file.runs.len() > 1 { format!(" over {}", run.label()) } else { String::new() };
             let impact = with_interval(*impact);
@@ -76,7 +76,11 @@ pub(crate) fn verdict(file: &ResultFile, conclusion: &Conclusion<'_>) -> String 
                 (_, Some(added)) => format!("load adds {added} to {name}{over}, {impact}"),
                 (_, None) => format!("{name}{over} is {impact} worse under load"),
             };
-            format!("{}{cut_short}: {said}", severity.word())
+            let of_how_many = match all - reportable {
+                0 => String::new(),
+                _ => format!(" (by {reportable} of {all} tests, the others cannot be reported)"),
+            };
+            format!("{}{of_how_many}{cut_short}: {said}", severity.word())
         }
     }
 }
@@ -115,16 +119,31 @@ fn impact(answer: &Answer<'_>) -> Option<String> {
     if answer.judgement.is_reportable() { answer.impact.map(with_interval) } else { Some("not reportable".into()) }
 }
 
-/// A row for each run, where there are several: what is compared is the impact.
+/// A row for each run, where there are several: the time that load adds to each test, and the impact.
 fn runs_beside(runs: &[Run]) -> Table {
-    impacts(runs.iter().map(|run| (run.label(), run)).collect(), |_, _| None)
+    let of = |run: &Run, kernel: Canary| {
+        let answer = run.answer(kernel)?;
+        if !answer.judgement.is_reportable() {
+            return Some("not reportable".to_owned());
+        }
+        let impact = answer.impact.map(|of| factor(of.factor));
+        let told: Vec<String> = [added(&answer), impact].into_iter().flatten().collect();
+        (!told.is_empty()).then(|| told.join(", "))
+    };
+    Table::of(runs)
+        .column("added, impact", |run| run.label())
+        .columns(tests_of(runs.first()), |table, (kernel, title)| table.column(title, move |run| of(run, kernel)))
+        .done()
+}
+
+/// The tests of a run, with their titles.
+fn tests_of(run: Option<&Run>) -> Vec<(Canary, String)> {
+    run.map_or_else(Vec::new, |run| run.answers().map(|of| (of.test.kernel, of.test.short_title())).collect())
 }
 
 /// A row for each of these runs under its name, with the impact on each canary and what `more` says of it.
 fn impacts(rows: Vec<(String, &Run)>, more: impl Fn(Canary, usize) -> Option<&'static str>) -> Table {
-    let kernels: Vec<(Canary, String)> = rows
-        .first()
-        .map_or_else(Vec::new, |(_, run)| run.answers().map(|of| (of.test.kernel, of.test.short_title())).collect());
+    let kernels = tests_of(rows.first().map(|(_, run)| *run));
     Table::of(rows.into_iter().enumerate())
         .column("impact [95%]", |(_, (name, _))| name.clone())
         .columns(kernels, |table, (kernel, title)| {
@@ -174,7 +193,7 @@ pub(crate) fn facts(file: &ResultFile, conclusion: &Conclusion<'_>) -> Vec<Strin
 /// The load, where the network was full, and the cause, as far as they are known.
 fn seen(file: &ResultFile, conclusion: &Conclusion<'_>) -> impl Iterator<Item = String> {
     let why = file.why().unwrap_or_default();
-    [load(&why, conclusion), hot_spot(&why), control(file)].into_iter().flatten()
+    [load(&why, conclusion), hot_spot(&why), control(file), file.carried()].into_iter().flatten()
 }
 
 /// What loaded the network; that it is too little to mean anything, if it is.

@@ -7,6 +7,7 @@
 mod contents;
 mod figures;
 mod first;
+mod history;
 mod page;
 pub mod plot;
 #[cfg(feature = "png")]
@@ -19,6 +20,7 @@ mod studies;
 mod tables;
 
 pub use contents::Report;
+pub use history::history;
 pub use png::Painter;
 
 #[cfg(test)]

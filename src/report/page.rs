@@ -39,20 +39,25 @@ impl Report<'_> {
 }
 
 /// A part of the page below its first screen.
-struct Section {
-    id: &'static str,
-    title: &'static str,
-    lead: String,
-    content: String,
+pub(super) struct Section {
+    pub id: &'static str,
+    pub title: &'static str,
+    pub lead: String,
+    pub content: String,
     /// Whether it opens on a click only.
-    folded: bool,
+    pub folded: bool,
 }
 
 fn render(report: &Report<'_>) -> String {
-    let shown: Vec<Section> = sections(report).into_iter().filter(|of| !of.content.is_empty()).collect();
+    let head = [first::verdicts(report), simulated(report)].concat();
+    whole(&title(report), &subtitle(report), &head, &first::screen(report), sections(report))
+}
+
+/// A page of its title, what is said below that, its first screen and those of its sections that have anything.
+pub(super) fn whole(title: &str, subtitle: &str, head: &str, first: &str, sections: Vec<Section>) -> String {
+    let shown: Vec<Section> = sections.into_iter().filter(|of| !of.content.is_empty()).collect();
     let links: String = shown.iter().map(|of| format!("<li><a href=\"#{}\">{}</a></li>", of.id, of.title)).collect();
     let body: String = shown.iter().map(Section::html).collect();
-    let (title, first) = (title(report), first::screen(report));
     let version = env!("CARGO_PKG_VERSION");
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -60,15 +65,12 @@ fn render(report: &Report<'_>) -> String {
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
          <meta name=\"color-scheme\" content=\"light dark\"><title>{title}</title>\n<style>{STYLE}{PAGE_STYLE}</style></head>\n\
          <body><a class=\"skip\" href=\"#content\">Skip to the results</a>\n<header><h1>{title}</h1>\
-         <p class=\"sub\">{}</p>\n{}{}</header>\n<main id=\"content\">\n\
+         <p class=\"sub\">{subtitle}</p>\n{head}</header>\n<main id=\"content\">\n\
          <section id=\"key\" aria-label=\"Key results\">{first}</section>\n\
          <nav aria-label=\"Sections\"><ul>{links}</ul></nav>\n{body}</main>\n\
          <footer>Made by Tailback {version}. This page is complete in itself: it loads nothing.</footer>\n\
          <script>{SCRIPT}</script></body></html>\n",
-        policy(),
-        subtitle(report),
-        first::verdicts(report),
-        simulated(report)
+        policy()
     )
 }
 

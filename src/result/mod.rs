@@ -154,6 +154,7 @@ pub enum Command {
     Contention,
     Beff,
     Hpcc,
+    Map,
 }
 
 impl Command {
@@ -180,6 +181,7 @@ impl Command {
             Command::Contention => "contention",
             Command::Beff => "beff",
             Command::Hpcc => "hpcc",
+            Command::Map => "map",
         }
     }
 }

@@ -15,6 +15,9 @@ pub struct System {
     pub launcher: String,
     /// Nodes in the order of their first rank, with their roles on the first placement.
     pub nodes: Vec<Node>,
+    /// How many hosts the ranks are on, which virtual nodes have in common; absent in results before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<usize>,
     /// Rank 0's host.
     pub host: HostFacts,
     /// Environment variables that change how transports behave.

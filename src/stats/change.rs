@@ -10,7 +10,7 @@
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-use super::{Interval, median, t95, variance};
+use super::{Interval, median, t95, two_sided_p, variance};
 
 /// Fewer figures than this on a side are outliers, and no level.
 pub const FEWEST_OF_LEVEL: usize = 3;
@@ -44,10 +44,22 @@ pub fn change_points(figures: &[f64], level: f64) -> Vec<ChangePoint> {
     let bounds: Vec<usize> = places.iter().map(|(at, _)| *at).chain([figures.len()]).collect();
     let before = |place: usize| if place == 0 { 0 } else { bounds[place - 1] };
     let change = |(place, &(at, p_value)): (usize, &(usize, f64))| {
-        let (shift, interval) = shift(&figures[before(place)..at], &figures[at..bounds[place + 1]]);
+        let (shift, interval) = level_shift(&figures[before(place)..at], &figures[at..bounds[place + 1]]);
         ChangePoint { at, shift, interval, p_value }
     };
     places.iter().enumerate().map(change).collect()
+}
+
+/// How many figures a change needs at least to be shown at this level: a step in the middle, without noise. Nothing where no number
+/// of random orders that is tried could be rare enough.
+pub fn fewest_to_show(level: f64) -> Option<usize> {
+    /// Of so many figures a step is as rare as random orders can tell.
+    const MOST: usize = 32;
+    let shows = |count: &usize| {
+        let step: Vec<f64> = (0..*count).map(|at| at as f64).collect();
+        strongest(&step).is_some_and(|(_, p_value)| p_value < level)
+    };
+    (FEWEST_TO_SPLIT..=MOST).find(shows)
 }
 
 fn split(figures: &[f64], from: usize, level: f64, found: &mut Vec<(usize, f64)>) {
@@ -119,8 +131,8 @@ fn normal_quantile(probability: f64) -> f64 {
     4.91 * (probability.powf(0.14) - (1.0 - probability).powf(0.14))
 }
 
-/// The median of all differences, and the differences that hold its 95% interval.
-fn shift(before: &[f64], after: &[f64]) -> (f64, Option<Interval>) {
+/// How far one level is from another: the median of all differences, and the differences that hold its 95% interval.
+pub fn level_shift(before: &[f64], after: &[f64]) -> (f64, Option<Interval>) {
     let (before, after) = (&before[before.len().saturating_sub(NEAR)..], &after[..after.len().min(NEAR)]);
     let mut apart: Vec<f64> = after.iter().flat_map(|new| before.iter().map(move |old| new - old)).collect();
     apart.sort_by(f64::total_cmp);
@@ -133,13 +145,25 @@ fn shift(before: &[f64], after: &[f64]) -> (f64, Option<Interval>) {
     (median(&mut apart).unwrap_or(0.0), interval)
 }
 
-/// How far a figure is from those before it, with the interval that what it stands for has by their spread (Student's t);
-/// nothing with fewer than three before.
-pub fn departure(past: &[f64], last: f64) -> Option<(f64, Interval)> {
+/// How far a figure is from those before it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Departure {
+    /// Its distance to their mean.
+    pub apart: f64,
+    /// What that distance stands for, by their spread (95%, Student's t).
+    pub interval: Interval,
+    /// How often one more figure of theirs is as far away.
+    pub p_value: f64,
+}
+
+/// The last figure beside those before it; nothing with fewer than three before.
+pub fn departure(past: &[f64], last: f64) -> Option<Departure> {
     let spread = variance(past).filter(|_| past.len() >= FEWEST_OF_LEVEL)?;
     let (apart, count) = (last - super::mean(past), past.len() as f64);
-    let half = t95(count - 1.0) * (spread * (1.0 + 1.0 / count)).sqrt();
-    Some((apart, Interval { low: apart - half, high: apart + half }))
+    let error = (spread * (1.0 + 1.0 / count)).sqrt();
+    let half = t95(count - 1.0) * error;
+    let p_value = if apart == 0.0 { 1.0 } else { two_sided_p(apart / error, count - 1.0) };
+    Some(Departure { apart, interval: Interval { low: apart - half, high: apart + half }, p_value })
 }
 
 #[cfg(test)]
@@ -228,9 +252,24 @@ mod tests {
 
     #[test]
     fn the_last_figure_is_held_against_those_before() {
-        let (apart, interval) = departure(&[9.0, 10.0, 11.0], 14.0).unwrap();
+        let of = departure(&[9.0, 10.0, 11.0], 14.0).unwrap();
         let half = 4.302_652_73 * (4.0f64 / 3.0).sqrt();
-        assert!((apart - 4.0).abs() < 1e-12 && (interval.low - (4.0 - half)).abs() < 1e-6, "{interval:?}");
+        assert!((of.apart - 4.0).abs() < 1e-12 && (of.interval.low - (4.0 - half)).abs() < 1e-6, "{of:?}");
+        // Student's t of 3.4641 with two degrees of freedom.
+        assert!((of.p_value - 0.074_18).abs() < 1e-5, "{of:?}");
         assert_eq!(departure(&[1.0, 2.0], 3.0), None);
+        // Of equal figures an equal one is no departure, and any other is.
+        assert_eq!(departure(&[5.0; 4], 5.0).unwrap().p_value, 1.0);
+        assert_eq!(departure(&[5.0; 4], 5.1).unwrap().p_value, 0.0);
+    }
+
+    /// The rarest order of n figures is one of two (of four, where n is odd) among all ways to choose half of them.
+    #[test]
+    fn too_few_figures_can_show_nothing() {
+        let of = |figures: f64| fewest_to_show(0.04 / figures);
+        assert_eq!([of(1.0), of(9.0), of(40.0)], [Some(8), Some(12), Some(14)]);
+        assert_eq!(fewest_to_show(5e-5), None, "rarer than random orders can tell");
+        let step = |count: usize| (0..count).map(|at| if at < count / 2 { 1.0 } else { 2.0 }).collect::<Vec<f64>>();
+        assert!(change_points(&step(11), 0.04 / 9.0).is_empty() && !change_points(&step(12), 0.04 / 9.0).is_empty());
     }
 }

@@ -44,7 +44,9 @@ mod variation;
 
 pub use additive::{Additive, Cell, Effect, FEWEST_PEERS, Term};
 pub use batches::{FEWEST_BATCHES, MOST_LAG1, OnePlacement, Sum, Withheld, jackknife, lag1, one_placement, sums};
-pub use change::{ChangePoint, FEWEST_OF_LEVEL, FEWEST_TO_SPLIT, change_points, departure};
+pub use change::{
+    ChangePoint, Departure, FEWEST_OF_LEVEL, FEWEST_TO_SPLIT, change_points, departure, fewest_to_show, level_shift,
+};
 pub use encoded::EncodedHistogram;
 pub use folded::{BurstResponse, Folded, FoldedPart, OverBursts, WITHIN, monotonic};
 pub use gate::{FailsIf, Outcome, needed};

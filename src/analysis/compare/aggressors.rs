@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::sides::Side;
 use crate::stats::Factor;
-use crate::text::Table;
+use crate::text::{Cell, Table};
 
 /// What each load does to each victim.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -25,6 +25,9 @@ pub struct Victim {
     pub title: String,
     /// The impact by its headline beside each load, in their order.
     pub impacts: Vec<Option<Factor>>,
+    /// Beside which loads there is one that may not be reported.
+    #[serde(skip)]
+    not_reportable: Vec<usize>,
 }
 
 impl Aggressors {
@@ -39,16 +42,22 @@ impl Aggressors {
                 let Some(factor) = side.run.impact(kernel, kernel.headline()) else { continue };
                 let title = if several { format!("{}, {network}", impact.title) } else { impact.title.clone() };
                 let column = place(&mut loads, |of| *of == load, || load.clone());
-                let fresh = || Victim { title: title.clone(), impacts: Vec::new() };
+                let fresh = || Victim { title: title.clone(), impacts: Vec::new(), not_reportable: Vec::new() };
                 let row = place(&mut victims, |of| of.title == title, fresh);
                 let impacts = &mut victims[row].impacts;
                 impacts.resize(impacts.len().max(column + 1), None);
                 if impacts[column].replace(factor).is_some() {
                     return None;
                 }
+                if !side.run.judgement(kernel).is_reportable() {
+                    victims[row].not_reportable.push(column);
+                }
             }
         }
-        victims.iter_mut().for_each(|victim| victim.impacts.resize(loads.len(), None));
+        for victim in &mut victims {
+            victim.impacts.resize(loads.len(), None);
+            victim.not_reportable.iter().for_each(|&at| victim.impacts[at] = None);
+        }
         (loads.len() > 1).then_some(Aggressors { loads, victims })
     }
 
@@ -57,7 +66,12 @@ impl Aggressors {
         let loads = self.loads.iter().enumerate();
         Table::of(&self.victims)
             .column("victim", |victim| &victim.title)
-            .columns(loads, |table, (at, load)| table.column(load, |victim| victim.impacts[at]))
+            .columns(loads, |table, (at, load)| {
+                table.column(load, |victim| match victim.impacts[at] {
+                    None if victim.not_reportable.contains(&at) => Some(Cell::from("not reportable")),
+                    impact => impact.map(Cell::from),
+                })
+            })
             .done()
     }
 }
@@ -101,6 +115,19 @@ mod tests {
         let factors: Vec<f64> = found.victims[0].impacts.iter().map(|of| of.unwrap().factor.round()).collect();
         assert_eq!(factors, [2.0, 6.0]);
         assert!(found.table().text().contains("RR Two-sided Lat (8 B)"));
+    }
+
+    #[test]
+    fn what_may_not_be_reported_has_no_factor() {
+        let mut file = synthetic::file("tcp", None, 2.0);
+        let mut other = synthetic::file("tcp", None, 6.0).runs.remove(0);
+        file.runs[0].beside = Some("a2a".into());
+        other.beside = Some("incast".into());
+        other.tests.iter_mut().for_each(|test| test.covered = Some(0.1));
+        file.runs.push(other);
+        let found = Aggressors::of(&of_file(&file)).unwrap();
+        assert_eq!(found.victims[0].impacts[1], None);
+        assert!(found.table().text().contains("not reportable"), "{}", found.table().text());
     }
 
     #[test]

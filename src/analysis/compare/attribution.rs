@@ -102,10 +102,6 @@ impl<'s> Raw<'s> {
             over_library: mixed(|canaries, congestors, own| is_mpi(canaries) && congestors.label() == own),
         }
     }
-
-    fn sides(&self) -> impl Iterator<Item = &'s Side<'s>> {
-        [Some(self.run), self.under_library, self.over_library].into_iter().flatten()
-    }
 }
 
 /// Mean over the canaries both have; nothing when they have none in common.
@@ -134,13 +130,15 @@ fn slowdowns(side: &Side<'_>, kernel: Canary) -> Option<Vec<f64>> {
 
 fn share(mpi: &Side<'_>, raw: &[Raw<'_>], kernel: Canary) -> Option<Share> {
     let added = |side: &Side<'_>| side.run.each_added_ns(kernel, kernel.headline());
-    let mixed = |side: Option<&Side<'_>>| side.and_then(added).unwrap_or_default();
+    let sound = |side: &Side<'_>| side.run.judgement(kernel).is_reportable() && same_placements(mpi, side);
+    // Mixed runs take the library's part apart, no more: without them there is still what the two others say.
+    let mixed = |side: Option<&Side<'_>>| side.filter(|side| sound(side)).and_then(added).unwrap_or_default();
     let cells = |of: &Raw<'_>| {
         let (under_library, over_library) = (mixed(of.under_library), mixed(of.over_library));
         Some(RawCells { raw: added(of.run)?, under_library, over_library })
     };
     let design = Design { library: added(mpi)?, raw: raw.iter().map(cells).collect::<Option<Vec<_>>>()? };
-    let all = || std::iter::once(mpi).chain(raw.iter().flat_map(Raw::sides));
+    let all = || std::iter::once(mpi).chain(raw.iter().map(|of| of.run));
     let why_not = |side: &Side<'_>| Some(format!("{}: {}", side.label, side.run.judgement(kernel).why_not()?));
     let shares = match all().find_map(why_not) {
         Some(why) => Err(format!("not reportable: {why}")),
@@ -158,14 +156,17 @@ fn share(mpi: &Side<'_>, raw: &[Raw<'_>], kernel: Canary) -> Option<Share> {
 }
 
 impl Share {
-    /// The shares of network and library, in a few words.
+    /// The answer with the shares of network and library, in a few words.
     fn short(&self) -> String {
         let part = |of: stats::Share| {
             let whole = |part: f64| format!("{:.0}", 100.0 * part);
             format!("{}% [{}, {}]", whole(of.share), whole(of.interval.low), whole(of.interval.high))
         };
         match &self.shares {
-            Ok(shares) => format!("network {}, library {}", part(shares.network), part(shares.library)),
+            Ok(shares) => {
+                let (network, library) = (part(shares.network), part(shares.library));
+                format!("{} (network {network}, library {library})", shares.blame.word())
+            }
             Err(why) => format!("cannot tell ({why})"),
         }
     }
@@ -215,8 +216,17 @@ fn percent(of: stats::Share) -> String {
 impl Attribution {
     /// Whose doing it is, canary by canary, in a line.
     pub fn line(&self) -> String {
-        let each: Vec<String> = self.shares.iter().map(|of| format!("{} {}", of.kernel, of.short())).collect();
-        format!("Where the time added over MPI comes from: {}", each.join("; "))
+        let each: Vec<String> = self.shares.iter().map(|of| format!("{}: {}", of.kernel, of.short())).collect();
+        let beyond = match self.is_beyond_all() {
+            true => ". Above 100%: load adds more time to the raw network than to MPI",
+            false => "",
+        };
+        format!("Where the time added over MPI comes from: {}{beyond}", each.join("; "))
+    }
+
+    /// Whether load adds more to raw traffic than to the library's, by any canary.
+    fn is_beyond_all(&self) -> bool {
+        self.shares.iter().any(|of| of.shares.as_ref().is_ok_and(|shares| shares.network.share > 1.0))
     }
 
     /// The parts of what load adds to each canary.
@@ -381,11 +391,33 @@ mod tests {
     }
 
     #[test]
+    fn a_mixed_run_that_is_not_reportable_leaves_the_rest() {
+        let mut files = system(20.0, 10.0, 12.0, 15.0);
+        let over = |backend, protocol| synthetic::file(backend, protocol, 1.0).runs[0].transport.clone();
+        let mut mixed = |backend, protocol, impact, congestors| {
+            let mut run = synthetic::file(backend, protocol, impact).runs.remove(0);
+            run.congestors_over = Some(congestors);
+            files[0].1.runs.push(run);
+        };
+        mixed("mpi", None, 20.0, over("libfabric", Some("eager")));
+        mixed("libfabric", Some("eager"), 10.0, over("mpi", None));
+        files[0].1.runs[5].tests.iter_mut().for_each(|test| test.covered = Some(0.1));
+        let found = attribute(&sides(&files)).unwrap();
+        for share in &found.shares {
+            assert!(share.parts()[0].is_some() && share.parts()[2].is_none(), "{share:?}");
+        }
+        let line = found.line();
+        assert!(line.contains("lat: ") && line.contains(" (network ") && !line.contains("Above 100%"), "{line}");
+    }
+
+    #[test]
     fn a_library_that_softens_is_said_to() {
         let files = system(3.0, 12.0, 12.0, 30.0);
         let found = attribute(&sides(&files)).unwrap();
         let said: Vec<String> = found.shares.iter().map(Share::sentence).collect();
         assert!(said.iter().all(|said| said.ends_with("the MPI library softens the impact")), "{said:?}");
+        let line = found.line();
+        assert!(line.contains(": network (network ") && line.contains("Above 100%: load adds more time"), "{line}");
     }
 
     #[test]

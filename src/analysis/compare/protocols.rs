@@ -26,7 +26,10 @@ pub struct ProtocolFinding {
     pub title: String,
     /// The protocols with their impacts, by the headline.
     pub impacts: Vec<(String, f64)>,
-    /// Every pair; absent with too few placements, or when the runs' placements differ.
+    /// Protocols whose impact may not be reported.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_reportable: Vec<String>,
+    /// Every pair of the others; absent with too few placements, or when the runs' placements differ.
     pub pairs: Option<AllPairs>,
 }
 
@@ -56,10 +59,15 @@ pub fn findings(sides: &[Side<'_>]) -> Vec<ProtocolFinding> {
 /// One canary's finding, its pairs still to be made of every protocol's logarithms of factors; none where the runs'
 /// placements differ.
 fn finding(backend: &str, runs: &[&Side<'_>], kernel: Canary) -> Option<(ProtocolFinding, Vec<Vec<f64>>)> {
-    let (mut impacts, mut logs) = (Vec::new(), Vec::new());
+    let (mut impacts, mut logs, mut not_reportable) = (Vec::new(), Vec::new(), Vec::new());
     for side in runs {
         let Some(impact) = side.run.impact(kernel, kernel.headline()).map(|of| of.factor) else { continue };
-        impacts.push((side.run.transport.protocol.clone()?, impact));
+        let protocol = side.run.transport.protocol.clone()?;
+        if !side.run.judgement(kernel).is_reportable() {
+            not_reportable.push(protocol);
+            continue;
+        }
+        impacts.push((protocol, impact));
         let each = side.run.factors(kernel, kernel.headline()).unwrap_or_default();
         logs.push(each.into_iter().map(f64::ln).collect::<Vec<f64>>());
     }
@@ -74,7 +82,8 @@ fn finding(backend: &str, runs: &[&Side<'_>], kernel: Canary) -> Option<(Protoco
     }
     let title = first.run.tests.iter().find(|test| test.kernel == kernel)?.title.clone();
     let backend = backend.to_owned();
-    (impacts.len() > 1).then_some((ProtocolFinding { backend, kernel, title, impacts, pairs: None }, logs))
+    let finding = ProtocolFinding { backend, kernel, title, impacts, not_reportable, pairs: None };
+    (finding.impacts.len() > 1).then_some((finding, logs))
 }
 
 impl ProtocolFinding {
@@ -83,7 +92,11 @@ impl ProtocolFinding {
         let name = |at: usize| self.impacts[at].0.as_str();
         let all: Vec<String> =
             self.impacts.iter().map(|(name, impact)| format!("{name} {}", factor(*impact))).collect();
-        let all = all.join(", ");
+        let not = match &self.not_reportable[..] {
+            [] => String::new(),
+            those => format!(" ({} not reportable)", those.join(", ")),
+        };
+        let all = all.join(", ") + &not;
         let Some(pairs) = &self.pairs else {
             return format!("{all}; too few placements to tell them apart");
         };
@@ -169,6 +182,18 @@ mod tests {
         let said: Vec<String> =
             findings(&of_file(&file(4.0, 4.0, 4.0))).iter().map(ProtocolFinding::sentence).collect();
         assert!(said.iter().all(|said| said.ends_with("no difference between them was shown")), "{said:?}");
+    }
+
+    #[test]
+    fn what_may_not_be_reported_has_no_factor() {
+        let mut file = file(5.0, 10.0, 7.0);
+        file.runs[1].tests.iter_mut().for_each(|test| test.covered = Some(0.1));
+        for finding in findings(&of_file(&file)) {
+            let said = finding.sentence();
+            assert!(said.contains("(put not reportable)") && !said.contains("put 1"), "{said}");
+        }
+        file.runs[0].tests.iter_mut().for_each(|test| test.covered = Some(0.1));
+        assert!(findings(&of_file(&file)).is_empty());
     }
 
     #[test]

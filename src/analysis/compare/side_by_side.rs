@@ -34,6 +34,12 @@ pub const SHOWN: [Statistic; 3] = [Statistic::HEADLINE, Statistic::Avg, Statisti
 pub struct Comparison {
     /// The sides' names, the first being what the others are compared with.
     pub sides: Vec<String>,
+    /// Whether canaries and congestors of a side went over different networks.
+    #[serde(skip)]
+    pub mixed: Vec<bool>,
+    /// What carried the messages of sides on one host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub carried: Option<String>,
     /// How many jobs each has.
     pub jobs: Vec<usize>,
     /// What was simulated rather than measured, a line for each such side.
@@ -148,6 +154,8 @@ pub fn compare_jobs(
     }
     Comparison {
         sides: sets.iter().map(|set| set.label.clone()).collect(),
+        mixed: sets.iter().map(|set| set.jobs.iter().any(|job| job.run.congestors_over.is_some())).collect(),
+        carried: carried(sets),
         jobs: sets.iter().map(|set| set.jobs.len()).collect(),
         simulated: sets.iter().filter_map(|set| simulated(&set.label, set.jobs[0].file)).collect(),
         differences,
@@ -247,6 +255,13 @@ fn unmark(cell: &mut Cell) {
     cell.verdict = cell.verdict.map(|of| if of == Verdict::Unknown { of } else { Verdict::OneJob });
 }
 
+/// What carried the messages, where sides of several networks were on one host.
+fn carried(sets: &[JobSet<'_>]) -> Option<String> {
+    let backend = |set: &JobSet<'_>| set.jobs[0].run.transport.backend.clone();
+    let several = sets.iter().any(|set| backend(set) != backend(&sets[0]));
+    sets.iter().filter(|_| several).find_map(|set| set.jobs[0].file.carried())
+}
+
 /// What is said of a side whose network is a model.
 fn simulated(label: &str, file: &ResultFile) -> Option<String> {
     let machine = file.machine.as_ref()?;
@@ -287,6 +302,8 @@ pub fn compare_congestors(file: &ResultFile) -> Option<Comparison> {
     let figures: Vec<_> = kinds.iter().map(|&kernel| figures::of_congestor(file, kernel)).collect();
     (kinds.len() > 1).then(|| Comparison {
         sides: kinds.iter().map(|kernel| kernel.info().key.to_owned()).collect(),
+        mixed: vec![false; kinds.len()],
+        carried: None,
         jobs: vec![1; kinds.len()],
         simulated: simulated("all of them", file).into_iter().collect(),
         differences: Vec::new(),

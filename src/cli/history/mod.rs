@@ -3,6 +3,7 @@
 mod index;
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::Args;
 
@@ -11,6 +12,7 @@ use crate::analysis::history::{History, Night};
 use crate::analysis::threshold::Of;
 use crate::job::Checks;
 use crate::output;
+use crate::report;
 use crate::result;
 
 use index::{Index, Job};
@@ -25,6 +27,11 @@ pub struct HistoryOptions {
     /// Only results of this label
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
+
+    /// Only results of this day or time (UTC) and later, e.g. 2026-11-19 or 2026-11-19T02:00: what was before a change that is meant to
+    /// stay is no past any more
+    #[arg(long, value_name = "DATE")]
+    since: Option<Since>,
 
     /// Follow this figure too, e.g. lat.p99.loaded; repeatable [default: the first figure of every test, idle, loaded and added]
     #[arg(long, value_name = "FIGURE")]
@@ -42,8 +49,27 @@ pub struct HistoryOptions {
     #[arg(long)]
     json: bool,
 
+    /// Also write a page with a plot of every figure here
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
     #[command(flatten)]
     checks: Checks,
+}
+
+/// A day, or a time of one, in the letters of a result's own.
+#[derive(Clone, Debug)]
+struct Since(String);
+
+impl FromStr for Since {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const FORM: &str = "0000-00-00T00:00:00Z";
+        let fits = |(of, form): (char, char)| if form == '0' { of.is_ascii_digit() } else { of == form };
+        let is_whole = matches!(text.len(), 10 | 16 | 19 | 20) && text.chars().zip(FORM.chars()).all(fits);
+        if is_whole { Ok(Since(text.to_owned())) } else { Err("expected a day or a time, e.g. 2026-11-19") }
+    }
 }
 
 impl HistoryOptions {
@@ -55,12 +81,11 @@ impl HistoryOptions {
         for (file, why) in index.refused() {
             eprintln!("tailback: note: passed over: {}", crate::text::printable(&format!("{file}: {why}")));
         }
-        let jobs: Vec<Job> =
-            index.jobs().into_iter().filter(|job| self.label.is_none() || job.label == self.label).collect();
+        let jobs: Vec<Job> = index.jobs().into_iter().filter(|job| self.takes(job)).collect();
         let complete = || jobs.iter().filter(|job| !job.cut_short);
         let (whole, cut_short) = (complete().count(), jobs.len() - complete().count());
         if whole == 0 {
-            return Err(format!("{} has no complete result{}", self.folder.display(), self.of_label()));
+            return Err(format!("{} has no complete result{}", self.folder.display(), self.of_which()));
         }
         if cut_short > 0 {
             eprintln!("tailback: note: left out, as they failed or were interrupted: {cut_short}");
@@ -76,20 +101,32 @@ impl HistoryOptions {
         if let Some(unknown) = self.figure.iter().find(|key| histories.iter().all(|(_, of)| of.series(key).is_none())) {
             return Err(format!("invalid figure '{unknown}': no result here has it; expected e.g. lat.p99.loaded"));
         }
-        self.print(histories.iter().map(|(_, of)| of))?;
+        // The longest history first.
+        let mut shown: Vec<&History> = histories.iter().map(|(_, of)| of).collect();
+        shown.sort_by_key(|of| std::cmp::Reverse(of.nights.len()));
+        self.print(&shown)?;
+        if let Some(path) = &self.html {
+            result::write_text(path, &report::history(&shown)).map_err(|error| error.to_string())?;
+            eprintln!("tailback: wrote {}: open it in a browser", path.display());
+        }
         self.check(&jobs, &histories)
     }
 
-    fn of_label(&self) -> String {
-        self.label.as_ref().map(|label| format!(" of the label '{label}'")).unwrap_or_default()
+    fn takes(&self, job: &Job) -> bool {
+        // Times as files have them are in the order of their letters.
+        let is_later = self.since.as_ref().is_none_or(|since| job.started_s.is_some() && job.started >= since.0);
+        is_later && (self.label.is_none() || job.label == self.label)
     }
 
-    /// The longest history first.
-    fn print<'a>(&self, histories: impl Iterator<Item = &'a History>) -> Result<u8, String> {
-        let mut histories: Vec<&History> = histories.collect();
-        histories.sort_by_key(|of| std::cmp::Reverse(of.nights.len()));
+    fn of_which(&self) -> String {
+        let label = self.label.as_ref().map(|label| format!(" of the label '{label}'")).unwrap_or_default();
+        let since = self.since.as_ref().map(|since| format!(" since {}", since.0)).unwrap_or_default();
+        label + &since
+    }
+
+    fn print(&self, histories: &[&History]) -> Result<u8, String> {
         if self.json {
-            return output::print(&(serde_json::to_string_pretty(&histories).expect("plain data") + "\n"));
+            return output::print(&(serde_json::to_string_pretty(histories).expect("plain data") + "\n"));
         }
         let shown: Vec<String> = histories.iter().map(|of| output::history(of, self.verbose)).collect();
         output::print(&shown.join("\n"))

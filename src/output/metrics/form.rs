@@ -40,9 +40,14 @@ impl MetricsFormat {
     }
 }
 
-/// The metrics of one result without times, for a collector that reads the file whenever it is asked.
-pub fn openmetrics(file: &ResultFile) -> String {
-    text([(None, samples(file))])
+/// Metrics without times, for a collector that reads the file whenever it is asked. A figure that several results have is that of the
+/// newest; where one does not say when it was, that of the last.
+pub fn openmetrics(files: &[&ResultFile]) -> String {
+    let mut files = files.to_vec();
+    if files.iter().all(|file| file.started_s().is_some()) {
+        files.sort_by_key(|file| file.started_s());
+    }
+    text(files.into_iter().map(|file| (None, samples(file))))
 }
 
 fn text(results: impl IntoIterator<Item = (Option<u64>, Vec<Sample>)>) -> String {

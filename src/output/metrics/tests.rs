@@ -50,7 +50,7 @@ fn every_figure_is_in_base_units_under_a_listed_name() {
 fn text_has_a_head_for_each_metric_one_end_and_no_series_twice() {
     let mut file = synthetic::file("tcp", Some("put"), 3.0);
     file.label = Some("a \"quoted\\\nlabel".into());
-    let text = openmetrics(&file);
+    let text = openmetrics(&[&file]);
     assert!(text.ends_with("\n# EOF\n") && text.matches("# EOF").count() == 1, "{text}");
     assert!(text.contains("label=\"a \\\"quoted\\\\\\nlabel\""), "{text}");
     assert!(text.contains("network=\"tcp, put\""), "{text}");
