@@ -6,7 +6,7 @@ use tailback::kernel::{Canary, Congestor};
 
 use crate::common::{run, succeed};
 
-const COMMANDS: [&str; 30] = [
+const COMMANDS: [&str; 31] = [
     "",
     "run",
     "app",
@@ -25,6 +25,7 @@ const COMMANDS: [&str; 30] = [
     "contention",
     "beff",
     "hpcc",
+    "map",
     "launch",
     "lab",
     "lab run",

@@ -21,6 +21,7 @@ mod jobs;
 mod lab;
 mod launcher;
 mod manual;
+mod map;
 mod measured;
 mod memory;
 mod metrics;

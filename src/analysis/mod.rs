@@ -9,6 +9,7 @@ pub mod checks;
 pub mod compare;
 mod counters;
 pub mod history;
+pub mod map;
 mod relative;
 mod severity;
 pub mod sweep;

@@ -3,8 +3,8 @@
 
 use clap::{Arg, Command};
 
-pub(super) const EXIT_CODES: &str = "Exit codes: 0 = ran and passed its thresholds, 1 = a threshold failed, 2 = it could not run, failed or was interrupted, \
-     3 = a threshold is inconclusive";
+pub(super) const EXIT_CODES: &str =
+    "Exit codes: 0 = passed, 1 = a threshold failed, 2 = could not run or was cut short, 3 = inconclusive";
 
 /// What `-h` of every command has, in words that fit a line.
 const SHORT: [(&str, &str); 21] = [
@@ -38,7 +38,7 @@ const FEW: usize = 20;
 const CORE: [&str; 9] = ["budget", "placements", "seed", "ranks", "transport", "out", "verbose", "quiet", "fail_if"];
 
 /// Those commands, and what of their own options is for `--help` only.
-const OF_THEIR_OWN: [(&str, &[&str]); 6] = [
+const OF_THEIR_OWN: [(&str, &[&str]); 7] = [
     ("app", &["idle_shim", "app_name", "warm_up"]),
     (
         "lab run",
@@ -47,6 +47,7 @@ const OF_THEIR_OWN: [(&str, &[&str]); 6] = [
     ("calibrate", &[]),
     ("tune", &[]),
     ("sweep", &[]),
+    ("map", &["messages", "round_trips"]),
     ("maxrate", &["signed", "weighting", "both_directions", "compute", "thresholds", "iterations"]),
 ];
 

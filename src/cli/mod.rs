@@ -87,6 +87,8 @@ enum Command {
     Beff(models::BeffOptions),
     /// The HPC Challenge suite, from HPL to latency and bandwidth, and its balance
     Hpcc(Box<models::HpccOptions>),
+    /// Latency and bandwidth between all pairs of nodes: which are slow
+    Map(Box<models::MapOptions>),
     /// Start a command as ranks on this machine
     Launch(launch::LaunchArguments),
     /// An emulated cluster on this machine
@@ -182,6 +184,7 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Contention(options) => once(options.execute()),
         Command::Beff(options) => once(options.execute()),
         Command::Hpcc(options) => once(options.execute()),
+        Command::Map(options) => once(options.execute()),
         Command::Launch(arguments) => arguments.execute(),
         Command::Lab(Lab::Run(options)) => {
             let spec = options.lab.clone();

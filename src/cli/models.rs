@@ -1,4 +1,4 @@
-//! Options of the studies: `tailback maxrate`, `contention`, `beff` and `hpcc`.
+//! Options of the studies: `tailback maxrate`, `contention`, `beff`, `hpcc` and `map`.
 
 use std::path::{Path, PathBuf};
 
@@ -6,10 +6,12 @@ use clap::{Args, ValueEnum};
 
 use crate::backend::Settings;
 use crate::input::Limit;
-use crate::job::{ContentionStudy, LocalRanks, Output, Request, Seed, Study, StudySelection, with_result_file};
+use crate::job::{
+    ContentionStudy, LocalRanks, MapStudy, Output, Request, Seed, Study, StudySelection, with_result_file,
+};
 use crate::launch;
 use crate::models::contention::{Graph, Learned, MOST_EDGES, Model, PAPER_BYTES, PAPER_T_REF, Shape};
-use crate::models::{beff, hpcc, maxrate};
+use crate::models::{beff, hpcc, map, maxrate};
 use crate::output::{self, Format};
 use crate::result;
 use crate::units;
@@ -39,15 +41,24 @@ impl StudyOptions {
     }
 
     fn start_or_try(self, study: Study, draw: Option<PathBuf>, dry_run: bool) -> Result<u8, String> {
+        let request = self.request(study)?;
+        let study = request.study.map(|of| StudySelection { draw, ..of });
+        begin(Request { study, dry_run, ..request })
+    }
+
+    fn request(self, study: Study) -> Result<Request, String> {
         let StudyOptions { ranks_per_node, seed, output, local, settings } = self;
         if output.format == Format::Gpcnet {
             return Err("--format gpcnet: GPCNeT has no table for a study".into());
         }
         let request = Request::new(study.command(), local, settings, output);
-        let study = Some(StudySelection { study, ranks_per_node, draw });
-        let request = Request { study, seed: Some(Seed::Number(seed)), dry_run, ..request };
-        launch::start(&if dry_run { request } else { with_result_file(request) })
+        let study = Some(StudySelection { study, ranks_per_node, draw: None, resume: None });
+        Ok(Request { study, seed: Some(Seed::Number(seed)), ..request })
     }
+}
+
+fn begin(request: Request) -> Result<u8, String> {
+    launch::start(&if request.dry_run { request } else { with_result_file(request) })
 }
 
 /// Options of `tailback maxrate`.
@@ -141,6 +152,41 @@ impl HpccOptions {
             return Err("--out keeps measurements, and --dry-run makes none: keep what it prints".into());
         }
         self.study.start_or_try(Study::Hpcc(self.settings), None, self.dry_run)
+    }
+}
+
+/// Options of `tailback map`.
+#[derive(Clone, Debug, Args)]
+pub struct MapOptions {
+    #[command(flatten)]
+    settings: map::Settings,
+
+    /// Go on with the map in this result file of a job that was cut short, on the same nodes: its rounds are kept, and its
+    /// options of measurement and its seed hold
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["bytes", "messages", "round_trips", "slices", "step", "rounds", "all_pairs"])]
+    resume: Option<PathBuf>,
+
+    /// Say what would be measured and how long it takes, and measure nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Switch or rack of each host, a line `host group` for each in this file; else as the environment says, else inferred
+    #[arg(long, value_name = "FILE", help_heading = "Topology")]
+    groups: Option<PathBuf>,
+
+    #[command(flatten)]
+    study: StudyOptions,
+}
+
+impl MapOptions {
+    pub(super) fn execute(self) -> Result<u8, String> {
+        let MapOptions { settings, resume, dry_run, groups, study } = self;
+        if dry_run && study.output.out.is_some() {
+            return Err("--out keeps measurements, and --dry-run makes none: keep what it prints".into());
+        }
+        let request = study.request(Study::Map(MapStudy { settings, known: None }))?;
+        let study = request.study.map(|of| StudySelection { resume, ..of });
+        begin(Request { study, dry_run, groups, ..request })
     }
 }
 

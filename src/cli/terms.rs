@@ -52,6 +52,10 @@ next placement (95%)  prediction interval: where the impact of one more
 bypass control  in the emulated cluster: canaries whose packets wait in no
               queue, under the same load. What is left is the processors'
               doing, not the network's
+round         of a map: pairs of nodes that are measured at the same time, with
+              every node in one of them
+slice         a short stretch of the same work; a map tells the median of a
+              pair's slices, and the worst
 not reportable  what was measured does not carry an answer; the reason is
               given with it
 verdict       by the worst impact that can be reported: none below 1.1x or

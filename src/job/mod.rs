@@ -7,6 +7,7 @@
 mod calibration_target;
 mod host_counters;
 mod interrupt;
+mod map_study;
 mod observers;
 mod pair;
 mod port_counters;
@@ -23,6 +24,8 @@ mod tune_selection;
 
 pub use calibration_target::CalibrationSelection;
 pub(crate) use interrupt::flag as interrupt_flag;
+pub(crate) use map_study::MapPlan;
+pub use map_study::{KnownMap, MapStudy};
 pub(crate) use observers::{Heard, Observers, PHASES_VARIABLE, listen};
 pub(crate) use port_counters::{EnclosingLab, Recording};
 pub(crate) use prepare::{Mix, Prepared, Session};
@@ -35,7 +38,6 @@ pub(crate) use scratch::{Scratch, unique_name};
 pub use seed::Seed;
 pub use show::with_result_file;
 pub(crate) use show::{RESULT_VARIABLE, handed_over, show};
-pub(crate) use study::Studied;
 pub use study::{ContentionStudy, Study};
 pub(crate) use tune_selection::COMMAND_TIME;
 pub use tune_selection::TuneSelection;

@@ -187,9 +187,12 @@ impl Session<'_> {
                 Layout::load_test(nodes, self.placement(index), plan.canary_fraction, loads, plan.split)
             }
             // A study never gets here: it has no plan.
-            Command::Network | Command::Maxrate | Command::Contention | Command::Beff | Command::Hpcc => {
-                Layout::canaries_only(nodes)
-            }
+            Command::Network
+            | Command::Maxrate
+            | Command::Contention
+            | Command::Beff
+            | Command::Hpcc
+            | Command::Map => Layout::canaries_only(nodes),
             Command::Congest => Layout::congestors_only(nodes, self.seed, loads),
         }
     }

@@ -8,6 +8,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::calibration_target::CalibrationSelection;
+use super::map_study::{KnownMap, MapStudy};
 use super::runs_on::RunsOn;
 use super::seed::Seed;
 use super::study::Study;
@@ -20,7 +21,7 @@ use crate::input::Limit;
 use crate::kernel::Info;
 use crate::output::Format;
 use crate::plan::{Application, Patch, Plan, Preset};
-use crate::result::{self, Command, ResultFile};
+use crate::result::{self, Command, GroupsKnownBy, ResultFile};
 use crate::stats::Outcome;
 use crate::text::printable;
 
@@ -89,6 +90,18 @@ pub struct StudySelection {
     pub ranks_per_node: Option<usize>,
     /// Where to draw the first graph, with measured penalties.
     pub draw: Option<PathBuf>,
+    /// The result of a map that is to go on.
+    pub resume: Option<PathBuf>,
+}
+
+impl StudySelection {
+    /// What is studied, with what is known of it; and the seed that this was drawn with.
+    fn decided(&self) -> Result<(Study, Option<u64>), String> {
+        let Some(path) = &self.resume else { return Ok((self.study.clone(), None)) };
+        let study = MapStudy::resumed(path)?;
+        let seed = study.known.as_ref().map(KnownMap::seed);
+        Ok((Study::Map(study), seed))
+    }
 }
 
 /// The control that is wanted.
@@ -194,6 +207,8 @@ pub(crate) struct Decision {
     pub seed: Option<u64>,
     /// Hosts and their groups, where the user named a file.
     pub groups: Option<Vec<(String, String)>>,
+    /// How they are known, where they are.
+    pub groups_known_by: GroupsKnownBy,
     pub duration_s: f64,
     pub dry_run: bool,
 }
@@ -401,12 +416,14 @@ impl Request {
         let new = if plan.preset == Preset::Gpcnet { Seed::Time } else { Seed::draw() };
         // A simulation is repeatable; on a real network every job is to be a new draw.
         let drawn = self.settings.machine.is_none().then_some(new);
+        let (study, known_seed) = self.study.as_ref().map(StudySelection::decided).transpose()?.unzip();
         Ok(Decision {
             command: self.command,
             plan,
-            study: self.study.as_ref().map(|of| of.study.clone()),
-            seed: self.asked_seed()?.or(drawn).map(Seed::number),
+            study,
+            seed: known_seed.flatten().or(self.asked_seed()?.or(drawn).map(Seed::number)),
             groups: self.groups.as_deref().map(read_groups).transpose()?,
+            groups_known_by: GroupsKnownBy::File,
             duration_s: self.duration.as_secs_f64(),
             dry_run: self.dry_run,
         })

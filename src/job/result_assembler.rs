@@ -63,9 +63,11 @@ pub(crate) struct ResultAssembler<'a> {
     /// One for each run that has measured anything, in their order.
     builders: Vec<(RunConfig, RunBuilder<'a>)>,
     /// What a study found, over each network that it was complete on.
-    pub(crate) studied: Vec<(TransportFacts, ModelResults)>,
+    studied: Vec<(TransportFacts, ModelResults)>,
     /// The builder of the run under way, with what it has of a placement that is not complete.
     partial: RefCell<Option<(RunConfig, RunBuilder<'a>)>>,
+    /// What the study under way has found so far.
+    partly_studied: RefCell<Option<(TransportFacts, ModelResults)>>,
     /// When the result file may be written again.
     next_draft: Cell<Instant>,
     /// Who took part, known with the first placement.
@@ -103,6 +105,7 @@ impl<'a> ResultAssembler<'a> {
             builders: Vec::new(),
             studied: Vec::new(),
             partial: RefCell::new(None),
+            partly_studied: RefCell::new(None),
             next_draft: Cell::new(Instant::now() + DRAFTS_APART),
             system: None,
             machine: request.study.as_ref().and(request.settings.machine.as_deref()).map(MachineRecord::of),
@@ -218,6 +221,25 @@ impl<'a> ResultAssembler<'a> {
         self.keep();
     }
 
+    /// Keeps what a study has found so far, unless a draft was written just now; on rank 0.
+    pub(crate) fn keep_study(&self, transport: &TransportFacts, found: ModelResults) {
+        if self.keeps() && Instant::now() >= self.next_draft.get() {
+            self.partly_studied.replace(Some((transport.clone(), found)));
+            self.keep();
+        }
+    }
+
+    /// Takes what a study found over a network.
+    pub(crate) fn add_study(&mut self, transport: TransportFacts, found: ModelResults) {
+        self.partly_studied.replace(None);
+        self.studied.push((transport, found));
+    }
+
+    /// What studies found over each network, the one under way as far as it came.
+    fn studies(&self) -> Vec<(TransportFacts, ModelResults)> {
+        self.studied.iter().chain(&*self.partly_studied.borrow()).cloned().collect()
+    }
+
     /// Takes what a run gave on a placement; on rank 0.
     pub(crate) fn add(&mut self, config: RunConfig, index: u32, layout: &Layout, outcome: RunOutcome) {
         let RunOutcome { description, congestors, phases, .. } = outcome;
@@ -286,7 +308,8 @@ impl<'a> ResultAssembler<'a> {
 
     /// What there is if something was measured and the job fails now; on rank 0.
     pub(crate) fn unfinished(&self) -> Option<ResultFile> {
-        let mut file = self.file().filter(|_| !self.builders.is_empty() || self.partial.borrow().is_some())?;
+        let has_any = !self.builders.is_empty() || self.partial.borrow().is_some() || !self.studies().is_empty();
+        let mut file = self.file().filter(|_| has_any)?;
         file.interrupted = true;
         let planned = self.session.placements() as usize;
         let done = |config: &RunConfig| {
@@ -308,17 +331,23 @@ impl<'a> ResultAssembler<'a> {
     /// Every run as far as it came, the one under way with what it has of its placement.
     fn runs(&self) -> Vec<Run> {
         let partial = self.partial.borrow();
-        if !self.studied.is_empty() {
+        let studies = self.studies();
+        if !studies.is_empty() {
             // Over one network what was found stands with the file, over several with each run.
             let several = self.configs.len() > 1;
-            let run = |(transport, found): &(TransportFacts, ModelResults)| Run {
-                models: several.then(|| found.clone()),
-                ..Run::bare(transport.clone())
+            let run = |(transport, found): (TransportFacts, ModelResults)| Run {
+                models: several.then_some(found),
+                ..Run::bare(transport)
             };
-            return self.studied.iter().map(run).collect();
+            return studies.into_iter().map(run).collect();
         }
         let found = |config| partial.iter().chain(&self.builders).find(|(of, _)| of == config);
         self.configs.iter().filter_map(found).map(|(_, builder)| builder.finish()).collect()
+    }
+
+    /// Whether a study found anything.
+    pub(crate) fn has_studied(&self) -> bool {
+        !self.studied.is_empty()
     }
 
     /// The result as far as it came; on rank 0.
@@ -347,7 +376,7 @@ impl<'a> ResultAssembler<'a> {
             lab: None,
             machine: self.machine.clone().map(MachineRecord::within_limits),
             counters: Some(counters).filter(|of| !of.phases.is_empty()),
-            models: self.studied.first().filter(|_| self.configs.len() == 1).map(|(_, found)| found.clone()),
+            models: self.studies().into_iter().next().filter(|_| self.configs.len() == 1).map(|(_, found)| found),
             calibration: None,
             tuning,
             sweep,

@@ -3,11 +3,13 @@
 use serde::{Deserialize, Serialize};
 use tailback_transport::{Monitor, Result};
 
+use super::map_study::{MapPlan, MapStudy};
 use crate::engine::OpenNetwork;
 use crate::layout::{Nodes, order};
 use crate::models::{StudyJob, beff, contention, hpcc, maxrate};
 use crate::result::{
-    BetweenResult, Command, ContentionResult, EdgeResult, GraphResult, MaxRateResult, ModelResults, RegimeResult,
+    BetweenResult, Command, ContentionResult, EdgeResult, GraphResult, MapResult, MaxRateResult, ModelResults,
+    RegimeResult,
 };
 /// What is studied.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -20,6 +22,8 @@ pub enum Study {
     Beff(beff::Settings),
     /// The HPC Challenge suite.
     Hpcc(hpcc::Settings),
+    /// Latency and bandwidth between pairs of nodes.
+    Map(MapStudy),
 }
 
 /// The latest start that is measured: ranks that only wait would pass for stalled.
@@ -169,6 +173,10 @@ impl Study {
                 (nodes * per_node, per_node)
             }
             Study::Beff(_) => (4, ranks_per_node.unwrap_or(1)),
+            Study::Map(_) => {
+                let per_node = ranks_per_node.unwrap_or(1);
+                (8 * per_node, per_node)
+            }
             // Ranks that compute want a core each.
             Study::Hpcc(settings) => {
                 let cores = std::thread::available_parallelism().map_or(2, usize::from);
@@ -184,6 +192,7 @@ impl Study {
             Study::Contention(_) => Command::Contention,
             Study::Beff(_) => Command::Beff,
             Study::Hpcc(_) => Command::Hpcc,
+            Study::Map(_) => Command::Map,
         }
     }
 
@@ -195,12 +204,19 @@ impl Study {
                 let expected = network.hpcc_estimate(job, settings)?;
                 Ok((expected.phases.len() == settings.asked(ranks).len()).then_some(expected))
             }
-            Study::MaxRate(_) | Study::Contention(_) | Study::Beff(_) => Ok(None),
+            Study::MaxRate(_) | Study::Contention(_) | Study::Beff(_) | Study::Map(_) => Ok(None),
         }
     }
 
-    /// Measures. Collective; every rank gets the same.
-    pub(crate) fn measure(&self, job: StudyJob<'_>, network: &mut dyn OpenNetwork) -> Result<Studied> {
+    /// Measures; `map` is the plan of a map. Collective; every rank gets the same, but for a map, which rank 0 has. What there is
+    /// so far is kept by `keep`, on rank 0.
+    pub(crate) fn measure(
+        &self,
+        job: StudyJob<'_>,
+        network: &mut dyn OpenNetwork,
+        map: Option<&MapPlan>,
+        keep: &mut dyn FnMut(ModelResults),
+    ) -> Result<Studied> {
         let StudyJob { nodes, seed, control, .. } = job;
         let ranks = job.bootstrap.size();
         let mut models = ModelResults::default();
@@ -233,6 +249,14 @@ impl Study {
                 let seen = network.hpcc(job, settings)?;
                 models.hpcc = Some(seen.found);
                 ("test", seen.complete, settings.asked(ranks).len())
+            }
+            Study::Map(_) => {
+                let plan = map.expect("a map is planned before");
+                let keep =
+                    &mut |map: &MapResult| keep(ModelResults { map: Some(map.clone()), ..ModelResults::default() });
+                let (found, complete) = plan.measure(job, network, keep)?;
+                models.map = Some(found);
+                ("round", complete, plan.design.rounds())
             }
         };
         Ok(Studied { models: (complete > 0).then_some(models), part, complete, asked })

@@ -33,6 +33,8 @@ pub(crate) fn run(request: &Request, machine: &Machine) -> Result<u8, String> {
             let (ranks, per_node) = study.local_ranks(*ranks_per_node);
             (Some(ranks), Some(per_node))
         }
+        // More ranks of a node would only wait.
+        Some(StudySelection { study: Study::Map(_), ranks_per_node, .. }) => (None, Some(ranks_per_node.unwrap_or(1))),
         _ => (None, plan.ranks_per_node),
     };
     let size = JobSize::of(machine, request.local.ranks.or(ranks), per_node)?;

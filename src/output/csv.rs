@@ -1,5 +1,6 @@
 //! CSV: one line per test and state, one per congestor, for spreadsheets and plots.
 
+use super::map;
 use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::models::hpcc::name;
@@ -187,6 +188,9 @@ fn study(models: &ModelResults, over: Option<&Run>) -> Vec<Table> {
             .column("unit", |(theirs, _)| name(theirs).map_or("", |name| name.unit))
             .column("value", |(_, value)| **value);
         all.push(lines.done());
+    }
+    if let Some(map) = &models.map {
+        all.push(map::lines(|pairs| networked(pairs, over), map));
     }
     all
 }

@@ -8,6 +8,7 @@ use tailback_transport::Bytes;
 
 use super::hpcc::hpcc;
 use super::load_test::banner;
+use super::map::map;
 use super::maxrate::maxrate;
 use crate::analysis::compare;
 use crate::models::beff::Beff;
@@ -47,6 +48,7 @@ pub fn study(file: &ResultFile) -> String {
         out += &models.contention.as_ref().map(contention).unwrap_or_default();
         out += &models.beff.as_ref().map(beff).unwrap_or_default();
         out += &models.hpcc.as_ref().map(|found| hpcc(found, system.ranks)).unwrap_or_default();
+        out += &models.map.as_ref().map(map).unwrap_or_default();
         if studies.len() > 1 {
             out.push('\n');
         }

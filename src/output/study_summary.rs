@@ -4,13 +4,14 @@
 use tailback_transport::Bytes;
 
 use super::summary::{simulated, unindented};
-use super::{by_size, maxrate};
+use super::{by_size, map, maxrate};
 use crate::analysis::Kind;
+use crate::analysis::map::MapView;
 use crate::models::beff::Beff;
 use crate::models::hpcc::Hpcc;
 use crate::result::{
-    CongestorLoad, ContentionResult, EdgeResult, Estimate, GraphResult, MaxRateResult, ModelResults, ResultFile, Run,
-    Test, distinct,
+    CongestorLoad, ContentionResult, EdgeResult, Estimate, GraphResult, MapResult, MaxRateResult, ModelResults,
+    ResultFile, Run, Test, distinct,
 };
 use crate::stats::{Direction, Interval, Statistic};
 use crate::text::{Table, duration, factor, figure, rate, whole_percent, wrap};
@@ -54,8 +55,17 @@ fn of_study(models: &ModelResults) -> Vec<(String, Table)> {
         models.contention.as_ref().map(of_contention),
         models.beff.as_ref().map(of_beff),
         models.hpcc.as_ref().map(of_hpcc),
+        models.map.as_ref().map(of_map),
     ];
     told.into_iter().flatten().collect()
+}
+
+/// A map: what is slow, and where.
+fn of_map(found: &MapResult) -> (String, Table) {
+    /// With what is said above and below, a dozen lines in all.
+    const MOST: usize = 5;
+    let view = MapView::of(found);
+    (map::verdict(found, &view), map::slowest(found, &view, MOST))
 }
 
 /// What was run.

@@ -4,10 +4,11 @@ use tailback_transport::Bytes;
 
 use super::plot::{self, Plot};
 use super::tables;
+use crate::analysis::map::MapView;
 use crate::models::beff::Beff;
 use crate::models::hpcc::{Hpcc, NAMES};
 use crate::models::maxrate::{Model, Observation, medians};
-use crate::output::{hpcc, maxrate, models};
+use crate::output::{hpcc, map, maxrate, models};
 use crate::result::{BetweenResult, ContentionResult, MaxRateResult, ModelResults, ResultFile, Run};
 use crate::text::{Table, figure, percent, within};
 
@@ -25,10 +26,11 @@ pub(super) fn plots(name: &str, file: &ResultFile) -> Vec<Plot> {
 }
 
 fn plots_of(name: &str, models: &ModelResults) -> Vec<Plot> {
-    let ModelResults { maxrate, contention, beff, .. } = models;
+    let ModelResults { maxrate, contention, beff, map, .. } = models;
     let maxrate = maxrate.iter().flat_map(|found| plot::maxrate(name, found));
     let contention = contention.iter().flat_map(|found| plot::contention(name, found));
-    maxrate.chain(contention).chain(beff.iter().flat_map(|found| plot::beff(name, found))).collect()
+    let map = map.iter().flat_map(|found| plot::map(name, found));
+    maxrate.chain(contention).chain(beff.iter().flat_map(|found| plot::beff(name, found))).chain(map).collect()
 }
 
 /// The finding of a study in a sentence, where it has one.
@@ -64,6 +66,7 @@ fn finding_of(models: &ModelResults, ranks: usize) -> Option<String> {
     };
     let answers = models.maxrate.as_ref().map(|of| maxrate::answer(of).trim().to_owned());
     let answers = answers.or_else(|| graphs(models.contention.as_ref()?)).or_else(|| models.beff.as_ref().map(worst));
+    let answers = answers.or_else(|| models.map.as_ref().map(|found| map::verdict(found, &MapView::of(found))));
     answers.or_else(|| models.hpcc.as_ref().map(|found| balanced(found, ranks)))
 }
 
@@ -136,6 +139,14 @@ fn numbers_of(name: &str, models: &ModelResults, ranks: usize) -> Vec<String> {
         add(hpcc::figures(found, NAMES), format!("figures{run}"));
         add(hpcc::checks(&found.checks, |value| format!("{value:.2e}")), "checks".to_owned());
         add(hpcc::balance(found, ranks), "balance".to_owned());
+    }
+    if let Some(found) = &models.map {
+        /// A page of all pairs of a large job would be hundreds of megabytes.
+        const MOST: usize = 100;
+        let view = MapView::of(found);
+        add(map::extent(&view), "over all pairs".to_owned());
+        let most = view.rows.len().min(MOST);
+        add(map::slowest(found, &view, MOST), format!("the slowest {most} of {} directions of pairs", view.rows.len()));
     }
     all
 }

@@ -397,7 +397,7 @@ fn study() -> ResultFile {
             intervals: [("MaxPingPongLatency_usec".to_owned(), Interval { low: 2.5, high: 3.6 })].into(),
         }),
         hpcc: Some(hpcc()),
-        map: None,
+        map: Some(crate::analysis::map::tests::map(4, |_, _| 1.0, |_, _| 10.0)),
     });
     file
 }
@@ -439,8 +439,9 @@ fn studies_are_plotted_and_told() {
     assert!(html.contains("<h1>Congestion report: 2 studies</h1>"));
     let mixed = vec![files[0].clone(), (PathBuf::from("r.json"), synthetic::file("tcp", None, 1.5))];
     assert!(Report::new(&mixed, false).html().contains("<h1>Congestion report: 1 run, 1 study</h1>"));
-    // For each file: rates by size and by pairs, six maps, two graphs with their times, a scatter, errors by size, two of HPCC's; of both, the last three.
-    assert_eq!(report.studies().len(), 2 * (2 + 6 + 4 + 1 + 1 + 2) + 3);
+    // For each file: rates by size and by pairs, six maps, two graphs with their times, a scatter, errors by size, two of HPCC's,
+    // three maps of nodes; of both, the last three.
+    assert_eq!(report.studies().len(), 2 * (2 + 6 + 4 + 1 + 1 + 2 + 3) + 3);
     assert!(report.plots().iter().all(|plot| !plot.standalone().contains("NaN")));
 }
 

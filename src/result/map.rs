@@ -3,6 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::models::map::Settings;
+pub use crate::models::map::{MapFigure, MapHost, MapPair};
+
 /// `tailback map`. Nodes are numbers: their places in `nodes`, which are in the order of their first rank.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MapResult {
@@ -17,6 +20,9 @@ pub struct MapResult {
     /// Who said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups_known_by: Option<GroupsKnownBy>,
+    /// What was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<Settings>,
     /// Length of the messages that bandwidths are of.
     pub bytes: u64,
     /// Whether every two nodes were to be measured; else a sample, in which every node is in as many pairs.
@@ -44,48 +50,4 @@ pub enum GroupsKnownBy {
     Environment,
     /// Nobody: nodes with like figures are taken for a group.
     Inferred,
-}
-
-/// What was measured from one node to another. All pairs of a round are measured at the same time, each node in one of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct MapPair {
-    /// The node that sends.
-    pub from: u32,
-    /// The node that receives.
-    pub to: u32,
-    /// Half a round trip of 8 bytes, in seconds. It is of both directions, and stands where `from` is less than `to`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub latency_s: Option<MapFigure>,
-    /// Bytes per second while nothing goes back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub one_way_bytes_per_s: Option<MapFigure>,
-    /// Bytes per second in this direction, while as much goes the other way.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub both_ways_bytes_per_s: Option<MapFigure>,
-    /// Segments that TCP of the sending node sent again during the round; absent where nothing counts them, and where several
-    /// nodes share a host's counter.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retransmitted: Option<u64>,
-}
-
-/// A figure of a pair over its slices: short stretches of the same work, one after the other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct MapFigure {
-    /// The middle slice.
-    pub median: f64,
-    /// The worst one: longest time, lowest bandwidth. Far from the median, the pair is slow at times.
-    pub worst: f64,
-    /// How many slices there were.
-    pub count: u32,
-}
-
-/// What a node measured of itself, without any network.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct MapHost {
-    /// Which node.
-    pub node: u32,
-    /// Copying memory: the median over slices, in bytes copied per second. Slow here too, the host is slow rather than its link.
-    pub copy_bytes_per_s: f64,
-    /// The slowest slice's.
-    pub copy_worst_bytes_per_s: f64,
 }

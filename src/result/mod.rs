@@ -150,6 +150,7 @@ pub enum Command {
     Contention,
     Beff,
     Hpcc,
+    Map,
 }
 
 impl Command {
@@ -172,6 +173,7 @@ impl Command {
             Command::Contention => "contention",
             Command::Beff => "beff",
             Command::Hpcc => "hpcc",
+            Command::Map => "map",
         }
     }
 }

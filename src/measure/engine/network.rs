@@ -12,7 +12,7 @@ use super::canary::{CanaryPhase, CanaryRun, Finished};
 use super::congestor::{CongestorPhase, CongestorRun, Until};
 use super::pace::Schedule;
 use crate::kernel::{CLOCK_SEGMENT, SharedClock};
-use crate::models::{Repeated, StudyJob, beff, contention, hpcc, maxrate};
+use crate::models::{Repeated, StudyJob, beff, contention, hpcc, map, maxrate};
 
 /// Measures a graph of messages that compete; `number` tells graphs apart. Nothing when the user interrupts.
 pub type MeasureGraph<'a> = Box<dyn FnMut(&contention::Graph, usize) -> Result<Option<contention::Measured>> + 'a>;
@@ -55,6 +55,9 @@ pub trait OpenNetwork {
 
     /// See [`beff::measure`].
     fn beff(&mut self, job: StudyJob<'_>, settings: &beff::Settings) -> Result<Repeated<Option<beff::Beff>>>;
+
+    /// See [`map::measure`].
+    fn map(&mut self, job: StudyJob<'_>, task: map::Task<'_>, tell: &mut dyn FnMut(map::Progress)) -> Result<usize>;
 
     /// See [`hpcc::measure`].
     fn hpcc(&mut self, job: StudyJob<'_>, settings: &hpcc::Settings) -> Result<Repeated<hpcc::Hpcc>>;
@@ -182,6 +185,10 @@ impl<T: Transport> OpenNetwork for Opened<T> {
 
     fn beff(&mut self, job: StudyJob<'_>, settings: &beff::Settings) -> Result<Repeated<Option<beff::Beff>>> {
         beff::measure(job, &mut self.transport, settings)
+    }
+
+    fn map(&mut self, job: StudyJob<'_>, task: map::Task<'_>, tell: &mut dyn FnMut(map::Progress)) -> Result<usize> {
+        map::measure(job, &mut self.transport, task, tell)
     }
 
     fn hpcc(&mut self, job: StudyJob<'_>, settings: &hpcc::Settings) -> Result<Repeated<hpcc::Hpcc>> {

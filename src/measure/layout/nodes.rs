@@ -89,6 +89,11 @@ impl Nodes {
         self.group_names.len()
     }
 
+    /// What groups are called, by their numbers.
+    pub fn group_names(&self) -> &[String] {
+        &self.group_names
+    }
+
     /// A seed that is the same for the same nodes: a simulation's, which is to be repeatable. 32 bits: easy to read out and
     /// to type.
     pub fn seed(&self) -> u64 {

@@ -6,6 +6,7 @@
 pub mod beff;
 pub mod contention;
 pub mod hpcc;
+pub mod map;
 pub mod maxrate;
 mod measure;
 
