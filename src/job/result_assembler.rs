@@ -443,7 +443,7 @@ fn overloaded(file: &ResultFile) -> Option<String> {
 fn longer_than_bursts(file: &ResultFile) -> Option<String> {
     let all = file.runs.iter().flat_map(|run| &run.tests).filter_map(|test| test.burst.as_ref());
     let long = all.flat_map(|of| &of.loads).filter(|load| load.iterations_per_burst < 0.5);
-    let names = result::distinct(long.map(|load| load.kernel.to_string()));
+    let names = distinct(long.map(|load| load.kernel.to_string()));
     (!names.is_empty()).then(|| {
         format!(
             "an iteration of {} is longer than a burst, so that its load does not end with it: smaller messages (--set \
