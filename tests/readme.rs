@@ -33,7 +33,7 @@ const PAGES: [&str; 15] = [
 struct Block {
     language: String,
     text: String,
-    /// Whether the paragraph before it says so.
+    /// Whether the paragraph before it says so, or that it needs a build with MPI: then it is read and not run.
     needs_a_cluster: bool,
 }
 
@@ -58,7 +58,8 @@ fn read(page: &str) -> (Vec<Block>, String) {
     while let Some(line) = lines.next() {
         if let Some(language) = line.strip_prefix("```") {
             let text = lines.by_ref().take_while(|line| *line != "```").map(|line| format!("{line}\n")).collect();
-            let needs_a_cluster = paragraph.contains("needs a cluster");
+            let needs_a_cluster =
+                ["needs a cluster", "needs a build with MPI"].iter().any(|said| paragraph.contains(said));
             blocks.push(Block { language: language.to_owned(), text, needs_a_cluster });
             continue;
         }

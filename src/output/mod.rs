@@ -82,6 +82,18 @@ impl Format {
     }
 }
 
+/// A result as its run ended, with the same verdict and rows, and then all tables.
+pub fn in_full(result: &ResultFile, verbose: bool) -> String {
+    let [summary, tables] =
+        [Format::Summary, Format::Table].map(|of| of.render(result, verbose && of == Format::Table));
+    // Of some commands the tables are all there is.
+    let has_verdict = result.studies().is_empty() && summary != tables && !result.runs.is_empty();
+    if !has_verdict {
+        return tables;
+    }
+    format!("{}\nDetails\n\n{tables}", summary.replace(" Tables: -v.", ""))
+}
+
 /// The width of the terminal, up to what is easily read; elsewhere as of old.
 fn columns() -> usize {
     const USUAL: u16 = 80;

@@ -19,8 +19,18 @@ const SCRIPT: &str = include_str!("page.js");
 const KEY: &str = "<p class=\"key\"><span><i style=\"background:var(--calm)\"></i>idle</span>\
 <span><i style=\"background:var(--busy)\"></i>loaded</span></p>";
 
-const CONDITIONS_KEY: &str = "<p class=\"key\"><span><i style=\"background:var(--calm)\"></i>quiet</span>\
-<span><i style=\"background:var(--k2)\"></i>wild</span><span><i style=\"background:var(--busy)\"></i>loaded</span></p>";
+/// The colours of conditions; of wild jobs where there are any.
+fn conditions_key(report: &Report<'_>) -> String {
+    let is_wild = |file: &ResultFile| file.plan.congestors.is_empty();
+    let wild = match report.files.iter().any(|(_, file)| is_wild(file)) {
+        true => "<span><i style=\"background:var(--k2)\"></i>wild</span>",
+        false => "",
+    };
+    format!(
+        "<p class=\"key\"><span><i style=\"background:var(--calm)\"></i>quiet</span>{wild}\
+         <span><i style=\"background:var(--busy)\"></i>loaded</span></p>"
+    )
+}
 
 /// How violins are read.
 const VIOLINS: &str = "The height of a violin is the density of devices, each of which is a dot. Solid upright line: median; dashed \
@@ -145,7 +155,7 @@ fn sections(report: &Report<'_>) -> Vec<Section> {
                      second, over the mean of the quiet state. Endpoint ports are between a node and its switch, router ports \
                      between switches. {VIOLINS}"
                 ),
-                CONDITIONS_KEY,
+                &conditions_key(report),
             ),
         ),
         folded(

@@ -55,7 +55,7 @@ pub use read::{parse, read};
 pub use sweep::{Crossing, CurvePoint, Landmark, SweepCurve, SweepRecord};
 pub use system::{
     HostActivity, HostFacts, KnownBy, MemoryRecord, NetworkEnd, Node, NodePorts, NodeRole, RailEnd, RankEnds, System,
-    WatchRecord, WatcherEnd,
+    WatchRecord, WatcherEnd, steers_transports,
 };
 pub use tuning::{FormerSetting, RankedSetting, ReadBack, SettingChange, TestRanking, TuningRecord};
 
