@@ -12,6 +12,7 @@ use super::map_study::{KnownMap, MapStudy};
 use super::runs_on::RunsOn;
 use super::seed::Seed;
 use super::study::Study;
+use super::topology;
 use super::tune_selection::TuneSelection;
 use crate::analysis::checks::{Check, exit_code, junit};
 use crate::analysis::compare::{self, JobSet, sides};
@@ -460,21 +461,11 @@ impl Request {
     }
 }
 
-/// `host group` a line; empty lines and those that start with # are passed over.
+/// Which group each host belongs to.
 fn read_groups(path: &Path) -> Result<Vec<(String, String)>, String> {
-    let name = path.display();
+    let name = path.display().to_string();
     let text = Limit::GROUPS.read_text(path).map_err(|error| format!("cannot read {name}: {error}"))?;
-    let mut groups = Vec::new();
-    for (at, line) in text.lines().enumerate() {
-        let mut words = line.split_whitespace();
-        match (words.next(), words.next(), words.next()) {
-            (None, ..) => {}
-            (Some(word), ..) if word.starts_with('#') => {}
-            (Some(host), Some(group), None) => groups.push((host.to_owned(), group.to_owned())),
-            _ => return Err(format!("{name}, line {}: write a host and its group", at + 1)),
-        }
-    }
-    Ok(groups)
+    topology::parse(&text, &name)
 }
 
 /// Thresholds and where to report them.
