@@ -419,7 +419,7 @@ impl Threshold {
             return self.answer(
                 history,
                 Outcome::Inconclusive,
-                "too few nights to tell: at least 3 of a level are needed",
+                "has too few nights to tell: at least 3 of a level are needed",
             );
         }
         self.judge(&history.title, found.as_ref(), None)
@@ -428,7 +428,7 @@ impl Threshold {
     fn check_last_night(&self, history: &History, series: &Series) -> Check {
         let last = history.nights.len().checked_sub(1);
         if last.is_some() && series.left_out.last().copied() == last {
-            let why = "the figure of the last night may not be reported: `tailback show` of its file says why";
+            let why = "may not be reported for the last night: `tailback show` of its file says why";
             return self.answer(history, Outcome::Inconclusive, why);
         }
         if series.values.last().map(|(night, _)| *night) != last {
@@ -437,7 +437,7 @@ impl Threshold {
         let Some(LastNight { worse, interval, .. }) = series.departure() else {
             let before = series.of_level() - 1;
             let why =
-                format!("too few nights to tell: {before} of its level before the last one, at least 3 are needed");
+                format!("has too few nights to tell: {before} of its level before the last one, at least 3 are needed");
             return self.answer(history, Outcome::Inconclusive, &why);
         };
         let (interval, unit) = (Some(interval), "%".to_owned());
@@ -451,13 +451,13 @@ impl Threshold {
             return match history.fewest_nights {
                 Some(fewest) if nights >= fewest => {
                     let outcome = self.operator.judge(Some(Interval { low: 0.0, high: 0.0 }), self.number);
-                    self.answer(history, outcome, &format!("no change of level is shown in {nights} nights"))
+                    self.answer(history, outcome, &format!("shows no change of level in {nights} nights"))
                 }
                 Some(fewest) => {
-                    let why = format!("too few nights to tell: {nights}, at least {fewest} are needed");
+                    let why = format!("has too few nights to tell: {nights}, at least {fewest} are needed");
                     self.answer(history, Outcome::Inconclusive, &why)
                 }
-                None => self.answer(history, Outcome::Inconclusive, "too many figures to tell which changed"),
+                None => self.answer(history, Outcome::Inconclusive, "is one of too many figures to tell which changed"),
             };
         };
         let (over, unit) = (("nights", best.min(present), 2), format!("% since {}", history.nights[since]));
@@ -591,7 +591,7 @@ mod tests {
         disturbed[23] = Some((50.0, false));
         let (outcome, found) = check(change, &disturbed);
         assert!(
-            outcome == Outcome::Inconclusive && found.starts_with("the figure of the last night may not"),
+            outcome == Outcome::Inconclusive && found.starts_with("may not be reported for the last night"),
             "{found}"
         );
         assert_eq!(check(level, &disturbed).0, Outcome::Fail);
@@ -599,9 +599,9 @@ mod tests {
         assert_eq!(check(change, &disturbed), (Outcome::NotMeasured, "was not measured in the last night".into()));
         // Too few to tell is no pass.
         for (condition, count, expected) in [
-            (change, 3, "too few nights to tell: 2 of its level before the last one, at least 3"),
-            (level, 7, "too few nights to tell: 7, at least 8 are needed"),
-            ("lat.avg.loaded.cv > 0.1", 2, "too few nights to tell"),
+            (change, 3, "has too few nights to tell: 2 of its level before the last one, at least 3"),
+            (level, 7, "has too few nights to tell: 7, at least 8 are needed"),
+            ("lat.avg.loaded.cv > 0.1", 2, "has too few nights to tell"),
         ] {
             let (outcome, found) = check(condition, &nights[..count]);
             assert!(
@@ -609,7 +609,7 @@ mod tests {
                 "{condition}: {outcome:?} {found}"
             );
         }
-        assert_eq!(check(level, &nights[..12]), (Outcome::Pass, "no change of level is shown in 12 nights".into()));
+        assert_eq!(check(level, &nights[..12]), (Outcome::Pass, "shows no change of level in 12 nights".into()));
         assert_eq!(check("bw.avg.loaded.level > 10%", &nights).0, Outcome::NotMeasured);
     }
 

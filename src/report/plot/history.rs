@@ -5,8 +5,10 @@ use crate::analysis::history::{History, Series};
 use crate::text::{Table, figure};
 
 const AREA: Area = Area { left: 56.0, right: WIDTH - 14.0, top: 30.0, bottom: 216.0 };
-/// Nights that have a label below the axis.
-const MOST_LABELS: usize = 4;
+/// Nights that have a label below the axis, where labels are days; where they have times, there is room for fewer.
+const MOST_LABELS: usize = 3;
+/// A day's letters.
+const DAY: usize = 10;
 /// Noise is not to look like a mountain: the axis has at least so much of the largest value.
 const NARROWEST: f64 = 0.2;
 
@@ -39,10 +41,16 @@ pub fn history(of: &History, series: &Series) -> Option<Plot> {
         let title = format!("{}: left out, it may not be reported", of.nights[*night]);
         body += &dot((across(*night), AREA.bottom), 3, "unsaid", &title);
     }
-    let step = of.nights.len().div_ceil(MOST_LABELS);
+    let is_short = of.nights.iter().all(|name| name.chars().count() <= DAY);
+    let step = of.nights.len().div_ceil(if is_short { MOST_LABELS } else { MOST_LABELS - 1 });
     for (night, name) in of.nights.iter().enumerate().step_by(step) {
-        let (x, anchor) = (across(night), if night == 0 { "start" } else { "middle" });
-        body += &text(x, AREA.bottom + 14.0, anchor, "tick", name);
+        let anchor = match night {
+            0 => "start",
+            // No label is cut.
+            last if last + 1 == of.nights.len() => "end",
+            _ => "middle",
+        };
+        body += &text(across(night), AREA.bottom + 14.0, anchor, "tick", name);
     }
     body += &AREA.base();
     body += &AREA.title(32.0, &format!("{}; lines: median of a level", series.name.unit));
