@@ -218,6 +218,8 @@ fn short(line: &str, told: &[String]) -> String {
         "tune" => " --placements 3 --budget 300ms --canaries lat --ranks 6",
         "sweep" if is_simulated => " --placements 3 --budget 300us --ranks 16 --canaries lat",
         "sweep" => " --placements 3 --budget 100ms --canaries lat --ranks 6",
+        "burst" if is_simulated => " --placements 2 --budget 8ms",
+        "burst" => " --placements 1 --budget 1200ms --ranks 6",
         "maxrate" => " --repetitions 2 --iterations 4 --ranks 4",
         _ => "",
     };

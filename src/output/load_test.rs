@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::counted::{amount, busiest, held_up_most, risen};
-use super::{activity, by_size, calibration, sweep, tuning};
+use super::{activity, burst, by_size, calibration, sweep, tuning};
 use crate::analysis::compare;
 use crate::engine::LoadState;
 use crate::result::{
@@ -25,6 +25,12 @@ pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
     }
     if let Some(record) = &result.sweep {
         out += &section(sweep::CURVES_TITLE, &sweep::curves(record));
+    }
+    let bursts = burst::all(result);
+    out += &section(burst::EFFECTS_TITLE, &burst::effects(&bursts));
+    out += &section("Load in bursts", &burst::loads(&bursts));
+    for of in &bursts {
+        out += &section(&format!("Latency since the onset of a burst: {}", burst::named(of)), &burst::curve(of.record));
     }
     let detail = if verbose { Detail::Verbose } else { Detail::Short };
     for run in &result.runs {

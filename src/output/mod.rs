@@ -3,6 +3,7 @@
 //! Results go to stdout, progress and notes to stderr. Every view is a function from a [`ResultFile`] to text.
 
 mod activity;
+pub(crate) mod burst;
 pub(crate) mod by_size;
 mod calibration;
 mod compared;
@@ -68,6 +69,7 @@ impl Format {
             Format::Summary if verbose => Format::Table.render(result, true) + &Format::Summary.render(result, false),
             // A search is told by its steps.
             Format::Summary if result.command == Command::Calibrate => load_test::render(result, false),
+            Format::Summary if result.command == Command::Burst => burst::render(result, columns()),
             Format::Summary if let Some(record) = &result.sweep => sweep::render(result, record, columns()),
             Format::Summary => match (&result.tuning, result.conclusion()) {
                 (Some(record), Some(_)) => tuning::render(result, record, columns()),
