@@ -87,7 +87,7 @@ fn its_result_is_compared_reported_checked_and_shown_like_a_canarys() {
     assert!(succeed(&format!("show {before} --format csv")).stdout.contains(",canary,app,"));
     let failed = app("--placements 3 --no-counters --fail-if app.avg.isolated>0.001", "sleep 0.05");
     assert_eq!(failed.code(), Some(1), "{failed:?}");
-    assert!(failed.stderr.contains("FAIL: tcp, eager: app.avg.idle > 0.001"), "{}", failed.stderr);
+    assert!(failed.stderr.contains("FAIL: tcp, eager: app.avg.idle <= 0.001 is required"), "{}", failed.stderr);
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn each_load_is_a_column_and_each_victim_a_row() {
     let table = outcome.stdout.split("Victims and aggressors").nth(1).expect("the table");
     let rows: Vec<&str> = table.lines().skip(1).take(3).map(str::trim).collect();
     assert!(rows[0].starts_with("victim") && rows[0].ends_with("all"), "{rows:?}");
-    assert!(rows[1].starts_with("Application sleep") && rows[2].starts_with("RR Two-sided Lat"), "{rows:?}");
+    assert!(rows[1].starts_with("Application sleep") && rows[2].starts_with("lat 8 B"), "{rows:?}");
     succeed(&format!("report {file} --out {page}"));
     assert!(folder.text("each.html").contains("id=\"aggressors\""));
 }

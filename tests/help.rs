@@ -6,12 +6,13 @@ use tailback::kernel::{Canary, Congestor};
 
 use crate::common::{run, succeed};
 
-const COMMANDS: [&str; 31] = [
+const COMMANDS: [&str; 32] = [
     "",
     "run",
     "app",
     "tune",
     "sweep",
+    "burst",
     "network",
     "congest",
     "calibrate",

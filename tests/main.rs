@@ -5,6 +5,7 @@
 
 mod app;
 mod architecture;
+mod burst;
 mod calibrate;
 mod common;
 mod counters;

@@ -33,7 +33,7 @@ const PAGES: [&str; 15] = [
 struct Block {
     language: String,
     text: String,
-    /// Whether the paragraph before it says so.
+    /// Whether the paragraph before it says so, or that it needs a build with MPI: then it is read and not run.
     needs_a_cluster: bool,
 }
 
@@ -58,7 +58,8 @@ fn read(page: &str) -> (Vec<Block>, String) {
     while let Some(line) = lines.next() {
         if let Some(language) = line.strip_prefix("```") {
             let text = lines.by_ref().take_while(|line| *line != "```").map(|line| format!("{line}\n")).collect();
-            let needs_a_cluster = paragraph.contains("needs a cluster");
+            let needs_a_cluster =
+                ["needs a cluster", "needs a build with MPI"].iter().any(|said| paragraph.contains(said));
             blocks.push(Block { language: language.to_owned(), text, needs_a_cluster });
             continue;
         }
@@ -217,6 +218,8 @@ fn short(line: &str, told: &[String]) -> String {
         "tune" => " --placements 3 --budget 300ms --canaries lat --ranks 6",
         "sweep" if is_simulated => " --placements 3 --budget 300us --ranks 16 --canaries lat",
         "sweep" => " --placements 3 --budget 100ms --canaries lat --ranks 6",
+        "burst" if is_simulated => " --placements 2 --budget 8ms",
+        "burst" => " --placements 1 --budget 1200ms --ranks 6",
         "maxrate" => " --repetitions 2 --iterations 4 --ranks 4",
         _ => "",
     };

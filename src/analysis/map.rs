@@ -281,14 +281,14 @@ pub(crate) mod tests {
     #[test]
     fn slow_pairs_are_those_of_their_kind() {
         let mut of =
-            map(8, |a, b| if a / 4 == b / 4 { 1.0 } else { 5.0 }, |a, b| if (a, b) == (2, 6) { 2.0 } else { 10.0 });
+            map(8, |a, b| if a / 4 == b / 4 { 1.0 } else { 4.0 }, |a, b| if (a, b) == (2, 6) { 2.0 } else { 10.0 });
         of.groups = Some((0..8).map(|node| node / 4).collect());
         let view = MapView::of(&of);
         assert_eq!(view.slow, 1, "one pair, whose both ways are slow too");
         assert_eq!((view.rows[0].pair.from, view.rows[0].pair.to, view.rows[0].worst), (2, 6, (MapKind::OneWay, 5.0)));
         assert_eq!((view.rows[1].pair.from, view.rows[1].pair.to, view.rows[1].worst.0), (6, 2, MapKind::BothWays));
         assert_eq!(view.rows.len(), 56);
-        assert_eq!(view.extent[0], (MapKind::Latency, [1e-6, 5e-6, 5e-6]));
+        assert_eq!(view.extent[0], (MapKind::Latency, [1e-6, 4e-6, 4e-6]));
         assert_eq!(view.extent[1].1, [1e10, 1e10, 2e9]);
         assert_eq!(MapView::of(&MapResult::default()).rows, []);
     }

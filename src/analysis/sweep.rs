@@ -14,7 +14,7 @@ use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::plan::{Swept, SweptValue};
 use crate::result::{Answer, Crossing, CurvePoint, Landmark, Run, SweepCurve, SweepRecord, distinct};
-use crate::stats::{FAMILY_ERROR, FEWEST_PLACEMENTS, holm, paired};
+use crate::stats::{FAMILY_ERROR, FEWEST_PLACEMENTS, holm, monotonic, paired};
 
 /// Fewer points have no knee.
 const FEWEST_OF_KNEE: usize = 5;
@@ -165,21 +165,6 @@ fn crossing(condition: &Threshold, runs: &[&Run], points: &[CurvePoint]) -> Cros
     Crossing { condition: condition.to_string(), between, at, holds_at_last }
 }
 
-/// The nearest values by least squares that never fall, or never rise: neighbours in the wrong order share their mean.
-pub fn monotonic(values: &[f64], rises: bool) -> Vec<f64> {
-    let sign = if rises { 1.0 } else { -1.0 };
-    let mut blocks: Vec<(f64, usize)> = Vec::new();
-    for value in values {
-        let mut block = (sign * value, 1);
-        while let Some(before) = blocks.pop_if(|before| before.0 > block.0) {
-            let count = before.1 + block.1;
-            block = ((before.0 * before.1 as f64 + block.0 * block.1 as f64) / count as f64, count);
-        }
-        blocks.push(block);
-    }
-    blocks.into_iter().flat_map(|(value, count)| std::iter::repeat_n(sign * value, count)).collect()
-}
-
 /// The curve whose onset is the least, with that point.
 pub fn first_onset(record: &SweepRecord) -> Option<(&SweepCurve, &CurvePoint)> {
     let all = record.curves.iter().filter_map(|curve| Some((curve, &curve.points[curve.onset.point()?])));
@@ -255,13 +240,6 @@ mod tests {
         assert!(first.between == Some([3, 4]) && first.holds_at_last, "{first:?}");
         assert!(first.at.is_some_and(|at| at > 0.6 && at < 0.8), "{first:?}");
         assert_eq!((never.between, never.at, never.holds_at_last), (None, None, false));
-    }
-
-    #[test]
-    fn neighbours_in_the_wrong_order_share_their_mean() {
-        assert_eq!(monotonic(&[1.0, 3.0, 2.0, 4.0], true), [1.0, 2.5, 2.5, 4.0]);
-        assert_eq!(monotonic(&[4.0, 5.0, 1.0], false), [4.5, 4.5, 1.0]);
-        assert_eq!(monotonic(&[], true), [0.0; 0]);
     }
 
     #[test]

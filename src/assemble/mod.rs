@@ -3,6 +3,7 @@
 //! The types are those of [`crate::result`]; what makes them stands here, beside what it is made from.
 
 mod activity;
+mod burst;
 mod control;
 mod counters;
 mod machine;

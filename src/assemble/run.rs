@@ -1,17 +1,19 @@
 //! From what the engine measured to what the file says of a run.
 
+use super::burst::{self, Bursts};
 use super::entry;
 use crate::engine::{Kept, Load, LoadState, Measured, Tally};
 use crate::kernel::Canary;
 use crate::layout::{Layout, Nodes, Role};
 use crate::plan::{Plan, SweptValue};
 use crate::result::{
-    BatchRecord, BlockRecord, CollectiveBandwidth, CongestorLoad, EncodedHistogram, Headline, KindSpread, Node,
-    NodeRole, PlacementRecord, PlacementTest, Run, Schedule, Test, TestImpact, TimeCongested, TransportFacts, distinct,
+    BatchRecord, BlockRecord, BurstRecord, CollectiveBandwidth, CongestorLoad, EncodedHistogram, Headline, KindSpread,
+    Node, NodeRole, PlacementRecord, PlacementTest, Run, Schedule, Test, TestImpact, TimeCongested, TransportFacts,
+    distinct,
 };
 use crate::stats::{
     Batch, Direction, Factor, Impact, Interval, Samples, Spread, Statistic, Summary, TimeView, one_placement, pooled,
-    unpaired,
+    quantile_ns, unpaired,
 };
 
 /// Puts together one transport's run, placement by placement.
@@ -47,6 +49,7 @@ struct Gathered {
     schedule: Schedule,
     /// The time inside timed iterations and the tests' wall time, both added up over ranks.
     covered: (u64, u64),
+    bursts: Option<Bursts>,
     loads: Vec<Option<Load>>,
 }
 
@@ -138,7 +141,7 @@ impl<'a> RunBuilder<'a> {
             let blocks = phases
                 .iter()
                 .filter(|measured| (measured.canary, measured.phase) == (Some(canary), phase))
-                .map(|measured| (measured.block, measured.tally.decode()));
+                .map(|measured| (measured.block, measured.clock_error_ns, measured.tally.decode()));
             record.tests.push(self.gather(canary, phase, blocks));
         }
         self.placements.push(record);
@@ -148,7 +151,7 @@ impl<'a> RunBuilder<'a> {
         &mut self,
         canary: usize,
         phase: LoadState,
-        blocks: impl Iterator<Item = (usize, Tally)>,
+        blocks: impl Iterator<Item = (usize, u64, Tally)>,
     ) -> PlacementTest {
         let test = &self.plan.canaries[canary];
         let (kernel, direction, weight) = (test.kernel, test.kernel.info().direction, self.plan.weight_of(test));
@@ -158,7 +161,11 @@ impl<'a> RunBuilder<'a> {
         let mut rings: Vec<Batch> = Vec::new();
         let mut loads: Vec<Option<Load>> = vec![None; self.plan.congestors.len()];
         let (mut passes, mut wall_ns, mut covered) = (0, 0, (0, 0));
-        for (place, tally) in blocks {
+        let mut bursts: Option<Bursts> = None;
+        for (place, clock_error_ns, tally) in blocks {
+            if let Some(folded) = &tally.folded {
+                bursts.get_or_insert_default().add(folded, clock_error_ns);
+            }
             let of_samples = tally.canary.as_ref().and_then(|samples| {
                 let batches: Vec<&Batch> = samples.batches().collect();
                 Summary::of_batches(&batches, samples.passes(), direction, weight)
@@ -202,8 +209,8 @@ impl<'a> RunBuilder<'a> {
             |of| (of.canary, of.phase) == (canary, phase),
             || {
                 let (parts, figures, loads) = (Vec::new(), Vec::new(), vec![None; kinds]);
-                let (passes, wall_ns, schedule, covered) = (0, 0, Schedule::default(), (0, 0));
-                Gathered { canary, phase, parts, figures, passes, wall_ns, schedule, covered, loads }
+                let (passes, wall_ns, schedule, covered, bursts) = (0, 0, Schedule::default(), (0, 0), None);
+                Gathered { canary, phase, parts, figures, passes, wall_ns, schedule, covered, bursts, loads }
             },
         );
         gathered.parts.push(part);
@@ -212,6 +219,9 @@ impl<'a> RunBuilder<'a> {
         gathered.wall_ns += wall_ns;
         gathered.covered = (gathered.covered.0 + covered.0, gathered.covered.1 + covered.1);
         gathered.schedule.join(&schedule);
+        if let Some(bursts) = bursts {
+            gathered.bursts.get_or_insert_default().join(&bursts);
+        }
         gathered.loads.iter_mut().zip(loads).for_each(|(sum, load)| join(sum, load));
         let rings = rings.iter().map(|ring| EncodedHistogram::of(&ring.histogram())).collect();
         PlacementTest { phase, kernel, summary, blocks: records, rings, load }
@@ -274,6 +284,7 @@ impl<'a> RunBuilder<'a> {
             wall_s: of.wall_ns as f64 * 1e-9,
             summary,
             collective: bus.and_then(|(mean, team)| CollectiveBandwidth::of(test.kernel, mean, team)),
+            burst: self.burst(of),
             schedule: open.then_some(of.schedule),
             covered: (!open && of.covered.1 > 0).then(|| of.covered.0 as f64 / of.covered.1 as f64),
             histogram: application
@@ -283,6 +294,18 @@ impl<'a> RunBuilder<'a> {
             batches: batches.into_iter().map(batch).collect(),
             load: self.loads(&of.loads, of.phase),
         }
+    }
+
+    /// What a canary met in bursts, beside what it meets without load.
+    fn burst(&self, of: &Gathered) -> Option<BurstRecord> {
+        let (bursts, burst) = (of.bursts.as_ref()?, self.plan.burst?);
+        let idle = self.gathered.iter().find(|idle| (idle.canary, idle.phase) == (of.canary, LoadState::Isolated))?;
+        let pooled = idle.pooled();
+        let histogram = pooled.histogram();
+        let idle_ns = [0.5, 0.99].map(|quantile| quantile_ns(&histogram, quantile));
+        let loads = self.plan.congestors.iter().zip(&of.loads);
+        let loads = loads.filter_map(|(test, load)| Some(burst::load(test.kernel, load.as_ref()?, burst)));
+        (!histogram.is_empty()).then(|| bursts.record(burst, loads.collect(), idle_ns))
     }
 
     fn impact(&self, canary: usize) -> Option<TestImpact> {

@@ -10,12 +10,12 @@ use super::RunBuilder;
 use crate::engine::{EncodedTally, Load, LoadState, Measured, Slices, Tally};
 use crate::kernel::Canary;
 use crate::lab::LabSpec;
-use crate::plan::{Plan, Preset};
+use crate::plan::{BURST_OFF, BURST_ON, Burst, Plan, Preset, SweptValue};
 use crate::result::{
-    Build, Command, DeviceCounters, HostFacts, LabRecord, Node, NodeRole, PhaseCounters, PlacementRecord, ResultFile,
-    SCHEMA_VERSION, System, TransportFacts,
+    Build, BurstEffect, BurstFigure, BurstLoad, BurstPoint, BurstRecord, Command, DeviceCounters, HostFacts, LabRecord,
+    Node, NodeRole, PhaseCounters, PlacementRecord, ResultFile, SCHEMA_VERSION, System, TransportFacts,
 };
-use crate::stats::{Direction, MAX_BATCHES, Samples};
+use crate::stats::{Direction, Interval, MAX_BATCHES, Samples};
 
 /// How many placements every file has.
 const PLACEMENTS: u32 = 5;
@@ -37,6 +37,53 @@ pub fn file(backend: &str, protocol: Option<&str>, impact: f64) -> ResultFile {
     file_of(backend, protocol, |_| impact)
 }
 
+/// A job whose load came in such bursts (on, off): from each onset on lat is 40 times as slow, until 3 ms after the burst.
+pub fn bursts(points: &[(&str, &str)]) -> ResultFile {
+    let ms = |text: &str| text.trim_end_matches("ms").parse::<f64>().expect("ms") * 1e-3;
+    let mut file = file_of("tcp", None, |_| 4.0);
+    let plain = file.runs.remove(0);
+    for (on, off) in points {
+        let burst = Burst { on_s: ms(on), off_s: ms(off) };
+        let value = |key: &str, text: &str| SweptValue { key: key.into(), value: text.into(), number: Some(ms(text)) };
+        let mut run = plain.clone();
+        if points.len() > 1 {
+            run.point = vec![value(BURST_ON, on), value(BURST_OFF, off)];
+        }
+        let part = |at: u32| {
+            let since_us = 1e6 * burst.period_s() * (f64::from(at) + 0.5) / 100.0;
+            let us = if since_us < 1e6 * burst.on_s + 3_000.0 { 80.0 } else { 2.0 };
+            BurstPoint { since_us, samples: 400, p50_us: Some(us), p99_us: Some(1.5 * us) }
+        };
+        let figure =
+            |value: f64| Some(BurstFigure { value, interval: Some(Interval { low: 0.9 * value, high: 1.1 * value }) });
+        let effect = |idle_us: f64| BurstEffect {
+            idle_us,
+            peak_us: figure(40.0 * idle_us),
+            is_felt: true,
+            felt_us: figure(100.0),
+            recovery_us: figure(3_000.0).filter(|_| burst.off_s > 3e-3),
+        };
+        let kernel = file.plan.congestors[0].kernel;
+        let record = BurstRecord {
+            burst,
+            bursts: 360,
+            clock_error_us: 1.5,
+            loads: vec![BurstLoad { kernel, iterations_per_burst: 12.0, mib_per_burst: 3.0 }],
+            curve: (0..100).map(part).collect(),
+            p50: effect(2.0),
+            p99: effect(3.0),
+        };
+        run.tests.retain(|test| test.kernel == Canary::Lat);
+        run.tests
+            .iter_mut()
+            .filter(|test| test.phase == LoadState::Loaded)
+            .for_each(|test| test.burst = Some(record.clone()));
+        file.runs.push(run);
+    }
+    file.command = Command::Burst;
+    file
+}
+
 /// The same, with an impact for each kernel.
 pub fn file_of(backend: &str, protocol: Option<&str>, impact: impl Fn(Canary) -> f64) -> ResultFile {
     let plan = Plan { placements: PLACEMENTS, blocks: 2, ..Preset::Gpcnet.plan() };
@@ -55,7 +102,14 @@ pub fn file_of(backend: &str, protocol: Option<&str>, impact: impl Fn(Canary) ->
             let isolated = tally(test.kernel, 1.0, 0);
             let order = [(LoadState::Isolated, &isolated), (LoadState::Loaded, &loaded)];
             for (block, (phase, tally)) in order.into_iter().chain([order[1], order[0]]).enumerate() {
-                phases.push(Measured { phase, canary: Some(at), congestor: None, block, tally: tally.clone() });
+                phases.push(Measured {
+                    phase,
+                    canary: Some(at),
+                    congestor: None,
+                    block,
+                    clock_error_ns: 0,
+                    tally: tally.clone(),
+                });
             }
         }
         let roles = system(&plan).nodes.into_iter().map(|node| node.roles).collect();

@@ -7,7 +7,7 @@ use tailback_transport::{Description, WatchPost};
 
 use crate::result::{
     Build, CountersRecord, HostFacts, KnownBy, MemoryRecord, NetworkEnd, NodePorts, RailEnd, RankEnds, WatchRecord,
-    WatcherEnd, distinct,
+    WatcherEnd, distinct, steers_transports,
 };
 
 impl Build {
@@ -46,10 +46,7 @@ impl HostFacts {
 
 /// Variables that steer MPI libraries, libfabric, UCX and Tailback itself. The job's secret is never kept.
 pub fn environment() -> BTreeMap<String, String> {
-    const PREFIXES: [&str; 8] = ["OMPI_MCA_", "MPIR_CVAR_", "MPICH_", "I_MPI_", "UCX_", "FI_", "RDMAV_", "TAILBACK_"];
-    std::env::vars()
-        .filter(|(key, _)| PREFIXES.iter().any(|prefix| key.starts_with(prefix)) && !key.contains("SECRET"))
-        .collect()
+    std::env::vars().filter(|(key, _)| steers_transports(key) && !key.contains("SECRET")).collect()
 }
 
 /// The time now, UTC, RFC 3339, to the second.

@@ -49,6 +49,10 @@ pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Optio
             plan.placement
         );
     }
+    if let Some(burst) = plan.burst.filter(|_| plan.sweep.is_empty()) {
+        let [on, off] = [burst.on_s, burst.off_s].map(|seconds| duration(1e9 * seconds));
+        let _ = writeln!(out, "Load comes in bursts of {on} with pauses of {off}");
+    }
     if let Some(moments) = plan.open_loop() {
         let _ = writeln!(out, "Latency canaries begin iterations {moments}");
     }
@@ -181,7 +185,7 @@ fn measured(command: Command, plan: &Plan, duration_s: f64, placement_s: f64) ->
     let canaries = plan.canaries.iter().filter(|test| !test.kernel.is_application()).count() as f64;
     let alone = if plan.congestors_alone { plan.congestors.len() as f64 } else { 0.0 };
     match command {
-        Command::Run | Command::App | Command::Tune | Command::Sweep if plan.blocks > 1 => {
+        Command::Run | Command::App | Command::Tune | Command::Sweep | Command::Burst if plan.blocks > 1 => {
             let block = plan.block_s();
             // Load comes up once a stretch and may be slow to, canaries take their time to be back after it.
             let shortest = if plan.preset == Preset::Sim { 0.0 } else { 0.02 };
@@ -194,7 +198,7 @@ fn measured(command: Command, plan: &Plan, duration_s: f64, placement_s: f64) ->
             let probe = if plan.congestors.iter().any(|test| test.rate < 1.0) { rise } else { 0.0 };
             f64::from(plan.placements) * (measured + probe + block * alone + placement_s)
         }
-        Command::Run | Command::App | Command::Tune | Command::Sweep => {
+        Command::Run | Command::App | Command::Tune | Command::Sweep | Command::Burst => {
             plan.budget_s * (2.0 * canaries) + f64::from(plan.placements) * alone * plan.block_s()
         }
         // The half that is under load.

@@ -309,7 +309,9 @@ impl PlacementRun<'_> {
         let job = Job::new(bootstrap, networks, self.plan, self.layout, self.seed, self.control.clone())?;
         let mut job = job.kept_by(&keep);
         let (phases, interrupted) = match command {
-            Command::Run | Command::App | Command::Tune | Command::Sweep => engine::load_test(&mut job)?,
+            Command::Run | Command::App | Command::Tune | Command::Sweep | Command::Burst => {
+                engine::load_test(&mut job)?
+            }
             Command::Calibrate => engine::under_load(&mut job)?,
             Command::Network => engine::network_test(&mut job)?,
             Command::Congest => engine::congest(&mut job, Nanos((duration_s * 1e9) as u64))?,

@@ -38,7 +38,7 @@ const FEW: usize = 20;
 const CORE: [&str; 9] = ["budget", "placements", "seed", "ranks", "transport", "out", "verbose", "quiet", "fail_if"];
 
 /// Those commands, and what of their own options is for `--help` only.
-const OF_THEIR_OWN: [(&str, &[&str]); 7] = [
+const OF_THEIR_OWN: [(&str, &[&str]); 8] = [
     ("app", &["idle_shim", "app_name", "warm_up"]),
     (
         "lab run",
@@ -47,6 +47,7 @@ const OF_THEIR_OWN: [(&str, &[&str]); 7] = [
     ("calibrate", &[]),
     ("tune", &[]),
     ("sweep", &[]),
+    ("burst", &[]),
     ("map", &["messages", "round_trips"]),
     ("maxrate", &["signed", "weighting", "both_directions", "compute", "thresholds", "iterations"]),
 ];

@@ -3,6 +3,7 @@
 //! Exit codes: 0 = ran and passed its thresholds, 1 = a threshold failed, 2 = it could not run, 3 = inconclusive.
 
 mod app;
+mod burst;
 mod calibrate;
 mod compare;
 mod export;
@@ -61,6 +62,8 @@ enum Command {
     Tune(Box<tune::TuneOptions>),
     /// Load test at several values of a key, e.g. the intensity of the load: the curve
     Sweep(Box<sweep::SweepOptions>),
+    /// Load in bursts: when latency feels one, its peak, and when it is back
+    Burst(Box<burst::BurstOptions>),
     /// Network test: all canaries, no load
     Network(NetworkOptions),
     /// Load the network with congestors only, for a time or until interrupted
@@ -171,6 +174,7 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::App(options) => start(options.request()),
         Command::Tune(options) => start(options.request()),
         Command::Sweep(options) => start(options.request()),
+        Command::Burst(options) => start(options.request()),
         Command::Network(options) => start(options.request()),
         Command::Congest(options) => start(options.request()),
         Command::Calibrate(options) => start(options.request()),

@@ -15,9 +15,9 @@ pub struct ShowOptions {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// How results are printed
-    #[arg(long, value_enum, default_value = "table", default_value_if("json", "true", "json"))]
-    format: Format,
+    /// How results are printed [default: summary, then all tables]
+    #[arg(long, value_enum)]
+    format: Option<Format>,
 
     /// Print the result file: the same as --format json
     #[arg(long, conflicts_with = "format")]
@@ -38,12 +38,17 @@ impl ShowOptions {
             return Err(format!("'{of}' is about several results: `tailback {taker}` takes it"));
         }
         let files = super::compare::read(&self.files)?;
-        if self.format == Format::Gpcnet
+        if self.format == Some(Format::Gpcnet)
             && let Some((path, _)) = files.iter().find(|(_, file)| !file.studies().is_empty())
         {
             return Err(format!("{} is a study, which GPCNeT has no table for", path.display()));
         }
-        let shown: Vec<String> = files.iter().map(|(_, file)| self.format.render(file, self.verbose)).collect();
+        let format = if self.json { Some(Format::Json) } else { self.format };
+        let show = |file| match format {
+            Some(format) => format.render(file, self.verbose),
+            None => output::in_full(file, self.verbose),
+        };
+        let shown: Vec<String> = files.iter().map(|(_, file)| show(file)).collect();
         output::print(&shown.join("\n"))?;
         self.checks.check_all(files.iter().map(|(_, file)| file))
     }

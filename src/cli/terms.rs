@@ -45,6 +45,13 @@ late, lost    messages of an open loop that began late, as the one before was
               not over; those not timed
 covered       the share of the time of a closed loop that is inside timed
               iterations
+burst         load that is on for a time (--on) and then pauses (--off), at
+              the same moments on all ranks. Latency is folded: shown by the
+              time since the onset of the last burst
+felt          the time from a burst's onset until latency is more than 10%
+              above idle
+recovery      the time from a burst's end until latency is back within 10% of
+              idle
 congested     the share of the time in which a canary was slower than twice
               its idle median
 next placement (95%)  prediction interval: where the impact of one more

@@ -369,6 +369,7 @@ fn test(phase: LoadState, kernel: Canary, bytes: usize, printed: Printed) -> Tes
         summary: None,
         histogram: None,
         schedule: None,
+        burst: None,
         printed: Some(printed),
         collective: None,
         batches: Vec::new(),

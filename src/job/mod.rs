@@ -20,6 +20,7 @@ mod scratch;
 mod seed;
 mod show;
 mod study;
+mod topology;
 mod tune_selection;
 
 pub use calibration_target::CalibrationSelection;

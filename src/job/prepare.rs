@@ -183,7 +183,7 @@ impl Session<'_> {
         let (weights, only) = self.shares(plan);
         let loads = Loads { weights: &weights, fraction: plan.load_fraction, only };
         match self.decision.command {
-            Command::Run | Command::App | Command::Tune | Command::Sweep | Command::Calibrate => {
+            Command::Run | Command::App | Command::Tune | Command::Sweep | Command::Burst | Command::Calibrate => {
                 Layout::load_test(nodes, self.placement(index), plan.canary_fraction, loads, plan.split)
             }
             // A study never gets here: it has no plan.

@@ -12,21 +12,24 @@ use super::map_study::{KnownMap, MapStudy};
 use super::runs_on::RunsOn;
 use super::seed::Seed;
 use super::study::Study;
+use super::topology;
 use super::tune_selection::TuneSelection;
 use crate::analysis::checks::{Check, exit_code, junit};
 use crate::analysis::compare::{self, JobSet, sides};
 use crate::analysis::threshold::{Of, Threshold};
 use crate::backend::Settings;
 use crate::input::Limit;
-use crate::kernel::Info;
+use crate::kernel::{Canary, Info};
 use crate::output::Format;
-use crate::plan::{Application, Patch, Plan, Preset};
+use crate::plan::{Application, BURST_OFF, BURST_ON, Loop, Patch, Plan, Preset};
 use crate::result::{self, Command, GroupsKnownBy, ResultFile};
 use crate::stats::Outcome;
 use crate::text::printable;
 
 /// Where settings take turns and nothing else is asked for.
 const TUNE_PLACEMENTS: u32 = 6;
+/// Where load comes in bursts, over which intervals are.
+const BURST_PLACEMENTS: u32 = 3;
 /// Where points of a sweep do.
 const SWEEP_PLACEMENTS: u32 = 6;
 
@@ -255,6 +258,9 @@ impl Request {
     /// The plan, with every mistake in it found, and a look at whether its results could be kept.
     pub fn resolve(&self, preset: Preset) -> Result<Plan, String> {
         let mut patches = self.patches.clone();
+        if self.command != Command::Burst && patches.iter().any(|patch| patch.burst.is_some()) {
+            return Err("the plan has bursts: use `tailback burst`".into());
+        }
         if self.command == Command::App {
             // GPCNeT's own plan has one placement and one block: too few for a program that runs once in each.
             patches.insert(
@@ -273,13 +279,25 @@ impl Request {
             // Turns of an even number cancel what changes with time.
             patches.insert(0, Patch { placements: Some(TUNE_PLACEMENTS), blocks: Some(2), ..Patch::default() });
         }
+        if self.command == Command::Burst {
+            patches.insert(
+                0,
+                Patch {
+                    placements: Some(BURST_PLACEMENTS),
+                    blocks: Some(2),
+                    canaries: Some(vec![Canary::Lat]),
+                    canary_loop: Some(Loop::Open),
+                    ..Patch::default()
+                },
+            );
+        }
         if self.command == Command::Sweep {
             patches.insert(0, Patch { placements: Some(SWEEP_PLACEMENTS), blocks: Some(2), ..Patch::default() });
         }
         if self.command == Command::Network {
             // The network test starts from all canaries of GPCNeT; a plan file may still choose among them and set their counts.
             // Each is measured once, for as long as its budget is.
-            let all = crate::kernel::Canary::GPCNETS.to_vec();
+            let all = Canary::GPCNETS.to_vec();
             patches.insert(0, Patch { canaries: Some(all), ..Patch::default() });
             patches.push(Patch { placements: Some(1), blocks: Some(1), ..Patch::default() });
         }
@@ -317,6 +335,19 @@ impl Request {
 
     /// A sweep has keys, and nothing else has.
     fn check_sweep(&self, plan: &Plan) -> Result<(), String> {
+        match (self.command == Command::Burst, plan.burst) {
+            (true, None) => {
+                return Err(
+                    "burst needs --on TIME and --off TIME, e.g. --on 2ms --off 8ms, or [burst] in a plan file".into()
+                );
+            }
+            (true, Some(_)) => {
+                let other = plan.sweep.iter().find(|of| ![BURST_ON, BURST_OFF].contains(&of.key.as_str()));
+                return other
+                    .map_or(Ok(()), |of| Err(format!("burst goes over --on and --off only, not over {}", of.key)));
+            }
+            (false, _) => {}
+        }
         match (self.command == Command::Sweep, plan.sweep.is_empty()) {
             (true, true) => {
                 Err("sweep needs a key: give KEY=VALUES, e.g. congestor.rate=12.5%..100%/8, or [sweep] in a \
@@ -430,21 +461,11 @@ impl Request {
     }
 }
 
-/// `host group` a line; empty lines and those that start with # are passed over.
+/// Which group each host belongs to.
 fn read_groups(path: &Path) -> Result<Vec<(String, String)>, String> {
-    let name = path.display();
+    let name = path.display().to_string();
     let text = Limit::GROUPS.read_text(path).map_err(|error| format!("cannot read {name}: {error}"))?;
-    let mut groups = Vec::new();
-    for (at, line) in text.lines().enumerate() {
-        let mut words = line.split_whitespace();
-        match (words.next(), words.next(), words.next()) {
-            (None, ..) => {}
-            (Some(word), ..) if word.starts_with('#') => {}
-            (Some(host), Some(group), None) => groups.push((host.to_owned(), group.to_owned())),
-            _ => return Err(format!("{name}, line {}: write a host and its group", at + 1)),
-        }
-    }
-    Ok(groups)
+    topology::parse(&text, &name)
 }
 
 /// Thresholds and where to report them.

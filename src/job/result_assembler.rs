@@ -17,10 +17,10 @@ use crate::assemble::{self, RunBuilder};
 use crate::backend::{self, Network, Networks, Variant};
 use crate::engine::{LoadState, Measured};
 use crate::layout::Layout;
-use crate::plan::Plan;
+use crate::plan::{Plan, Swept};
 use crate::result::{
-    self, Build, CountersRecord, Headline, HostActivity, HostFacts, KnownBy, MachineRecord, MemoryRecord, ModelResults,
-    Node, NodePorts, ResultFile, Run, System, Test, TransportFacts, TuningRecord, WatchRecord, distinct,
+    self, Build, Command, CountersRecord, Headline, HostActivity, HostFacts, KnownBy, MachineRecord, MemoryRecord,
+    ModelResults, Node, NodePorts, ResultFile, Run, System, Test, TransportFacts, TuningRecord, WatchRecord, distinct,
 };
 use crate::stats::Statistic;
 
@@ -358,7 +358,8 @@ impl<'a> ResultAssembler<'a> {
         let tests = runs.iter().flat_map(|run| &run.tests).map(|test| (test.phase, test.title.as_str()));
         let counters = self.counters.clone().of_complete(&tests.collect::<Vec<_>>()).within_limits();
         let tuning = self.tuning.clone().map(|of| TuningRecord { ranking: rank(&runs), ..of });
-        let sweep = sweep::record(&runs, &plan.sweep, &self.session.request.crosses);
+        let swept: &[Swept] = if *command == Command::Sweep { &plan.sweep } else { &[] };
+        let sweep = sweep::record(&runs, swept, &self.session.request.crosses);
         system.ports = self.ports(&system, &counters);
         (system.watch, system.memory) = (self.watch, self.memory.clone());
         system.activity.clone_from(&self.activity);
@@ -409,7 +410,7 @@ impl<'a> ResultAssembler<'a> {
 
 /// All that is to be said, for the result's notes.
 fn warnings(file: &ResultFile) -> Vec<String> {
-    overloaded(file).into_iter().chain(overran(file)).collect()
+    overloaded(file).into_iter().chain(overran(file)).chain(longer_than_bursts(file)).collect()
 }
 
 /// What is to be said of schedules that were not kept: their figures are of another load than was asked for.
@@ -434,6 +435,20 @@ fn overloaded(file: &ResultFile) -> Option<String> {
             "iterations of the open loop that were late or lost: {}; their figures may be too low, {} keeps the schedule",
             tests.join(", "),
             longer_pace(&file.plan, longest_us)
+        )
+    })
+}
+
+/// What is to be said of congestors of which an iteration does not fit into a burst: their load is not off when it should be.
+fn longer_than_bursts(file: &ResultFile) -> Option<String> {
+    let all = file.runs.iter().flat_map(|run| &run.tests).filter_map(|test| test.burst.as_ref());
+    let long = all.flat_map(|of| &of.loads).filter(|load| load.iterations_per_burst < 0.5);
+    let names = distinct(long.map(|load| load.kernel.to_string()));
+    (!names.is_empty()).then(|| {
+        format!(
+            "an iteration of {} is longer than a burst, so that its load does not end with it: smaller messages (--set \
+             CONGESTOR.bytes=N) or a longer --on are needed",
+            names.join(", ")
         )
     })
 }

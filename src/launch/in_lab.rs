@@ -281,9 +281,9 @@ fn check_budget(command: Command, plan: &Plan, spec: &LabSpec) -> Result<(), Str
     }
     let canaries = plan.canaries.iter().map(|test| (test.kernel.info().key, &test.counts));
     let congestors = plan.congestors.iter().map(|test| (test.kernel.info().key, &test.counts));
-    let tests = canaries.chain(
-        congestors.filter(|_| matches!(command, Command::Run | Command::Tune | Command::Sweep | Command::Calibrate)),
-    );
+    let tests = canaries.chain(congestors.filter(|_| {
+        matches!(command, Command::Run | Command::Tune | Command::Sweep | Command::Burst | Command::Calibrate)
+    }));
     let least_s = |counts: &Counts| spec.link_rate.seconds((counts.bytes * counts.window.max(1)) as u64);
     let longest = tests.max_by(|(_, one), (_, other)| least_s(one).total_cmp(&least_s(other)));
     let Some((key, counts)) = longest.filter(|(_, counts)| least_s(counts) > GROSS * plan.block_s()) else {

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::counted::{amount, busiest, held_up_most, risen};
-use super::{activity, by_size, calibration, sweep, tuning};
+use super::{activity, burst, by_size, calibration, sweep, tuning};
 use crate::analysis::compare;
 use crate::engine::LoadState;
 use crate::result::{
@@ -25,6 +25,12 @@ pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
     }
     if let Some(record) = &result.sweep {
         out += &section(sweep::CURVES_TITLE, &sweep::curves(record));
+    }
+    let bursts = burst::all(result);
+    out += &section(burst::EFFECTS_TITLE, &burst::effects(&bursts));
+    out += &section("Load in bursts", &burst::loads(&bursts));
+    for of in &bursts {
+        out += &section(&format!("Latency since the onset of a burst: {}", burst::named(of)), &burst::curve(of.record));
     }
     let detail = if verbose { Detail::Verbose } else { Detail::Short };
     for run in &result.runs {
@@ -141,9 +147,12 @@ fn cut_short(result: &ResultFile) -> String {
 /// The figures of a run's tests, by state.
 fn states(run: &Run, detail: Detail) -> String {
     let of = |(title, phase)| section(title, &tests(run.tests.iter().filter(|test| test.phase == phase), detail));
-    [("Idle, all placements together", LoadState::Isolated), ("Under load, all placements together", LoadState::Loaded)]
-        .map(of)
-        .concat()
+    [
+        ("Idle, samples of all placements pooled", LoadState::Isolated),
+        ("Under load, samples of all placements pooled", LoadState::Loaded),
+    ]
+    .map(of)
+    .concat()
 }
 
 /// The nodes with what they did in a run on its first placement: runs of one job may have different loads.
@@ -223,7 +232,8 @@ pub(crate) fn tests<'a>(tests: impl Iterator<Item = &'a Test>, detail: Detail) -
     let (verbose, report) = (detail >= Detail::Verbose, detail == Detail::Report);
     let none = |test: &Test| test.summary.is_none() && test.printed.is_none();
     let title = |test: &Test| {
-        if none(test) { format!("{}: no samples within the budget", test.title) } else { test.title.clone() }
+        let name = test.short_title();
+        if none(test) { format!("{name}: no samples within the budget") } else { name }
     };
     Table::of(tests)
         .column("test", |test| title(test))
@@ -246,7 +256,7 @@ pub(crate) fn tests<'a>(tests: impl Iterator<Item = &'a Test>, detail: Detail) -
 /// How open loops kept their schedule; one that the network did not carry measured itself.
 fn schedules(run: &Run) -> Table {
     Table::of(run.tests.iter().filter_map(|test| Some((test, test.schedule?))))
-        .column("open loop", |(test, _)| &test.title)
+        .column("open loop", |(test, _)| test.short_title())
         .column("state", |(test, _)| state(test.phase))
         .column("iterations", |(_, kept)| kept.iterations)
         .column("late", |(_, kept)| format!("{:.1}%", 100.0 * kept.late_share()))
@@ -318,7 +328,7 @@ fn verdicts(control: &ControlRecord) -> Table {
 pub(crate) fn impacts<'a>(run: &'a Run, statistics: &[Statistic], wanted: impl Fn(&Test) -> bool) -> Rows<&'a Test> {
     let known = |test: &&Test| statistics.iter().any(|&of| run.impact(test.kernel, of).is_some());
     Table::of(run.tests.iter().filter(|test| test.phase == LoadState::Loaded && wanted(test)).filter(known))
-        .column("test", |test| &test.title)
+        .column("test", |test| test.short_title())
         .columns(statistics, |table, &of| table.column(of.title(), |test| run.impact(test.kernel, of)))
 }
 
@@ -368,7 +378,7 @@ fn headline(out: &mut String, result: &ResultFile, of: &[(&Headline, Answer<'_>)
         Some(2) => "2 placements, too few for an interval".to_owned(),
         Some(count) => format!("[95% interval over {count} placements]"),
     };
-    let table = Table::of(of).column("test", |(_, answer)| &answer.test.title);
+    let table = Table::of(of).column("test", |(_, answer)| answer.test.short_title());
     let table = answer_columns(table, |(_, answer)| answer).done();
     let _ = writeln!(
         out,
@@ -398,7 +408,7 @@ pub(crate) fn spreads(of: &[(&Headline, Answer<'_>)]) -> Table {
         _ => bounds(of.spread.lowest, of.spread.highest),
     };
     Table::of(of)
-        .column("test", |(_, answer)| &answer.test.title)
+        .column("test", |(_, answer)| answer.test.short_title())
         .column("placements", |(headline, _)| range(headline))
         .column("next placement (95%)", |(headline, _)| headline.spread.prediction.map(|of| bounds(of.low, of.high)))
         .column("idle", |(headline, _)| headline.congested.map(|of| whole_percent(of.isolated)))
@@ -408,7 +418,7 @@ pub(crate) fn spreads(of: &[(&Headline, Answer<'_>)]) -> Table {
 
 /// What is to be said of one answer.
 fn warnings(answer: &Answer<'_>, headline: &Headline) -> Vec<String> {
-    let title = &answer.test.title;
+    let title = answer.test.short_title();
     let why = answer.judgement.why_not().map(|why| format!("{title}: not reportable: {why}."));
     let kinds = headline.kinds.iter().map(|kind| {
         let (name, of) = (&kind.kind, kind.spread);

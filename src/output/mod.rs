@@ -3,6 +3,7 @@
 //! Results go to stdout, progress and notes to stderr. Every view is a function from a [`ResultFile`] to text.
 
 mod activity;
+pub(crate) mod burst;
 pub(crate) mod by_size;
 mod calibration;
 mod compared;
@@ -68,6 +69,7 @@ impl Format {
             Format::Summary if verbose => Format::Table.render(result, true) + &Format::Summary.render(result, false),
             // A search is told by its steps.
             Format::Summary if result.command == Command::Calibrate => load_test::render(result, false),
+            Format::Summary if result.command == Command::Burst => burst::render(result, columns()),
             Format::Summary if let Some(record) = &result.sweep => sweep::render(result, record, columns()),
             Format::Summary => match (&result.tuning, result.conclusion()) {
                 (Some(record), Some(_)) => tuning::render(result, record, columns()),
@@ -80,6 +82,18 @@ impl Format {
             Format::Json => serde_json::to_string_pretty(result).expect("a result is plain data") + "\n",
         }
     }
+}
+
+/// A result as its run ended, with the same verdict and rows, and then all tables.
+pub fn in_full(result: &ResultFile, verbose: bool) -> String {
+    let [summary, tables] =
+        [Format::Summary, Format::Table].map(|of| of.render(result, verbose && of == Format::Table));
+    // Of some commands the tables are all there is.
+    let has_verdict = result.studies().is_empty() && summary != tables && !result.runs.is_empty();
+    if !has_verdict {
+        return tables;
+    }
+    format!("{}\nDetails\n\n{tables}", summary.replace(" Tables: -v.", ""))
 }
 
 /// The width of the terminal, up to what is easily read; elsewhere as of old.

@@ -34,6 +34,7 @@ impl<'a> Report<'a> {
         let mut plots: Vec<Plot> = self.overview().into_iter().collect();
         plots.extend(self.sizes());
         plots.extend(self.sweeps());
+        plots.extend(self.bursts());
         plots.extend(self.impacts());
         plots.extend(self.heat());
         plots.extend(self.repetitions());
@@ -76,6 +77,11 @@ impl<'a> Report<'a> {
     /// The curves of sweeps.
     pub(super) fn sweeps(&self) -> Vec<Plot> {
         self.named().flat_map(|(name, file)| plot::sweep(&name, file)).collect()
+    }
+
+    /// Latency folded over bursts of load.
+    pub(super) fn bursts(&self) -> Vec<Plot> {
+        self.named().flat_map(|(name, file)| plot::bursts(&name, file)).collect()
     }
 
     /// Victims and aggressors, where there are several loads.

@@ -4,7 +4,8 @@ use super::figures::gallery;
 use super::plot::Plot;
 use super::{Report, studies, tables};
 use crate::analysis::{Conclusion, Severity};
-use crate::output::{summary, sweep};
+use crate::output::{burst, summary, sweep};
+use crate::result::Command;
 use crate::text::escape;
 
 /// So many verdicts are open to the eye; of more, the worst is, and the others are folded.
@@ -26,8 +27,8 @@ pub(super) fn verdicts(report: &Report<'_>) -> String {
         let name = if several { format!("{}: ", escape(&name)) } else { String::new() };
         if let Some(found) = studies::finding(file) {
             all.push(Verdict { class: "study", rank: None, html: format!("{name}{}", escape(&found)) });
-        } else if let Some(record) = &file.sweep {
-            let said = sweep::verdict(file, record);
+        } else if file.sweep.is_some() || file.command == Command::Burst {
+            let said = file.sweep.as_ref().map_or_else(|| burst::verdict(file), |record| sweep::verdict(file, record));
             let (word, rest) = said.split_once(": ").unwrap_or((&said, ""));
             let html = format!("<strong>{}</strong> {name}{}", escape(word), escape(rest));
             all.push(Verdict { class: "study", rank: None, html });
@@ -64,7 +65,8 @@ fn class(severity: Severity) -> &'static str {
 
 /// The plot that shows the verdict: the impact on every test, or the first plot of a study.
 pub(super) fn plot(report: &Report<'_>) -> Option<Plot> {
-    report.sweeps().into_iter().next().or_else(|| report.overview()).or_else(|| report.studies().into_iter().next())
+    let told = report.sweeps().into_iter().chain(report.bursts()).next();
+    told.or_else(|| report.overview()).or_else(|| report.studies().into_iter().next())
 }
 
 /// What stands below the verdicts.

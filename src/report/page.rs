@@ -8,7 +8,7 @@ use super::figures::gallery;
 use super::plot::{Plot, STYLE};
 use super::{Report, first, studies, tables};
 use crate::analysis::compare::{AGGRESSORS_TITLE, Aggressors, FIGURES_TEST, Side, TEST};
-use crate::output::{sweep, tuning};
+use crate::output::{burst, sweep, tuning};
 use crate::result::{MachineRecord, ResultFile};
 use crate::stats::Statistic;
 use crate::text::escape;
@@ -19,8 +19,18 @@ const SCRIPT: &str = include_str!("page.js");
 const KEY: &str = "<p class=\"key\"><span><i style=\"background:var(--calm)\"></i>idle</span>\
 <span><i style=\"background:var(--busy)\"></i>loaded</span></p>";
 
-const CONDITIONS_KEY: &str = "<p class=\"key\"><span><i style=\"background:var(--calm)\"></i>quiet</span>\
-<span><i style=\"background:var(--k2)\"></i>wild</span><span><i style=\"background:var(--busy)\"></i>loaded</span></p>";
+/// The colours of conditions; of wild jobs where there are any.
+fn conditions_key(report: &Report<'_>) -> String {
+    let is_wild = |file: &ResultFile| file.plan.congestors.is_empty();
+    let wild = match report.files.iter().any(|(_, file)| is_wild(file)) {
+        true => "<span><i style=\"background:var(--k2)\"></i>wild</span>",
+        false => "",
+    };
+    format!(
+        "<p class=\"key\"><span><i style=\"background:var(--calm)\"></i>quiet</span>{wild}\
+         <span><i style=\"background:var(--busy)\"></i>loaded</span></p>"
+    )
+}
 
 /// How violins are read.
 const VIOLINS: &str = "The height of a violin is the density of devices, each of which is a dot. Solid upright line: median; dashed \
@@ -95,6 +105,7 @@ fn sections(report: &Report<'_>) -> Vec<Section> {
         ),
         open("settings", "Settings", settings(report)),
         open("sweep", "Sweep", sweeps(report)),
+        open("bursts", "Bursts", bursts(report)),
         open("run", "What was run", what_was_run(report)),
         open("why", "Why", why(report)),
         open("comparison", "Comparison", comparison(report)),
@@ -145,7 +156,7 @@ fn sections(report: &Report<'_>) -> Vec<Section> {
                      second, over the mean of the quiet state. Endpoint ports are between a node and its switch, router ports \
                      between switches. {VIOLINS}"
                 ),
-                CONDITIONS_KEY,
+                &conditions_key(report),
             ),
         ),
         folded(
@@ -341,6 +352,22 @@ fn sweeps(report: &Report<'_>) -> Content {
         Content::default()
     } else {
         (format!("{}.", sweep::STARS), gallery(&report.sweeps()) + &tables)
+    }
+}
+
+/// Every folded curve, and the table of what bursts do.
+fn bursts(report: &Report<'_>) -> Content {
+    let of = |(name, file): (String, &ResultFile)| {
+        let all = burst::all(file);
+        let table = burst::effects(&all).html(&format!("{name}: {}", burst::EFFECTS_TITLE));
+        let loads = burst::loads(&all).html(&format!("{name}: load in bursts"));
+        (!all.is_empty()).then(|| format!("<p>{}</p>{table}{loads}", escape(&burst::verdict(file))))
+    };
+    let tables: String = report.named().filter_map(of).collect();
+    if tables.is_empty() {
+        Content::default()
+    } else {
+        (format!("{}.", burst::WORDS), gallery(&report.bursts()) + &tables)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::output::load_test::{self, Detail, placement_lines};
 use crate::output::summary;
 use crate::result::{
     Answer, ContentionResult, CountersRecord, LabRecord, MachineRecord, MaxRateResult, ResultFile, TransportFacts,
-    Verdict, distinct, held_up,
+    Verdict, distinct, held_up, steers_transports,
 };
 use crate::stats::{Direction, Statistic, quantile_ns};
 use crate::text::{Cell, Table, duration, factor, figure, percent};
@@ -173,14 +173,30 @@ fn links(spec: &LabSpec) -> String {
     )
 }
 
+/// A detail of a transport as people write it: the unit that its name ends with stands behind the value.
+fn detail(name: &str, value: &str) -> (String, String) {
+    let number = value.parse::<f64>().ok();
+    let (name, value) = match (name.strip_suffix("_mbit_per_s"), name.strip_suffix("_bytes"), number) {
+        (Some(name), _, Some(mbit)) if mbit >= 1000.0 => (name, format!("{} Gbit/s", short(mbit / 1000.0))),
+        (Some(name), _, Some(mbit)) => (name, format!("{} Mbit/s", short(mbit))),
+        (_, Some(name), Some(bytes)) => (name, Bytes(bytes as u64).to_string()),
+        _ => (name, value.to_owned()),
+    };
+    (name.replace('_', " "), value)
+}
+
 /// Everything else that was kept of how it was run.
 pub(super) fn more_facts(side: &Side<'_>) -> String {
-    let own = |(name, value): (&String, &String)| (name.replace('_', " "), value.clone());
-    let details = side.run.transport.details.iter().map(own);
-    let under = side.run.congestors_over.iter().flat_map(|of| &of.details);
+    let own = |(name, value): (&String, &String)| detail(name, value);
+    // What routes of the lab say is in force there, and stands with its links.
+    let in_lab = side.file.lab.is_some();
+    let holds = |(name, _): &(&String, &String)| !(in_lab && *name == "default_congestion_control");
+    let details = side.run.transport.details.iter().filter(holds).map(own);
+    let under = side.run.congestors_over.iter().flat_map(|of| &of.details).filter(holds);
     let under = under.map(own).map(|(name, value)| (format!("congestors' {name}"), value));
     let notes = side.file.notes.iter().map(|note| ("note".to_owned(), note.clone()));
-    let environment = side.file.system.environment.iter().map(|(name, value)| (name.clone(), value.clone()));
+    let environment = side.file.system.environment.iter().filter(|(name, _)| steers_transports(name));
+    let environment = environment.map(|(name, value)| (format!("variable {name}"), value.clone()));
     let program = if side.file.imported.is_some() { Vec::new() } else { program_facts(side.file) };
     let all = program.into_iter().chain(details).chain(under).chain(notes).chain(environment);
     named_values(&format!("{}: program, transport, notes and environment", side.label), all)

@@ -4,6 +4,7 @@
 //! reports) is made from this structure, never from the engine's own. Keys carry their unit; a value that does not
 //! exist is absent or null, never a sentinel.
 
+mod burst;
 mod calibration;
 mod counters;
 mod file;
@@ -29,6 +30,7 @@ use crate::plan::{Plan, SweptValue};
 use crate::stats::{Added, Direction, Impact, NotReportable, Summary};
 
 pub use crate::stats::EncodedHistogram;
+pub use burst::{BurstEffect, BurstFigure, BurstLoad, BurstOutcome, BurstPoint, BurstRecord};
 pub use calibration::{CalibrationRecord, CalibrationRun, Comparison, PartFound, Share, ShareFound};
 pub(crate) use counters::OTHERS;
 pub use counters::{CountedPhase, CountersRecord, DeviceCounters};
@@ -55,7 +57,7 @@ pub use read::{parse, read};
 pub use sweep::{Crossing, CurvePoint, Landmark, SweepCurve, SweepRecord};
 pub use system::{
     HostActivity, HostFacts, KnownBy, MemoryRecord, NetworkEnd, Node, NodePorts, NodeRole, RailEnd, RankEnds, System,
-    WatchRecord, WatcherEnd,
+    WatchRecord, WatcherEnd, steers_transports,
 };
 pub use tuning::{FormerSetting, RankedSetting, ReadBack, SettingChange, TestRanking, TuningRecord};
 
@@ -71,7 +73,8 @@ pub struct ResultFile {
     pub schema_version: u32,
     /// The program that wrote it.
     pub build: Build,
-    /// What was asked for: `run`, `app`, `tune`, `sweep`, `network`, `congest`, `calibrate`, or a study: `maxrate`, `contention`, `beff`, `hpcc`, `map`.
+    /// What was asked for: `run`, `app`, `tune`, `sweep`, `burst`, `network`, `congest`, `calibrate`, or a study: `maxrate`, `contention`, `beff`, `hpcc`,
+    /// `map`.
     pub command: Command,
     /// What the user calls the conditions it ran in, such as `wild`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -143,6 +146,7 @@ pub enum Command {
     App,
     Tune,
     Sweep,
+    Burst,
     Network,
     Congest,
     Calibrate,
@@ -156,7 +160,10 @@ pub enum Command {
 impl Command {
     /// Whether it measures canaries beside congestors, over several placements.
     pub fn is_load_test(self) -> bool {
-        matches!(self, Command::Run | Command::App | Command::Tune | Command::Sweep | Command::Calibrate)
+        matches!(
+            self,
+            Command::Run | Command::App | Command::Tune | Command::Sweep | Command::Burst | Command::Calibrate
+        )
     }
 
     /// As the user types it.
@@ -166,6 +173,7 @@ impl Command {
             Command::App => "app",
             Command::Tune => "tune",
             Command::Sweep => "sweep",
+            Command::Burst => "burst",
             Command::Network => "network",
             Command::Congest => "congest",
             Command::Calibrate => "calibrate",
@@ -285,6 +293,9 @@ pub struct Test {
     /// How an open loop kept its schedule; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
+    /// What it met in bursts of load; absent where load was on all the time, and when isolated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<BurstRecord>,
     /// All samples: ns for latencies, ns/MiB for bandwidths. Absent in results of programs that keep none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<EncodedHistogram>,

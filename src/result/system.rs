@@ -39,6 +39,24 @@ pub struct System {
     pub activity: Vec<HostActivity>,
 }
 
+/// Whether a variable changes how transports behave. Of Tailback's own those do that are options, too: the others are how its
+/// processes find each other.
+pub fn steers_transports(name: &str) -> bool {
+    const OF_LIBRARIES: [&str; 7] = ["OMPI_MCA_", "MPIR_CVAR_", "MPICH_", "I_MPI_", "UCX_", "FI_", "RDMAV_"];
+    const OWN: [&str; 9] = [
+        "TAILBACK_BOOTSTRAP_ADDR",
+        "TAILBACK_BOOTSTRAP_IF",
+        "TAILBACK_DATA_ADDR",
+        "TAILBACK_DATA_IF",
+        "TAILBACK_DEVICE",
+        "TAILBACK_IDLE_SHIM",
+        "TAILBACK_LIBFABRIC",
+        "TAILBACK_MPI_THREAD",
+        "TAILBACK_WAIT",
+    ];
+    OWN.contains(&name) || OF_LIBRARIES.iter().any(|prefix| name.starts_with(prefix))
+}
+
 /// What the machine did in one phase, over all ranks. What the kernel does not tell is absent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostActivity {

@@ -25,6 +25,7 @@ mod additive;
 mod batches;
 mod change;
 mod encoded;
+mod folded;
 mod gate;
 mod impact;
 mod jobs;
@@ -47,6 +48,7 @@ pub use change::{
     ChangePoint, Departure, FEWEST_OF_LEVEL, FEWEST_TO_SPLIT, change_points, departure, fewest_to_show, level_shift,
 };
 pub use encoded::EncodedHistogram;
+pub use folded::{BurstResponse, Folded, FoldedPart, OverBursts, WITHIN, monotonic};
 pub use gate::{FailsIf, Outcome, needed};
 pub use impact::{Added, Factor, Impact};
 pub use jobs::{Components, Difference, JobVariance, Jobs, difference, paired_difference};

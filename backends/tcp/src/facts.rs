@@ -28,7 +28,8 @@ pub fn describe(choices: &[Choice], listener: &Socket, wait: WaitMode, wait_reas
     }
     if let Ok(name) = listener.tcp_congestion() {
         let name = String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned();
-        details.insert("tcp_congestion_control".to_owned(), name);
+        // Of connections the route decides, where it names one; then this is not what they have.
+        details.insert("default_congestion_control".to_owned(), name);
     }
     Description { backend: "tcp".into(), library, details }
 }

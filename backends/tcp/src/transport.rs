@@ -69,7 +69,8 @@ pub fn open(bootstrap: &mut dyn Bootstrap, config: &TcpConfig) -> Result<TcpTran
         description.details.insert("traffic_class".into(), config.traffic_class.to_string());
     }
     if let Some(name) = &config.congestion_control {
-        description.details.insert("tcp_congestion_control".into(), name.clone());
+        description.details.remove("default_congestion_control");
+        description.details.insert("congestion_control".into(), name.clone());
     }
     // Of two interfaces in one network, routes know only the first. Addresses are the user's own affair.
     let Selection { interfaces, addresses: own } = &config.addresses;

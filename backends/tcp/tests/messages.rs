@@ -247,7 +247,7 @@ fn the_description_says_what_was_chosen_and_why() {
         assert_eq!(said("address"), Some("127.0.0.1"));
         assert_eq!(said("interface"), Some("lo"));
         assert_eq!(said("address_reason"), Some("all ranks share one host"));
-        assert!(said("tcp_congestion_control").is_some_and(|name| !name.is_empty()));
+        assert!(said("default_congestion_control").is_some_and(|name| !name.is_empty()));
         Ok(())
     });
 }

@@ -6,6 +6,8 @@
 use serde::Serialize;
 
 use super::sides::Side;
+use crate::engine::LoadState;
+use crate::result::Test;
 use crate::stats::Factor;
 use crate::text::{Cell, Table};
 
@@ -40,7 +42,8 @@ impl Aggressors {
             for impact in &side.run.impacts {
                 let (load, kernel) = (load_of(side), impact.kernel);
                 let Some(factor) = side.run.impact(kernel, kernel.headline()) else { continue };
-                let title = if several { format!("{}, {network}", impact.title) } else { impact.title.clone() };
+                let name = side.run.test(kernel, LoadState::Loaded).map_or(impact.title.clone(), Test::short_title);
+                let title = if several { format!("{name}, {network}") } else { name };
                 let column = place(&mut loads, |of| *of == load, || load.clone());
                 let fresh = || Victim { title: title.clone(), impacts: Vec::new(), not_reportable: Vec::new() };
                 let row = place(&mut victims, |of| of.title == title, fresh);
@@ -114,7 +117,7 @@ mod tests {
         assert_eq!((found.loads.join(" "), found.victims.len()), ("a2a incast".to_owned(), 3));
         let factors: Vec<f64> = found.victims[0].impacts.iter().map(|of| of.unwrap().factor.round()).collect();
         assert_eq!(factors, [2.0, 6.0]);
-        assert!(found.table().text().contains("RR Two-sided Lat (8 B)"));
+        assert!(found.table().text().contains("lat 8 B"));
     }
 
     #[test]

@@ -215,7 +215,7 @@ fn row(
         _ => test.unit.clone(),
     };
     let primary = state == State::Added;
-    let row = Row { kernel, title: test.title.clone(), state, statistic, primary, unit, cells };
+    let row = Row { kernel, title: test.short_title(), state, statistic, primary, unit, cells };
     row.cells.iter().any(|cell| cell.value.is_some()).then_some(row)
 }
 

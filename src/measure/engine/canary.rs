@@ -2,13 +2,14 @@
 
 use tailback_transport::{Group, Nanos, Result};
 
+use super::burst::{Bursts, Folding};
 use super::control::Control;
 use super::lockstep::{Ballot, Lockstep, Next};
 use super::pace::{Kept, Schedule};
 use crate::kernel::{Kernel, KernelVisitor, until_steady};
 use crate::layout::Neighbours;
 use crate::plan::{CanaryTest, Pace};
-use crate::stats::{Direction, MAX_BATCHES, Rule, Samples, Took};
+use crate::stats::{Direction, Folded, MAX_BATCHES, Rule, Samples, Took};
 
 /// A test is cut into about this many chunks, so that its end is this exact a fraction of its budget.
 const CHUNKS: u64 = 40;
@@ -30,6 +31,8 @@ pub struct Finished {
     pub samples: Samples,
     /// The same by ring, where that was asked for.
     pub rings: Vec<Samples>,
+    /// By the time since the last burst, where load comes in bursts.
+    pub folded: Option<Folded>,
     pub wall: Nanos,
     /// How much of that time was inside timed iterations.
     pub covered: Nanos,
@@ -73,6 +76,8 @@ pub struct CanaryPhase<'a> {
     pub pace: Option<Pace>,
     /// Of the schedule's random distances: the same on every canary, another in every phase.
     pub seed: u64,
+    /// When load is on, where it comes in bursts.
+    pub bursts: Option<Bursts>,
     /// Load has just ended: warm up until it is no longer felt, at most so long.
     pub settle: Option<Nanos>,
     /// Followed and stopped by.
@@ -112,6 +117,7 @@ struct TimedLoop<'a, G: Group, K> {
     run: CanaryRun<'a, G>,
     kernel: K,
     recorder: Recorder,
+    folding: Option<Folding>,
     lockstep: Lockstep,
     started: Nanos,
     /// The pass under way, from 0, and its ring.
@@ -133,7 +139,8 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
         let started = run.canaries.now();
         let lockstep = Self::lockstep(&run, started);
         let ring = run.phase.rings[0];
-        TimedLoop { run, kernel, recorder, lockstep, started, pass: 0, ring, iterations, timed: 0 }
+        let folding = run.phase.bursts.map(|bursts| Folding::new(bursts, run.phase.budget));
+        TimedLoop { run, kernel, recorder, folding, lockstep, started, pass: 0, ring, iterations, timed: 0 }
     }
 
     fn lockstep(run: &CanaryRun<'_, G>, now: Nanos) -> Lockstep {
@@ -172,7 +179,8 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
         self.check()?;
         let kept = self.run.schedule.map_or_else(Kept::default, |schedule| schedule.kept);
         let Recorder { samples, rings, covered, .. } = self.recorder;
-        Ok(Finished { samples, rings, wall, covered, settled, warm_up, kept, interrupted: agreed.interrupted })
+        let folded = self.folding.map(|of| of.folded);
+        Ok(Finished { samples, rings, folded, wall, covered, settled, warm_up, kept, interrupted: agreed.interrupted })
     }
 
     /// What follows is on this ring.
@@ -230,13 +238,14 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
         let budget = *budget;
         self.check()?;
         if let Some(schedule) = &mut self.run.schedule {
-            let mut longest = Nanos(0);
+            let (mut quickest, mut longest) = (Nanos(u64::MAX), Nanos(0));
             for ring in self.run.phase.rings.iter().cycle().take(LOOKED_AT) {
                 let start = self.run.team.now();
                 self.kernel.iterate(self.run.team, *ring)?;
-                longest = longest.max(self.run.team.now().since(start));
+                let took = self.run.team.now().since(start);
+                (quickest, longest) = (quickest.min(took), longest.max(took));
             }
-            schedule.begin(self.run.canaries, longest, budget)?;
+            schedule.begin(self.run.canaries, [quickest, longest], budget)?;
         }
         self.started = self.run.canaries.now();
         self.lockstep = Self::lockstep(&self.run, self.started);
@@ -296,7 +305,7 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
                 self.run.canaries.wait_until(Nanos(soon.min(schedule.due().0)))?;
                 self.lockstep.poll(self.run.canaries)?;
             }
-            let group = &mut *self.run.team;
+            let (due, group) = (schedule.due(), &mut *self.run.team);
             let slot = schedule.slot(group, free)?;
             let turn = schedule.kept.slots;
             let ring = (turn / 2) as usize % self.run.phase.rings.len();
@@ -309,6 +318,10 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
             self.timed += 1;
             if let Some(late) = slot {
                 self.recorder.record(Nanos(late.0 + took.0));
+            }
+            // A burst that stops a message hides nothing: those that were due meanwhile would have waited behind it.
+            if let (Some(folding), Some(waited)) = (&mut self.folding, schedule.waited(due)) {
+                folding.record(due, Nanos(waited.0 + took.0));
             }
             if self.lockstep.step() != Next::Boundary {
                 continue;

@@ -3,7 +3,7 @@
 use tailback_transport::{Bootstrap, Error, Result};
 
 use super::{Kept, LoadState, Slices};
-use crate::stats::{Samples, SamplesError, Took};
+use crate::stats::{Folded, Samples, SamplesError, Took};
 
 /// What one kind of congestor did while the canaries measured, over all its ranks.
 #[derive(Clone, Debug)]
@@ -43,6 +43,8 @@ pub struct Tally {
     pub warm_up: Took,
     /// How schedules were kept, over the ranks.
     pub kept: Kept,
+    /// The same samples by the time since the last burst began, where load comes in bursts.
+    pub folded: Option<Folded>,
     /// What each congestor of the plan did, by its index.
     pub loads: Vec<Option<Load>>,
 }
@@ -65,6 +67,8 @@ pub struct Measured {
     pub congestor: Option<usize>,
     /// When, in the order of this canary's phases on this placement.
     pub block: usize,
+    /// The most that a clock was off, where load came in bursts, in ns.
+    pub clock_error_ns: u64,
     /// What was measured.
     pub tally: EncodedTally,
 }
@@ -150,6 +154,9 @@ impl Tally {
                 None => self.rings.push(Samples::decode(encoded)?),
             }
         }
+        if let Some(encoded) = take_samples(&mut bytes)? {
+            self.folded.get_or_insert_default().merge(&Folded::decode(encoded)?);
+        }
         for load in &mut self.loads {
             let Some(encoded) = take_samples(&mut bytes)? else { continue };
             let (ranks, moved, seconds) = (word(&mut bytes)?, word(&mut bytes)?, f64::from_bits(word(&mut bytes)?));
@@ -185,6 +192,7 @@ impl Tally {
         put_samples(&mut out, self.canary.as_ref());
         out.extend((self.rings.len() as u64).to_le_bytes());
         self.rings.iter().for_each(|ring| put_samples(&mut out, Some(ring)));
+        put(&mut out, &self.folded.as_ref().map(Folded::encode).unwrap_or_default());
         for load in &self.loads {
             put_samples(&mut out, load.as_ref().map(|load| &load.samples));
             if let Some(load) = load {
@@ -205,7 +213,10 @@ impl Tally {
 
 /// Absent samples are a length of zero: an encoding is never empty.
 fn put_samples(out: &mut Vec<u8>, samples: Option<&Samples>) {
-    let encoded = samples.map(Samples::encode).unwrap_or_default();
+    put(out, &samples.map(Samples::encode).unwrap_or_default());
+}
+
+fn put(out: &mut Vec<u8>, encoded: &[u8]) {
     out.extend((encoded.len() as u64).to_le_bytes());
     out.extend(encoded);
 }

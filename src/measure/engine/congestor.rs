@@ -12,6 +12,7 @@ use std::cell::Cell;
 use tailback_transport::{Group, Nanos, Proposal, Rank, Result, Span, Tag};
 
 use super::Slices;
+use super::burst::Bursts;
 use super::canary::Recorder;
 use super::collect::{EncodedTally, Load, Tally};
 use super::control::{Control, REAL_GRAIN};
@@ -54,6 +55,8 @@ pub struct CongestorPhase<'a> {
     pub full_rate: &'a Cell<Option<Nanos>>,
     /// Whether it ends as soon as that is known.
     pub probe: bool,
+    /// When it is on, where it comes in bursts.
+    pub bursts: Option<Bursts>,
     /// Followed and stopped by.
     pub control: &'a Control,
 }
@@ -79,7 +82,7 @@ impl<G: Group> KernelVisitor for CongestorRun<'_, G> {
 
     fn visit<K: Kernel>(self) -> Self::Output {
         let CongestorRun {
-            phase: CongestorPhase { test, kind, budget, control, full_rate, probe, .. },
+            phase: CongestorPhase { test, kind, budget, control, full_rate, probe, bursts, .. },
             team: group,
             until,
         } = self;
@@ -100,7 +103,11 @@ impl<G: Group> KernelVisitor for CongestorRun<'_, G> {
         let mut looked = group.now();
         loop {
             if let Some(beat) = &mut beat {
-                beat.rest(group, &mut lockstep, &mut watch, &mut recorder)?;
+                rest(group, beat.due, beat.every, &mut lockstep, &mut watch, &mut recorder)?;
+                beat.began(group.now());
+            }
+            if let Some(next) = bursts.and_then(|of| of.next(group.now())) {
+                rest(group, next, Nanos((chunk.0 / 4).max(1)), &mut lockstep, &mut watch, &mut recorder)?;
             }
             let start = group.now();
             let (every, last) = (chunk, &mut looked);
@@ -161,27 +168,32 @@ impl Beat {
         Beat { distance, due, every: Nanos((distance.0 / 8).max(1)) }
     }
 
-    /// Waits until the next iteration is due; meanwhile agreements of the team and of the world advance.
-    fn rest<G: Group>(
-        &mut self,
-        group: &mut G,
-        lockstep: &mut Lockstep,
-        watch: &mut Watch<'_>,
-        recorder: &mut Recorder,
-    ) -> Result<()> {
-        loop {
-            let now = group.now();
-            // Nobody measures any more: whoever is in an iteration already is not kept waiting.
-            if now.0 >= self.due.0 || watch.stage == Stage::Over {
-                break;
-            }
-            group.wait_until(Nanos(self.due.0.min(now.0 + self.every.0)))?;
-            lockstep.poll(group)?;
-            watch.look(group.now(), recorder)?;
+    /// An iteration begins now: the next is due in its time.
+    fn began(&mut self, now: Nanos) {
+        let behind = MOST_BEHIND * self.distance.0;
+        self.due = Nanos((self.due.0 + self.distance.0).max(now.0.saturating_sub(behind)));
+    }
+}
+
+/// Waits until the next iteration is due, and looks so often whether others want an answer: agreements of the team and of the
+/// world advance meanwhile.
+fn rest<G: Group>(
+    group: &mut G,
+    due: Nanos,
+    every: Nanos,
+    lockstep: &mut Lockstep,
+    watch: &mut Watch<'_>,
+    recorder: &mut Recorder,
+) -> Result<()> {
+    loop {
+        let now = group.now();
+        // Nobody measures any more: whoever is in an iteration already is not kept waiting.
+        if now.0 >= due.0 || watch.stage == Stage::Over {
+            return Ok(());
         }
-        let behind = Nanos(MOST_BEHIND * self.distance.0);
-        self.due = Nanos((self.due.0 + self.distance.0).max(group.now().0.saturating_sub(behind.0)));
-        Ok(())
+        group.wait_until(Nanos(due.0.min(now.0 + every.0)))?;
+        lockstep.poll(group)?;
+        watch.look(group.now(), recorder)?;
     }
 }
 

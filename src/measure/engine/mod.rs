@@ -5,12 +5,14 @@
 //! the timed loops, is generic over the backend.
 
 mod application;
+mod burst;
 mod canary;
 mod collect;
 mod congestor;
 mod control;
 mod lockstep;
 mod network;
+mod onset;
 mod order;
 mod pace;
 mod phase;
@@ -20,6 +22,7 @@ mod rank;
 mod sequence;
 mod slices;
 
+pub use burst::Bursts;
 pub use canary::{CanaryPhase, Finished, Passes};
 pub use collect::{EncodedTally, Load, Measured, Tally};
 pub use congestor::CongestorPhase;

@@ -37,6 +37,9 @@ pub trait OpenNetwork {
     /// The group of everyone, for release, stop, and barriers between phases.
     fn world(&mut self) -> &mut dyn Group;
 
+    /// Compares this rank's clock with the first one's. Collective over the world, which has joined with a clock.
+    fn compare_clocks(&mut self) -> Result<SharedClock>;
+
     /// Measures a canary with this rank's team, in step with all canaries.
     fn measure(&mut self, phase: CanaryPhase<'_>) -> Result<Finished>;
 
@@ -90,8 +93,8 @@ impl<'a> OpenPair<'a> {
 /// The groups that a rank makes on a network for one placement.
 #[derive(Default)]
 pub struct Membership {
-    /// Everyone, where they meet on this network.
-    pub world: Option<Arc<[Rank]>>,
+    /// Everyone, where they meet on this network, and whether they need a common clock.
+    pub world: Option<(Arc<[Rank]>, bool)>,
     /// All canaries, if this rank is one, and whether they need a common clock.
     pub canaries: Option<(Vec<Rank>, bool)>,
     /// The ranks that work on a kernel with this one, and the bytes of their segments.
@@ -131,8 +134,9 @@ impl<T: Transport> OpenNetwork for Opened<T> {
     }
 
     fn join(&mut self, membership: &Membership) -> Result<()> {
-        if let Some(everyone) = &membership.world {
-            self.world = Some(self.transport.group(everyone, 0)?);
+        if let Some((everyone, clock)) = &membership.world {
+            let bytes = if *clock { CLOCK_SEGMENT } else { 0 };
+            self.world = Some(self.transport.group(everyone, bytes)?);
         }
         if let Some((members, clock)) = &membership.canaries {
             let canaries = self.canaries.insert(self.transport.group(members, CLOCK_SEGMENT)?);
@@ -154,6 +158,10 @@ impl<T: Transport> OpenNetwork for Opened<T> {
         self.world.as_mut().expect(JOINED)
     }
 
+    fn compare_clocks(&mut self) -> Result<SharedClock> {
+        SharedClock::compare(self.world.as_mut().expect(JOINED))
+    }
+
     fn measure(&mut self, phase: CanaryPhase<'_>) -> Result<Finished> {
         let schedule = phase.pace.map(|pace| Schedule::new(self.clock, pace, phase.seed));
         let (team, canaries) = (self.team.as_mut().expect(JOINED), self.canaries.as_mut().expect(JOINED));
@@ -162,6 +170,10 @@ impl<T: Transport> OpenNetwork for Opened<T> {
     }
 
     fn load(&mut self, phase: CongestorPhase<'_>, world: Option<&mut dyn Group>) -> Result<(Vec<EncodedTally>, bool)> {
+        let mut phase = phase;
+        if let (Some(bursts), Some(world), Some(team)) = (&mut phase.bursts, &world, &self.team) {
+            *bursts = bursts.on_clock(world.now(), team.now());
+        }
         let until = match (phase.parts, world) {
             (None, _) => Until::Elapsed,
             (Some(parts), Some(world)) => Until::Canaries { world, parts },

@@ -21,6 +21,9 @@ const ENOUGH: u64 = 200;
 /// than a message takes. Where there is time, they are longer.
 const SHORTEST: u64 = 2;
 const LONGEST: u64 = 20;
+/// A distance that bursts ask for is at least so many times an iteration that met no load: when a burst is over, canaries make
+/// up for what came due while they were blocked, and are to be done with that in a small part of the time.
+const CLEAR: u64 = 32;
 /// However long iterations take, there is room for so many.
 const FEWEST: u64 = 10;
 
@@ -60,6 +63,12 @@ pub(super) struct Schedule {
     excused: Nanos,
     /// When the last iteration began.
     began: Nanos,
+    /// When the iteration was over that was under way when this one was due, or the one before.
+    blocked: Nanos,
+    /// When the iteration before this one began.
+    before: Nanos,
+    /// Whether this one had come due while this member waited for something that is not timed.
+    is_excused: bool,
     /// The longest iteration since the last boundary that was not over when the next was due.
     longest: Nanos,
     pub kept: Kept,
@@ -77,6 +86,9 @@ impl Schedule {
             next: zero,
             excused: zero,
             began: zero,
+            blocked: zero,
+            before: zero,
+            is_excused: false,
             longest: zero,
             kept: Kept::default(),
         }
@@ -87,17 +99,23 @@ impl Schedule {
         self.mean
     }
 
-    /// Decides on the mean distance, where that was left open, by the longest that an iteration took on any member, and agrees
-    /// on a first time that is still to come when the last member hears of it. Collective over `canaries`.
-    pub(super) fn begin<G: Group>(&mut self, canaries: &mut G, longest: Nanos, budget: Nanos) -> Result<()> {
+    /// Decides on the mean distance, where that was left open, by the quickest and the longest that iterations took on any
+    /// member, and agrees on a first time that is still to come when the last member hears of it. Collective over `canaries`.
+    pub(super) fn begin<G: Group>(
+        &mut self,
+        canaries: &mut G,
+        [quickest, longest]: [Nanos; 2],
+        budget: Nanos,
+    ) -> Result<()> {
         let begin = canaries.now();
         canaries.start_agreement([0; 4])?;
         canaries.wait_agreement()?;
         let now = canaries.now();
-        canaries.start_agreement([self.clock.shared(now), now.since(begin).0, longest.0, 0])?;
-        let [latest, slowest, longest, _] = canaries.wait_agreement()?;
+        canaries.start_agreement([self.clock.shared(now), now.since(begin).0, longest.0, quickest.0])?;
+        let [latest, slowest, longest, quickest] = canaries.wait_agreement()?;
         self.mean = match self.pace {
             Pace::Mean(mean) => mean,
+            Pace::InBursts(mean) => Nanos(mean.0.max(CLEAR * quickest)),
             Pace::Auto => {
                 let wanted = (budget.0 / ENOUGH).clamp(SHORTEST * longest, LONGEST * longest);
                 Nanos(wanted.min(budget.0 / FEWEST).max(1))
@@ -105,6 +123,13 @@ impl Schedule {
         };
         self.next = self.clock.own(latest + 2 * slowest + self.distance());
         Ok(())
+    }
+
+    /// How long this iteration, which was due then, had to wait for one that was under way, and not for those that came due
+    /// meanwhile and were sent after it; nothing if it waited only for those, or for what is not timed.
+    pub(super) fn waited(&self, due: Nanos) -> Option<Nanos> {
+        let is_behind = due.0 <= self.before.0 && due.0 >= self.blocked.0;
+        (!self.is_excused && !is_behind).then(|| Nanos(self.blocked.0.saturating_sub(due.0)))
     }
 
     /// When the next iteration is due.
@@ -150,7 +175,12 @@ impl Schedule {
         let due = self.next;
         self.next = Nanos(due.0 + self.distance());
         self.kept.slots += 1;
-        let is_lost = due.0 <= self.excused.0 || due.0 <= self.began.0;
+        self.is_excused = due.0 <= self.excused.0;
+        self.before = self.began;
+        if due.0 > self.began.0 {
+            self.blocked = free;
+        }
+        let is_lost = self.is_excused || due.0 <= self.began.0;
         if free.0 <= due.0 {
             group.wait_until(due)?;
         }
@@ -190,11 +220,19 @@ mod tests {
             let mut group = transport.group(&members, crate::kernel::CLOCK_SEGMENT)?;
             let clock = SharedClock::compare(&mut group)?;
             let mut schedule = Schedule::new(clock, Pace::Mean(MEAN), seed);
-            schedule.begin(&mut group, Nanos(1000), Nanos(1_000_000_000))?;
+            schedule.begin(&mut group, [Nanos(1000); 2], Nanos(1_000_000_000))?;
             let mut begun = Vec::new();
             let mut free = Nanos(0);
             for slot in 0..SLOTS {
+                let due = schedule.due();
                 let late = schedule.slot(&mut group, free)?;
+                let waited = schedule.waited(due);
+                // Of those behind a long iteration, each waited until it was over.
+                assert!(slot <= 20 || slot > 60 || waited.is_none_or(|of| of.0 < 40_000_000), "{waited:?}");
+                assert!(
+                    late.is_none_or(|of| of.0 == 0)
+                        || late.is_some_and(|of| of.0.abs_diff(waited.map_or(0, |of| of.0)) < 1_000)
+                );
                 begun.push((clock.shared(group.now()), late.map(|late| late.0)));
                 if slot == 20 || (slot, group.rank().0) == (60, 1) {
                     group.wait_until(Nanos(group.now().0 + 40_000_000))?;
@@ -264,14 +302,16 @@ mod tests {
             let mut transport = Collective::new(raw);
             let mut group = transport.group(&[Rank(0), Rank(1)], crate::kernel::CLOCK_SEGMENT)?;
             let clock = SharedClock::compare(&mut group)?;
-            let mut mean = |iteration: u64| -> Result<u64> {
-                let mut schedule = Schedule::new(clock, Pace::Auto, 1);
-                schedule.begin(&mut group, Nanos(iteration), Nanos(1_000_000))?;
+            let mut mean = |pace: Pace, iteration: u64| -> Result<u64> {
+                let mut schedule = Schedule::new(clock, pace, 1);
+                schedule.begin(&mut group, [Nanos(iteration / 10), Nanos(iteration)], Nanos(1_000_000))?;
                 Ok(schedule.mean().0)
             };
-            Ok::<_, Error>([mean(1_000)?, mean(300_000)?, mean(10)?])
+            let of_bursts = Pace::InBursts(Nanos(500));
+            let auto = [mean(Pace::Auto, 1_000)?, mean(Pace::Auto, 300_000)?, mean(Pace::Auto, 10)?];
+            Ok::<_, Error>((auto, [mean(of_bursts, 1_000)?, mean(of_bursts, 10_000)?]))
         });
-        assert_eq!(finished.unwrap().results, [[5_000, 100_000, 200]; 2]);
+        assert_eq!(finished.unwrap().results, [([5_000, 100_000, 200], [3_200, 32_000]); 2]);
     }
 
     #[test]

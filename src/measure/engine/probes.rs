@@ -105,6 +105,7 @@ fn open_loop<T: Transport>(transport: T, canaries: Vec<Rank>, me: usize, seed: u
             fewest: 10,
             pace: Some(Pace::Auto),
             seed: seed ^ block << 32,
+            bursts: None,
             settle: None,
             control: &control,
         })?;

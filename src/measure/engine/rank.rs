@@ -59,7 +59,7 @@ impl<'a> Job<'a> {
         let canaries = matches!(role, Role::Canary).then(|| layout.canaries());
         let starts_application = canaries.as_ref().is_some_and(|canaries| canaries[0] == me);
         let mut own = Membership {
-            world: Some(bootstrap.everyone()),
+            world: Some((bootstrap.everyone(), plan.burst.is_some())),
             canaries: canaries
                 .map(|canaries| (canaries, plan.canaries.iter().any(|test| plan.pace_of(test).is_some()))),
             team: (role != Role::Idle).then_some((members, bytes)),

@@ -10,8 +10,10 @@ use std::cell::Cell;
 use tailback_transport::{Nanos, Result};
 
 use super::application::repetition;
+use super::burst::Bursts;
 use super::canary::{CanaryPhase, Passes};
 use super::congestor::CongestorPhase;
+use super::onset;
 use super::order::{Part, Stretch, stretches};
 use super::{EncodedTally, Job, LoadState, Measured, PhaseId, Tally};
 use crate::layout::Role;
@@ -106,6 +108,8 @@ struct Sequence<'j, 'a> {
     full_rate: Cell<Option<Nanos>>,
     /// Whether that is being measured.
     probing: bool,
+    /// When load is on, in the stretch under way, and the most that a clock is off.
+    bursts: Option<(Bursts, Nanos)>,
     /// How many tests were begun.
     phases: u64,
     interrupted: bool,
@@ -123,6 +127,7 @@ impl<'j, 'a> Sequence<'j, 'a> {
             after_load,
             full_rate: Cell::new(None),
             probing: false,
+            bursts: None,
             phases: 0,
             interrupted: false,
         }
@@ -187,6 +192,10 @@ impl<'j, 'a> Sequence<'j, 'a> {
         if self.interrupted {
             return Ok(());
         }
+        self.bursts = match self.job.plan.burst.filter(|_| *phase == LoadState::Loaded) {
+            Some(burst) => Some(onset::agree(self.job.network, burst)?),
+            None => None,
+        };
         let tallies = match (phase, self.job.role) {
             (LoadState::Alone | LoadState::Congest, Role::Congestor(kind)) => self.congest(kind, parts[0].congestor)?,
             (LoadState::Alone | LoadState::Congest, _) => vec![self.tally().into()],
@@ -198,6 +207,9 @@ impl<'j, 'a> Sequence<'j, 'a> {
             (LoadState::Isolated, _) => self.parts(parts, false)?,
         };
         self.interrupted |= self.job.meet(self.interrupted)?;
+        if let Some((bursts, error)) = &mut self.bursts {
+            *error = onset::error_since(self.job.network, bursts, *error)?;
+        }
         self.job.control.observer.ends();
         self.collect(stretch, tallies)?;
         if *phase != LoadState::Isolated {
@@ -214,7 +226,8 @@ impl<'j, 'a> Sequence<'j, 'a> {
         for (part, tally) in stretch.parts.iter().zip(tallies) {
             if let Some(tally) = tally.decode().collect(self.job.bootstrap)?.filter(|_| complete) {
                 let Part { canary, congestor, block } = *part;
-                self.measured.push(Measured { phase: stretch.phase, canary, congestor, block, tally });
+                let clock_error_ns = self.bursts.map_or(0, |(_, error)| error.0);
+                self.measured.push(Measured { phase: stretch.phase, canary, congestor, block, clock_error_ns, tally });
             }
         }
         if let Some(keep) = self.job.keep.filter(|_| !self.measured.is_empty()) {
@@ -297,7 +310,8 @@ impl<'j, 'a> Sequence<'j, 'a> {
         let Job { plan, control, network, congestor_network, .. } = &mut *self.job;
         let (test, kind) = (&plan.congestors[kind], (kind, plan.congestors.len()));
         let (full_rate, probe) = (&self.full_rate, self.probing);
-        let phase = CongestorPhase { test, kind, budget: self.budget, parts, full_rate, probe, control };
+        let bursts = self.bursts.map(|(bursts, _)| bursts).filter(|_| parts.is_some());
+        let phase = CongestorPhase { test, kind, budget: self.budget, parts, full_rate, probe, bursts, control };
         match congestor_network {
             Some(other) => other.load(phase, Some(network.world())),
             None => network.load(phase, None),
@@ -343,6 +357,7 @@ impl<'j, 'a> Sequence<'j, 'a> {
             fewest: self.job.plan.fewest_of_block(test),
             pace,
             seed,
+            bursts: self.bursts.map(|(bursts, _)| bursts).filter(|_| loaded),
             settle: settle.then_some(Nanos(self.budget.0 / 2)),
             control: &self.job.control,
         };
@@ -351,6 +366,7 @@ impl<'j, 'a> Sequence<'j, 'a> {
         let blocks = self.job.plan.blocks > 1;
         tally.canary = Some(if blocks { finished.samples.in_one() } else { finished.samples });
         tally.rings = finished.rings;
+        tally.folded = finished.folded;
         tally.wall_ns = finished.wall.0;
         (tally.covered_ns, tally.rank_ns) = (finished.covered.0, finished.wall.0);
         tally.settled_ns = finished.settled.0;

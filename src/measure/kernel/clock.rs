@@ -12,9 +12,11 @@ const QUESTIONS: u32 = 12;
 
 /// The first member's clock, as this one knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SharedClock {
+pub struct SharedClock {
     /// Added to this member's time it gives the first one's.
     ahead: i64,
+    /// At most so far off: half of the quickest answer's time.
+    error: Nanos,
 }
 
 impl SharedClock {
@@ -27,8 +29,9 @@ impl SharedClock {
                 let now = group.now();
                 send(group, first, now.0)?;
             }
-            let ahead = receive(group, first)?;
-            return Ok(SharedClock { ahead: ahead.cast_signed() });
+            let ahead = receive(group, first)?.cast_signed();
+            let error = Nanos(receive(group, first)?.div_ceil(2));
+            return Ok(SharedClock { ahead, error });
         }
         for peer in (1..group.size()).map(Rank::from) {
             let mut quickest = (u64::MAX, 0);
@@ -41,8 +44,25 @@ impl SharedClock {
                 quickest = quickest.min((answered - asked, middle.wrapping_sub(theirs)));
             }
             send(group, peer, quickest.1)?;
+            send(group, peer, quickest.0)?;
         }
         Ok(SharedClock::default())
+    }
+
+    /// The most that it may be off, by one comparison.
+    pub(crate) fn error(self) -> Nanos {
+        self.error
+    }
+
+    /// How far this member's clock has moved against the first one's since an earlier comparison, as far as both can tell.
+    pub(crate) fn moved(self, earlier: SharedClock) -> Nanos {
+        Nanos(self.ahead.abs_diff(earlier.ahead))
+    }
+
+    /// The same for another clock of this process, which shows `other` when the one that was compared shows `own`.
+    pub(crate) fn on(self, own: Nanos, other: Nanos) -> Self {
+        let apart = own.0.wrapping_sub(other.0).cast_signed();
+        SharedClock { ahead: self.ahead.wrapping_add(apart), ..self }
     }
 
     /// The first member's time when it is `own` here.

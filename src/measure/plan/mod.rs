@@ -4,6 +4,7 @@
 //! command line's are applied in that order and the result is validated once. A `Plan` that exists is valid.
 
 mod application;
+mod burst;
 mod patch;
 mod preset;
 mod set;
@@ -21,10 +22,11 @@ use crate::stats::{Direction, TestState, Weight, fewest_iterations};
 use crate::units;
 
 pub use application::{Application, Better, Launcher, SECONDS};
+pub use burst::Burst;
 pub use patch::Patch;
 pub use preset::{Preset, SIM_BYTES};
 pub use set::Set;
-pub use sweep::{Point, Swept, SweptValue, name as point_name};
+pub use sweep::{BURST_OFF, BURST_ON, Point, Swept, SweptValue, name as point_name};
 
 /// Why there is no plan. What a file holds may be quoted, and is any text.
 #[derive(Debug, thiserror::Error)]
@@ -134,6 +136,8 @@ impl std::fmt::Display for Loop {
 pub enum Pace {
     /// So far.
     Mean(Nanos),
+    /// So far, or several times as far as an iteration takes that meets no load.
+    InBursts(Nanos),
     /// Several times as far as an iteration takes that follows another.
     Auto,
 }
@@ -201,6 +205,9 @@ pub struct Plan {
     /// The program that is measured, where one is: then it is the first of the canaries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application: Option<Application>,
+    /// The bursts that load comes in; absent where it is on all the time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<Burst>,
     /// The keys that a sweep goes over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sweep: Vec<Swept>,
@@ -283,7 +290,7 @@ impl Plan {
         match (self.pace_s, self.canary_loop) {
             _ if !is_latency => None,
             (Some(seconds), _) => Some(Pace::Mean(Nanos((1e9 * seconds) as u64))),
-            (None, Loop::Open) => Some(Pace::Auto),
+            (None, Loop::Open) => Some(self.pace_in_bursts().map_or(Pace::Auto, Pace::InBursts)),
             (None, Loop::Closed) => None,
         }
     }
@@ -447,6 +454,7 @@ impl Plan {
                 return invalid(format!("invalid rate {} of {key}: expected 1% to 100%", test.rate));
             }
         }
+        self.check_burst().map_err(PlanError::Invalid)?;
         self.points().map(drop)
     }
 }

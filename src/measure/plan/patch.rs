@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::set::Set;
-use super::{Application, Better, CanaryTest, Loop, Plan, PlanError, Preset, Swept};
+use super::{Application, Better, Burst, CanaryTest, Loop, Plan, PlanError, Preset, Swept};
 use crate::input::Limit;
 use crate::kernel::{Canary, Congestor};
 use crate::layout::{Policy, Split};
@@ -58,6 +58,8 @@ pub struct Patch {
     /// A program to measure before the canaries, and which of its figures are good.
     pub application: Option<(Application, Better)>,
     pub set: Vec<Set>,
+    /// For how long load is on, and for how long it pauses, in seconds.
+    pub burst: Option<(Option<f64>, Option<f64>)>,
     /// Keys to sweep.
     pub sweep: Option<Vec<Swept>>,
 }
@@ -88,7 +90,16 @@ struct File {
     congestors: Option<BTreeMap<String, f64>>,
     #[serde(default)]
     set: BTreeMap<String, Value>,
+    burst: Option<BurstFile>,
     sweep: Option<BTreeMap<String, Values>>,
+}
+
+/// A burst and its pause.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BurstFile {
+    on: Option<Value>,
+    off: Option<Value>,
 }
 
 /// Several of them, or a text that has them.
@@ -136,6 +147,11 @@ impl Patch {
             kinds.iter().map(|(kind, &weight)| Ok((kind.parse()?, weight))).collect::<Result<Vec<_>, String>>()
         });
         let sweep = file.sweep.map(|keys| keys.iter().map(|(key, values)| Swept::of(key, &values.text())).collect());
+        let of_burst = |value: &Option<Value>| value.as_ref().map(seconds).transpose().map_err(malformed);
+        let burst = match &file.burst {
+            Some(BurstFile { on, off }) => Some((of_burst(on)?, of_burst(off)?)),
+            None => None,
+        };
         Ok(Patch {
             preset: file.preset,
             budget_s: file.budget.as_ref().map(seconds).transpose().map_err(malformed)?,
@@ -159,6 +175,7 @@ impl Patch {
             congestors: congestors.transpose().map_err(malformed)?,
             application: None,
             set: file.set.iter().map(|(key, value)| Set::of(key, &value.text())).collect(),
+            burst,
             sweep: sweep.transpose().map_err(malformed)?,
         })
     }
@@ -221,6 +238,14 @@ impl Patch {
                     test
                 })
                 .collect();
+        }
+        if let Some((on_s, off_s)) = self.burst {
+            let known = plan.burst;
+            let missing =
+                || PlanError::Invalid("bursts need how long load is on and how long it pauses: --on and --off".into());
+            let on_s = on_s.or(known.map(|of| of.on_s)).ok_or_else(missing)?;
+            let off_s = off_s.or(known.map(|of| of.off_s)).ok_or_else(missing)?;
+            plan.burst = Some(Burst { on_s, off_s });
         }
         if let Some(sweep) = &self.sweep {
             plan.sweep.clone_from(sweep);

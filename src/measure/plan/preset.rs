@@ -92,6 +92,7 @@ impl Preset {
             canaries: canaries.map(|kernel| self.canary(kernel)).into(),
             congestors: congestors.iter().map(|&kernel| self.congestor(kernel)).collect(),
             application: None,
+            burst: None,
             sweep: Vec::new(),
         }
     }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::set::Set;
-use super::{Loop, Plan, PlanError};
+use super::{Burst, Loop, Plan, PlanError};
 use crate::kernel::Congestor;
 use crate::units;
 
@@ -73,7 +73,7 @@ impl Swept {
     pub fn number(&self, value: &str) -> Option<f64> {
         match self.key.as_str() {
             "congestors" => None,
-            "pace" => units::duration(value).ok().map(|time| time.as_secs_f64()),
+            "pace" | BURST_ON | BURST_OFF => units::duration(value).ok().map(|time| time.as_secs_f64()),
             _ if self.is_fraction() => units::fraction(value).ok(),
             key if key.ends_with(".bytes") => units::bytes(value).ok().map(|bytes| bytes as f64),
             _ => value.parse().ok(),
@@ -89,6 +89,14 @@ impl Swept {
                 let pace = units::duration(value).map_err(wrong)?;
                 (plan.canary_loop, plan.pace_s) = (Loop::Open, Some(pace.as_secs_f64()));
             }
+            BURST_ON | BURST_OFF => {
+                let time = units::duration(value).map_err(wrong)?.as_secs_f64();
+                let burst = plan.burst.ok_or_else(|| wrong("without bursts".into()))?;
+                plan.burst = Some(match self.key.as_str() {
+                    BURST_ON => Burst { on_s: time, ..burst },
+                    _ => Burst { off_s: time, ..burst },
+                });
+            }
             "congestors" => {
                 let kernels = value.split('+').map(str::parse).collect::<Result<Vec<Congestor>, String>>();
                 let known = |kernel: &Congestor| plan.congestors.iter().find(|test| test.kernel == *kernel).copied();
@@ -101,6 +109,11 @@ impl Swept {
         Ok(())
     }
 }
+
+/// How long bursts are, and their pauses: `tailback burst` goes over lists of both.
+pub const BURST_ON: &str = "burst.on";
+/// See [`BURST_ON`].
+pub const BURST_OFF: &str = "burst.off";
 
 /// Keys that are no setting of a kernel.
 const KEYS: [&str; 4] = ["load-fraction", "canary-fraction", "congestors", "pace"];

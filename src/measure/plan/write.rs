@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Counts, Plan};
+use super::{Burst, Counts, Plan};
 
 impl Plan {
     /// The text of a plan file. A program is none of its business.
@@ -46,6 +46,9 @@ impl Plan {
         if !changed.is_empty() {
             line("\n[set]".into());
             changed.into_iter().for_each(&mut line);
+        }
+        if let Some(Burst { on_s, off_s }) = self.burst {
+            line(format!("\n[burst]\non = \"{}ms\"\noff = \"{}ms\"", 1e3 * on_s, 1e3 * off_s));
         }
         if !self.sweep.is_empty() {
             line("\n[sweep]".into());

@@ -1,6 +1,7 @@
 //! Plots as SVG, one file each. A plot is at most 440 units wide, so that its text stays readable on a phone.
 
 mod bands;
+mod burst;
 mod contention;
 mod counters;
 mod history;
@@ -20,6 +21,7 @@ use crate::output::counted::phase;
 use crate::text::{Table, escape};
 
 pub use bands::bands;
+pub use burst::bursts;
 pub use contention::contention;
 pub use counters::{conditions, devices, ports};
 pub use history::history;
