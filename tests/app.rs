@@ -136,7 +136,8 @@ fn a_program_that_fails_ends_the_job_and_loses_nothing() {
 fn processes_that_outlive_a_program_are_ended_and_named() {
     let folder = Folder::new();
     // In a session of its own, out of reach of the process group.
-    let program = format!("setsid sh -c 'echo $$ >> {}; sleep 62' & sleep 0.3", folder.path("pids"));
+    let pids = folder.path("pids");
+    let program = format!("setsid sh -c 'echo $$ >> {pids}; sleep 62' & until [ -s {pids} ]; do sleep 0.05; done");
     let outcome = app("--placements 1 --app-name mine", &program);
     assert!(outcome.refusal().contains("the application mine ended, but"), "{outcome:?}");
     for line in folder.text("pids").lines() {

@@ -55,6 +55,11 @@ fn thresholds_and_lists_of_nodes() {
     assert!(outcome.stderr.contains("FAIL: ") && outcome.stderr.contains("it is 2: n"), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("scontrol update NodeName=n03,n11 State=DRAIN"), "{}", outcome.stderr);
     assert_eq!(folder.text("drain"), "n03\nn11\n");
+    // A file's names are a stranger's: none is made to run.
+    let strange = folder.write("strange.json", folder.text("broken.json").replace("\"n03\"", "\"n03;reboot\""));
+    let outcome = run(&format!("locate {strange} --drain-list {list}"));
+    assert!(outcome.code() == Some(2) && outcome.stderr.contains("expected the name of a host"), "{}", outcome.stderr);
+    assert!(!outcome.stderr.contains("scontrol"), "{}", outcome.stderr);
     assert!(folder.text("junit.xml").contains("failures=\"1\""));
     let outcome = run(&format!("locate {healthy} --drain-list {list} --fail-if suspects>0"));
     assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);

@@ -101,12 +101,22 @@ fn map_of<'a>(path: &Path, file: &'a ResultFile) -> Result<&'a MapResult, String
     }
 }
 
-/// Writes the nodes, and tells how Slurm would drain them.
+/// Writes the nodes, and tells how Slurm would drain them. Both are made to be given to programs that act on nodes, so a file's
+/// names are names of hosts and nothing that a shell would take for more.
 fn write_list(path: &Path, nodes: &[&str]) -> Result<(), String> {
+    let of_a_host = |name: &&&str| {
+        !name.is_empty()
+            && !name.starts_with('-')
+            && name.bytes().all(|at| at.is_ascii_alphanumeric() || b".-_".contains(&at))
+    };
+    if let Some(name) = nodes.iter().find(|name| !of_a_host(name)) {
+        let name = crate::text::printable(name).into_owned();
+        return Err(format!("no list of nodes to drain: the map has a node '{name}', expected the name of a host"));
+    }
     let text: String = nodes.iter().map(|node| format!("{node}\n")).collect();
     result::write_text(path, &text).map_err(|error| error.to_string())?;
     if !nodes.is_empty() {
-        let list = crate::text::printable(&nodes.join(",")).into_owned();
+        let list = nodes.join(",");
         eprintln!("tailback: to drain them: scontrol update NodeName={list} State=DRAIN Reason=tailback-locate");
     }
     Ok(())

@@ -89,6 +89,13 @@ mod tests {
     }
 
     #[test]
+    fn an_impact_has_the_factors_that_could_be_had() {
+        let factor = Factor { factor: 3.0, interval: None };
+        let impact = Impact::of(|statistic| (statistic == Statistic::Avg).then_some(factor));
+        assert_eq!((impact.get(Statistic::Avg), impact.get(Statistic::P50)), (Some(factor), None));
+    }
+
+    #[test]
     fn few_placements_have_no_interval_and_none_no_time() {
         assert_eq!(Added::of(&[-3.0, 5.0]), Some(Added { value: 1.0, interval: None }));
         assert_eq!((Added::of(&[]), Added::of(&[1.0, f64::NAN, 2.0])), (None, None));

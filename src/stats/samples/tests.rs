@@ -84,6 +84,15 @@ fn one_batch_has_the_same_samples_and_passes_and_merges_with_its_like() {
 }
 
 #[test]
+fn teams_out_of_step_are_one_pass_each_and_merge() {
+    let mut flat = filled(7, 3).flatten();
+    assert_eq!((flat.passes(), flat.batches().count()), (1, 1));
+    assert_eq!(counts(&flat.total()), counts(&filled(7, 3).total()));
+    flat.merge(&filled(40, 2).flatten()).unwrap();
+    assert_eq!(counts(&flat.total()).iter().map(|(_, count)| count).sum::<u64>(), 7 * 3 + 40 * 2);
+}
+
+#[test]
 fn a_handful_of_samples_takes_no_histogram_and_is_the_same_when_there_are_more() {
     let of = |samples: &[u64]| {
         let mut growing = Samples::growing(1);
