@@ -8,6 +8,8 @@ use std::time::Duration;
 use crate::common::{Job, cpu_ticks, eventually, memory_kib, roles, tailback, words};
 
 const LIMIT_KIB: u64 = 8 * 1024;
+/// Of the rank that collects: what all ranks send up may be there at once, the more the less it gets to run.
+const COLLECTING_KIB: u64 = 12 * 1024;
 
 #[test]
 fn memory_does_not_grow_with_the_test() {
@@ -52,6 +54,7 @@ fn ranks_stay_small_whatever_they_do() {
     let congestor = (0..100).find(|seed| !measures(seed)).expect("four in five");
     for seed in [canary, congestor] {
         let highest = highest(&line(seed), 10);
-        assert!(highest.iter().all(|kib| (1..LIMIT_KIB).contains(kib)), "{highest:?}");
+        let limits = std::iter::once(COLLECTING_KIB).chain(std::iter::repeat(LIMIT_KIB));
+        assert!(highest.iter().zip(limits).all(|(kib, limit)| (1..limit).contains(kib)), "{highest:?}");
     }
 }

@@ -100,7 +100,7 @@ fn every_view_says_that_it_is_simulated() {
 fn every_command_that_measures_runs() {
     const SMALL: &str = "--transport sim --machine small";
     for (line, expected) in [
-        (format!("network {SMALL} -n 6 --budget 50us"), "Nat Two-sided BW"),
+        (format!("network {SMALL} -n 6 --budget 50us"), "\n  bw 128 KiB "),
         (format!("congest {SMALL} -n 8 --duration 200us"), "\nCongestors\n"),
         (format!("beff {SMALL} -n 6 --rings 2 --bandwidth-bytes 100000"), "HPC Challenge latency"),
         (format!("maxrate {SMALL} --most-pairs 2 --largest 16384 --repetitions 2 --iterations 2"), "max-rate"),

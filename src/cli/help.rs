@@ -97,8 +97,6 @@ fn subcommands(command: Command, path: &str) -> Command {
         let is_left_out = match path.as_str() {
             "simulate" | "machine" => !cfg!(feature = "sim"),
             "hpcc" => !cfg!(feature = "hpcc"),
-            // For who makes packages or reads results by program, as the documents say: the list of commands is to fit a screen.
-            "man" | "schema" => true,
             _ => false,
         };
         command.mut_subcommand(name, |of| {
