@@ -46,7 +46,7 @@ use options::{CongestOptions, NetworkOptions, RunOptions};
 /// impact. Start it under a launcher (mpirun, srun, `tailback launch`), or alone: then it starts ranks on this machine
 /// by itself.
 #[derive(Debug, Parser)]
-#[command(name = "tailback", version, max_term_width = 110, after_help = help::EXIT_CODES)]
+#[command(name = "tailback", version, max_term_width = 110, after_long_help = help::EXIT_CODES)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
