@@ -5,7 +5,7 @@ use crate::output::burst::{Bursts, Map, all, curve, maps, named};
 use crate::result::{BurstEffect, BurstOutcome, BurstPoint, ResultFile};
 use crate::text::duration;
 
-const AREA: Area = Area { left: 46.0, right: WIDTH - 18.0, top: 26.0, bottom: 216.0 };
+const AREA: Area = Area { left: 46.0, right: WIDTH - 24.0, top: 26.0, bottom: 216.0 };
 
 /// The maps, and the folded curve of every canary.
 pub fn bursts(file_name: &str, file: &ResultFile) -> Vec<Plot> {
@@ -76,7 +76,7 @@ fn folded(file_name: &str, of: &Bursts<'_>) -> Option<Plot> {
         body += &AREA.below(AREA.at(part, 0.0).0, &us(part * period));
     }
     body += &AREA.base();
-    body += &AREA.title(30.0, "time since the onset of a burst: median, and up to p99 (us); blue: idle median");
+    body += &AREA.title(30.0, "time since the onset; latency in us: p50 to p99, idle p50 dashed");
     let told = [("p50", &record.p50), ("p99", &record.p99)].map(|(name, effect)| {
         let peak = effect.peak_us.map(|of| us(of.value)).unwrap_or_default();
         let recovery = back(effect).map(|of| format!(", back {} after the end", us(of))).unwrap_or_default();
