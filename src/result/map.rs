@@ -38,6 +38,26 @@ pub struct MapResult {
     pub hosts: Vec<MapHost>,
 }
 
+impl MapResult {
+    /// What the types do not say: numbers are of nodes and groups that there are.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let (nodes, groups) = (self.nodes.len(), self.nodes.len().max(self.group_names.len()));
+        let named = self.pairs.iter().flat_map(|of| [of.from, of.to]).chain(self.hosts.iter().map(|of| of.node));
+        if let Some(bad) = named.into_iter().find(|node| *node as usize >= nodes) {
+            return Err(format!("a map of {nodes} nodes has a node {bad}"));
+        }
+        if let Some(of_nodes) = &self.groups {
+            if of_nodes.len() != nodes {
+                return Err(format!("a map of {nodes} nodes has groups of {}", of_nodes.len()));
+            }
+            if let Some(bad) = of_nodes.iter().find(|group| **group as usize >= groups) {
+                return Err(format!("a map of {nodes} nodes has a group {bad}"));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// How groups are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{ControlRecord, ResultError, ResultFile, SCHEMA_VERSION, Test, possible};
+use super::{ControlRecord, MapResult, ResultError, ResultFile, SCHEMA_VERSION, Test, possible};
 use crate::input::Limit;
 use crate::stats::Summary;
 
@@ -50,6 +50,8 @@ fn check(result: &ResultFile) -> Result<(), String> {
     if result.runs.is_empty() {
         return Err("it has no runs".into());
     }
+    let models = result.models.iter().chain(result.runs.iter().filter_map(|run| run.models.as_ref()));
+    models.filter_map(|of| of.map.as_ref()).try_for_each(MapResult::check)?;
     let control = result.lab.iter().filter_map(|lab| lab.control.as_ref()).flat_map(ControlRecord::runs);
     for run in result.runs.iter().chain(control) {
         for test in &run.tests {
@@ -97,6 +99,7 @@ mod tests {
     use crate::analysis::compare::{compare, render, sides};
     use crate::assemble::synthetic;
     use crate::report::Report;
+    use crate::result::{MapPair, ModelResults};
     use crate::stats::Statistic;
 
     static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| serde_json::to_vec(&synthetic::file("tcp", None, 3.0)).unwrap());
@@ -127,6 +130,28 @@ mod tests {
         }
         assert!(refusal(&[0xff, 0xfe, 0x00]).contains("it is no text"));
         assert!(refusal("[".repeat(100_000).as_bytes()).contains("is no Tailback result"));
+    }
+
+    #[test]
+    fn maps_are_of_nodes_and_groups_that_there_are() {
+        let pair = |from, to| MapPair { from, to, ..MapPair::default() };
+        let map = |pairs: Vec<MapPair>, groups: Option<Vec<u32>>| MapResult {
+            nodes: vec!["a".into(), "b".into()],
+            pairs,
+            groups,
+            ..MapResult::default()
+        };
+        assert_eq!(map(vec![pair(0, 1), pair(1, 0)], Some(vec![0, 1])).check(), Ok(()));
+        for (map, expected) in [
+            (map(vec![pair(0, 2)], None), "a map of 2 nodes has a node 2"),
+            (map(Vec::new(), Some(vec![0])), "a map of 2 nodes has groups of 1"),
+            (map(Vec::new(), Some(vec![0, u32::MAX])), "a map of 2 nodes has a group 4294967295"),
+        ] {
+            let mut file = synthetic::file("tcp", None, 3.0);
+            file.models = Some(ModelResults { map: Some(map), ..ModelResults::default() });
+            let found = refusal(&serde_json::to_vec(&file).unwrap());
+            assert!(found.contains(expected), "{found}");
+        }
     }
 
     #[test]

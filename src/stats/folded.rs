@@ -114,7 +114,7 @@ impl Folded {
 
     /// Adds other bursts, whose stretches are others than these.
     pub fn follow(&mut self, later: &Folded) {
-        self.bursts += later.bursts;
+        self.bursts = self.bursts.saturating_add(later.bursts);
         let first = self.counts.keys().next_back().map_or(0, |last| last.0.saturating_add(1));
         for ((stretch, part, length), count) in &later.counts {
             *self.counts.entry((first.saturating_add(*stretch), *part, *length)).or_default() += count;
