@@ -98,6 +98,12 @@ fn groups_are_as_given() {
     assert_eq!((&map["groups"], &map["group_names"]), (&json!([0, 1, 0, 1]), &json!(["left", "right"])));
     assert_eq!(map["groups_known_by"], "file");
     assert!(shown.contains("Groups of nodes: 2, as given"), "{shown}");
+    let (file, shown) =
+        result_of(&format!("map --transport sim --machine small -n 12 {SMALL} --groups name:^n000([0-9])"));
+    let map = &file["models"]["map"];
+    assert_eq!((&map["group_names"], &map["groups_known_by"]), (&json!(["0", "1"]), &json!("names")));
+    assert_eq!((&map["groups"][9], &map["groups"][10]), (&json!(0), &json!(1)));
+    assert!(shown.contains("Groups of nodes: 2, by their names"), "{shown}");
 }
 
 /// A file of a map, as it was when so many rounds were complete; without the pairs that `lost` names.
@@ -184,6 +190,8 @@ fn mistakes_are_one_line() {
         ("map --rounds 0", "invalid count '0'"),
         ("map --no-lab -n 2 --protocol eager,put -q", "a map is of one network"),
         ("map --no-lab -n 2 --groups /nowhere/groups -q", "cannot read /nowhere/groups"),
+        ("map --no-lab -n 2 --groups name:^r([0-9]) -q", "'^r([0-9])' finds no group in the name "),
+        ("map --no-lab -n 2 --groups name:r -q", "'r' has 0 groups"),
     ]);
     let folder = Folder::new();
     let out = folder.path("beff.json");

@@ -169,7 +169,7 @@ fn planned(
         return Err("a map is of one network: give one --transport and one --protocol".into());
     }
     let said = match (&session.decision.groups, session.nodes.group_count()) {
-        (Some(_), _) => Some(session.decision.groups_known_by),
+        (Some(said), _) => Some(said.known_by()),
         (None, 2..) => Some(GroupsKnownBy::Environment),
         (None, _) => None,
     };

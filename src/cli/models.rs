@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use crate::backend::Settings;
 use crate::input::Limit;
 use crate::job::{
-    ContentionStudy, LocalRanks, MapStudy, Output, Request, Seed, Study, StudySelection, with_result_file,
+    ContentionStudy, GroupsFrom, LocalRanks, MapStudy, Output, Request, Seed, Study, StudySelection, with_result_file,
 };
 use crate::launch;
 use crate::models::contention::{Graph, Learned, MOST_EDGES, Model, PAPER_BYTES, PAPER_T_REF, Shape};
@@ -170,9 +170,10 @@ pub struct MapOptions {
     #[arg(long)]
     dry_run: bool,
 
-    /// Switch or rack of each host, a line `host group` for each in this file; else as the environment says, else inferred
-    #[arg(long, value_name = "FILE", help_heading = "Topology")]
-    groups: Option<PathBuf>,
+    /// Switch or rack of each host: a file (`host group` lines, topology.conf, `ibnetdiscover`), or name:PATTERN, whose only
+    /// group finds it in the host's name, e.g. 'name:^r([0-9]+)'; else as the environment says, else inferred
+    #[arg(long, value_name = "FILE|name:PATTERN", help_heading = "Topology")]
+    groups: Option<GroupsFrom>,
 
     #[command(flatten)]
     study: StudyOptions,

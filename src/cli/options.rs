@@ -8,7 +8,7 @@ use clap::builder::UnknownArgumentValueParser;
 use clap::{Arg, Args};
 
 use crate::backend::{Backend, CongestorNetworks, RoleSettings, Roles, Settings};
-use crate::job::{Checks, ControlSelection, CountersSelection, LocalRanks, Output, Request, Seed};
+use crate::job::{Checks, ControlSelection, CountersSelection, GroupsFrom, LocalRanks, Output, Request, Seed};
 use crate::kernel::{Canary, Congestor};
 use crate::layout::{Policy, Split};
 use crate::output::Format;
@@ -183,10 +183,11 @@ pub struct RoleOptions {
     #[arg(long, value_name = "FILE", overrides_with = "seed")]
     pub pair_with: Option<PathBuf>,
 
-    /// A file of `host group` lines: switches, racks or whatever is known of the topology, for balanced placements
-    /// [default: $TAILBACK_GROUP on each node; the leaves of the lab]
-    #[arg(long, value_name = "FILE")]
-    pub groups: Option<PathBuf>,
+    /// Switch or rack of each host, for balanced placements: a file (`host group` lines, topology.conf, `ibnetdiscover`),
+    /// or name:PATTERN, whose only group finds it in the host's name, e.g. 'name:^r([0-9]+)' [default: $TAILBACK_GROUP on
+    /// each node; the leaves of the lab]
+    #[arg(long, value_name = "FILE|name:PATTERN")]
+    pub groups: Option<GroupsFrom>,
 
     /// How often each canary is measured in each state on a placement: 1, or an even number for idle, loaded,
     /// loaded, idle and its mirror [default: 1 in gpcnet, else 2]

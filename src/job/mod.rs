@@ -40,5 +40,6 @@ pub use seed::Seed;
 pub use show::with_result_file;
 pub(crate) use show::{RESULT_VARIABLE, handed_over, show};
 pub use study::{ContentionStudy, Study};
+pub use topology::GroupsFrom;
 pub(crate) use tune_selection::COMMAND_TIME;
 pub use tune_selection::TuneSelection;

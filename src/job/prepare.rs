@@ -156,9 +156,9 @@ fn nodes(per_node: Option<usize>, places: &[RankHost]) -> Nodes {
     }
 }
 
-/// The nodes with the groups that a file names, or else their environment does.
+/// The nodes with the groups that the user named, or else their environment does.
 fn grouped(nodes: Nodes, decision: &Decision, places: &[RankHost]) -> Result<Nodes, String> {
-    let Some(named) = &decision.groups else {
+    let Some(said) = &decision.groups else {
         let told: Vec<&str> = places.iter().map(|place| place.group.as_str()).collect();
         return Ok(nodes.with_groups(&told));
     };
@@ -167,11 +167,8 @@ fn grouped(nodes: Nodes, decision: &Decision, places: &[RankHost]) -> Result<Nod
         let name = nodes.name(node);
         // Several nodes of one host are called host/0, host/1.
         let host = name.split_once('/').map_or(name, |(host, _)| host);
-        let of = |wanted: &str| named.iter().find(|(host, _)| host == wanted);
-        let (_, group) = of(name)
-            .or_else(|| of(host))
-            .ok_or_else(|| format!("--groups does not name node {name}: expected a line '{host} GROUP'"))?;
-        nodes.ranks(node).iter().for_each(|rank| of_ranks[rank.index()].clone_from(group));
+        let group = said.of(name, host)?;
+        nodes.ranks(node).iter().for_each(|rank| of_ranks[rank.index()].clone_from(&group));
     }
     Ok(nodes.with_groups(&of_ranks))
 }

@@ -1,7 +1,7 @@
 //! What the user asked for, and what rank 0 makes of it.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -12,17 +12,16 @@ use super::map_study::{KnownMap, MapStudy};
 use super::runs_on::RunsOn;
 use super::seed::Seed;
 use super::study::Study;
-use super::topology;
+use super::topology::{Groups, GroupsFrom};
 use super::tune_selection::TuneSelection;
 use crate::analysis::checks::{Check, exit_code, junit};
 use crate::analysis::compare::{self, JobSet, sides};
 use crate::analysis::threshold::{Of, Threshold};
 use crate::backend::Settings;
-use crate::input::Limit;
 use crate::kernel::{Canary, Info};
 use crate::output::Format;
 use crate::plan::{Application, BURST_OFF, BURST_ON, Loop, Patch, Plan, Preset};
-use crate::result::{self, Command, GroupsKnownBy, ResultFile};
+use crate::result::{self, Command, ResultFile};
 use crate::stats::Outcome;
 use crate::text::printable;
 
@@ -52,8 +51,8 @@ pub struct Request {
     pub one_of_several: bool,
     /// What ranks of one of several jobs are told beyond the user's own words.
     pub job_words: Vec<OsString>,
-    /// A file that says which group of the topology each host belongs to.
-    pub groups: Option<PathBuf>,
+    /// What says which group of the topology each host belongs to.
+    pub groups: Option<GroupsFrom>,
     /// Wall time of each test, if it was asked for.
     pub budget: Option<Duration>,
     /// Changes to the preset, in order: a plan file's, then the user's own.
@@ -208,10 +207,8 @@ pub(crate) struct Decision {
     pub study: Option<Study>,
     /// Of a simulated job, only what was asked for.
     pub seed: Option<u64>,
-    /// Hosts and their groups, where the user named a file.
-    pub groups: Option<Vec<(String, String)>>,
-    /// How they are known, where they are.
-    pub groups_known_by: GroupsKnownBy,
+    /// Hosts and their groups, where the user said.
+    pub groups: Option<Groups>,
     pub duration_s: f64,
     pub dry_run: bool,
 }
@@ -453,19 +450,11 @@ impl Request {
             plan,
             study,
             seed: known_seed.flatten().or(self.asked_seed()?.or(drawn).map(Seed::number)),
-            groups: self.groups.as_deref().map(read_groups).transpose()?,
-            groups_known_by: GroupsKnownBy::File,
+            groups: self.groups.as_ref().map(GroupsFrom::read).transpose()?,
             duration_s: self.duration.as_secs_f64(),
             dry_run: self.dry_run,
         })
     }
-}
-
-/// Which group each host belongs to.
-fn read_groups(path: &Path) -> Result<Vec<(String, String)>, String> {
-    let name = path.display().to_string();
-    let text = Limit::GROUPS.read_text(path).map_err(|error| format!("cannot read {name}: {error}"))?;
-    topology::parse(&text, &name)
 }
 
 /// Thresholds and where to report them.

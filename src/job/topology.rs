@@ -1,11 +1,94 @@
-//! Groups of hosts from a file: lines `host group`, or the topology as Slurm (topology.conf, `scontrol show topology`) or InfiniBand's
-//! `ibnetdiscover` print it. Of a topology a host's group is the switch that it hangs on.
+//! Groups of hosts, by their names or from a file: lines `host group`, or the topology as Slurm (topology.conf, `scontrol show topology`)
+//! or InfiniBand's `ibnetdiscover` print it. Of a topology a host's group is the switch that it hangs on.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use regex_lite::Regex;
+use serde::{Deserialize, Serialize};
+
+use crate::input::Limit;
+use crate::result::GroupsKnownBy;
 
 /// More hosts than any list means.
 const MOST_HOSTS: usize = 1 << 20;
+/// Before a pattern, which otherwise could be a file's name.
+const NAMES: &str = "name:";
+
+/// Where groups come from, as the user says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GroupsFrom {
+    /// A file.
+    File(PathBuf),
+    /// A pattern of hosts' names, whose only group is theirs.
+    Names(String),
+}
+
+impl FromStr for GroupsFrom {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some(pattern) = text.strip_prefix(NAMES) else { return Ok(GroupsFrom::File(text.into())) };
+        let regex = Regex::new(pattern).map_err(|error| format!("'{pattern}' is no regular expression: {error}"))?;
+        match regex.captures_len() {
+            2 => Ok(GroupsFrom::Names(pattern.to_owned())),
+            groups => Err(format!("'{pattern}' has {} groups: one in parentheses is the group of a host", groups - 1)),
+        }
+    }
+}
+
+impl GroupsFrom {
+    /// What every rank is told of it.
+    pub(crate) fn read(&self) -> Result<Groups, String> {
+        match self {
+            GroupsFrom::File(path) => read(path).map(Groups::Listed),
+            GroupsFrom::Names(pattern) => Ok(Groups::Names(pattern.clone())),
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<(String, String)>, String> {
+    let name = path.display().to_string();
+    let text = Limit::GROUPS.read_text(path).map_err(|error| format!("cannot read {name}: {error}"))?;
+    parse(&text, &name)
+}
+
+/// Which group each host belongs to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Groups {
+    /// Hosts with their groups.
+    Listed(Vec<(String, String)>),
+    /// What finds the group in a host's name.
+    Names(String),
+}
+
+impl Groups {
+    pub(crate) fn known_by(&self) -> GroupsKnownBy {
+        match self {
+            Groups::Listed(_) => GroupsKnownBy::File,
+            Groups::Names(_) => GroupsKnownBy::Names,
+        }
+    }
+
+    /// The group of a node, which is all of a host or a part of it.
+    pub(super) fn of(&self, node: &str, host: &str) -> Result<String, String> {
+        match self {
+            Groups::Listed(named) => {
+                let of = |wanted: &str| named.iter().find(|(name, _)| name == wanted);
+                let found = of(node).or_else(|| of(host)).map(|(_, group)| group.clone());
+                found.ok_or_else(|| format!("--groups does not name node {node}: expected a line '{host} GROUP'"))
+            }
+            Groups::Names(pattern) => {
+                let regex = Regex::new(pattern).map_err(|error| format!("--groups: '{pattern}': {error}"))?;
+                let found = regex.captures(host).and_then(|found| Some(found.get(1)?.as_str().to_owned()));
+                found.ok_or_else(|| format!("--groups: the pattern '{pattern}' finds no group in the name {host}"))
+            }
+        }
+    }
+}
 
 /// Hosts with their groups, whichever of the formats it is. `name` is the file's, for errors.
-pub(super) fn parse(text: &str, name: &str) -> Result<Vec<(String, String)>, String> {
+fn parse(text: &str, name: &str) -> Result<Vec<(String, String)>, String> {
     let is_slurm = |line: &str| line.get(..11).is_some_and(|start| start.eq_ignore_ascii_case("SwitchName="));
     let lines = || text.lines().map(str::trim);
     let groups = if lines().any(is_slurm) {
@@ -133,6 +216,19 @@ mod tests {
 
     fn read(text: &str) -> Vec<(String, String)> {
         parse(text, "t").unwrap()
+    }
+
+    #[test]
+    fn names_of_hosts_have_their_groups() {
+        let from: GroupsFrom = "name:^r([0-9]+)".parse().unwrap();
+        let groups = from.read().unwrap();
+        assert_eq!((groups.of("r12n3", "r12n3"), groups.of("r7n01/1", "r7n01")), (Ok("12".into()), Ok("7".into())));
+        let said = groups.of("login", "login").unwrap_err();
+        assert_eq!(said, "--groups: the pattern '^r([0-9]+)' finds no group in the name login");
+        let refusal = |text: &str| text.parse::<GroupsFrom>().unwrap_err();
+        assert_eq!(refusal("name:r[0-9]"), "'r[0-9]' has 0 groups: one in parentheses is the group of a host");
+        assert!(refusal("name:r(").starts_with("'r(' is no regular expression: "));
+        assert_eq!("names".parse(), Ok(GroupsFrom::File("names".into())));
     }
 
     fn pairs(of: &[(&str, &str)]) -> Vec<(String, String)> {
