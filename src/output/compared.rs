@@ -104,7 +104,7 @@ fn verdict(of: &Comparison, rows: &[&Row]) -> String {
             count => format!("CANNOT SAY: {count} added times may differ by more than {percent}% {of_loaded}"),
         };
     }
-    let detectable = all(Verdict::NotSignificant).filter_map(|(_, _, cell)| cell.change?.detectable).reduce(f64::max);
+    let detectable = largest(Verdict::NotSignificant).and_then(|(_, _, cell)| cell.change?.detectable);
     match (told(Verdict::NotSignificant), detectable) {
         (Some(told), Some(least)) => format!(
             "NO DIFFERENCE SHOWN: the largest, {told} {of_loaded}, is not significant; {:.0}% would have been found",
@@ -127,16 +127,16 @@ fn change(of: Change) -> String {
     format!("{}%{interval}", percent(of.part))
 }
 
-/// Two sides: a row for each test.
+/// Two sides: a row for each test. What is not reportable differs by nothing that means anything.
 fn pair(of: &Comparison, rows: &[&Row]) -> Table {
+    let change_of = |row: &Row| row.cells[1].change.filter(|_| row.cells[1].verdict != Some(Verdict::NotReportable));
     Table::of(rows)
-        .column("added by load", |row| row.kernel.to_string())
+        .column("added", |row| row.kernel.to_string())
         .columns(of.sides.iter().enumerate(), |table, (at, side)| {
             table.column(side.clone(), |row| row.cells[at].value.map(|value| added_time(row.kernel, value)))
         })
-        .column("difference", |row| row.cells[1].change.map(|of| difference(row, of.difference)))
-        .column("of loaded [95%]", |row| row.cells[1].change.map(change))
-        .column("detectable", |row| Some(format!("{:.0}%", 100.0 * row.cells[1].change?.detectable?)))
+        .column("difference", |row| change_of(row).map(|of| difference(row, of.difference)))
+        .column("of loaded [95%]", |row| change_of(row).map(change))
         .column("", |row| row.cells[1].verdict.map(Verdict::word))
         .done()
 }
@@ -148,7 +148,7 @@ fn several(of: &Comparison, rows: &[&Row]) -> Table {
         _ => None,
     };
     Table::of(of.sides.iter().enumerate())
-        .column("added by load", |(_, side)| (*side).clone())
+        .column("added", |(_, side)| (*side).clone())
         .columns(rows, |table, row| {
             table.column(row.kernel.to_string(), |(at, _)| {
                 let cell = &row.cells[*at];
