@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use super::{METRICS, Metric, Sample, samples};
+use super::{BUILD, METRICS, Metric, Sample, VERDICT, samples};
 use crate::result::ResultFile;
 
 /// How metrics are written.
@@ -47,7 +47,18 @@ pub fn openmetrics(files: &[&ResultFile]) -> String {
     if files.iter().all(|file| file.started_s().is_some()) {
         files.sort_by_key(|file| file.started_s());
     }
-    text(files.into_iter().map(|file| (None, samples(file))))
+    let mut results: Vec<Vec<Sample>> = files.into_iter().map(samples).collect();
+    // Verdicts and versions are labels, so another one is another series: the newer takes the older's place all the same.
+    let of_what = |sample: &Sample| {
+        let result = sample.labels.iter().filter(|(name, _)| ["command", "label"].contains(name));
+        [VERDICT, BUILD].contains(&sample.metric).then(|| (sample.metric.name, result.cloned().collect::<Vec<_>>()))
+    };
+    for at in 1..results.len() {
+        let (older, newer) = results.split_at_mut(at);
+        let newer: Vec<_> = newer[0].iter().filter_map(of_what).collect();
+        older.iter_mut().for_each(|of| of.retain(|of| of_what(of).is_none_or(|of| !newer.contains(&of))));
+    }
+    text(results.into_iter().map(|samples| (None, samples)))
 }
 
 fn text(results: impl IntoIterator<Item = (Option<u64>, Vec<Sample>)>) -> String {

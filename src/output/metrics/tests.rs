@@ -68,6 +68,24 @@ fn text_has_a_head_for_each_metric_one_end_and_no_series_twice() {
 }
 
 #[test]
+fn without_times_a_newer_verdict_takes_the_place_of_an_older_one() {
+    let mut older = synthetic::file("tcp", None, 1.0);
+    older.build.version = "0.0.1".into();
+    let newer = ResultFile { started: "2026-01-03T03:04:05Z".into(), ..synthetic::file("tcp", None, 40.0) };
+    let told = |text: &str| {
+        let lines =
+            text.lines().filter(|of| of.starts_with("tailback_verdict{") || of.starts_with("tailback_build_info{"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let of_newer = told(&openmetrics(&[&newer]));
+    assert!(of_newer.len() == 2 && of_newer != told(&openmetrics(&[&older])), "{of_newer:?}");
+    assert_eq!(
+        [told(&openmetrics(&[&older, &newer])), told(&openmetrics(&[&newer, &older]))],
+        [of_newer.clone(), of_newer]
+    );
+}
+
+#[test]
 fn several_results_are_told_apart_by_their_times() {
     let file = synthetic::file("tcp", None, 3.0);
     let later = ResultFile { started: "2026-01-03T03:04:05Z".into(), ..synthetic::file("tcp", None, 4.0) };
