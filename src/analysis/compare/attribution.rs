@@ -287,7 +287,7 @@ mod tests {
     use super::super::sides::sides;
     use super::*;
     use crate::assemble::synthetic;
-    use crate::result::ResultFile;
+    use crate::result::{ResultFile, Run};
 
     fn system(mpi: f64, eager: f64, put: f64, get: f64) -> Vec<(PathBuf, ResultFile)> {
         let mut file = synthetic::file("mpi", None, mpi);
@@ -311,16 +311,22 @@ mod tests {
         assert!(found.render().contains("MPI resembles libfabric, get most"), "{}", found.render());
     }
 
+    fn over(backend: &str, protocol: Option<&str>) -> TransportFacts {
+        synthetic::file(backend, protocol, 1.0).runs[0].transport.clone()
+    }
+
+    /// A run whose congestors went over another network.
+    fn mixed_run(backend: &str, protocol: Option<&str>, impact: f64, congestors: TransportFacts) -> Run {
+        Run { congestors_over: Some(congestors), ..synthetic::file(backend, protocol, impact).runs.remove(0) }
+    }
+
     #[test]
     fn the_mixed_runs_tell_what_the_library_costs_a_victim_from_what_it_makes_of_the_load() {
         let mut files = system(20.0, 10.0, 12.0, 15.0);
         assert!(attribute(&sides(&files)).unwrap().shares.iter().all(|of| of.parts()[2].is_none()));
         // MPI canaries suffer twice as much under whatever load; MPI's load is that of the raw congestors.
-        let over = |backend, protocol| synthetic::file(backend, protocol, 1.0).runs[0].transport.clone();
         let mut mixed = |backend, protocol, impact, congestors| {
-            let mut run = synthetic::file(backend, protocol, impact).runs.remove(0);
-            run.congestors_over = Some(congestors);
-            files[0].1.runs.push(run);
+            files[0].1.runs.push(mixed_run(backend, protocol, impact, congestors));
         };
         mixed("mpi", None, 20.0, over("libfabric", Some("eager")));
         mixed("libfabric", Some("eager"), 10.0, over("mpi", None));
@@ -393,11 +399,8 @@ mod tests {
     #[test]
     fn a_mixed_run_that_is_not_reportable_leaves_the_rest() {
         let mut files = system(20.0, 10.0, 12.0, 15.0);
-        let over = |backend, protocol| synthetic::file(backend, protocol, 1.0).runs[0].transport.clone();
         let mut mixed = |backend, protocol, impact, congestors| {
-            let mut run = synthetic::file(backend, protocol, impact).runs.remove(0);
-            run.congestors_over = Some(congestors);
-            files[0].1.runs.push(run);
+            files[0].1.runs.push(mixed_run(backend, protocol, impact, congestors));
         };
         mixed("mpi", None, 20.0, over("libfabric", Some("eager")));
         mixed("libfabric", Some("eager"), 10.0, over("mpi", None));
