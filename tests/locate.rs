@@ -1,7 +1,9 @@
 //! `tailback locate`: suspects of a map's file, thresholds, lists of nodes, and what is no map.
 
-use crate::common::{Folder, refused, run, succeed};
+use rustix::process::Signal;
 use serde_json::{Value, json};
+
+use crate::common::{Folder, Job, eventually, refused, run, succeed, tailback, words};
 
 /// A result with a map of 16 nodes in two groups, on which what `slow` says is half as fast. Every pair has a little noise.
 fn map(folder: &Folder, name: &str, slow: impl Fn(usize, usize) -> bool) -> String {
@@ -99,5 +101,115 @@ fn what_shows_nothing_is_refused() {
         (&format!("locate {file} --fail-if slow>0"), "expected 'suspects OP NUMBER'"),
         (&format!("locate {file} --drain-list {file}"), "is a map: give another file"),
         (&format!("locate {}", folder.path("none.json")), "none.json"),
+    ]);
+}
+
+/// Options of a quick job on a simulated machine of 16 nodes in two groups, which `broken` breaks.
+fn fresh(folder: &Folder, broken: &str) -> String {
+    let machine = folder.write("machine.toml", format!("{}\n{broken}", include_str!("../data/machines/small.toml")));
+    format!("locate --transport sim --machine {machine} -n 16 --bytes 16KiB --messages 2 --round-trips 2 --slices 3")
+}
+
+#[test]
+fn a_fresh_map_is_probed_and_its_file_says_the_same() {
+    let folder = Folder::new();
+    let line = fresh(&folder, "[[fault]]\nkind = \"send\"\nnode = 5\nrate = 0.5\n");
+    let (kept, csv, list) = (folder.path("fresh.json"), folder.path("fresh.csv"), folder.path("drain"));
+    let outcome =
+        run(&format!("{line} --out {kept} --csv {csv} --drain-list {list} --fail-if suspects>0 --false-alarms 2%"));
+    assert_eq!(outcome.code(), Some(1), "{}", outcome.stderr);
+    let text = outcome.stdout.replace("\n  ", " ");
+    assert!(text.starts_with("1 SUSPECT: n00005 is taken for: slow to send, "), "{text}");
+    assert!(text.contains("Measured alone: ") && text.lines().count() <= 12, "{text}");
+    assert!(outcome.stderr.contains("rounds in which suspects are measured alone"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("FAIL: locate: ") && folder.text("drain") == "n00005\n", "{}", outcome.stderr);
+    assert!(folder.text("fresh.csv").contains("\n\"n00005\",slow-to-send,rate,out,0."), "{}", folder.text("fresh.csv"));
+    let file = folder.json("fresh.json");
+    let (map, probes) = (&file["models"]["map"], &file["models"]["map"]["probes"]);
+    assert!(file["command"] == "locate" && map["pairs"].as_array().unwrap().len() == 240, "{}", file["command"]);
+    assert_eq!(probes["rounds"], probes["complete_rounds"]);
+    let of_5 = |probe: &&Value| probe["place"]["node"] == 5 && probe["is_control"] == false;
+    let probe = probes["probes"].as_array().unwrap().iter().find(of_5).expect("a candidate");
+    assert_eq!(probe["pairs"].as_array().unwrap().len(), 14, "both ways with seven others");
+    // Read again, the same is said of it; and a job of the same seed is the same.
+    assert_eq!(succeed(&format!("locate {kept} --false-alarms 2%")).stdout, outcome.stdout);
+    let json = succeed(&format!("{line} --json --no-out")).json();
+    assert!(json["suspects"][0]["name"] == "n00005" && json["probed"]["rounds"] == probes["rounds"], "{json}");
+    // In other views it is a map.
+    assert!(succeed(&format!("show {kept}")).stdout.contains("120 pairs of 16 nodes (all pairs)"));
+    let planned = succeed(&format!("{line} --dry-run -q")).stdout;
+    assert!(planned.contains("Then at most 352 rounds in which suspects are measured alone"), "{planned}");
+    let alone = succeed(&format!("{line} --no-probes --json --no-out")).json();
+    assert!(alone["probed"].is_null() && alone["suspects"][0]["name"] == "n00005", "{alone}");
+}
+
+#[test]
+fn who_is_busy_while_the_map_is_measured_is_no_suspect() {
+    let folder = Folder::new();
+    let line = fresh(&folder, "");
+    let map = succeed(&format!("{line} --no-probes --json --no-out")).json();
+    assert_eq!(map["suspects"], json!([]), "healthy");
+    // Others send to it for as long as the map takes, and no longer.
+    let load = "[[load]]\nfrom = [2, 9, 14]\nto = 6\nbytes = \"64 KiB\"\nuntil = \"UNTIL\"\n";
+    let always = fresh(&folder, &load.replace("UNTIL", "1 s"));
+    let map = succeed(&format!("{always} --no-probes --json --no-out")).json();
+    assert_eq!(map["suspects"][0]["name"], "n00006", "{map}");
+    let while_mapped = fresh(&folder, &load.replace("UNTIL", "2 ms"));
+    let json = succeed(&format!("{while_mapped} --json --no-out")).json();
+    assert_eq!((&json["suspects"], &json["busy"][0]["name"]), (&json!([]), &json!("n00006")), "{json}");
+}
+
+#[test]
+fn a_fresh_map_over_tcp_ends_in_a_verdict() {
+    let folder = Folder::new();
+    let kept = folder.path("fresh.json");
+    let small = "--bytes 2KiB --messages 2 --round-trips 2 --slices 3 --step 1ms";
+    let text = succeed(&format!("locate --no-lab -n 5 {small} -q --out {kept}")).stdout;
+    assert!(text.contains("5 nodes, 20 pairs") && text.contains("Measured alone: "), "{text}");
+    let map = &folder.json("fresh.json")["models"]["map"];
+    assert_eq!(map["hosts"].as_array().unwrap().len(), 5);
+    assert_eq!(map["probes"]["hosts"].as_array().unwrap().len(), 5, "copies again");
+    assert_eq!(succeed(&format!("locate {kept}")).stdout, text);
+    // Three nodes have no peers: there is a map, and nothing to say of it.
+    let outcome = run(&format!("locate --no-lab -n 3 {small} -q --out {kept}"));
+    assert!(outcome.code() == Some(2) && outcome.stderr.contains("expected at least 4 nodes"), "{}", outcome.stderr);
+    assert_eq!(folder.json("fresh.json")["models"]["map"]["pairs"].as_array().unwrap().len(), 6);
+}
+
+/// Killed while probes are measured: the map is whole, and its verdict is there with what was probed.
+#[test]
+fn a_killed_job_keeps_its_map_and_its_probes() {
+    let folder = Folder::new();
+    let kept = folder.path("fresh.json");
+    // A step takes 150 ms: the map has three rounds, its probes twelve, and a draft is written every two seconds.
+    let slow = "--bytes 64 --messages 50 --round-trips 50 --slices 1000 --step 150ms";
+    let job = Job::start(tailback(words(&format!("locate --no-lab -n 4 {slow} -q --out {kept}"))));
+    let probes = || folder.has("fresh.json").then(|| folder.json("fresh.json")["models"]["map"]["probes"].clone());
+    let complete = || probes()?["complete_rounds"].as_u64().filter(|complete| *complete > 0);
+    let before = eventually("a draft", complete);
+    job.signal(Signal::KILL);
+    job.end();
+    let map = &folder.json("fresh.json")["models"]["map"];
+    let count = |probe: &Value| probe["pairs"].as_array().unwrap().len() as u64;
+    let pairs: u64 = map["probes"]["probes"].as_array().unwrap().iter().map(count).sum();
+    let complete = map["probes"]["complete_rounds"].as_u64().unwrap();
+    assert!(complete >= before && pairs == 2 * complete && map["complete_rounds"] == 3, "{complete} rounds, {pairs}");
+    let said = succeed(&format!("locate {kept} --json")).json();
+    assert_eq!(said["probed"]["rounds"], complete, "{said}");
+}
+
+#[test]
+fn files_are_not_measured() {
+    let folder = Folder::new();
+    let file = map(&folder, "map.json", |_, _| false);
+    refused(&[
+        (&format!("locate {file} -n 4"), "cannot be used with"),
+        (&format!("locate {file} --transport tcp"), "cannot be used with"),
+        (&format!("locate {file} --out x.json"), "cannot be used with"),
+        (&format!("locate {file} --rounds 3"), "cannot be used with"),
+        (&format!("locate {file} --format gpcnet"), "GPCNeT has no table"),
+        ("locate --no-lab -n 1 -q", "at least 2 nodes"),
+        ("locate --no-lab -n 4 --least 0% -q", "expected a percentage"),
+        ("locate --dry-run --out x.json -q", "--dry-run makes none"),
     ]);
 }

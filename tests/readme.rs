@@ -11,7 +11,7 @@ use clap::error::ErrorKind;
 use tailback::cli::Cli;
 
 /// Every page; of the first four the commands are run.
-const PAGES: [&str; 16] = [
+const PAGES: [&str; 17] = [
     "README.md",
     "docs/tutorial.md",
     "docs/questions.md",
@@ -23,6 +23,7 @@ const PAGES: [&str; 16] = [
     "docs/lab.md",
     "docs/simulation.md",
     "docs/locate.md",
+    "docs/map.md",
     "docs/verbs.md",
     "docs/models.md",
     "docs/methodology.md",

@@ -205,6 +205,6 @@ fn measured(command: Command, plan: &Plan, duration_s: f64, placement_s: f64) ->
         Command::Network => plan.budget_s * canaries,
         Command::Calibrate => plan.budget_s * plan.share_of(TestState::Loaded) * canaries,
         Command::Congest => duration_s,
-        Command::Maxrate | Command::Contention | Command::Beff | Command::Hpcc | Command::Map => 0.0,
+        Command::Maxrate | Command::Contention | Command::Beff | Command::Hpcc | Command::Map | Command::Locate => 0.0,
     }
 }

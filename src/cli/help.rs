@@ -38,7 +38,7 @@ const FEW: usize = 20;
 const CORE: [&str; 9] = ["budget", "placements", "seed", "ranks", "transport", "out", "verbose", "quiet", "fail_if"];
 
 /// Those commands, and what of their own options is for `--help` only.
-const OF_THEIR_OWN: [(&str, &[&str]); 8] = [
+const OF_THEIR_OWN: [(&str, &[&str]); 9] = [
     ("app", &["idle_shim", "app_name", "warm_up"]),
     (
         "lab run",
@@ -49,6 +49,7 @@ const OF_THEIR_OWN: [(&str, &[&str]); 8] = [
     ("sweep", &[]),
     ("burst", &[]),
     ("map", &["messages", "round_trips"]),
+    ("locate", &["messages", "round_trips", "slices", "step", "all_pairs", "ranks_per_node", "junit"]),
     ("maxrate", &["signed", "weighting", "both_directions", "compute", "thresholds", "iterations"]),
 ];
 

@@ -1,125 +1,133 @@
-//! `tailback locate`: which node, cable or link is to blame for the slow pairs of a map.
+//! `tailback locate`: which node, cable or link is to blame for slow pairs, by a map of its own or those of files.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
-use crate::analysis::checks::Check;
-use crate::analysis::locate::{Demands, FALSE_ALARMS, LEAST, Located};
-use crate::job::Checks;
-use crate::output;
-use crate::result::{self, MapResult, ResultFile};
-use crate::stats::{FailsIf, Outcome};
+use super::models::{StudyOptions, begin};
+use crate::analysis::locate::{Demands, FALSE_ALARMS, LEAST};
+use crate::job::{Checks, GroupsFrom, LocateSelection, MapStudy, Request, Study, StudySelection, SuspectsLimit};
+use crate::models::map;
+use crate::output::{self, Format};
+use crate::result::ResultFile;
+
+/// Options that say how something is measured or kept: none of them is for files.
+const MEASURING: [&str; 20] = [
+    "bytes",
+    "messages",
+    "round_trips",
+    "slices",
+    "step",
+    "rounds",
+    "all_pairs",
+    "dry_run",
+    "groups",
+    "ranks_per_node",
+    "seed",
+    "ranks",
+    "transport",
+    "machine",
+    "out",
+    "csv",
+    "metrics",
+    "label",
+    "protocol",
+    "no_probes",
+];
 
 /// Options of `tailback locate`.
 #[derive(Clone, Debug, Args)]
 pub struct LocateOptions {
-    /// A result of `tailback map`; of several, which are of the same nodes at different times, only what all show is suspected
-    #[arg(required = true, value_name = "FILE")]
+    /// Results of `tailback map` or of this command, to be read instead of measuring; of several, which are of the same nodes at
+    /// different times, only what all show is suspected
+    #[arg(value_name = "FILE", conflicts_with_all = MEASURING)]
     files: Vec<PathBuf>,
 
+    #[command(flatten)]
+    settings: map::Settings,
+
+    /// Measure a map and nothing after it: suspects are not measured again alone
+    #[arg(long)]
+    no_probes: bool,
+
+    /// Say what would be measured and how long it takes, and measure nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Switch or rack of each host: a file (`host group` lines, topology.conf, `ibnetdiscover`), or name:PATTERN, whose only
+    /// group finds it in the host's name, e.g. 'name:^r([0-9]+)'; else as the environment says, else inferred
+    #[arg(long, value_name = "FILE|name:PATTERN", help_heading = "Topology")]
+    groups: Option<GroupsFrom>,
+
     /// How often a system without faults may have any suspect
-    #[arg(long, value_name = "PERCENT", default_value_t = Part(FALSE_ALARMS))]
+    #[arg(long, value_name = "PERCENT", default_value_t = Part(FALSE_ALARMS), help_heading = "Verdict")]
     false_alarms: Part,
 
     /// Suspect only what is slower by at least this
-    #[arg(long, value_name = "PERCENT", default_value_t = Part(LEAST))]
+    #[arg(long, value_name = "PERCENT", default_value_t = Part(LEAST), help_heading = "Verdict")]
     least: Part,
 
-    /// How suspects are printed
-    #[arg(long, value_enum, default_value = "summary", default_value_if("json", "true", "json"))]
-    format: LocateFormat,
-
-    /// Print them as JSON: the same as --format json
-    #[arg(long, conflicts_with = "format")]
-    json: bool,
-
-    /// All suspects, and every figure that shows them
-    #[arg(short, long)]
-    verbose: bool,
-
     /// Write the nodes that are suspects, one per line, and print the command with which Slurm would drain them; it is not run
-    #[arg(long, value_name = "OUT")]
+    #[arg(long, value_name = "OUT", help_heading = "Verdict")]
     drain_list: Option<PathBuf>,
 
     /// Exit with code 1 if this holds, e.g. 'suspects > 0'
-    #[arg(long, value_name = "CONDITION", help_heading = "Thresholds")]
-    fail_if: Vec<SuspectsLimit>,
+    #[arg(long = "fail-if", value_name = "CONDITION", help_heading = "Verdict")]
+    fails_if: Vec<SuspectsLimit>,
 
     /// Write the outcome of every threshold as a JUnit file
-    #[arg(long, value_name = "FILE", requires = "fail_if", help_heading = "Thresholds")]
+    #[arg(long, value_name = "FILE", requires = "fails_if", help_heading = "Verdict")]
     junit: Option<PathBuf>,
-}
 
-/// How suspects are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum LocateFormat {
-    /// The verdict and a row for each of the worst, in a dozen lines
-    Summary,
-    /// One line for each figure of each suspect
-    Csv,
-    /// All there is
-    Json,
+    #[command(flatten)]
+    study: StudyOptions,
 }
 
 impl LocateOptions {
     pub(super) fn execute(self) -> Result<u8, String> {
-        if let Some(list) = self.drain_list.as_ref().filter(|list| self.files.contains(list)) {
-            return Err(format!("{} is a map: give another file with --drain-list", list.display()));
+        let LocateOptions {
+            files,
+            settings,
+            no_probes,
+            dry_run,
+            groups,
+            false_alarms,
+            least,
+            drain_list,
+            fails_if,
+            junit,
+            study,
+        } = self;
+        let demands = Demands { false_alarms: false_alarms.0, least: least.0 };
+        let locate = LocateSelection { demands, drain_list, fail_if: fails_if, junit };
+        if !files.is_empty() {
+            return read(&files, &locate, study.format());
         }
-        let files = super::compare::read(&self.files)?;
-        let maps: Result<Vec<&MapResult>, String> = files.iter().map(|(path, file)| map_of(path, file)).collect();
-        let maps = maps?;
-        let demands = Demands { false_alarms: self.false_alarms.0, least: self.least.0 };
-        let located = Located::of_all(&maps, demands)?;
-        output::print(&match self.format {
-            LocateFormat::Json => serde_json::to_string_pretty(&located).expect("plain data") + "\n",
-            LocateFormat::Csv => output::located_csv(&located),
-            LocateFormat::Summary => output::located(&located, self.verbose),
-        })?;
-        if let Some(path) = &self.drain_list {
-            write_list(path, &located.nodes_to_drain(maps[0]))?;
+        if dry_run && study.keeps() {
+            return Err("--out keeps measurements, and --dry-run makes none: keep what it prints".into());
         }
-        let run = files[0].1.command.word();
-        let mut checks: Vec<Check> = self.fail_if.iter().map(|limit| limit.check(run, &located)).collect();
-        if !checks.is_empty() {
-            checks.extend(files.iter().filter_map(|(_, file)| Check::incomplete(file)));
-        }
-        Checks { junit: self.junit, ..Checks::default() }.conclude(&checks)
+        let map = MapStudy { settings, known: None, locates: true, probes: !no_probes };
+        let request = study.request(Study::Map(map))?;
+        let study = request.study.map(|of| StudySelection { locate: Some(locate), ..of });
+        begin(Request { study, dry_run, groups, ..request })
     }
 }
 
-/// The map that a file has.
-fn map_of<'a>(path: &Path, file: &'a ResultFile) -> Result<&'a MapResult, String> {
-    let maps: Vec<&MapResult> = file.studies().into_iter().filter_map(|(_, models)| models.map.as_ref()).collect();
-    match maps[..] {
-        [map] => Ok(map),
-        [] => Err(format!("{} is no result of tailback map", path.display())),
-        _ => Err(format!("{} has {} maps: expected one in a file", path.display(), maps.len())),
+fn read(paths: &[PathBuf], locate: &LocateSelection, (format, verbose): (Format, bool)) -> Result<u8, String> {
+    if let Some(list) = locate.drain_list.as_ref().filter(|list| paths.contains(list)) {
+        return Err(format!("{} is a map: give another file with --drain-list", list.display()));
     }
-}
-
-/// Writes the nodes, and tells how Slurm would drain them. Both are made to be given to programs that act on nodes, so a file's
-/// names are names of hosts and nothing that a shell would take for more.
-fn write_list(path: &Path, nodes: &[&str]) -> Result<(), String> {
-    let of_a_host = |name: &&&str| {
-        !name.is_empty()
-            && !name.starts_with('-')
-            && name.bytes().all(|at| at.is_ascii_alphanumeric() || b".-_".contains(&at))
-    };
-    if let Some(name) = nodes.iter().find(|name| !of_a_host(name)) {
-        let name = crate::text::printable(name).into_owned();
-        return Err(format!("no list of nodes to drain: the map has a node '{name}', expected the name of a host"));
+    if format == Format::Gpcnet {
+        return Err("--format gpcnet: GPCNeT has no table for suspects".into());
     }
-    let text: String = nodes.iter().map(|node| format!("{node}\n")).collect();
-    result::write_text(path, &text).map_err(|error| error.to_string())?;
-    if !nodes.is_empty() {
-        let list = nodes.join(",");
-        eprintln!("tailback: to drain them: scontrol update NodeName={list} State=DRAIN Reason=tailback-locate");
-    }
-    Ok(())
+    let files = super::compare::read(paths)?;
+    let files: Vec<(&Path, &ResultFile)> = files.iter().map(|(path, file)| (path.as_path(), file)).collect();
+    let located = locate.located(&files)?;
+    output::print(&LocateSelection::text(&located, format, verbose))?;
+    let checks = locate.checks(&located, &files)?;
+    Checks { junit: locate.junit.clone(), ..Checks::default() }.conclude(&checks)
 }
 
 /// `5%` or `5`, as a part of one.
@@ -143,66 +151,9 @@ impl fmt::Display for Part {
     }
 }
 
-/// `suspects > 0`.
-#[derive(Clone, Debug, PartialEq)]
-struct SuspectsLimit {
-    fails: FailsIf,
-    limit: f64,
-    given: String,
-}
-
-impl FromStr for SuspectsLimit {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        const SIGNS: [(&str, FailsIf); 4] =
-            [(">=", FailsIf::AtLeast), ("<=", FailsIf::AtMost), (">", FailsIf::Above), ("<", FailsIf::Below)];
-        let wrong = || format!("invalid condition '{text}': expected 'suspects OP NUMBER', e.g. 'suspects > 0'");
-        let rest = text.trim().strip_prefix("suspects").ok_or_else(wrong)?.trim_start();
-        let (sign, fails) = SIGNS.into_iter().find(|(sign, _)| rest.starts_with(sign)).ok_or_else(wrong)?;
-        let limit: u32 = rest[sign.len()..].trim().parse().map_err(|_| wrong())?;
-        Ok(SuspectsLimit { fails, limit: f64::from(limit), given: text.trim().to_owned() })
-    }
-}
-
-impl SuspectsLimit {
-    fn check(&self, run: &str, located: &Located) -> Check {
-        let count = located.suspects.len();
-        let outcome = if self.fails.holds(count as f64, self.limit) { Outcome::Fail } else { Outcome::Pass };
-        let names: Vec<&str> = located.suspects.iter().map(|of| of.name.as_str()).take(5).collect();
-        let found = if count == 0 { "is 0".into() } else { format!("is {count}: {}", names.join(", ")) };
-        let sign = match self.fails {
-            FailsIf::Above => "<=",
-            FailsIf::AtLeast => "<",
-            FailsIf::Below => ">=",
-            FailsIf::AtMost => ">",
-        };
-        let required = format!("suspects {sign} {}", self.limit);
-        Check { run: run.to_owned(), threshold: self.given.clone(), required, outcome, found }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn conditions_are_read() {
-        for (text, fails, limit) in [
-            ("suspects > 0", FailsIf::Above, 0.0),
-            ("suspects>=2", FailsIf::AtLeast, 2.0),
-            (" suspects < 1 ", FailsIf::Below, 1.0),
-        ] {
-            let read: SuspectsLimit = text.parse().unwrap();
-            assert_eq!((read.fails, read.limit), (fails, limit));
-        }
-        for text in
-            ["suspects", "suspects > x", "suspects = 0", "lat.p99.loaded > 3", "suspects > -1", "suspects > 0.5"]
-        {
-            let error = text.parse::<SuspectsLimit>().unwrap_err();
-            assert!(error.contains("'suspects OP NUMBER'"), "{error}");
-        }
-    }
 
     #[test]
     fn parts_are_percentages() {

@@ -93,8 +93,8 @@ enum Command {
     Hpcc(Box<models::HpccOptions>),
     /// Latency and bandwidth between all pairs of nodes: which are slow
     Map(Box<models::MapOptions>),
-    /// Which node, cable or uplink is to blame for slow pairs of a map, and how sure that is
-    Locate(locate::LocateOptions),
+    /// Which node, cable or uplink is slower than its peers, or was merely busy, and how sure that is
+    Locate(Box<locate::LocateOptions>),
     /// Start a command as ranks on this machine
     Launch(launch::LaunchArguments),
     /// An emulated cluster on this machine
@@ -192,7 +192,7 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Beff(options) => once(options.execute()),
         Command::Hpcc(options) => once(options.execute()),
         Command::Map(options) => once(options.execute()),
-        Command::Locate(options) => options.execute(),
+        Command::Locate(options) => once(options.execute()),
         Command::Launch(arguments) => arguments.execute(),
         Command::Lab(Lab::Run(options)) => {
             let spec = options.lab.clone();

@@ -46,18 +46,28 @@ impl StudyOptions {
         begin(Request { study, dry_run, ..request })
     }
 
-    fn request(self, study: Study) -> Result<Request, String> {
+    /// How results are printed, and whether all of them.
+    pub(super) fn format(&self) -> (Format, bool) {
+        (self.output.format, self.output.verbose)
+    }
+
+    /// Whether a result file was asked for.
+    pub(super) fn keeps(&self) -> bool {
+        self.output.out.is_some()
+    }
+
+    pub(super) fn request(self, study: Study) -> Result<Request, String> {
         let StudyOptions { ranks_per_node, seed, output, local, settings } = self;
         if output.format == Format::Gpcnet {
             return Err("--format gpcnet: GPCNeT has no table for a study".into());
         }
         let request = Request::new(study.command(), local, settings, output);
-        let study = Some(StudySelection { study, ranks_per_node, draw: None, resume: None });
+        let study = Some(StudySelection { study, ranks_per_node, draw: None, resume: None, locate: None });
         Ok(Request { study, seed: Some(Seed::Number(seed)), ..request })
     }
 }
 
-fn begin(request: Request) -> Result<u8, String> {
+pub(super) fn begin(request: Request) -> Result<u8, String> {
     launch::start(&if request.dry_run { request } else { with_result_file(request) })
 }
 
@@ -185,7 +195,7 @@ impl MapOptions {
         if dry_run && study.output.out.is_some() {
             return Err("--out keeps measurements, and --dry-run makes none: keep what it prints".into());
         }
-        let request = study.request(Study::Map(MapStudy { settings, known: None }))?;
+        let request = study.request(Study::Map(MapStudy { settings, known: None, locates: false, probes: false }))?;
         let study = request.study.map(|of| StudySelection { resume, ..of });
         begin(Request { study, dry_run, groups, ..request })
     }

@@ -1,18 +1,20 @@
 //! A map of pairs of nodes: what is measured, what is known from an earlier job, and what becomes of it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use tailback_transport::Result as TransportResult;
 
+use super::reduce_json::tell;
+use crate::analysis::locate::{MOST_ROUNDS, ProbePlan};
 use crate::analysis::map::infer;
 use crate::engine::OpenNetwork;
 use crate::layout::Nodes;
 use crate::models::StudyJob;
 use crate::models::map::{Design, Progress, Settings, Task};
 use crate::output::MapOutline;
-use crate::result::{self, GroupsKnownBy, MapResult};
+use crate::result::{self, GroupsKnownBy, MapPair, MapPlace, MapProbe, MapProbes, MapResult};
 
 /// What is asked of a map.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -21,6 +23,10 @@ pub struct MapStudy {
     pub settings: Settings,
     /// What of it is known.
     pub known: Option<KnownMap>,
+    /// Whether suspects are to be named.
+    pub locates: bool,
+    /// Whether they are measured again, each alone.
+    pub probes: bool,
 }
 
 /// A map that is to go on: without its figures, which only rank 0 needs.
@@ -49,7 +55,7 @@ impl MapStudy {
         if map.complete_rounds >= map.rounds {
             return Err(format!("the map in {} is complete: there is nothing to resume", path.display()));
         }
-        Ok(MapStudy { settings, known: Some(known) })
+        Ok(MapStudy { settings, known: Some(known), locates: false, probes: false })
     }
 }
 
@@ -71,6 +77,9 @@ pub(crate) struct MapPlan {
     /// Rounds that are known.
     pub(crate) first: usize,
     pub(crate) is_simulated: bool,
+    probes: bool,
+    /// Rounds of probes, once they are planned.
+    probe_rounds: Cell<usize>,
     /// What there is so far; without pairs but on rank 0.
     found: RefCell<MapResult>,
 }
@@ -121,7 +130,7 @@ impl MapPlan {
             },
         };
         let (settings, found) = (study.settings.clone(), RefCell::new(found));
-        Ok(MapPlan { settings, design, first, is_simulated, found })
+        Ok(MapPlan { settings, design, first, is_simulated, probes: study.probes, probe_rounds: Cell::new(0), found })
     }
 
     /// What is going to be measured.
@@ -136,7 +145,13 @@ impl MapPlan {
             longest: self.settings.longest(self.design.rounds().saturating_sub(self.first)),
             step: self.settings.step_time(),
             is_simulated: self.is_simulated,
+            probes: self.probes.then_some(MOST_ROUNDS),
         }
+    }
+
+    /// All rounds, those of probes among them as far as they are planned.
+    pub(crate) fn rounds(&self) -> usize {
+        self.design.rounds() + self.probe_rounds.get()
     }
 
     /// Measures what is left. Collective; rank 0 has what was found so far after each part, and the whole in the end.
@@ -151,24 +166,78 @@ impl MapPlan {
         let (settings, design, first, is_simulated) = (&self.settings, &self.design, self.first, self.is_simulated);
         let sent_again = move || sent_again.filter(|_| !is_simulated).and_then(|count| count());
         let task = Task { settings, design, first, is_simulated, sent_again: &sent_again };
-        let complete = network.map(job, task, &mut |progress| {
+        let StudyJob { bootstrap, nodes, seed, control } = job;
+        let job = StudyJob { bootstrap, nodes, seed, control };
+        let mut complete = network.map(job, task, &mut |progress| {
             let mut found = self.found.borrow_mut();
             let Progress { pairs, hosts, complete } = progress;
-            found.pairs.extend(pairs);
+            found.pairs.extend(pairs.into_iter().map(|(_, pair)| pair));
             // A node tells of itself in every job.
             found.hosts.retain(|old| hosts.iter().all(|new| new.node != old.node));
             found.hosts.extend(hosts);
             found.complete_rounds = complete as u32;
             keep(&found);
         })?;
-        if !root {
-            return Ok((MapResult::default(), complete));
+        if root {
+            let mut found = self.found.borrow_mut();
+            found.pairs.sort_unstable_by_key(|pair| (pair.from, pair.to));
+            found.hosts.sort_unstable_by_key(|host| host.node);
+            infer(&mut found);
         }
-        let mut found = self.found.borrow().clone();
-        found.pairs.sort_unstable_by_key(|pair| (pair.from, pair.to));
-        found.hosts.sort_unstable_by_key(|host| host.node);
-        infer(&mut found);
+        if self.probes && complete == design.rounds() {
+            complete += self.probe(StudyJob { bootstrap, nodes, seed, control }, network, task, keep)?;
+        }
+        let mut found = if root { self.found.borrow().clone() } else { MapResult::default() };
+        if let Some(probes) = &mut found.probes {
+            probes.hosts.sort_unstable_by_key(|host| host.node);
+            // The same pair may be there of several rounds.
+            let key = |pair: &MapPair| (pair.from, pair.to, pair.one_way_bytes_per_s.map(|of| of.median.to_bits()));
+            probes.probes.iter_mut().for_each(|probe| probe.pairs.sort_unstable_by_key(key));
+        }
         Ok((found, complete))
+    }
+
+    /// Measures again, alone, what the map may suspect. Rank 0 decides; every rank gets the number of complete rounds.
+    fn probe(
+        &self,
+        job: StudyJob<'_>,
+        network: &mut dyn OpenNetwork,
+        task: Task<'_>,
+        keep: &mut dyn FnMut(&MapResult),
+    ) -> TransportResult<usize> {
+        let StudyJob { bootstrap, nodes, seed, control } = job;
+        let root = bootstrap.rank().0 == 0;
+        let plan = root.then(|| ProbePlan::of(&self.found.borrow(), seed));
+        control.monitor.wait();
+        let plan: ProbePlan = tell(bootstrap, plan.as_ref())?;
+        control.monitor.tick();
+        self.probe_rounds.set(plan.rounds.len());
+        let rounds: Vec<Vec<(u32, u32)>> = plan.rounds.iter().map(|(_, pairs)| pairs.clone()).collect();
+        if root {
+            let probe = |(place, is_control): &(MapPlace, bool)| MapProbe {
+                place: *place,
+                is_control: *is_control,
+                pairs: Vec::new(),
+            };
+            let probes = plan.probes.iter().map(probe).collect();
+            self.found.borrow_mut().probes =
+                Some(MapProbes { rounds: rounds.len() as u32, probes, ..MapProbes::default() });
+        }
+        if rounds.is_empty() {
+            return Ok(0);
+        }
+        let design = Design::of_rounds(nodes.len(), &rounds);
+        let task = Task { design: &design, first: 0, ..task };
+        network.map(StudyJob { bootstrap, nodes, seed, control }, task, &mut |Progress { pairs, hosts, complete }| {
+            let mut found = self.found.borrow_mut();
+            let Some(probes) = &mut found.probes else { return };
+            for (round, pair) in pairs {
+                probes.probes[plan.rounds[round].0].pairs.push(pair);
+            }
+            probes.hosts.extend(hosts);
+            probes.complete_rounds = complete as u32;
+            keep(&found);
+        })
     }
 }
 

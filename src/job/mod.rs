@@ -7,6 +7,7 @@
 mod calibration_target;
 mod host_counters;
 mod interrupt;
+mod locate_selection;
 mod map_study;
 mod observers;
 mod pair;
@@ -25,6 +26,7 @@ mod tune_selection;
 
 pub use calibration_target::CalibrationSelection;
 pub(crate) use interrupt::flag as interrupt_flag;
+pub use locate_selection::{LocateSelection, SuspectsLimit};
 pub(crate) use map_study::MapPlan;
 pub use map_study::{KnownMap, MapStudy};
 pub(crate) use observers::{Heard, Observers, PHASES_VARIABLE, listen};

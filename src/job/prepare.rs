@@ -189,7 +189,8 @@ impl Session<'_> {
             | Command::Contention
             | Command::Beff
             | Command::Hpcc
-            | Command::Map => Layout::canaries_only(nodes),
+            | Command::Map
+            | Command::Locate => Layout::canaries_only(nodes),
             Command::Congest => Layout::congestors_only(nodes, self.seed, loads),
         }
     }

@@ -8,6 +8,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::calibration_target::CalibrationSelection;
+use super::locate_selection::LocateSelection;
 use super::map_study::{KnownMap, MapStudy};
 use super::runs_on::RunsOn;
 use super::seed::Seed;
@@ -94,6 +95,8 @@ pub struct StudySelection {
     pub draw: Option<PathBuf>,
     /// The result of a map that is to go on.
     pub resume: Option<PathBuf>,
+    /// What is made of the map, where it is to name suspects.
+    pub locate: Option<LocateSelection>,
 }
 
 impl StudySelection {
@@ -424,8 +427,18 @@ impl Request {
     pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         let plan = self.calibration.as_ref().map(|selection| &selection.write);
         let drawing = self.study.as_ref().and_then(|of| of.draw.as_ref());
+        let locate = self.study.as_ref().and_then(|of| of.locate.as_ref());
+        let suspects = locate.into_iter().flat_map(|of| of.drain_list.iter().chain(&of.junit));
         let output = &self.output;
-        output.out.iter().chain(&output.csv).chain(&output.metrics).chain(&self.checks.junit).chain(plan).chain(drawing)
+        output
+            .out
+            .iter()
+            .chain(&output.csv)
+            .chain(&output.metrics)
+            .chain(&self.checks.junit)
+            .chain(plan)
+            .chain(drawing)
+            .chain(suspects)
     }
 
     /// The seed asked for, or that of the result whose placements are to be repeated.

@@ -1,10 +1,11 @@
 //! What a command leaves: shown, kept and checked; or, by a rank that this program started, handed over.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ColorChoice;
 
-use super::request::{Request, StudySelection};
+use super::locate_selection::LocateSelection;
+use super::request::{Checks, Request, StudySelection};
 use super::study::Study;
 use crate::assemble::now_rfc3339;
 use crate::backend::{self, is_reporting_rank};
@@ -34,7 +35,16 @@ pub fn show(request: &Request, file: &ResultFile) -> u8 {
     let wanted = &request.output;
     // A file on stdout is there for a program, which would not read a table before it.
     let silent = wanted.silent || request.files().any(|path| result::is_stdout(path));
-    let text = || wanted.format.render(file, wanted.verbose);
+    // What a map is measured for is shown in its place.
+    let locate = request.study.as_ref().and_then(|of| of.locate.as_ref());
+    let path = wanted.out.as_deref().unwrap_or(Path::new("the map"));
+    let located = locate.map(|of| of.located(&[(path, file)]));
+    let render = |format: Format, verbose: bool| match &located {
+        Some(Ok(located)) => LocateSelection::text(located, format, verbose),
+        Some(Err(_)) => String::new(),
+        None => format.render(file, verbose),
+    };
+    let text = || render(wanted.format, wanted.verbose);
     // What launchers give their ranks looks like a terminal and ends in a file.
     let color =
         if backend::rank().is_some() && wanted.color == ColorChoice::Auto { ColorChoice::Never } else { wanted.color };
@@ -48,13 +58,19 @@ pub fn show(request: &Request, file: &ResultFile) -> u8 {
         Ok(())
     });
     let csv = wanted.csv.as_deref().map_or(Ok(()), |path| {
-        result::write_text(path, &Format::Csv.render(file, false)).map_err(|error| error.to_string())
+        result::write_text(path, &render(Format::Csv, false)).map_err(|error| error.to_string())
     });
     let metrics = wanted.metrics.as_deref().map_or(Ok(()), |path| {
         result::write_text(path, &output::openmetrics(&[file])).map_err(|error| error.to_string())
     });
     let drawn = request.study.as_ref().map_or(Ok(()), |of| draw(of, file));
-    let checked = request.checks.check(file);
+    let checked = match (locate, &located) {
+        (Some(of), Some(Ok(located))) => of
+            .checks(located, &[(path, file)])
+            .and_then(|checks| Checks { junit: of.junit.clone(), ..Checks::default() }.conclude(&checks)),
+        (_, Some(Err(error))) => Err(error.clone()),
+        _ => request.checks.check(file),
+    };
     let mut code = (*checked.as_ref().unwrap_or(&0)).max(u8::from(has_failed(file)));
     if (file.interrupted && file.command != Command::Congest) || is_left_changed(file) {
         code = 2;
@@ -72,7 +88,9 @@ pub fn show(request: &Request, file: &ResultFile) -> u8 {
 #[must_use]
 pub fn with_result_file(mut request: Request) -> Request {
     let output = &request.output;
-    let is_elsewhere = output.out.is_some() || output.format == Format::Json || handed_over().is_some();
+    // Of suspects as JSON, the file has what they are found by.
+    let is_shown = output.format == Format::Json && request.study.as_ref().is_none_or(|of| of.locate.is_none());
+    let is_elsewhere = output.out.is_some() || is_shown || handed_over().is_some();
     if is_elsewhere || output.no_out || request.dry_run || !is_reporting_rank() {
         return request;
     }

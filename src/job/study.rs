@@ -192,6 +192,7 @@ impl Study {
             Study::Contention(_) => Command::Contention,
             Study::Beff(_) => Command::Beff,
             Study::Hpcc(_) => Command::Hpcc,
+            Study::Map(study) if study.locates => Command::Locate,
             Study::Map(_) => Command::Map,
         }
     }
@@ -256,7 +257,7 @@ impl Study {
                     &mut |map: &MapResult| keep(ModelResults { map: Some(map.clone()), ..ModelResults::default() });
                 let (found, complete) = plan.measure(job, network, keep)?;
                 models.map = Some(found);
-                ("round", complete, plan.design.rounds())
+                ("round", complete, plan.rounds())
             }
         };
         Ok(Studied { models: (complete > 0).then_some(models), part, complete, asked })

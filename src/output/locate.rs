@@ -1,6 +1,6 @@
 //! Suspects in text: the verdict first, a row for each of the worst, what was looked at. And all of them as CSV.
 
-use crate::analysis::locate::{Evidence, Figure, Located, Suspect, Way};
+use crate::analysis::locate::{Evidence, Figure, Located, Probed, Suspect, Way};
 use crate::text::{Table, whole_percent, wrap};
 
 /// Rows on the first screen.
@@ -37,17 +37,31 @@ fn shown(of: &Located, columns: usize, verbose: bool) -> String {
         &format!("Looked at: {maps}{} nodes{groups}, {} pairs, {} effects{visible}", of.nodes, of.pairs, of.looked_at),
         columns,
     );
+    if let Some(probed) = &of.probed {
+        out += &wrap(&alone(probed), columns);
+    }
     let busy: Vec<&str> = of.busy.iter().map(|busy| busy.name.as_str()).take(SHOWN).collect();
     if !busy.is_empty() {
+        let gone = if of.probed.is_some() { "gone when measured alone" } else { "gone in another map" };
         let more = of.busy.len().checked_sub(SHOWN).filter(|more| *more > 0);
         let more = more.map(|more| format!(" and {more} more")).unwrap_or_default();
-        out += &wrap(&format!("Busy with neighbours' load, gone in another map: {}{more}", busy.join(", ")), columns);
+        out += &wrap(&format!("Busy with neighbours' load, {gone}: {}{more}", busy.join(", ")), columns);
     }
-    if !of.suspects.is_empty() && of.maps == 1 {
+    if !of.suspects.is_empty() && of.maps == 1 && of.probed.is_none() {
         out +=
             &wrap("Nodes that others kept busy look the same in one map: give a second one, of another time", columns);
     }
     out
+}
+
+/// What was measured again.
+fn alone(of: &Probed) -> String {
+    let some =
+        |count: usize, of: &str| (count > 0).then(|| format!("{count} {of}{}", if count == 1 { "" } else { "s" }));
+    let parts: Vec<String> = [some(of.nodes, "node"), some(of.links, "link")].into_iter().flatten().collect();
+    let parts = if parts.is_empty() { "nothing suspicious".to_owned() } else { parts.join(" and ") };
+    let visible = of.visible.map(|part| format!("; a rate {} lower is seen", whole_percent(part))).unwrap_or_default();
+    format!("Measured alone: {parts}, beside {} others, {} rounds{visible}", of.controls, of.rounds)
 }
 
 fn verdict(of: &Located) -> String {
@@ -138,6 +152,7 @@ mod tests {
             figures: vec![Figure::Rate],
             visible: Some(0.123),
             maps: 1,
+            probed: None,
             suspects,
             busy: Vec::new(),
         }

@@ -25,6 +25,8 @@ pub struct MapOutline {
     pub longest: Duration,
     pub step: Duration,
     pub is_simulated: bool,
+    /// The most rounds of probes that follow, where suspects are probed.
+    pub probes: Option<usize>,
 }
 
 /// What is going to be measured, and how long it takes.
@@ -36,10 +38,12 @@ pub fn planned_map(of: MapOutline) -> String {
     };
     let groups = of.groups.map(|groups| format!(" in {groups} groups")).unwrap_or_default();
     let known = if of.known == 0 { String::new() } else { format!("; {} rounds are known", of.known) };
+    let probes = of.probes.map(|most| format!(". Then at most {most} rounds in which suspects are measured alone"));
+    let probes = probes.unwrap_or_default();
     let virtually = if of.is_simulated { " of virtual time" } else { "" };
     format!(
         "A map of {} nodes{groups}: {which} in {} rounds of up to {}{known}. At most about {}{virtually}: {} rounds of {STEPS} \
-         steps of {}, unless single messages take longer\n",
+         steps of {}, unless single messages take longer{probes}\n",
         of.nodes,
         of.rounds,
         of.nodes / 2,
@@ -220,6 +224,7 @@ mod tests {
             longest,
             step,
             is_simulated: false,
+            probes: None,
         };
         let said = planned_map(of);
         assert!(

@@ -43,7 +43,7 @@ pub use judge::Answer;
 pub(crate) use lab::WORTH_EXPLAINING;
 pub use lab::{Cause, ControlKind, ControlRecord, LabRecord, PhaseCounters, PlacementRates, Verdict};
 pub use machine::{CrowdedPort, Feeder, MachineRecord, QueueLook, QueueRecord, WorstMoment, held_up};
-pub use map::{GroupsKnownBy, MapFigure, MapHost, MapPair, MapResult};
+pub use map::{GroupsKnownBy, MapFigure, MapHost, MapPair, MapPlace, MapProbe, MapProbes, MapResult};
 pub use models::{
     BetweenResult, ContentionResult, EdgeResult, Estimate, FitResult, GraphResult, MaxRateResult, ModelResults,
     RegimeResult,
@@ -155,6 +155,7 @@ pub enum Command {
     Beff,
     Hpcc,
     Map,
+    Locate,
 }
 
 impl Command {
@@ -182,6 +183,7 @@ impl Command {
             Command::Beff => "beff",
             Command::Hpcc => "hpcc",
             Command::Map => "map",
+            Command::Locate => "locate",
         }
     }
 }

@@ -21,6 +21,8 @@ const GROUPS: u64 = SEATS + 3;
 pub struct Design {
     /// For each round the node that each node meets; none for a node that rests.
     partners: Vec<Vec<Option<u32>>>,
+    /// Pairs whose node with the larger number comes first, by round and that node.
+    turned: HashSet<(u32, u32)>,
     all_pairs: bool,
 }
 
@@ -31,16 +33,16 @@ impl Design {
         let members = members(groups, seed);
         let all = tournament(nodes, seed);
         match settings.sampled_rounds(nodes, members.len()) {
-            None => Design { partners: all.collect(), all_pairs: true },
+            None => Design { partners: all.collect(), all_pairs: true, ..Design::default() },
             // Few rounds of few nodes leave nobody to fill up with.
             Some(rounds) if members.len() < 2 || 4 * rounds > nodes => {
-                Design { partners: all.take(rounds).collect(), all_pairs: false }
+                Design { partners: all.take(rounds).collect(), ..Design::default() }
             }
-            Some(rounds) => Design { partners: balanced(&members, groups, rounds, seed), all_pairs: false },
+            Some(rounds) => Design { partners: balanced(&members, groups, rounds, seed), ..Design::default() },
         }
     }
 
-    /// Rounds of given pairs of so many nodes.
+    /// Rounds of given pairs of so many nodes, of each the first one first.
     ///
     /// # Panics
     /// If a node is twice in a round.
@@ -53,7 +55,19 @@ impl Design {
             }
             partners
         };
-        Design { partners: rounds.iter().map(partners).collect(), all_pairs: false }
+        let numbered =
+            rounds.iter().enumerate().flat_map(|(at, round)| round.iter().map(move |pair| (at as u32, pair)));
+        let turned = numbered.filter(|(_, (a, b))| a > b).map(|(at, (a, _))| (at, *a)).collect();
+        Design { partners: rounds.iter().map(partners).collect(), turned, all_pairs: false }
+    }
+
+    /// Whether a node comes first in its pair: first messages go from it. Of most designs it is the one with the smaller number.
+    pub fn is_first(&self, round: usize, node: usize) -> bool {
+        let is_turned = |node: u32| self.turned.contains(&(round as u32, node));
+        match self.partner(round, node) {
+            Some(other) => is_turned(node as u32) || ((node as u32) < other && !is_turned(other)),
+            None => false,
+        }
     }
 
     /// Whether every two nodes meet.
@@ -296,7 +310,10 @@ mod tests {
         let given = Design::of_rounds(4, &[vec![(0, 3)], vec![(1, 0), (2, 3)]]);
         assert_eq!(
             (given.partner(0, 3), given.partner(0, 1), given.partner(1, 0), given.pairs()),
-            (Some(0), None, Some(1), 3)
+            (Some(3), None, Some(1), 3)
         );
+        // The first of each pair, whatever its number.
+        let first = |round| [0, 1, 2, 3].map(|node| given.is_first(round, node));
+        assert_eq!((first(0), first(1)), ([true, false, false, false], [false, true, true, false]));
     }
 }

@@ -49,8 +49,8 @@ pub struct Task<'a> {
 /// What was found since rank 0 last heard of it.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
-    /// Of complete rounds, in no order.
-    pub pairs: Vec<MapPair>,
+    /// Of complete rounds, each with its round, in no order.
+    pub pairs: Vec<(usize, MapPair)>,
     /// Nodes that told of themselves.
     pub hosts: Vec<MapHost>,
     /// Rounds that are complete, those known before among them.
@@ -60,7 +60,7 @@ pub struct Progress {
 /// What one rank tells.
 #[derive(Serialize, Deserialize)]
 enum Told {
-    Pair(MapPair),
+    Pair(usize, MapPair),
     Host(MapHost),
 }
 
@@ -108,7 +108,7 @@ pub fn measure<T: Transport>(
         let is_over = complete >= task.design.rounds();
         if !is_over {
             control.monitor.enter(&format!("round {} of {}", complete + 1, task.design.rounds()));
-            told.extend(bench.round(complete)?.map(Told::Pair));
+            told.extend(bench.round(complete)?.map(|pair| Told::Pair(complete, pair)));
             complete += 1;
         }
         let is_cut = control.interrupt.load(Ordering::Relaxed);
@@ -153,7 +153,7 @@ fn hear(
         let mut progress = Progress { complete: heard.complete, ..Progress::default() };
         for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             match serde_json::from_slice(line).map_err(|error| unreadable(&error))? {
-                Told::Pair(pair) => progress.pairs.push(pair),
+                Told::Pair(round, pair) => progress.pairs.push((round, pair)),
                 Told::Host(host) => progress.hosts.push(host),
             }
         }
@@ -174,7 +174,7 @@ fn unreadable(error: &serde_json::Error) -> Error {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
     Latency,
-    /// From the node with the smaller number.
+    /// From the node that comes first.
     There,
     Back,
     Both,
@@ -223,7 +223,8 @@ impl<G: Group> Bench<'_, G> {
         for step in [Step::Latency, Step::There, Step::Back, Step::Both] {
             self.together()?;
             let Some(pair) = &mut found else { continue };
-            let slices = self.step(step, Rank(pair.to))?;
+            let is_first = self.task.design.is_first(round, self.node);
+            let slices = self.step(step, Rank(pair.to), is_first)?;
             let rates = || {
                 figure(slices.iter().map(|seconds| (self.task.settings.messages * self.bytes) as f64 / seconds), false)
             };
@@ -248,8 +249,7 @@ impl<G: Group> Bench<'_, G> {
     }
 
     /// The seconds of each slice that this rank times: of a way there or back its sender does, of both ways each.
-    fn step(&mut self, step: Step, peer: Rank) -> Result<Vec<f64>> {
-        let is_first = self.group.rank() < peer;
+    fn step(&mut self, step: Step, peer: Rank, is_first: bool) -> Result<Vec<f64>> {
         let leads = is_first != (step == Step::Back);
         let is_data = step != Step::Latency;
         let receives = is_data && (!leads || step == Step::Both);
@@ -436,7 +436,7 @@ mod tests {
             let told = &all[0].1;
             assert_eq!((told.pairs.len(), told.hosts.len(), told.complete), (count * (count - 1), count, rounds));
             assert!(all[1..].iter().all(|(_, other)| other.pairs.is_empty()), "only rank 0 is told");
-            for pair in &told.pairs {
+            for (_, pair) in &told.pairs {
                 assert_eq!(pair.latency_s.is_some(), pair.from < pair.to, "{pair:?}");
                 let rates = [pair.one_way_bytes_per_s, pair.both_ways_bytes_per_s];
                 for figure in rates.into_iter().chain([pair.latency_s]).flatten() {

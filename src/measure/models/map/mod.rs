@@ -101,7 +101,8 @@ pub struct MapPair {
     pub from: u32,
     /// The node that receives.
     pub to: u32,
-    /// Half a round trip of 8 bytes, in seconds. It is of both directions, and stands where `from` is less than `to`.
+    /// Half a round trip of 8 bytes, in seconds. It is of both directions, and stands where `from` is less than `to`; of a pair
+    /// that was probed, where its first node sends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_s: Option<MapFigure>,
     /// Bytes per second while nothing goes back.
