@@ -199,7 +199,7 @@ fn a_killed_sweep_goes_on_to_the_same_result() {
         ("--budget 700us", "--resume: the sweep has another plan, 'budget_s': 0.0006 there and 0.0007 here"),
         ("--set lat.bytes=64", "--resume: the sweep has another plan, 'canaries': "),
         ("--traffic-class 0", "--resume: the sweep has another setting, --traffic-class: "),
-        ("--machine crystal", "--resume: the sweep is of another machine"),
+        ("--machine crystal --ranks-per-node 1", "--resume: the sweep is of another machine"),
     ] {
         refused(&[(&format!("{line} --resume {part} {more}"), expected)]);
     }

@@ -64,6 +64,17 @@ impl Request {
         (self.command == Command::Sweep && !self.dry_run && result::is_replaced(path)).then(|| beside(path))
     }
 
+    /// Removes the journal of a sweep whose result is kept.
+    pub(crate) fn remove_journal(&self) -> Result<(), String> {
+        let Some(path) = self.journal() else { return Ok(()) };
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(format!("cannot remove {}: {error}", path.display()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The seed of the sweep that is to go on.
     pub(crate) fn resumed_seed(&self) -> Result<Option<u64>, String> {
         let Some(path) = &self.resume else { return Ok(None) };
@@ -180,15 +191,6 @@ impl Journal {
         let error = written.err()?;
         self.file = None;
         Some(format!("cannot write {}: {error}: of what follows nothing can be resumed", self.path.display()))
-    }
-}
-
-/// Removes the journal of a sweep whose result is kept.
-pub(super) fn remove(request: &Request) -> Result<(), String> {
-    let Some(path) = request.journal() else { return Ok(()) };
-    match std::fs::remove_file(&path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(format!("cannot remove {}: {error}", path.display())),
-        _ => Ok(()),
     }
 }
 

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use clap::ColorChoice;
 
-use super::journal;
 use super::request::{Request, StudySelection};
 use super::study::Study;
 use crate::assemble::now_rfc3339;
@@ -56,7 +55,7 @@ pub fn show(request: &Request, file: &ResultFile) -> u8 {
     });
     let drawn = request.study.as_ref().map_or(Ok(()), |of| draw(of, file));
     let checked = request.checks.check(file);
-    let ended = if file.interrupted || kept.is_err() { Ok(()) } else { journal::remove(request) };
+    let ended = if file.interrupted || kept.is_err() { Ok(()) } else { request.remove_journal() };
     if let (true, Some(path), Some(out)) = (file.interrupted, request.journal(), &wanted.out) {
         if path.exists() {
             request.say(&format!("to go on where it ended: the same command with --resume {}", out.display()));
