@@ -137,6 +137,9 @@ impl LabBench<'_> {
         // Of a search, the ranks know which phases were of the run that was found.
         let known = file.lab.take().unwrap_or_else(|| LabRecord::of(&lab, phases));
         file.lab = Some(LabRecord { control, ..known });
+        if self.request.resume.is_some() {
+            file.notes.push("counters of the lab's ports are of the runs since --resume only".into());
+        }
         drop(lab);
         // The run stands, and is shown; but not all was done that was asked for.
         Ok(show(self.request, &file).max(code))
