@@ -1,5 +1,7 @@
 //! `tailback sweep`: the load test at several values of a key of its plan, and the curves that they make.
 
+use std::path::PathBuf;
+
 use clap::{Arg, Args};
 
 use super::options::RunOptions;
@@ -7,6 +9,7 @@ use crate::analysis::threshold::Threshold;
 use crate::job::Request;
 use crate::plan::{Patch, Swept};
 use crate::result::Command;
+use crate::units;
 
 /// Options of `tailback sweep`.
 #[derive(Clone, Debug, Args)]
@@ -23,6 +26,15 @@ pub struct SweepOptions {
     /// as for --fail-if
     #[arg(long, value_name = "CONDITION", help_heading = "Thresholds")]
     crosses: Vec<Threshold>,
+
+    /// Go on with the sweep of this result file, whose job was killed or interrupted: the same command and this. Points that are
+    /// finished (FILE.journal has them) are not measured again; the result goes to FILE unless --out says otherwise
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
+
+    /// With sim: so many points at a time, each on a thread of its own; the result is the same
+    #[arg(long, value_name = "N", value_parser = units::count, default_value_t = 1, hide_default_value = true)]
+    jobs: usize,
 
     #[command(flatten)]
     run: RunOptions,
@@ -41,15 +53,22 @@ impl SweepOptions {
             ("--congestors each", self.run.congestors.each().is_some(), "sweep congestors=a2a,incast instead"),
             ("--launches", self.run.local.launches > 1, "points take turns within one job"),
             ("--control", self.run.local.control.is_some(), "a control is for `tailback run` with one load"),
+            (
+                "--jobs",
+                self.jobs > 1 && self.run.common.settings.machine.is_none(),
+                "only simulated points do not disturb each other",
+            ),
             ("--precision", self.run.roles.precision.is_some(), "all points have the same placements"),
         ];
         if let Some((option, _, why)) = refused.into_iter().find(|(_, given, _)| *given) {
             return Err(format!("{option}: not for sweep: {why}"));
         }
+        let out = &mut self.run.common.output.out;
+        *out = out.take().or_else(|| self.resume.clone());
         self.keys.extend(self.run.plan.take_sweep()?);
         let sweep = (!self.keys.is_empty()).then_some(self.keys);
         let mut request = self.run.request()?;
         request.patches.push(Patch { sweep, ..Patch::default() });
-        Ok(Request { command: Command::Sweep, crosses: self.crosses, ..request })
+        Ok(Request { command: Command::Sweep, crosses: self.crosses, jobs: self.jobs, resume: self.resume, ..request })
     }
 }

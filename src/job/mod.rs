@@ -7,6 +7,7 @@
 mod calibration_target;
 mod host_counters;
 mod interrupt;
+mod journal;
 mod locate_selection;
 mod map_study;
 mod observers;
@@ -26,6 +27,7 @@ mod tune_selection;
 
 pub use calibration_target::CalibrationSelection;
 pub(crate) use interrupt::flag as interrupt_flag;
+pub(crate) use journal::{FinishedRun, Journal, Place};
 pub use locate_selection::{LocateSelection, SuspectsLimit};
 pub(crate) use map_study::MapPlan;
 pub use map_study::{KnownMap, MapStudy};

@@ -68,6 +68,13 @@ impl Networks<'_> {
         Ok(hosts.iter().zip(&groups).map(|(host, group)| RankHost { host: text(host), group: text(group) }).collect())
     }
 
+    /// Leaves out an opening whose outcome is known: what is random in those that follow is as if it had been made.
+    pub fn pass_over(&mut self) {
+        if let Ranks::Simulated(jobs) = &mut self.ranks {
+            jobs.pass_over();
+        }
+    }
+
     /// What was simulated since this was asked last; nothing where the network is real.
     pub fn simulated(&mut self) -> Option<Simulated> {
         match &mut self.ranks {
@@ -102,6 +109,39 @@ impl Networks<'_> {
             None => None,
         };
         body(*bootstrap, &mut OpenPair { canaries: &mut **canaries, congestors })
+    }
+}
+
+impl<'a> Networks<'a> {
+    /// The openings of a simulated job that follow, to be made on any thread and in any order; nothing where the network is real.
+    pub fn ahead(&self) -> Option<Ahead<'a>> {
+        match &self.ranks {
+            Ranks::Simulated(jobs) => Some(Ahead { jobs: jobs.clone(), settings: self.settings }),
+            Ranks::Real { .. } => None,
+        }
+    }
+}
+
+/// See [`Networks::ahead`].
+pub struct Ahead<'a> {
+    jobs: SimulatedJobs,
+    settings: &'a Settings,
+}
+
+impl Ahead<'_> {
+    /// As [`Networks::open`], for the opening that has this number among those that follow, from 0; with what was simulated for it.
+    pub fn open<O>(
+        &self,
+        number: u64,
+        variant: Variant,
+        role: &dyn Fn(Rank) -> RoleSettings,
+        body: Body<'_, O>,
+    ) -> Result<(O, Simulated)> {
+        let mut job = self.jobs.clone();
+        (0..number).for_each(|_| job.pass_over());
+        job.take();
+        let made = job.run(variant.network, self.settings, role, body)?;
+        Ok((made, job.take()))
     }
 }
 

@@ -84,7 +84,7 @@ fn class(settings: &Settings) -> Result<usize, String> {
 }
 
 /// What was simulated for a while.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Simulated {
     /// What was simulated.
     pub machine: Arc<Machine>,
@@ -103,6 +103,7 @@ impl Simulated {
 }
 
 /// The jobs that this process has simulated, one for each opening of a network.
+#[derive(Clone)]
 pub(super) struct SimulatedJobs {
     size: JobSize,
     seed: u64,
@@ -149,6 +150,11 @@ impl SimulatedJobs {
         self.so_far.hops += finished.work.hops;
         // What all ranks know, the first one tells.
         Ok(finished.results.swap_remove(0))
+    }
+
+    /// Counts a job that is not simulated.
+    pub(super) fn pass_over(&mut self) {
+        self.opened += 1;
     }
 
     /// Every rank's host and group.
