@@ -93,7 +93,7 @@ enum Command {
     Hpcc(Box<models::HpccOptions>),
     /// Latency and bandwidth between all pairs of nodes: which are slow
     Map(Box<models::MapOptions>),
-    /// Which node, cable or uplink is slower than its peers, or was merely busy, and how sure that is
+    /// Which node, cable or uplink is slow, which was merely busy, and how sure that is
     Locate(Box<locate::LocateOptions>),
     /// Start a command as ranks on this machine
     Launch(launch::LaunchArguments),
