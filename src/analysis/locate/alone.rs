@@ -82,7 +82,7 @@ impl Alone {
         let visible = median(&mut errors).map(|error| Figure::Rate.part(half * error));
         let suspected: Vec<&Seen> =
             known.iter().filter(|of| of.p_value < level && of.ln >= of.figure.least(least)).collect();
-        let mut seen = corrected(judged, &suspected);
+        let mut seen = corrected(&judged, &suspected);
         seen.extend(both_copies(map));
         Some(Alone { seen, visible })
     }
@@ -204,7 +204,7 @@ fn trimmed_mean(values: &mut [f64]) -> f64 {
 }
 
 /// Corrects p-values of single parts for all that was probed, or for all that the map suspects where they are of that.
-fn corrected(judged: Vec<Seen>, suspected: &[&Seen]) -> Vec<Seen> {
+fn corrected(judged: &[Seen], suspected: &[&Seen]) -> Vec<Seen> {
     let mut figures: Vec<Figure> = judged.iter().map(|of| of.figure).collect();
     figures.sort_unstable();
     figures.dedup();
