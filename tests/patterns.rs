@@ -105,7 +105,7 @@ fn every_size_has_a_row_and_a_run() {
     let rate = |at: usize| tests(&file, at)[1]["collective"]["bus_mib_per_s"].as_f64().unwrap();
     assert!(rate(5) > 100.0 * rate(0), "large messages use the link: {} and {}", rate(0), rate(5));
     for text in [outcome.stdout, succeed(&format!("show {out} --format table")).stdout] {
-        for expected in ["lat: RR Two-sided Lat, in us", "ring-allreduce: Ring Allreduce, in MiB/s/rank", "busbw"] {
+        for expected in ["lat, in us", "ring-allreduce, in MiB/s/rank", "busbw"] {
             assert!(text.contains(expected), "{text}");
         }
         let rows = |size: &str| text.lines().filter(|line| line.trim_start().starts_with(size)).count();
