@@ -101,3 +101,21 @@ fn what_shows_nothing_is_refused() {
         (&format!("locate {}", folder.path("none.json")), "none.json"),
     ]);
 }
+
+#[test]
+fn the_report_has_the_suspects_first_and_beside_the_map() {
+    let folder = Folder::new();
+    let page = |name: &str, file: &str| {
+        succeed(&format!("report {file} --out {}", folder.path(name)));
+        folder.text(name)
+    };
+    let html = page("slow.html", &map(&folder, "slow.json", |from, _| from == 3));
+    let verdict =
+        html.find("class=\"verdict study\">1 SUSPECT: n03 is taken for: slow to send, 50% [").expect("the verdict");
+    let row = html.find(">slow to send<").expect("a row of the table");
+    assert!(verdict < row && row < html.find("aria-label=\"Sections\"").expect("links"), "on the first screen");
+    assert!(html.contains("Bandwidth one way between nodes"), "the heat map");
+    assert!(html.contains("suspects and every figure that shows them"), "and all of them among the numbers");
+    let html = page("healthy.html", &map(&folder, "healthy.json", |_, _| false));
+    assert!(html.contains("class=\"verdict study\">NO SUSPECT: ") && !html.contains(">slow to send<"));
+}

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::common::{Folder, refused, result_of, succeed};
+use crate::common::{Folder, Job, eventually, refused, result_of, succeed, tailback, words};
 
 /// An incast that fills the port in front of its root once enough of it is under way.
 const INCAST: &str = "--transport sim --machine small -n 16 --seed 3 --canaries lat --congestors incast";
@@ -123,4 +124,117 @@ fn what_cannot_be_swept_is_refused_before_anything_is_measured() {
         ),
         (&format!("run --plan {plan}"), "the plan has a sweep over congestor.rate: use `tailback sweep`"),
     ]);
+}
+
+/// Four points on three placements, each of which takes a moment.
+fn resumable(out: &str) -> String {
+    format!(
+        "sweep congestor.rate=25%..100%/4 {INCAST} --set incast.bytes=64KiB --placements 3 --budget 600us -q --out {out}"
+    )
+}
+
+/// A result without the times at which it was made.
+fn timeless(mut file: Value) -> Value {
+    for key in ["started", "duration_s"] {
+        file.as_object_mut().unwrap().remove(key);
+    }
+    file
+}
+
+/// The journal of a sweep that was killed after some of its runs, not all.
+fn killed(folder: &Folder, line: &str) -> String {
+    loop {
+        let job = Job::start(tailback(words(line)));
+        eventually("a finished run", || {
+            let is_under_way = folder.has("part.json.journal") && folder.text("part.json.journal").lines().count() > 2;
+            (is_under_way || folder.has("part.json") && !folder.has("part.json.journal")).then_some(())
+        });
+        job.signal(Signal::KILL);
+        job.end();
+        if folder.has("part.json.journal") {
+            return folder.text("part.json.journal");
+        }
+    }
+}
+
+#[test]
+fn a_killed_sweep_goes_on_to_the_same_result() {
+    let folder = Folder::new();
+    let (whole, part) = (folder.path("whole.json"), folder.path("part.json"));
+    succeed(&resumable(&whole));
+    assert!(!folder.has("whole.json.journal"), "what has ended needs none");
+    let line = resumable(&part);
+    let journal = killed(&folder, &line);
+    let (known, runs) = (journal.lines().count() - 1, 12);
+    assert!((1..runs).contains(&known), "{known} runs");
+    refused(&[(&line, "part.json.journal is of a sweep that did not come to its end: go on with it (--resume ")]);
+    // A kill in the middle of a line: that run is measured again.
+    let torn = &journal.trim_end()[..journal.trim_end().len() - 7];
+    for text in [torn, &journal] {
+        folder.write("part.json.journal", text);
+        succeed(&format!("{line} --resume {part}"));
+        assert_eq!(timeless(folder.json("part.json")), timeless(folder.json("whole.json")));
+        assert!(!folder.has("part.json.journal"));
+    }
+    refused(&[(&format!("{line} --resume {part}"), "part.json is complete: there is nothing to resume")]);
+    let first = journal.lines().nth(1).unwrap();
+    let header = journal.lines().next().unwrap();
+    for (text, expected) in [
+        (String::new(), "is no journal of a sweep"),
+        ("garbage\n".into(), "is no journal of a sweep"),
+        ("{\"sweep_journal\": 2}\n".into(), "has form 2, and this Tailback reads form 1"),
+        (format!("{header}\ngarbage\n"), "line 2 of "),
+        (format!("{header}\n{}\n", &first[..first.len() - 8]), "line 2 of "),
+        (format!("{header}\n{first}\n{first}\n"), "is damaged: its run is there twice"),
+        (header.replacen("\"seed\":", "\"seed\":1", 1) + "\n", "the sweep has another seed"),
+    ] {
+        folder.write("part.json.journal", &text);
+        refused(&[(&format!("{line} --resume {part}"), expected)]);
+        assert_eq!(folder.text("part.json.journal"), text, "nothing is lost");
+    }
+    folder.write("part.json.journal", &journal);
+    for (more, expected) in [
+        ("-n 12", "--resume: the sweep is of 16 ranks and this job has 12"),
+        ("--seed 4", "--resume: the sweep has another setting, --seed: 3 there and 4 here"),
+        ("--budget 700us", "--resume: the sweep has another plan, 'budget_s': 0.0006 there and 0.0007 here"),
+        ("--set lat.bytes=64", "--resume: the sweep has another plan, 'canaries': "),
+        ("--traffic-class 0", "--resume: the sweep has another setting, --traffic-class: "),
+        ("--machine crystal --ranks-per-node 1", "--resume: the sweep is of another machine"),
+    ] {
+        refused(&[(&format!("{line} --resume {part} {more}"), expected)]);
+    }
+    refused(&[(
+        &format!("{line} --resume {}", folder.path("other.json")),
+        "other.json.journal: nothing of that sweep",
+    )]);
+}
+
+#[test]
+fn an_interrupted_sweep_goes_on_over_tcp_too() {
+    let folder = Folder::new();
+    let out = folder.path("part.json");
+    let line =
+        format!("sweep lat.bytes=8,64,512 --no-lab -n 4 --canaries lat --congestors incast --placements 1 --out {out}");
+    let job = Job::start(tailback(words(&format!("{line} --budget 1s"))));
+    eventually("a finished run", || {
+        (folder.has("part.json.journal") && folder.text("part.json.journal").lines().count() > 1).then_some(())
+    });
+    job.signal(Signal::INT);
+    let outcome = job.end();
+    if outcome.code() == Some(0) {
+        // It was over before the signal came.
+        return;
+    }
+    assert!(
+        outcome.stderr.contains(&format!("to go on where it ended: the same command with --resume {out}")),
+        "{outcome:?}"
+    );
+    let (seed, left) = (folder.json("part.json")["seed"].clone(), folder.text("part.json.journal").lines().count());
+    assert!((2..4).contains(&left), "{left}");
+    // Its seed is that of the journal: none was given.
+    let outcome = succeed(&format!("{line} --budget 1s --resume {out}"));
+    assert!(outcome.stderr.contains("of 3 runs are finished"), "{outcome:?}");
+    let file = folder.json("part.json");
+    assert_eq!((&file["seed"], file["runs"].as_array().unwrap().len()), (&seed, 3));
+    assert_eq!((&file["interrupted"], folder.files()), (&Value::Bool(false), 1));
 }

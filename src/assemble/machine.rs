@@ -88,7 +88,16 @@ fn port_counters(port: &PortReport) -> PortCounters {
         to: to.clone(),
         bytes,
         packets,
-        queue: Some(QueueCounters { bytes, packets, drops, marks: 0, overlimits, backlog_bytes, backlog_packets }),
+        queue: Some(QueueCounters {
+            bytes,
+            packets,
+            drops,
+            marks: 0,
+            lost: 0,
+            overlimits,
+            backlog_bytes,
+            backlog_packets,
+        }),
         simulated: Some(SimulatedCounters {
             stalled_ns: counters.stalled_ps / 1000,
             marks: counters.marks,

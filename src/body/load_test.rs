@@ -15,13 +15,13 @@ use crate::assemble;
 use crate::backend::{Networks, RoleSettings, Variant, give_up};
 use crate::engine::{self, Control, Job, Measured, OpenPair, REAL_GRAIN, Starter, VIRTUAL_GRAIN, turns};
 use crate::job::{
-    Decision, EnclosingLab, Observers, ResultAssembler, RunConfig, RunOutcome, Session, WatcherOverhead, activity,
-    interrupt_flag, memory, show,
+    Decision, EnclosingLab, FinishedRun, Journal, Observers, Place, ResultAssembler, RunConfig, RunOutcome, Session,
+    WatcherOverhead, activity, interrupt_flag, memory, show, tell,
 };
 use crate::kernel::Info;
 use crate::layout::{Layout, Role, order};
 use crate::plan::{Plan, point_name};
-use crate::result::{Command, Headline, ResultFile};
+use crate::result::{Command, CountedPhase, CountersRecord, Headline, ResultFile};
 
 /// The runs so far.
 pub(crate) struct Runs<'a> {
@@ -32,6 +32,10 @@ pub(crate) struct Runs<'a> {
     /// Who changes settings, where several take turns.
     tuner: Option<Tuner<'a>>,
     assembler: ResultAssembler<'a>,
+    /// On rank 0 of a sweep, where finished runs are kept.
+    journal: Option<Journal>,
+    /// The runs of a sweep that were finished before; on every rank.
+    known: Vec<Place>,
 }
 
 impl<'a> Runs<'a> {
@@ -39,7 +43,8 @@ impl<'a> Runs<'a> {
         let lab = Arc::new(EnclosingLab::find(session.root, session.request.calibration.is_some()));
         let observers = Observers::of(session, &lab);
         let watcher = WatcherOverhead::begin(session.monitor);
-        Runs { session, observers, watcher, tuner: None, assembler: ResultAssembler::new(session, lab) }
+        let (assembler, known) = (ResultAssembler::new(session, lab), Vec::new());
+        Runs { session, observers, watcher, tuner: None, assembler, journal: None, known }
     }
 
     /// Makes all of them, shows what they gave, and gives the exit code.
@@ -54,10 +59,44 @@ impl<'a> Runs<'a> {
             }
             Err(error) => give_up(networks.bootstrap(), &error),
         }
+        self.assembler.configs = self.configs(networks.variants());
+        if self.session.decision.command == Command::Sweep && !self.begin_journal(networks.bootstrap()) {
+            return 2;
+        }
         self.measured(networks).map_or(0, |file| {
             self.assembler.say_rest(&file);
             show(self.session.request, &file)
         })
+    }
+
+    /// Opens the journal of a sweep, whose runs may be known from an earlier job; false where rank 0 said why not. Collective
+    /// over the job.
+    fn begin_journal(&mut self, bootstrap: &mut dyn Bootstrap) -> bool {
+        let opened = self.session.root.then(|| Journal::open(self.session, &self.assembler.configs));
+        let mine = opened.as_ref().map(|opened| {
+            opened
+                .as_ref()
+                .map(|journal| journal.as_ref().map(Journal::known).unwrap_or_default())
+                .map_err(Clone::clone)
+        });
+        match tell::<std::result::Result<Vec<Place>, String>>(bootstrap, mine.as_ref()) {
+            Ok(Ok(known)) => {
+                self.known = known;
+                self.journal = opened.and_then(std::result::Result::ok).flatten();
+                if self.session.root && self.session.request.resume.is_some() {
+                    let all = self.assembler.configs.len() * self.session.placements() as usize;
+                    self.session.request.say(&format!("{} of {all} runs are finished and kept", self.known.len()));
+                }
+                true
+            }
+            Ok(Err(why)) => {
+                if self.session.root {
+                    eprintln!("tailback: error: {why}");
+                }
+                false
+            }
+            Err(error) => give_up(bootstrap, &error),
+        }
     }
 
     /// Makes all of them, and gives what they gave, on rank 0.
@@ -154,7 +193,7 @@ impl<'a> Runs<'a> {
                     break;
                 }
             }
-            self.run_one(networks, index, config)?;
+            self.run_one(networks, (index, at))?;
             if self.assembler.interrupted {
                 break;
             }
@@ -174,10 +213,19 @@ impl<'a> Runs<'a> {
         balanced.into_iter().map(|at| drawn[at]).collect()
     }
 
-    /// One of them.
-    fn run_one(&mut self, networks: &mut Networks<'_>, index: u32, config: RunConfig) -> Result<()> {
+    /// One of them, unless it is known.
+    fn run_one(&mut self, networks: &mut Networks<'_>, place: Place) -> Result<()> {
         let session = self.session;
+        let (index, config) = (place.0, self.assembler.configs[place.1]);
         let layout = &self.layout(index, &session.mixes[config.mix].plan);
+        if self.known.contains(&place) {
+            networks.pass_over();
+            if let Some(journal) = &self.journal {
+                let run = journal.run(session, config, place);
+                self.take(config, index, layout, run);
+            }
+            return Ok(());
+        }
         let keep = |descriptions: [&Description; 2], measured: &[Measured]| {
             self.assembler.keep_part(config, index, layout, descriptions, measured);
         };
@@ -185,29 +233,46 @@ impl<'a> Runs<'a> {
         let run = self.placement_run(index, config, layout, keeps);
         let role = |rank| self.role(layout.role(rank));
         let outcome = networks.open(config.variant, &role, &|bootstrap, networks| run.measure(bootstrap, networks))?;
-        let assembler = &mut self.assembler;
-        assembler.interrupted = outcome.interrupted;
-        for problem in session.host_counters.collect(networks.bootstrap(), &mut assembler.counters)? {
-            assembler.note(problem);
-        }
+        self.assembler.interrupted = outcome.interrupted;
+        let mut counters = CountersRecord::default();
+        let notes = session.host_counters.collect(networks.bootstrap(), &mut counters)?;
         if self.session.request.settings.machine.is_none() {
-            assembler.watch = self.watcher.collect(networks.bootstrap(), self.session.monitor)?;
-            assembler.memory = memory(networks.bootstrap())?;
+            self.assembler.watch = self.watcher.collect(networks.bootstrap(), self.session.monitor)?;
+            self.assembler.memory = memory(networks.bootstrap())?;
         }
-        if let Some(mine) = self.observers.activity() {
-            assembler.activity.extend(activity(networks.bootstrap(), &mine)?);
-        }
+        let activity = match self.observers.activity() {
+            Some(mine) => activity(networks.bootstrap(), &mine)?,
+            None => Vec::new(),
+        };
         if let Some(trouble) = &outcome.trouble {
-            assembler.tell(trouble);
+            self.assembler.tell(trouble);
         }
         if self.session.root {
-            assembler.simulated(networks);
-            assembler.add(config, index, layout, outcome);
-            if !assembler.interrupted {
-                assembler.keep();
+            let run = FinishedRun { outcome, counters, activity, notes, simulated: networks.simulated() };
+            if let Some(journal) = self.journal.as_mut().filter(|_| !run.outcome.interrupted)
+                && let Some(problem) = journal.keep(place, &run)
+            {
+                self.session.request.say(&problem);
+            }
+            self.take(config, index, layout, run);
+            if !self.assembler.interrupted {
+                self.assembler.keep();
             }
         }
         Ok(())
+    }
+
+    /// Takes what a run gave, now or before; on rank 0.
+    fn take(&mut self, config: RunConfig, index: u32, layout: &Layout, run: FinishedRun) {
+        let FinishedRun { outcome, counters, activity, notes, simulated } = run;
+        let assembler = &mut self.assembler;
+        notes.into_iter().for_each(|note| assembler.note(note));
+        for CountedPhase { phase, devices } in counters.phases {
+            devices.into_iter().for_each(|device| assembler.counters.add(phase.clone(), device));
+        }
+        assembler.activity.extend(activity);
+        assembler.simulated(simulated);
+        assembler.add(config, index, layout, outcome);
     }
 
     /// What the ranks of a role have of their own.

@@ -42,7 +42,17 @@ const OF_THEIR_OWN: [(&str, &[&str]); 8] = [
     ("app", &["idle_shim", "app_name", "warm_up"]),
     (
         "lab run",
-        &["user_namespace", "bands", "mark_above", "rto_min", "spine_rate", "unshaped", "name", "congestion_control"],
+        &[
+            "user_namespace",
+            "bands",
+            "mark_above",
+            "degraded",
+            "rto_min",
+            "spine_rate",
+            "unshaped",
+            "name",
+            "congestion_control",
+        ],
     ),
     ("calibrate", &[]),
     ("tune", &[]),

@@ -7,7 +7,7 @@ use std::process::Command;
 use clap::{Args, Subcommand};
 use tailback_transport::Bytes;
 
-use crate::lab::{self, Error, Lab, LabKey, LabSpec, Result, SHIM_VARIABLE, default_name};
+use crate::lab::{self, Degradation, Error, Lab, LabKey, LabSpec, Result, SHIM_VARIABLE, default_name};
 use crate::output;
 use crate::text::{Cell, Table};
 
@@ -159,6 +159,9 @@ fn describe(lab: &Lab) -> String {
     };
     let mut text =
         format!("lab {name}: {hosts} hosts on {leaves} leaves, {links}, {}, {}\n", spec.congestion_control, lab.mode());
+    if !spec.degraded.is_empty() {
+        text += &format!("degraded: {}\n", spec.degradations());
+    }
     for note in lab.notes() {
         text += &format!("note: {note}\n");
     }
@@ -172,11 +175,13 @@ fn describe(lab: &Lab) -> String {
 
 fn counters(lab: &Lab) -> Result<String> {
     let known = |value: Option<u64>| value.map_or(Cell::Unknown, |value| Cell::from(value.to_string()));
+    let lossy = lab.spec().degraded.iter().any(Degradation::is_loss);
     let ports = Table::of(lab.counters()?)
         .column("port", |port| format!("{}>{}", port.from, port.to))
         .column("sent B", |port| port.bytes.to_string())
         .column("packets", |port| port.packets.to_string())
         .column("drops", |port| known(port.queue.as_ref().map(|queue| queue.drops)))
+        .column_if(lossy, "lost", |port| known(port.queue.as_ref().map(|queue| queue.lost)))
         .column("overlimits", |port| known(port.queue.as_ref().map(|queue| queue.overlimits)))
         .column("backlog B", |port| known(port.queue.as_ref().map(|queue| queue.backlog_bytes)));
     Ok(ports.done().text())

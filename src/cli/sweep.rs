@@ -1,5 +1,7 @@
 //! `tailback sweep`: the load test at several values of a key of its plan, and the curves that they make.
 
+use std::path::PathBuf;
+
 use clap::{Arg, Args};
 
 use super::options::RunOptions;
@@ -24,6 +26,11 @@ pub struct SweepOptions {
     #[arg(long, value_name = "CONDITION", help_heading = "Thresholds")]
     crosses: Vec<Threshold>,
 
+    /// Go on with the sweep of this result file, whose job was killed or interrupted: the same command and this. Points that are
+    /// finished (FILE.journal has them) are not measured again; the result goes to FILE unless --out says otherwise
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
+
     #[command(flatten)]
     run: RunOptions,
 }
@@ -46,10 +53,12 @@ impl SweepOptions {
         if let Some((option, _, why)) = refused.into_iter().find(|(_, given, _)| *given) {
             return Err(format!("{option}: not for sweep: {why}"));
         }
+        let out = &mut self.run.common.output.out;
+        *out = out.take().or_else(|| self.resume.clone());
         self.keys.extend(self.run.plan.take_sweep()?);
         let sweep = (!self.keys.is_empty()).then_some(self.keys);
         let mut request = self.run.request()?;
         request.patches.push(Patch { sweep, ..Patch::default() });
-        Ok(Request { command: Command::Sweep, crosses: self.crosses, ..request })
+        Ok(Request { command: Command::Sweep, crosses: self.crosses, resume: self.resume, ..request })
     }
 }

@@ -7,6 +7,7 @@
 mod calibration_target;
 mod host_counters;
 mod interrupt;
+mod journal;
 mod map_study;
 mod observers;
 mod pair;
@@ -25,6 +26,7 @@ mod tune_selection;
 
 pub use calibration_target::CalibrationSelection;
 pub(crate) use interrupt::flag as interrupt_flag;
+pub(crate) use journal::{FinishedRun, Journal, Place};
 pub(crate) use map_study::MapPlan;
 pub use map_study::{KnownMap, MapStudy};
 pub(crate) use observers::{Heard, Observers, PHASES_VARIABLE, listen};

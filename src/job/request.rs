@@ -65,6 +65,8 @@ pub struct Request {
     pub tuning: Option<TuneSelection>,
     /// Conditions whose place on the curves of a sweep is wanted.
     pub crosses: Vec<Threshold>,
+    /// The result of a sweep that is to go on.
+    pub resume: Option<PathBuf>,
     /// Only show what would be run.
     pub dry_run: bool,
     /// The control, where ranks run in the emulated cluster.
@@ -241,6 +243,7 @@ impl Request {
             calibration: None,
             tuning: None,
             crosses: Vec::new(),
+            resume: None,
             dry_run: false,
             control: ControlSelection::No,
             local,
@@ -400,6 +403,10 @@ impl Request {
             words.extend(["--preset".into(), plan.preset.to_string().into()]);
         }
         words.extend(self.job_words.iter().cloned());
+        // Its journal is beside the file that this process has named.
+        if let (Command::Sweep, Some(out)) = (self.command, &self.output.out) {
+            words.extend(["--out".into(), out.into()]);
+        }
         words
     }
 
@@ -445,11 +452,16 @@ impl Request {
         // A simulation is repeatable; on a real network every job is to be a new draw.
         let drawn = self.settings.machine.is_none().then_some(new);
         let (study, known_seed) = self.study.as_ref().map(StudySelection::decided).transpose()?.unzip();
+        let asked = match (self.asked_seed()?, drawn) {
+            // What was drawn for a sweep stays so.
+            (None | Some(Seed::Time), Some(drawn)) => Some(self.resumed_seed()?.map_or(drawn, Seed::Number)),
+            (asked, _) => asked,
+        };
         Ok(Decision {
             command: self.command,
             plan,
             study,
-            seed: known_seed.flatten().or(self.asked_seed()?.or(drawn).map(Seed::number)),
+            seed: known_seed.flatten().or(asked.map(Seed::number)),
             groups: self.groups.as_ref().map(GroupsFrom::read).transpose()?,
             duration_s: self.duration.as_secs_f64(),
             dry_run: self.dry_run,

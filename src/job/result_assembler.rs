@@ -14,7 +14,7 @@ use super::show::handed_over;
 use crate::analysis::sweep;
 use crate::analysis::tuning::rank;
 use crate::assemble::{self, RunBuilder};
-use crate::backend::{self, Network, Networks, Variant};
+use crate::backend::{self, Network, Simulated, Variant};
 use crate::engine::{LoadState, Measured};
 use crate::layout::Layout;
 use crate::plan::Swept;
@@ -178,8 +178,8 @@ impl<'a> ResultAssembler<'a> {
     }
 
     /// Takes note of what was simulated for a run, if it was.
-    pub(crate) fn simulated(&mut self, networks: &mut Networks<'_>) {
-        if let Some(simulated) = networks.simulated() {
+    pub(crate) fn simulated(&mut self, simulated: Option<Simulated>) {
+        if let Some(simulated) = simulated {
             self.machine.get_or_insert_with(|| MachineRecord::of(&simulated.machine)).add(simulated);
         }
     }

@@ -55,11 +55,18 @@ pub fn show(request: &Request, file: &ResultFile) -> u8 {
     });
     let drawn = request.study.as_ref().map_or(Ok(()), |of| draw(of, file));
     let checked = request.checks.check(file);
+    let ended = if file.interrupted || kept.is_err() { Ok(()) } else { request.remove_journal() };
+    if let (true, Some(path), Some(out)) = (file.interrupted, request.journal(), &wanted.out)
+        && path.exists()
+    {
+        request.say(&format!("to go on where it ended: the same command with --resume {}", out.display()));
+    }
     let mut code = (*checked.as_ref().unwrap_or(&0)).max(u8::from(has_failed(file)));
     if (file.interrupted && file.command != Command::Congest) || is_left_changed(file) {
         code = 2;
     }
-    for problem in [printed.map(drop), kept, csv, metrics, drawn, checked.map(drop)].into_iter().filter_map(Result::err)
+    for problem in
+        [printed.map(drop), kept, csv, metrics, drawn, checked.map(drop), ended].into_iter().filter_map(Result::err)
     {
         eprintln!("tailback: error: {problem}");
         code = 2;

@@ -9,13 +9,14 @@ use std::time::SystemTime;
 
 use tailback_bootstrap::launch::{heed_signals, is_interrupted};
 
+use super::degrade::Degradation;
 use super::error::{Error, Result};
 use super::ground::Ground;
 use super::holder::{Holder, Setup};
 use super::process::{ID_VARIABLE, ProcessId, end_all};
 use super::spec::{LabSpec, default_name, validate_name};
 use super::state::{Registry, State};
-use super::system::{Mode, System, check_congestion_control};
+use super::system::{Mode, Needed, System, check_congestion_control};
 use super::topology::{Host, Namespace, Shaping, Topology};
 
 /// Goes to the directory of the caller and says which lab and host this is, then becomes the command. `nsenter` itself
@@ -52,8 +53,15 @@ impl Lab {
         heed_signals();
         check_congestion_control(&spec.congestion_control)?;
         let system = System::find(spec.user_namespace.then_some(Mode::UserNamespace))?;
-        if spec.ecn {
-            system.check_marks()?;
+        let degraded = |how: fn(&Degradation) -> bool| spec.degraded.iter().any(how);
+        for (is_needed, needed) in [
+            (spec.ecn, Needed::Marks),
+            (degraded(Degradation::is_delay), Needed::Delay),
+            (degraded(Degradation::is_loss), Needed::Loss),
+        ] {
+            if is_needed {
+                system.check(needed)?;
+            }
         }
         let registry = Registry::open()?;
         sweep(&registry);

@@ -78,12 +78,19 @@ pub struct QueueCounters {
     /// Packets marked because it was long.
     #[serde(default)]
     pub marks: u64,
+    /// Packets lost on purpose, of a link that is degraded.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost: u64,
     /// How often it had to wait for its rate.
     pub overlimits: u64,
     /// Bytes in it at the time of reading.
     pub backlog_bytes: u64,
     /// Packets in it at the time of reading.
     pub backlog_packets: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl PortCounters {
@@ -102,6 +109,7 @@ impl PortCounters {
                 packets: now.packets.saturating_sub(then.packets),
                 drops: now.drops.saturating_sub(then.drops),
                 marks: now.marks.saturating_sub(then.marks),
+                lost: now.lost.saturating_sub(then.lost),
                 overlimits: now.overlimits - then.overlimits,
                 ..now.clone()
             },
@@ -136,6 +144,7 @@ impl PortCounters {
             sum.packets += other.packets;
             sum.drops += other.drops;
             sum.marks += other.marks;
+            sum.lost += other.lost;
             sum.overlimits += other.overlimits;
             (sum.backlog_bytes, sum.backlog_packets) = (other.backlog_bytes, other.backlog_packets);
         }
@@ -188,6 +197,9 @@ impl Reading {
         let links: Vec<Link> = serde_json::from_str(ip).map_err(|error| wrong(format!("ip: {error}")))?;
         let mut queues: HashMap<String, QueueCounters> = HashMap::new();
         let rated: HashSet<String> = qdiscs.iter().filter(|of| of.kind == "tbf").map(|of| of.dev.clone()).collect();
+        for of in qdiscs.iter().filter(|of| of.kind == "blackhole") {
+            queues.entry(of.dev.clone()).or_default().lost += of.drops;
+        }
         // A port with bands has one for each, and what sorts packets into them, which is none. One that marks inside of what
         // keeps the rate is the same queue once more.
         for qdisc in qdiscs.into_iter().filter(|qdisc| ["tbf", "bfifo", "red"].contains(&qdisc.kind.as_str())) {
@@ -259,6 +271,7 @@ mod tests {
             packets: 2,
             drops: 3,
             marks: 0,
+            lost: 0,
             overlimits: 4,
             backlog_bytes: 5000,
             backlog_packets: 6,
@@ -274,13 +287,18 @@ mod tests {
                 r#"{{"kind":"{kind}","dev":"d0","bytes":{bytes},"packets":1,"drops":2,"overlimits":3,"backlog":4,"qlen":5}}"#
             )
         };
-        let tc = format!("[{}]", [of("htb", 30), of("bfifo", 10), of("bfifo", 20)].join(","));
+        let tc = format!(
+            "[{}]",
+            [of("htb", 30), of("bfifo", 10), of("blackhole", 0).replace("\"drops\":2", "\"drops\":7"), of("bfifo", 20)]
+                .join(",")
+        );
         let reading = Reading::parse(&format!("{tc}\n\n{IP}\n")).expect("parses");
         let expected = QueueCounters {
             bytes: 30,
             packets: 2,
             drops: 4,
             marks: 0,
+            lost: 7,
             overlimits: 6,
             backlog_bytes: 8,
             backlog_packets: 10,
@@ -318,6 +336,7 @@ mod tests {
                 packets: bytes / 10,
                 drops,
                 marks: 2 * drops,
+                lost: 3 * drops,
                 overlimits,
                 backlog_bytes,
                 backlog_packets: 1,

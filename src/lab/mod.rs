@@ -10,6 +10,7 @@
 
 mod cluster;
 mod counters;
+mod degrade;
 mod error;
 mod ground;
 mod holder;
@@ -24,6 +25,7 @@ mod topology;
 
 pub use cluster::{Lab, down, names, remove_dead};
 pub use counters::{PortCounters, PortKind, QueueCounters, SimulatedCounters, is_node};
+pub use degrade::Degradation;
 pub use error::{Error, Reason, Result};
 pub use ground::Ground;
 pub use mpi::HOST_LISTS;

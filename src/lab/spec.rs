@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tailback_transport::traffic_class;
 
+use super::degrade::{Degradation, Quality};
 use super::error::{Error, Result};
 use crate::units::{self, Rate};
 
@@ -15,6 +16,8 @@ use crate::units::{self, Rate};
 pub const MAX_HOSTS: usize = 250;
 /// More than any port of a real switch has.
 const MAX_BANDS: usize = 15;
+/// More than anyone plants.
+const MAX_DEGRADED: usize = 1024;
 /// The bits of the traffic class byte that are the code point; the others tell of congestion.
 pub(super) const DSCP: u8 = 0xfc;
 /// The traffic class byte of packets that pass queues by, a code point that no standard gives a meaning.
@@ -76,6 +79,12 @@ pub struct LabSpec {
     #[arg(long = "rto-min", value_name = "TIME", default_value = "50ms", value_parser = units::milliseconds)]
     #[serde(default = "linux_rto_min")]
     pub rto_min_ms: u64,
+    /// Break a link on purpose, e.g. h3:rate=50%, h5:loss=1%, leaf0-leaf1:delay=2ms; h3:send.rate=50% for one direction. May be
+    /// given several times
+    #[arg(long = "degrade", value_name = "PLACE:KEY=VALUE")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub degraded: Vec<Degradation>,
     /// Leave the links unshaped: then only the processor is the limit
     #[arg(long = "unshaped", action = clap::ArgAction::SetFalse)]
     pub shaped: bool,
@@ -103,6 +112,7 @@ impl Default for LabSpec {
             mark_above_bytes: None,
             congestion_control: "cubic".to_owned(),
             rto_min_ms: 50,
+            degraded: Vec::new(),
             shaped: true,
             user_namespace: false,
         }
@@ -127,6 +137,33 @@ impl LabSpec {
     #[must_use]
     pub fn full_queue_seconds(&self) -> f64 {
         self.link_rate.seconds(self.queue_bytes)
+    }
+
+    /// The leaf switch of a host.
+    pub(super) fn leaf_of(&self, host: usize) -> usize {
+        host * self.leaves / self.hosts
+    }
+
+    /// The pairs of switches with a link between them. Two leaves are joined directly, more through a spine switch: the
+    /// direct link saves a two-core machine a hop.
+    pub(super) fn trunks(&self) -> Vec<[String; 2]> {
+        let leaf = |number: usize| format!("leaf{number}");
+        match self.leaves {
+            1 => Vec::new(),
+            2 => vec![[leaf(0), leaf(1)]],
+            leaves => (0..leaves).map(|number| [leaf(number), "spine".to_owned()]).collect(),
+        }
+    }
+
+    /// Its links that are broken on purpose, as one text.
+    #[must_use]
+    pub fn degradations(&self) -> String {
+        self.degraded.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What the port through which `from` sends to `to` is left with, of the rate of its kind.
+    pub(super) fn quality(&self, from: &str, to: &str, rate: Rate) -> Quality {
+        self.degraded.iter().fold(Quality::whole(rate), |quality, of| of.applied(from, to, quality))
     }
 
     /// Bytes that a port of this rate may send at once.
@@ -186,9 +223,45 @@ impl LabSpec {
                 self.mark_above().unwrap_or_default()
             ));
         }
+        self.validate_degraded()?;
         let plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
         if self.congestion_control.is_empty() || !self.congestion_control.chars().all(plain) {
             return wrong(format!("--congestion-control `{}` is no name", self.congestion_control));
+        }
+        Ok(())
+    }
+
+    fn validate_degraded(&self) -> Result<()> {
+        let wrong = |text: String| Err(Error::Spec(text));
+        if self.degraded.is_empty() {
+            return Ok(());
+        }
+        if !self.shaped {
+            return wrong("--degrade: links that are not shaped (--unshaped) have nothing that can be broken".into());
+        }
+        if self.degraded.len() > MAX_DEGRADED {
+            return wrong(format!("--degrade: {} of them, expected at most {MAX_DEGRADED}", self.degraded.len()));
+        }
+        let of_host = |host: usize| [format!("h{host}"), format!("leaf{}", self.leaf_of(host))];
+        let links: Vec<[String; 2]> = (0..self.hosts).map(of_host).chain(self.trunks()).collect();
+        for of in &self.degraded {
+            if !of.is_of(&links) {
+                let hosts = if self.hosts == 1 { "h0".into() } else { format!("a host (h0 to h{})", self.hosts - 1) };
+                let [host, leaf] = &links[0];
+                let trunks = self.trunks().into_iter().map(|[a, b]| format!(", {a}-{b}")).collect::<String>();
+                let place = of.place();
+                return wrong(format!(
+                    "--degrade {of}: no link '{place}': expected {hosts}, or a link: {host}-{leaf}{trunks}"
+                ));
+            }
+        }
+        for (links, rate) in [(&links[..self.hosts], self.link_rate), (&links[self.hosts..], self.spine_rate())] {
+            for [a, b] in links {
+                let slowest = self.quality(a, b, rate).rate.min(self.quality(b, a, rate).rate);
+                if slowest < MIN_RATE {
+                    return wrong(format!("--degrade leaves {a}-{b} {slowest}: rates from {MIN_RATE} can be shaped"));
+                }
+            }
         }
         Ok(())
     }
@@ -253,6 +326,8 @@ mod tests {
             "--mark-above=64KiB",
             "--congestion-control=reno",
             "--rto-min=0.2s",
+            "--degrade=h3:rate=50%",
+            "--degrade=leaf0-h4:loss=1%",
             "--unshaped",
             "--user-namespace",
         ])
@@ -269,12 +344,13 @@ mod tests {
             mark_above_bytes: Some(64 << 10),
             congestion_control: "reno".into(),
             rto_min_ms: 200,
+            degraded: vec!["h3:rate=50%".parse().unwrap(), "leaf0-h4:loss=1%".parse().unwrap()],
             shaped: false,
             user_namespace: true,
         };
         assert_eq!(spec, expected);
         assert_eq!(LabSpec { mark_above_bytes: None, ..expected.clone() }.mark_above(), Some(128 << 10));
-        LabSpec { ecn: false, ..expected }.validate().expect("valid");
+        LabSpec { ecn: false, degraded: Vec::new(), ..expected }.validate().expect("valid");
     }
 
     #[test]
@@ -289,6 +365,14 @@ mod tests {
             (&["--queue=1KiB"], "--queue 1024"),
             (&["--queue=32KiB", "--link-rate=10gbit"], "--queue"),
             (&["--rto-min=0ms"], "--rto-min 0ms"),
+            (&["--degrade=h3:rate=50%", "--unshaped"], "--degrade"),
+            (
+                &["--degrade=h16:rate=50%"],
+                "no link 'h16': expected a host (h0 to h15), or a link: h0-leaf0, leaf0-leaf1",
+            ),
+            (&["--degrade=leaf0:rate=50%", "--leaves=3"], "h0-leaf0, leaf0-spine, leaf1-spine, leaf2-spine"),
+            (&["--degrade=h1-leaf1:rate=50%"], "no link 'h1-leaf1'"),
+            (&["--degrade=h1:rate=10%", "--degrade=h1:rate=1%"], "--degrade leaves h1-leaf0 200 kbit/s"),
             (&["--ecn", "--unshaped"], "--ecn"),
             (&["--ecn", "--mark-above=1KiB"], "--mark-above 1024"),
             (&["--ecn", "--mark-above=128KiB"], "--mark-above 131072"),

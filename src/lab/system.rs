@@ -34,6 +34,36 @@ const PROBE: &str = "ip link add probe0 type veth peer name probe1 \
     && tc qdisc add dev probe0 root tbf rate 200mbit burst 16384 limit 131072 \
     && mount -t tmpfs tmpfs /dev/shm";
 
+/// What only some labs need of the kernel, found by trying it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Needed {
+    /// A queue that marks.
+    Marks,
+    /// A queue that delays.
+    Delay,
+    /// Packets lost by lot.
+    Loss,
+}
+
+impl Needed {
+    /// The option that needs it, what tries it, what is missing otherwise and may be added.
+    fn details(self) -> [&'static str; 4] {
+        match self {
+            Needed::Marks => ["--ecn", PROBE_MARKS, "red queue", "sch_red"],
+            Needed::Delay => ["--degrade ...:delay", PROBE_DELAY, "netem queue", "sch_netem"],
+            Needed::Loss => ["--degrade ...:loss", PROBE_LOSS, "bpf filter or no blackhole queue", "cls_bpf"],
+        }
+    }
+}
+
+const PROBE_DELAY: &str =
+    "ip link add probe0 type veth peer name probe1 && tc qdisc add dev probe0 root netem delay 1ms limit 1000";
+
+const PROBE_LOSS: &str = "ip link add probe0 type veth peer name probe1 \
+    && tc qdisc add dev probe0 root handle 1: htb && tc class add dev probe0 parent 1: classid 1:1 htb rate 1gbit quantum 60000 \
+    && tc qdisc add dev probe0 parent 1:1 blackhole \
+    && tc filter add dev probe0 parent 1: protocol all prio 1 bpf bytecode '1,6 0 0 0' flowid 1:1";
+
 const PROBE_MARKS: &str = "ip link add probe0 type veth peer name probe1 && tc qdisc add dev probe0 root \
     red limit 131072 min 32768 max 32769 avpkt 1000 burst 33 bandwidth 200mbit probability 1 ecn nodrop";
 
@@ -127,19 +157,22 @@ impl System {
         System { mode, path: search_path() }
     }
 
-    /// Whether queues here can mark packets.
+    /// Whether the kernel has what only some labs need.
     ///
     /// # Errors
     /// What the kernel says, and what may help.
-    pub fn check_marks(&self) -> Result<()> {
+    pub fn check(&self, needed: Needed) -> Result<()> {
+        let [option, probe, missing, module] = needed.details();
         let mut command = self.unshare(None);
-        let output = command.args(["sh", "-c", PROBE_MARKS]).stdin(Stdio::null()).output();
+        let output = command.args(["sh", "-c", probe]).stdin(Stdio::null()).output();
         let output = output.map_err(Error::command("unshare"))?;
         if output.status.success() {
             return Ok(());
         }
         let said = complaint(&output);
-        Err(Error::Spec(format!("--ecn: the kernel has no red queue (as root, `modprobe sch_red` may add it): {said}")))
+        Err(Error::Spec(format!(
+            "{option}: the kernel has no {missing} (as root, `modprobe {module}` may add it): {said}"
+        )))
     }
 
     fn probe(&self) -> std::result::Result<(), String> {

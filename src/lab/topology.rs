@@ -9,17 +9,21 @@ use std::net::Ipv4Addr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::degrade::Quality;
 use super::spec::{BYPASS, DSCP, LabSpec};
 use crate::units::Rate;
 
 const DATA: [u8; 3] = [10, 77, 0];
 const CONTROL: [u8; 3] = [10, 78, 0];
-/// The classes of a port that sorts its packets: those that pass by, the link that all bands share, the first band.
+/// The classes of a port that sorts its packets: those that pass by, those that are lost, the link that all bands share, the first band.
 const PASSING: usize = 5;
+const LOST: usize = 6;
 const LINK: usize = 1;
 const FIRST_BAND: usize = 0x10;
 /// What keeps the rate of a port whose queue marks packets.
 const MARKING: usize = 0x20;
+/// What keeps packets of a port that is late.
+const LATE: usize = 0x30;
 /// The kernel knows no more.
 const LEAST_PRIORITY: usize = 7;
 /// A bridge forgets an address after this many hundredths of a second (a day): a forgotten address is flooded, which
@@ -65,7 +69,7 @@ pub(super) struct Port {
     pub from: String,
     /// Who receives from it.
     pub to: String,
-    pub rate: Rate,
+    pub quality: Quality,
 }
 
 /// What the ports of the data network do with packets.
@@ -98,7 +102,7 @@ impl Topology {
         let hosts = (0..spec.hosts)
             .map(|index| Host {
                 name: format!("h{index}"),
-                leaf: index * spec.leaves / spec.hosts,
+                leaf: spec.leaf_of(index),
                 data: address(DATA, index),
                 control: address(CONTROL, index),
             })
@@ -112,17 +116,6 @@ impl Topology {
         &self.hosts
     }
 
-    /// The pairs of switches with a link between them. Two leaves are joined directly, more through a spine switch: the
-    /// direct link saves a two-core machine a hop.
-    fn trunks(&self) -> Vec<[String; 2]> {
-        let leaf = |number: usize| format!("leaf{number}");
-        match self.spec.leaves {
-            1 => Vec::new(),
-            2 => vec![[leaf(0), leaf(1)]],
-            leaves => (0..leaves).map(|number| [leaf(number), "spine".to_owned()]).collect(),
-        }
-    }
-
     fn switches(&self) -> Vec<String> {
         let leaves = (0..self.spec.leaves).map(|leaf| format!("leaf{leaf}"));
         leaves.chain((self.spec.leaves > 2).then(|| "spine".to_owned())).collect()
@@ -134,16 +127,22 @@ impl Topology {
         for (index, host) in self.hosts.iter().enumerate() {
             let (leaf, rate) = (format!("leaf{}", host.leaf), self.spec.link_rate);
             let (name, device) = (host.name.clone(), format!("d-{}", host.name));
-            ports.push(Port { namespace: Namespace::Switch, device, from: leaf.clone(), to: name.clone(), rate });
-            ports.push(Port { namespace: Namespace::Host(index), device: "d0".to_owned(), from: name, to: leaf, rate });
+            ports.push(self.port(Namespace::Switch, device, leaf.clone(), name.clone(), rate));
+            ports.push(self.port(Namespace::Host(index), "d0".to_owned(), name, leaf, rate));
         }
-        for [a, b] in self.trunks() {
+        for [a, b] in self.spec.trunks() {
             for (from, to) in [(&a, &b), (&b, &a)] {
-                let (device, from, to) = (format!("{from}-{to}"), from.clone(), to.clone());
-                ports.push(Port { namespace: Namespace::Switch, device, from, to, rate: self.spec.spine_rate() });
+                let device = format!("{from}-{to}");
+                let rate = self.spec.spine_rate();
+                ports.push(self.port(Namespace::Switch, device, from.clone(), to.clone(), rate));
             }
         }
         ports
+    }
+
+    fn port(&self, namespace: Namespace, device: String, from: String, to: String, rate: Rate) -> Port {
+        let quality = self.spec.quality(&from, &to, rate);
+        Port { namespace, device, from, to, quality }
     }
 
     /// `ip -batch` lines for the namespace of the switches; `holders` are the processes that hold the hosts.
@@ -164,7 +163,7 @@ impl Topology {
                 line(&mut batch, format_args!("link set {port}-{name} addrgenmode none master {switch} up"));
             }
         }
-        for [a, b] in self.trunks() {
+        for [a, b] in self.spec.trunks() {
             line(&mut batch, format_args!("link add {a}-{b} type veth peer name {b}-{a}"));
             line(&mut batch, format_args!("link set {a}-{b} addrgenmode none master {a} up"));
             line(&mut batch, format_args!("link set {b}-{a} addrgenmode none master {b} up"));
@@ -211,12 +210,14 @@ impl Topology {
             if from != Shaping::Off {
                 line(&mut batch, format_args!("qdisc del dev {device} root"));
             }
-            match to {
-                Shaping::Off => {}
-                Shaping::On if self.spec.bands.is_empty() => {
-                    self.queue(&mut batch, port, "root");
-                }
-                Shaping::On | Shaping::Bypass => self.sorted(&mut batch, port, to == Shaping::Bypass),
+            if to == Shaping::Off {
+                continue;
+            }
+            let at = late(&mut batch, port);
+            if to == Shaping::On && self.spec.bands.is_empty() && port.quality.loss == 0 {
+                self.queue(&mut batch, port, &at);
+            } else {
+                self.sorted(&mut batch, port, &at, to == Shaping::Bypass);
             }
         }
         batch
@@ -224,8 +225,8 @@ impl Topology {
 
     /// A rate and a queue, for everyone alike.
     fn queue(&self, batch: &mut String, port: &Port, at: &str) {
-        let (device, bits, burst) = (&port.device, port.rate.bits(), LabSpec::burst(port.rate));
-        let (limit, marks) = (self.spec.queue_bytes, self.marks(port.rate));
+        let (device, bits, burst) = (&port.device, port.quality.rate.bits(), LabSpec::burst(port.quality.rate));
+        let (limit, marks) = (self.spec.queue_bytes, self.marks(port.quality.rate));
         // The queue that marks stands inside of what keeps the rate.
         let handle = if marks.is_some() { format!("handle {MARKING:x}: ") } else { String::new() };
         line(batch, format_args!("qdisc add dev {device} {at} {handle}tbf rate {bits}bit burst {burst} limit {limit}"));
@@ -245,16 +246,19 @@ impl Topology {
         ))
     }
 
-    /// Packets by their class: those that pass by, if some may, and each band's into a queue of its own.
-    fn sorted(&self, batch: &mut String, port: &Port, bypass: bool) {
+    /// Packets by their class: those that are lost, those that pass by, if some may, and each band's into a queue of its own.
+    fn sorted(&self, batch: &mut String, port: &Port, at: &str, bypass: bool) {
         // Beyond what this machine moves.
         const NO_LIMIT: &str = "rate 100gbit quantum 60000";
         let (device, bands) = (&port.device, &self.spec.bands);
         let last = FIRST_BAND + bands.len();
-        line(batch, format_args!("qdisc add dev {device} root handle 1: htb default {last:x}"));
+        line(batch, format_args!("qdisc add dev {device} {at} handle 1: htb default {last:x}"));
         let mut class = |parent: &str, id: usize, what: &str| {
             line(batch, format_args!("class add dev {device} parent {parent} classid 1:{id:x} htb {what}"));
         };
+        if port.quality.loss > 0 {
+            class("1:", LOST, &format!("{NO_LIMIT} prio 0"));
+        }
         if bypass {
             class("1:", PASSING, &format!("{NO_LIMIT} prio 0"));
         }
@@ -262,7 +266,7 @@ impl Topology {
             class("1:", last, &format!("{NO_LIMIT} prio 1"));
         } else {
             // A band within its own part need not wait for what the others have borrowed.
-            let (rate, burst) = (port.rate.bits(), LabSpec::burst(port.rate));
+            let (rate, burst) = (port.quality.rate.bits(), LabSpec::burst(port.quality.rate));
             let own = rate / (bands.len() as u64 + 1);
             let bursts = format!("burst {burst} cburst {burst} quantum {burst}");
             class("1:", LINK, &format!("rate {rate}bit {bursts}"));
@@ -278,9 +282,10 @@ impl Topology {
                 continue;
             }
             let plain = || format!("bfifo limit {}", self.spec.queue_bytes);
-            let queue = self.marks(port.rate).unwrap_or_else(plain);
+            let queue = self.marks(port.quality.rate).unwrap_or_else(plain);
             line(batch, format_args!("qdisc add dev {device} {parent} {queue}"));
         }
+        lossy(batch, port);
         let passing = bypass.then_some((BYPASS, PASSING));
         let sorted = bands.iter().enumerate().map(|(at, class)| (class & DSCP, FIRST_BAND + at));
         for (class, id) in passing.into_iter().chain(sorted) {
@@ -298,6 +303,34 @@ impl Topology {
         }
         text
     }
+}
+
+/// Keeps every packet of a port that is late, and says where what comes then stands.
+fn late(batch: &mut String, port: &Port) -> String {
+    // In packets: more than any queue of a lab has.
+    const LIMIT: usize = 1_000_000;
+    let (device, delay_us) = (&port.device, port.quality.delay_us);
+    if delay_us == 0 {
+        return "root".to_owned();
+    }
+    line(batch, format_args!("qdisc add dev {device} root handle {LATE:x}: netem delay {delay_us}us limit {LIMIT}"));
+    format!("parent {LATE:x}:1")
+}
+
+/// Loses packets by lot, whatever their class: a program of four instructions asks the kernel for a random number. The sender
+/// is not told, as by a queue of its own that is full.
+fn lossy(batch: &mut String, port: &Port) {
+    // In classic BPF, a load from here is a random number of 32 bits.
+    const RANDOM: u32 = 0xffff_f000 + 56;
+    if port.quality.loss == 0 {
+        return;
+    }
+    let below = (u64::from(port.quality.loss) << 32) / 1_000_000;
+    let device = &port.device;
+    line(batch, format_args!("qdisc add dev {device} parent 1:{LOST:x} blackhole"));
+    let program = format!("4,32 0 0 {RANDOM},53 1 0 {below},6 0 0 {},6 0 0 0", u32::MAX);
+    let what = format!("prio 1 bpf bytecode \"{program}\" flowid 1:{LOST:x}");
+    line(batch, format_args!("filter add dev {device} parent 1: protocol all {what}"));
 }
 
 /// A hardware address that says which network and host it belongs to.
@@ -351,6 +384,51 @@ mod tests {
         assert!(bypass.starts_with("qdisc del dev d0 root\nqdisc add dev d0 root handle 1: htb"), "{bypass}");
         assert!(bypass.contains("parent 1:10 tbf rate 200000000bit burst 16384 limit 131072"), "{bypass}");
         assert!(bypass.contains("match ip tos 0xfc 0xfc flowid 1:5"), "{bypass}");
+    }
+
+    #[test]
+    fn broken_links_are_slow_late_or_lossy() {
+        let degraded = |texts: &[&str]| {
+            let degraded = texts.iter().map(|text| text.parse().unwrap()).collect();
+            let spec = LabSpec { hosts: 4, degraded, ..LabSpec::default() };
+            spec.validate().expect("valid");
+            Topology::new(&spec)
+        };
+        let shaped = |topology: &Topology, of, to| topology.shaping_batch(of, Shaping::Off, to);
+        let slow = degraded(&["h1:send.rate=50%", "leaf0-leaf1:rate=10%"]);
+        assert!(
+            shaped(&slow, Namespace::Host(1), Shaping::On)
+                .contains("root tbf rate 100000000bit burst 16384 limit 131072")
+        );
+        let switch = shaped(&slow, Namespace::Switch, Shaping::On);
+        for expected in [
+            "dev d-h1 root tbf rate 200000000bit",
+            "dev leaf0-leaf1 root tbf rate 10000000bit",
+            "dev leaf1-leaf0 root tbf rate 10000000bit",
+        ] {
+            assert!(switch.contains(expected), "{expected}: {switch}");
+        }
+        let late = degraded(&["h1:delay=2ms"]);
+        for (to, inner) in [(Shaping::On, "tbf rate 200000000bit"), (Shaping::Bypass, "handle 1: htb default 10")] {
+            let batch = shaped(&late, Namespace::Host(1), to);
+            let head = format!(
+                "qdisc add dev d0 root handle 30: netem delay 2000us limit 1000000\nqdisc add dev d0 parent 30:1 {inner}"
+            );
+            assert!(batch.starts_with(&head), "{batch}");
+        }
+        let lossy = degraded(&["h1:send.loss=25%"]);
+        assert!(!shaped(&lossy, Namespace::Switch, Shaping::On).contains("blackhole"));
+        for to in [Shaping::On, Shaping::Bypass] {
+            let batch = shaped(&lossy, Namespace::Host(1), to);
+            for expected in [
+                "class add dev d0 parent 1: classid 1:6 htb rate 100gbit quantum 60000 prio 0\n",
+                "qdisc add dev d0 parent 1:6 blackhole\n",
+                "filter add dev d0 parent 1: protocol all prio 1 bpf bytecode \"4,32 0 0 4294963256,53 1 0 1073741824,6 0 0 4294967295,6 0 0 0\" flowid 1:6\n",
+                "parent 1:10 tbf rate 200000000bit",
+            ] {
+                assert!(batch.contains(expected), "{expected}: {batch}");
+            }
+        }
     }
 
     #[test]

@@ -14,7 +14,9 @@ use tailback_bootstrap::launch;
 use super::ranks::{exit_code, fits_hosts, grace, local_ranks, on_hosts, this_command, unmarked, with_options};
 use super::simulated;
 use crate::body::seconds;
-use crate::job::{ControlSelection, Heard, PHASES_VARIABLE, Recording, Request, Scratch, listen, show};
+use crate::job::{
+    ControlSelection, Heard, PHASES_VARIABLE, RESULT_VARIABLE, Recording, Request, Scratch, listen, show,
+};
 use crate::lab::{BYPASS, Lab, LabSpec, Shaping};
 use crate::output::{self, Progress};
 use crate::plan::{Counts, Plan, Preset};
@@ -135,6 +137,9 @@ impl LabBench<'_> {
         // Of a search, the ranks know which phases were of the run that was found.
         let known = file.lab.take().unwrap_or_else(|| LabRecord::of(&lab, phases));
         file.lab = Some(LabRecord { control, ..known });
+        if self.request.resume.is_some() {
+            file.notes.push("counters of the lab's ports are of the runs since --resume only".into());
+        }
         drop(lab);
         // The run stands, and is shown; but not all was done that was asked for.
         Ok(show(self.request, &file).max(code))
@@ -230,9 +235,10 @@ impl LabBench<'_> {
         let result = self.scratch.path(&format!("{name}.json"));
 
         let lab = self.lab.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut options = on_hosts(&lab, self.host_of_rank.iter().map(|&host| &lab.hosts()[host]), command, &result);
+        let mut options = on_hosts(&lab, self.host_of_rank.iter().map(|&host| &lab.hosts()[host]), command);
         options.grace = grace(self.request);
         options.env.push((PHASES_VARIABLE.into(), socket.into_os_string()));
+        options.env.push((RESULT_VARIABLE.into(), result.clone().into_os_string()));
         drop(lab);
 
         let code = exit_code(launch::run(&options))?;

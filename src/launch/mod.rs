@@ -10,16 +10,18 @@ mod repeated;
 mod simulated;
 mod what_if;
 
+use std::ffi::OsString;
+
 use tailback_bootstrap::launch::{self, LaunchOptions, heed_signals};
 
 use crate::backend::in_job;
 use crate::job::{CalibrationSelection, Heard, PHASES_VARIABLE, Request, Scratch, listen, unique_name};
-use crate::lab::{self, LabSpec};
+use crate::lab::{self, Lab, LabSpec};
 use crate::output::Progress;
 use crate::plan::Preset;
 
 use in_lab::run_in_lab;
-use ranks::{exit_code, grace, local_ranks, outside_lab, this_command, with_options};
+use ranks::{exit_code, grace, local_ranks, on_hosts, outside_lab, this_command, with_options};
 use repeated::repeated;
 
 pub use what_if::what_if;
@@ -32,6 +34,18 @@ pub fn start(request: &Request) -> Result<u8, String> {
 /// The same in an emulated cluster of this shape; in a rank of it, the request itself.
 pub fn start_in_lab(request: &Request, spec: &LabSpec) -> Result<u8, String> {
     request.as_work(|work| in_job(work, || repeated(request, |request| run_in_lab(request, spec))))
+}
+
+/// How any command is started as ranks on the hosts of a lab that is up: one on each, or so many in all, neighbours on one host.
+///
+/// # Errors
+/// If there is no such lab.
+pub fn on_lab(name: &str, ranks: Option<usize>, command: Vec<OsString>) -> Result<LaunchOptions, String> {
+    let lab = Lab::open(name).map_err(|error| error.to_string())?;
+    let hosts = lab.hosts();
+    let ranks = ranks.unwrap_or(hosts.len());
+    let per_host = ranks.div_ceil(hosts.len()).max(1);
+    Ok(on_hosts(&lab, (0..ranks).map(|rank| &hosts[rank / per_host]), command))
 }
 
 /// Runs the request on this machine.

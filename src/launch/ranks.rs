@@ -2,13 +2,12 @@
 
 use std::ffi::OsString;
 use std::net::IpAddr;
-use std::path::Path;
 use std::time::Duration;
 
 use tailback_bootstrap::launch::{LaunchOptions, RankSetup};
 
 use crate::backend::{Backend, CongestorNetworks, Settings};
-use crate::job::{RESULT_VARIABLE, Request};
+use crate::job::Request;
 use crate::lab::{Host, Lab};
 
 /// Ranks that are started where nothing else says how many.
@@ -34,13 +33,8 @@ pub(crate) fn local_ranks(request: &Request, per_node: Option<usize>) -> Result<
     }
 }
 
-/// Options that start `command` on hosts of a lab, a host for each rank, and have rank 0 leave its result at `result`.
-pub(crate) fn on_hosts<'l>(
-    lab: &Lab,
-    hosts: impl Iterator<Item = &'l Host>,
-    command: Vec<OsString>,
-    result: &Path,
-) -> LaunchOptions {
+/// Options that start `command` on hosts of a lab, a host for each rank.
+pub(crate) fn on_hosts<'l>(lab: &Lab, hosts: impl Iterator<Item = &'l Host>, command: Vec<OsString>) -> LaunchOptions {
     let setup = |host: &Host| RankSetup {
         prefix: lab.command_on(host),
         env: vec![("TAILBACK_HOST".into(), host.name.clone().into()), ("TAILBACK_GROUP".into(), host.group().into())],
@@ -51,12 +45,11 @@ pub(crate) fn on_hosts<'l>(
     options.port = Some(LAB_PORT);
     options.env = [
         // All hosts share this machine's cores: spinning ranks would measure those.
-        ("TAILBACK_WAIT", "block".into()),
-        ("TAILBACK_DATA_IF", "d0".into()),
-        ("TAILBACK_BOOTSTRAP_IF", "c0".into()),
-        (RESULT_VARIABLE, result.as_os_str().to_owned()),
+        ("TAILBACK_WAIT", "block"),
+        ("TAILBACK_DATA_IF", "d0"),
+        ("TAILBACK_BOOTSTRAP_IF", "c0"),
     ]
-    .map(|(name, value)| (name.into(), value))
+    .map(|(name, value)| (name.into(), value.into()))
     .into();
     options.setup = Box::new(move |rank| setups[rank.index()].clone());
     let ground = lab.ground();

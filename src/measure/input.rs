@@ -23,6 +23,8 @@ impl Limit {
     pub const GROUPS: Limit = Limit { kind: "a groups file", mib: 16 };
     /// What another program printed, with all else that is in a job's log.
     pub const LOG: Limit = Limit { kind: "a log", mib: 64 };
+    /// All samples of a sweep, deflated.
+    pub const JOURNAL: Limit = Limit { kind: "a journal", mib: 1024 };
     /// Some MiB for the largest jobs, some dozens with the ports of a large simulated machine.
     pub const RESULT: Limit = Limit { kind: "a result file", mib: 256 };
 

@@ -50,9 +50,11 @@ fn sent(ports: Vec<Port<'_>>, report: bool) -> Rows<Port<'_>> {
 
 /// Ports of a lab.
 pub(crate) fn emulated(ports: Vec<Port<'_>>, marks: bool, report: bool) -> Table {
+    let lossy = ports.iter().any(|(_, port)| port.queue.as_ref().is_some_and(|queue| queue.lost > 0));
     sent(ports, report)
         .column("packets dropped", |(_, port)| Some(port.queue.as_ref()?.drops))
         .column_if(marks, "marked", |(_, port)| Some(port.queue.as_ref()?.marks))
+        .column_if(lossy, "lost on purpose", |(_, port)| Some(port.queue.as_ref()?.lost))
         .column_if(report, "waits for its rate", |(_, port)| Some(port.queue.as_ref()?.overlimits))
         .column_if(report, "bytes left in its queue", |(_, port)| Some(port.queue.as_ref()?.backlog_bytes))
         .done()

@@ -15,42 +15,52 @@ fn shown(of: &Located, columns: usize, verbose: bool) -> String {
     let mut out = wrap(&verdict(of), columns);
     let most = if verbose { usize::MAX } else { SHOWN };
     if !of.suspects.is_empty() {
-        let first = |suspect: &&Suspect| strength(suspect.first());
-        let table = Table::of(of.suspects.iter().take(most))
-            .column("suspect", |suspect| suspect.name.clone())
-            .column("verdict", |suspect| suspect.fault.to_string())
-            .column("strength [95%]", first)
-            .column("way", |suspect| way(suspect.way))
-            .column("p", |suspect| chance(suspect.first().p_value));
-        out += &table.done().text();
+        out += &suspects(of, most).text();
         if let Some(more) = of.suspects.len().checked_sub(most).filter(|more| *more > 0) {
             out += &format!("  and {more} more (--verbose shows all)\n");
         }
     }
     if verbose {
-        out += &all_evidence(of);
+        out += &all_evidence(of).text();
     }
+    notes(of).iter().for_each(|note| out += &wrap(note, columns));
+    out
+}
+
+/// A row for each of the worst.
+pub(crate) fn suspects(of: &Located, most: usize) -> Table {
+    let first = |suspect: &&Suspect| strength(suspect.first());
+    Table::of(of.suspects.iter().take(most))
+        .column("suspect", |suspect| suspect.name.clone())
+        .column("verdict", |suspect| suspect.fault.to_string())
+        .column("strength [95%]", first)
+        .column("way", |suspect| way(suspect.way))
+        .column("p", |suspect| chance(suspect.first().p_value))
+        .done()
+}
+
+/// What was looked at, and what may be no fault.
+pub(crate) fn notes(of: &Located) -> Vec<String> {
     let groups = if of.groups > 0 { format!(" in {} groups", of.groups) } else { String::new() };
     let visible = of.visible.map(|part| format!("; a rate {} lower is seen", whole_percent(part))).unwrap_or_default();
     let maps = if of.maps > 1 { format!("{} maps, ", of.maps) } else { String::new() };
-    out += &wrap(
-        &format!("Looked at: {maps}{} nodes{groups}, {} pairs, {} effects{visible}", of.nodes, of.pairs, of.looked_at),
-        columns,
-    );
+    let looked_at =
+        format!("Looked at: {maps}{} nodes{groups}, {} pairs, {} effects{visible}", of.nodes, of.pairs, of.looked_at);
+    let mut notes = vec![looked_at];
     let busy: Vec<&str> = of.busy.iter().map(|busy| busy.name.as_str()).take(SHOWN).collect();
     if !busy.is_empty() {
         let more = of.busy.len().checked_sub(SHOWN).filter(|more| *more > 0);
         let more = more.map(|more| format!(" and {more} more")).unwrap_or_default();
-        out += &wrap(&format!("Busy with neighbours' load, gone in another map: {}{more}", busy.join(", ")), columns);
+        notes.push(format!("Busy with neighbours' load, gone in another map: {}{more}", busy.join(", ")));
     }
     if !of.suspects.is_empty() && of.maps == 1 {
-        out +=
-            &wrap("Nodes that others kept busy look the same in one map: give a second one, of another time", columns);
+        notes.push("Nodes that others kept busy look the same in one map: give a second one, of another time".into());
     }
-    out
+    notes
 }
 
-fn verdict(of: &Located) -> String {
+/// The first line.
+pub(crate) fn verdict(of: &Located) -> String {
     let alarms = format!("false alarms on at most {}% of healthy systems", 100.0 * of.false_alarms);
     match of.suspects.len() {
         0 => format!("NO SUSPECT: no node, group or pair of groups is slower than its peers ({alarms})"),
@@ -89,14 +99,15 @@ fn chance(p_value: f64) -> String {
     if p_value < 0.001 { "<0.001".into() } else { format!("{p_value:.3}") }
 }
 
-fn all_evidence(of: &Located) -> String {
+/// Every figure of every suspect.
+pub(crate) fn all_evidence(of: &Located) -> Table {
     let rows = of.suspects.iter().flat_map(|suspect| suspect.evidence.iter().map(move |evidence| (suspect, evidence)));
-    let table = Table::of(rows)
+    Table::of(rows)
         .column("seen by", |(suspect, _)| suspect.name.clone())
         .column("figure [95%]", |(_, evidence)| strength(evidence))
         .column("way", |(_, evidence)| way(evidence.way))
-        .column("p", |(_, evidence)| chance(evidence.p_value));
-    table.done().text()
+        .column("p", |(_, evidence)| chance(evidence.p_value))
+        .done()
 }
 
 /// A line for each figure of each suspect.

@@ -13,7 +13,7 @@ mod gpcnet;
 pub mod history;
 pub(crate) mod hpcc;
 pub(crate) mod load_test;
-mod locate;
+pub(crate) mod locate;
 pub(crate) mod map;
 pub(crate) mod maxrate;
 mod metrics;

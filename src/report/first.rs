@@ -104,6 +104,11 @@ fn facts(report: &Report<'_>) -> String {
     }
     let several = report.files.len() > 1;
     let of = |(name, file): (String, &crate::result::ResultFile)| {
+        let heading = if several { format!("<h3>{}</h3>", escape(&name)) } else { String::new() };
+        let suspects = studies::suspects(&name, file);
+        if !suspects.is_empty() {
+            return Some(format!("{heading}{suspects}"));
+        }
         let facts: String = summary::facts(file, &file.conclusion()?)
             .iter()
             .map(|fact| match fact.split_once(": ") {
@@ -111,7 +116,6 @@ fn facts(report: &Report<'_>) -> String {
                 None => format!("<li>{}</li>", escape(fact)),
             })
             .collect();
-        let heading = if several { format!("<h3>{}</h3>", escape(&name)) } else { String::new() };
         Some(format!("{heading}<ul>{facts}</ul>"))
     };
     let all: String = report.named().filter_map(of).collect();

@@ -4,13 +4,14 @@ use tailback_transport::Bytes;
 
 use super::plot::{self, Plot};
 use super::tables;
+use crate::analysis::locate::{Demands, Located};
 use crate::analysis::map::MapView;
 use crate::models::beff::Beff;
 use crate::models::hpcc::{Hpcc, NAMES};
 use crate::models::maxrate::{Model, Observation, medians};
-use crate::output::{hpcc, map, maxrate, models};
-use crate::result::{BetweenResult, ContentionResult, MaxRateResult, ModelResults, ResultFile, Run};
-use crate::text::{Table, figure, percent, within};
+use crate::output::{hpcc, locate, map, maxrate, models};
+use crate::result::{BetweenResult, ContentionResult, MapResult, MaxRateResult, ModelResults, ResultFile, Run};
+use crate::text::{Table, escape, figure, percent, within};
 
 /// What a study found over each of its networks, which are named where they are several.
 pub(super) fn named<'a>(name: &str, file: &'a ResultFile) -> Vec<(String, &'a ModelResults)> {
@@ -66,8 +67,39 @@ fn finding_of(models: &ModelResults, ranks: usize) -> Option<String> {
     };
     let answers = models.maxrate.as_ref().map(|of| maxrate::answer(of).trim().to_owned());
     let answers = answers.or_else(|| graphs(models.contention.as_ref()?)).or_else(|| models.beff.as_ref().map(worst));
-    let answers = answers.or_else(|| models.map.as_ref().map(|found| map::verdict(found, &MapView::of(found))));
+    let answers = answers.or_else(|| models.map.as_ref().map(of_map));
     answers.or_else(|| models.hpcc.as_ref().map(|found| balanced(found, ranks)))
+}
+
+/// Who is to blame for slow pairs, and how slow they are.
+fn of_map(found: &MapResult) -> String {
+    let blame = Located::of(found, Demands::default()).map(|located| format!("{}. ", locate::verdict(&located)));
+    blame.unwrap_or_default() + &map::verdict(found, &MapView::of(found))
+}
+
+/// Suspects of every map of a file: what stands beside the heat map.
+pub(super) fn suspects(name: &str, file: &ResultFile) -> String {
+    /// As many as fit beside the plot; all are among the numbers.
+    const MOST: usize = 8;
+    let of = |(name, models): (String, &ModelResults)| {
+        let told = match Located::of(models.map.as_ref()?, Demands::default()) {
+            Ok(located) => {
+                let rows = match located.suspects.len() {
+                    0 => String::new(),
+                    _ => locate::suspects(&located, MOST).html(&format!("{name}: suspects")),
+                };
+                let none = located.suspects.is_empty().then(|| locate::verdict(&located));
+                let more = located.suspects.len().checked_sub(MOST).filter(|more| *more > 0);
+                let more = more.map(|more| format!("And {more} more, among all numbers"));
+                let notes = none.into_iter().chain(more).chain(locate::notes(&located));
+                let notes: String = notes.map(|note| format!("<li>{}</li>", escape(&note))).collect();
+                format!("{rows}<ul>{notes}</ul>")
+            }
+            Err(why) => format!("<p>No suspects can be told: {}</p>", escape(&why)),
+        };
+        Some(told)
+    };
+    named(name, file).into_iter().filter_map(of).collect()
 }
 
 /// What HPC Challenge says in a sentence; first of all whether it is to be believed.
@@ -143,6 +175,11 @@ fn numbers_of(name: &str, models: &ModelResults, ranks: usize) -> Vec<String> {
     if let Some(found) = &models.map {
         /// A page of all pairs of a large job would be hundreds of megabytes.
         const MOST: usize = 100;
+        if let Ok(located) = Located::of(found, Demands::default())
+            && !located.suspects.is_empty()
+        {
+            add(locate::all_evidence(&located), "suspects and every figure that shows them".to_owned());
+        }
         let view = MapView::of(found);
         add(map::extent(&view), "over all pairs".to_owned());
         let most = view.rows.len().min(MOST);

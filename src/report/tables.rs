@@ -167,8 +167,13 @@ fn links(spec: &LabSpec) -> String {
         bands => format!(" in {} bands", bands + 1),
     };
     let marks = spec.mark_above().map(|above| format!(" that mark above {}", Bytes(above))).unwrap_or_default();
+    let degraded = match spec.degradations() {
+        none if none.is_empty() => none,
+        degraded => format!(", degraded on purpose: {degraded}"),
+    };
     format!(
-        "{leaves} leaf switches, links {link}, spine {spine}, queues {queue}{bands}{marks}, {control}, retransmission timeout at least {rto} ms"
+        "{leaves} leaf switches, links {link}, spine {spine}, queues {queue}{bands}{marks}, {control}, retransmission timeout at \
+         least {rto} ms{degraded}"
     )
 }
 

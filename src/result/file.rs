@@ -50,7 +50,8 @@ pub fn write_draft_text(path: &Path, text: &str) -> Result<(), ResultError> {
     if is_replaced(path) { write_text(path, text) } else { Ok(()) }
 }
 
-fn is_replaced(path: &Path) -> bool {
+/// Whether a later file takes the place of one that is written here.
+pub(crate) fn is_replaced(path: &Path) -> bool {
     !matches!(Target::of(path), Ok(Target::Stream(_) | Target::Stdout))
 }
 

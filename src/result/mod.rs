@@ -35,11 +35,11 @@ pub use burst::{BurstEffect, BurstFigure, BurstLoad, BurstOutcome, BurstPoint, B
 pub use calibration::{CalibrationRecord, CalibrationRun, Comparison, PartFound, Share, ShareFound};
 pub(crate) use counters::OTHERS;
 pub use counters::{CountedPhase, CountersRecord, DeviceCounters};
-pub(crate) use file::numbered;
 pub use file::{
     ResultError, check_distinct, check_writable, is_stdout, schema, write, write_bytes, write_draft, write_draft_text,
     write_text,
 };
+pub(crate) use file::{is_replaced, numbered};
 pub use judge::Answer;
 pub(crate) use lab::WORTH_EXPLAINING;
 pub use lab::{Cause, ControlKind, ControlRecord, LabRecord, PhaseCounters, PlacementRates, Verdict};

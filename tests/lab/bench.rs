@@ -36,6 +36,13 @@ impl Bench {
     }
 
     pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = self.beside("lab");
+        command.args(words);
+        command
+    }
+
+    /// Another command than `lab`, which finds the same labs.
+    pub fn beside(&self, name: &str) -> Command {
         let mut command = if self.as_nobody {
             let mut command = Command::new("setpriv");
             command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "--"]).arg(&self.program);
@@ -44,7 +51,7 @@ impl Bench {
             Command::new(&self.program)
         };
         command.env("TAILBACK_NO_OUT", "1");
-        command.arg("lab").args(words).env("TAILBACK_LAB_DIR", &self.dir).env("TAILBACK_LAB", &self.name);
+        command.arg(name).env("TAILBACK_LAB_DIR", &self.dir).env("TAILBACK_LAB", &self.name);
         command.current_dir("/").env("PATH", "/usr/bin:/bin").stdin(Stdio::null());
         command
     }

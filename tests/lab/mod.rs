@@ -6,6 +6,7 @@
 mod application;
 pub mod bench;
 pub mod control;
+mod degraded;
 mod ends;
 mod inside;
 mod registry;
@@ -262,6 +263,37 @@ fn mpi_launchers_are_told_about_the_lab() {
             assert!(lines.contains(&expected), "{expected} is not in {text}");
         }
         assert_eq!(lines.last(), Some(&"h1"), "the stand-in for ssh works from a path alone");
+        bench.ok(&["down"]);
+        bench.assert_nothing_left();
+    });
+}
+
+#[test]
+fn any_command_is_started_as_ranks_on_its_hosts() {
+    for_each_user("launch", |bench| {
+        bench.ok(&["up", "--hosts", "3", "--leaves", "3"]);
+        let launch = |words: &[&str], script: &str| {
+            // The bench's commands are of a lab; this one is beside them.
+            let mut command = bench.beside("launch");
+            let output = command.args(words).args(["--", "sh", "-c", script]).output().expect("starts");
+            let mut lines: Vec<String> = String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect();
+            lines.sort();
+            (output.status.code(), lines, String::from_utf8_lossy(&output.stderr).into_owned())
+        };
+        let told = "echo $TAILBACK_RANK of $TAILBACK_SIZE $TAILBACK_HOST $(hostname) $TAILBACK_GROUP $TAILBACK_DATA_IF";
+        let (code, lines, _) = launch(&["--lab"], told);
+        assert_eq!((code, lines.len()), (Some(0), 3));
+        assert_eq!(lines[1], "1 of 3 h1 h1 leaf1 d0");
+        let (_, lines, _) = launch(&[&format!("--lab={}", bench.name), "-n", "5"], told);
+        assert_eq!(lines.iter().map(|line| &line[7..9]).collect::<Vec<_>>(), ["h0", "h0", "h1", "h1", "h2"]);
+        let (code, _, said) = launch(&["--lab=nowhere"], told);
+        assert!(code == Some(2) && said.contains("lab nowhere is not up"), "{said}");
+        // The same network test as by hand, and its result knows the lab.
+        let test = format!("{} network --canaries lat --budget 200ms --format json --quiet", bench.program.display());
+        let (code, lines, said) = launch(&["--lab", "-n", "2"], &test);
+        assert!(code == Some(0), "{said}");
+        let network = lines.iter().any(|line| line.contains(&format!("\"name\": \"{}\"", bench.name)));
+        assert!(network, "the result has the lab's name: {lines:?}");
         bench.ok(&["down"]);
         bench.assert_nothing_left();
     });

@@ -223,6 +223,7 @@ fn shape(spec: &LabSpec) -> Vec<String> {
         spec.congestion_control.clone(),
         format!("{} ms to resend", spec.rto_min_ms),
         if classes.is_empty() { "no bands".into() } else { format!("bands for the classes {}", classes.join(", ")) },
+        if spec.degraded.is_empty() { "no degraded links".into() } else { format!("degraded {}", spec.degradations()) },
         if spec.shaped { "shaped".into() } else { "unshaped".into() },
     ]
 }

@@ -68,6 +68,13 @@ impl Networks<'_> {
         Ok(hosts.iter().zip(&groups).map(|(host, group)| RankHost { host: text(host), group: text(group) }).collect())
     }
 
+    /// Leaves out an opening whose outcome is known: what is random in those that follow is as if it had been made.
+    pub fn pass_over(&mut self) {
+        if let Ranks::Simulated(jobs) = &mut self.ranks {
+            jobs.pass_over();
+        }
+    }
+
     /// What was simulated since this was asked last; nothing where the network is real.
     pub fn simulated(&mut self) -> Option<Simulated> {
         match &mut self.ranks {

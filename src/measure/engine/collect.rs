@@ -86,6 +86,16 @@ impl From<&Tally> for EncodedTally {
 }
 
 impl EncodedTally {
+    /// What it is in a file.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// What was in a file: nothing unless it is the tally of a plan with `kinds` congestors.
+    pub fn read(bytes: Vec<u8>, kinds: usize) -> Option<Self> {
+        Tally::decode_all(&bytes, kinds).then_some(EncodedTally { bytes, kinds })
+    }
+
     /// The tally.
     pub fn decode(&self) -> Tally {
         Tally::decode(&self.bytes, self.kinds).expect("this rank wrote these bytes itself")
@@ -126,43 +136,46 @@ impl Tally {
 
     /// Adds another rank's tally as [`Tally::encode`] wrote it.
     fn merge_encoded(&mut self, mut bytes: &[u8]) -> std::result::Result<(), SamplesError> {
-        self.wall_ns = self.wall_ns.max(word(&mut bytes)?);
-        self.settled_ns = self.settled_ns.max(word(&mut bytes)?);
-        self.covered_ns += word(&mut bytes)?;
-        self.rank_ns += word(&mut bytes)?;
+        self.merge_from(&mut bytes)
+    }
+
+    /// The same, leaving what follows it.
+    fn merge_from(&mut self, bytes: &mut &[u8]) -> std::result::Result<(), SamplesError> {
+        self.wall_ns = self.wall_ns.max(word(bytes)?);
+        self.settled_ns = self.settled_ns.max(word(bytes)?);
+        self.covered_ns += word(bytes)?;
+        self.rank_ns += word(bytes)?;
         // One rank at most has a figure; none is no number.
-        let figure = f64::from_bits(word(&mut bytes)?);
+        let figure = f64::from_bits(word(bytes)?);
         self.figure = self.figure.or((!figure.is_nan()).then_some(figure));
-        let took = [word(&mut bytes)?, word(&mut bytes)?, word(&mut bytes)?, word(&mut bytes)?];
+        let took = [word(bytes)?, word(bytes)?, word(bytes)?, word(bytes)?];
         let [measurements, unsteady, fewest, most] = took;
         if measurements > 0 {
             self.warm_up = Took { measurements, unsteady, fewest, most };
         }
-        let [slots, late, lost, worst_ns] =
-            [word(&mut bytes)?, word(&mut bytes)?, word(&mut bytes)?, word(&mut bytes)?];
+        let [slots, late, lost, worst_ns] = [word(bytes)?, word(bytes)?, word(bytes)?, word(bytes)?];
         self.kept.merge(Kept { slots, late, lost, worst_ns });
-        if let Some(encoded) = take_samples(&mut bytes)? {
+        if let Some(encoded) = take_samples(bytes)? {
             match &mut self.canary {
                 Some(mine) => mine.merge_encoded(encoded)?,
                 None => self.canary = Some(Samples::decode(encoded)?),
             }
         }
-        for ring in 0..word(&mut bytes)? as usize {
-            let Some(encoded) = take_samples(&mut bytes)? else { continue };
+        for ring in 0..word(bytes)? as usize {
+            let Some(encoded) = take_samples(bytes)? else { continue };
             match self.rings.get_mut(ring) {
                 Some(mine) => mine.merge_encoded(encoded)?,
                 None => self.rings.push(Samples::decode(encoded)?),
             }
         }
-        if let Some(encoded) = take_samples(&mut bytes)? {
+        if let Some(encoded) = take_samples(bytes)? {
             self.folded.get_or_insert_default().merge(&Folded::decode(encoded)?);
         }
         for load in &mut self.loads {
-            let Some(encoded) = take_samples(&mut bytes)? else { continue };
-            let (ranks, moved, seconds) = (word(&mut bytes)?, word(&mut bytes)?, f64::from_bits(word(&mut bytes)?));
-            let steady = word(&mut bytes)? != 0;
-            let slices =
-                Slices::decode(|| word(&mut bytes).ok()).ok_or_else(|| SamplesError("slices of a load".into()))?;
+            let Some(encoded) = take_samples(bytes)? else { continue };
+            let (ranks, moved, seconds) = (word(bytes)?, word(bytes)?, f64::from_bits(word(bytes)?));
+            let steady = word(bytes)? != 0;
+            let slices = Slices::decode(|| word(bytes).ok()).ok_or_else(|| SamplesError("slices of a load".into()))?;
             match load {
                 Some(mine) => {
                     mine.ranks += ranks;
@@ -202,6 +215,12 @@ impl Tally {
             }
         }
         out
+    }
+
+    /// Whether these bytes are a tally and nothing else.
+    fn decode_all(bytes: &[u8], kinds: usize) -> bool {
+        let mut rest = bytes;
+        Tally::new(kinds).merge_from(&mut rest).is_ok() && rest.is_empty()
     }
 
     fn decode(bytes: &[u8], kinds: usize) -> std::result::Result<Self, SamplesError> {

@@ -9,6 +9,8 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use super::graph::{Graph, Node};
 use super::packet::{NONE, Packets};
 use crate::machine::{FlowControl, Machine, Rate};
@@ -44,7 +46,7 @@ pub(crate) struct Port {
 }
 
 /// What a port has counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Bytes sent.
     pub bytes: u64,

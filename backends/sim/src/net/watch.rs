@@ -1,9 +1,11 @@
 //! What is known of a phase: every port's counters, the queues over time, and the congestion tree of the worst moment.
 
+use serde::{Deserialize, Serialize};
+
 use super::port::{Counters, NEVER};
 
 /// What one phase did to the network.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PhaseCounters {
     /// Its name.
     pub name: String,
@@ -20,7 +22,7 @@ pub struct PhaseCounters {
 }
 
 /// One port in one phase.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PortReport {
     /// Who sends.
     pub from: String,
@@ -31,7 +33,7 @@ pub struct PortReport {
 }
 
 /// The queues at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
     /// When.
     pub at_ps: u64,
@@ -44,7 +46,7 @@ pub struct Sample {
 }
 
 /// Which ports were crowded at one moment, the longest queue first.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Tree {
     /// When.
     pub at_ps: u64,
@@ -55,7 +57,7 @@ pub struct Tree {
 }
 
 /// A crowded port.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Crowd {
     /// Who sends, and to whom.
     pub port: String,

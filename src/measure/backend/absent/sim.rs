@@ -70,6 +70,10 @@ impl SimulatedJobs {
         match self.none {}
     }
 
+    pub(in crate::backend) fn pass_over(&mut self) {
+        match self.none {}
+    }
+
     pub(in crate::backend) fn places(&self) -> std::iter::Empty<(String, String)> {
         match self.none {}
     }

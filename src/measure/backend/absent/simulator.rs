@@ -61,7 +61,9 @@ pub mod machine {
 }
 
 pub mod net {
-    #[derive(Debug)]
+    use serde::{Deserialize, Serialize};
+
+    #[derive(Clone, Debug, Serialize, Deserialize)]
     pub struct PhaseCounters {
         pub name: String,
         pub from_ps: u64,
@@ -71,14 +73,14 @@ pub mod net {
         pub tree: Option<Tree>,
     }
 
-    #[derive(Debug)]
+    #[derive(Clone, Debug, Serialize, Deserialize)]
     pub struct PortReport {
         pub from: String,
         pub to: String,
         pub counters: Counters,
     }
 
-    #[derive(Debug)]
+    #[derive(Clone, Debug, Serialize, Deserialize)]
     pub struct Counters {
         pub bytes: u64,
         pub packets: u64,
@@ -88,7 +90,7 @@ pub mod net {
         pub longest: u64,
     }
 
-    #[derive(Debug)]
+    #[derive(Clone, Debug, Serialize, Deserialize)]
     pub struct Sample {
         pub at_ps: u64,
         pub queued: u64,
@@ -96,14 +98,14 @@ pub mod net {
         pub stalled: u32,
     }
 
-    #[derive(Debug)]
+    #[derive(Clone, Debug, Serialize, Deserialize)]
     pub struct Tree {
         pub at_ps: u64,
         pub queued: u64,
         pub crowds: Vec<Crowd>,
     }
 
-    #[derive(Debug)]
+    #[derive(Clone, Debug, Serialize, Deserialize)]
     pub struct Crowd {
         pub port: String,
         pub queued: u64,
