@@ -290,6 +290,7 @@ pub(super) fn extent(file: &ResultFile) -> String {
         [run] => run.label().trim_end_matches(", eager").to_owned(),
         [run, ..] if file.tuning.is_some() => run.transport.label().trim_end_matches(", eager").to_owned(),
         runs if runs.iter().all(|run| run.beside.is_some()) => format!("{} loads in turn", runs.len()),
+        runs if runs.iter().all(|run| !run.point.is_empty()) => format!("{} points", runs.len()),
         runs => format!("{} networks or protocols", runs.len()),
     };
     let (placements, took) = (count(placements(file), "placement"), duration(1e9 * file.duration_s));

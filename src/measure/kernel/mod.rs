@@ -477,7 +477,8 @@ mod tests {
         for info in Canary::kernels().map(Canary::info).chain(Congestor::ALL.iter().map(|of| of.info())) {
             assert_eq!(plain_name(info.row(info.bytes)), info.name(info.bytes));
         }
-        for text in ["lat 8 B", "Application (8 B)", "RR Two-sided Lat", "RR Two-sided Lat (8 KB)", "all canaries", ""] {
+        for text in ["lat 8 B", "Application (8 B)", "RR Two-sided Lat", "RR Two-sided Lat (8 KB)", "all canaries", ""]
+        {
             assert_eq!(plain_name(text.to_owned()), text);
         }
     }
