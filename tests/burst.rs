@@ -54,7 +54,23 @@ fn every_view_knows_bursts() {
     assert!(outcome.stdout.contains("the ranks' clocks agree within"), "{}", outcome.stdout);
     let runs = folder.json("result.json")["runs"].as_array().unwrap().len();
     assert_eq!(runs, 4);
-    assert!(folder.text("table.csv").contains("\"burst.on=5us burst.off=300us\""), "{}", folder.text("table.csv"));
+    let table = folder.text("table.csv");
+    assert!(table.contains("\"burst.on=5us burst.off=300us\""), "{table}");
+    // Every part of every folded curve is a line with its time since the onset.
+    let (file, mut parts) = (folder.json("result.json"), 0);
+    for run in file["runs"].as_array().unwrap() {
+        for part in record(run)["curve"].as_array().unwrap() {
+            let (since, samples) = (number(&part["since_us"]), part["samples"].as_u64().unwrap());
+            let is_it = |line: &&str| line.contains(",folded,lat,") && line.contains(&format!(",{since},"));
+            assert!(
+                table.lines().filter(is_it).any(|line| line.contains(&format!(",us,{samples},"))),
+                "{part}\n{table}"
+            );
+            parts += 1;
+        }
+    }
+    assert_eq!(table.lines().filter(|line| line.contains(",folded,")).count(), parts);
+    assert!(table.lines().next().unwrap().ends_with(",since_us,point"), "{table}");
     let tables = succeed(&format!("show {path} -v")).stdout;
     assert!(tables.contains("Latency since the onset of a burst: lat at burst.on=20us burst.off=600us"), "{tables}");
     succeed(&format!("report {path} --out {page}"));

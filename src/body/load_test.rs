@@ -4,12 +4,16 @@
 //! was opened once before the first placement, so what cannot be run is known by then. Should a later one fail all the
 //! same, what was measured before is kept: rank 0 writes the result file after each of them, and between phases.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Instant;
 
 use tailback_transport::{Bootstrap, Description, Error, Nanos, Operation, Result};
 
 use super::application::{Repetitions, Victims};
-use super::dry_run::{seconds, sizes_said};
+use super::dry_run::{of_points, sizes_said};
 use super::tuning::Tuner;
 use crate::assemble;
 use crate::backend::{Networks, RoleSettings, Variant, give_up};
@@ -22,6 +26,7 @@ use crate::kernel::Info;
 use crate::layout::{Layout, Role, order};
 use crate::plan::{Plan, point_name};
 use crate::result::{Command, CountedPhase, CountersRecord, Headline, ResultFile};
+use crate::text;
 
 /// The runs so far.
 pub(crate) struct Runs<'a> {
@@ -126,6 +131,7 @@ impl<'a> Runs<'a> {
                 self.session.request.say(share);
             }
         }
+        let begun = Instant::now();
         for index in 0.. {
             let layout = self.layout(index, &self.session.decision.plan);
             let parts = self.session.decision.plan.load_fractions.len();
@@ -144,6 +150,7 @@ impl<'a> Runs<'a> {
             if !more {
                 break;
             }
+            self.say_rest(begun, index + 1);
         }
         if let Some(tuner) = self.tuner.take() {
             match tuner.end(networks.bootstrap()) {
@@ -156,11 +163,23 @@ impl<'a> Runs<'a> {
 
     /// How long a sweep takes, in words; a simulated one takes what it takes.
     fn expected(&self) -> Option<String> {
-        let Decision { command, plan, duration_s, .. } = &self.session.decision;
+        let Decision { command, plan, .. } = &self.session.decision;
         let real = self.session.request.settings.machine.is_none() && !plan.sweep.is_empty();
-        let each =
-            self.assembler.configs.iter().map(|of| seconds(*command, &self.session.mixes[of.mix].plan, *duration_s));
-        real.then(|| format!("at most {:.0} s", each.sum::<f64>()))
+        let points = self.assembler.configs.iter().map(|of| &self.session.mixes[of.mix].plan);
+        real.then(|| format!("at most {:.0} s", of_points(*command, points)))
+    }
+
+    /// What the first placement of a sweep took is what the others take: the network and the machine are known by then.
+    fn say_rest(&self, begun: Instant, done: u32) {
+        let (runs, placements) = (self.assembler.configs.len(), self.session.placements());
+        let made = (0..runs).filter(|at| !self.known.contains(&(0, *at))).count();
+        let left = (1..placements).flat_map(|of| (0..runs).map(move |at| (of, at)));
+        let left = left.filter(|place| !self.known.contains(place)).count();
+        if done == 1 && made > 0 && left > 0 && self.session.root && !self.session.decision.plan.sweep.is_empty() {
+            let took = begun.elapsed().as_secs_f64();
+            let (took, rest) = (text::duration(1e9 * took), text::duration(1e9 * took / made as f64 * left as f64));
+            self.session.request.say(&format!("placement 1 of {placements} took {took}: about {rest} more"));
+        }
     }
 
     /// All runs: over every network, beside every load, with every setting.
@@ -180,6 +199,9 @@ impl<'a> Runs<'a> {
 
     /// Every run on one placement, in an order that is balanced over placements.
     fn placement(&mut self, networks: &mut Networks<'_>, index: u32) -> Result<()> {
+        if self.session.request.jobs > 1 {
+            return self.side_by_side(networks, index);
+        }
         for at in self.turns(index) {
             let config = self.assembler.configs[at];
             if let Some(tuner) = &mut self.tuner {
@@ -193,12 +215,87 @@ impl<'a> Runs<'a> {
                     break;
                 }
             }
-            self.run_one(networks, (index, at))?;
+            if !self.take_known(networks, (index, at)) {
+                self.run_one(networks, (index, at))?;
+            }
             if self.assembler.interrupted {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// The same where they are simulated, several at a time: each is a job of its own, whenever it is made, and taken in its turn.
+    fn side_by_side(&mut self, networks: &mut Networks<'_>, index: u32) -> Result<()> {
+        let Some(ahead) = networks.ahead() else {
+            return Err(Error::Setup("runs at a time are of a simulated network".into()));
+        };
+        let (session, configs) = (self.session, self.assembler.configs.clone());
+        let turns: Vec<Place> = self.turns(index).into_iter().map(|at| (index, at)).collect();
+        let planned = |(number, place): (u64, &Place)| {
+            let config = configs[place.1];
+            let layout = self.layout(index, &session.mixes[config.mix].plan);
+            let control = self.control(index, config, &layout);
+            (number, *place, layout, control)
+        };
+        let left = (0..).zip(&turns).filter(|(_, place)| !self.known.contains(place));
+        let left: Vec<(u64, Place, Layout, Control)> = left.map(planned).collect();
+        let make = |(number, place, layout, control): &(u64, Place, Layout, Control)| {
+            let config = configs[place.1];
+            let run = PlacementRun::of(session, (index, config), layout, control.clone(), None);
+            let role = |rank| own_settings(session, layout.role(rank));
+            ahead.open(*number, config.variant, &role, &|bootstrap, networks| run.measure(bootstrap, networks))
+        };
+        let next = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            let (sender, receiver) = mpsc::channel();
+            for _ in 0..session.request.jobs.min(left.len()) {
+                let (sender, left, next, make) = (sender.clone(), &left, &next, &make);
+                scope.spawn(move || {
+                    while let Some(run) = left.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        // Nobody waits for it once another has failed.
+                        let _ = sender.send((run.1, make(run)));
+                    }
+                });
+            }
+            drop(sender);
+            let mut early = BTreeMap::new();
+            for place in turns {
+                if self.take_known(networks, place) {
+                    continue;
+                }
+                let made = loop {
+                    if let Some(made) = early.remove(&place) {
+                        break made;
+                    }
+                    let (of, made) = receiver.recv().expect("a thread makes every run");
+                    early.insert(of, made);
+                };
+                networks.pass_over();
+                // What has not begun is left.
+                let (outcome, simulated) = made.inspect_err(|_| next.store(left.len(), Ordering::Relaxed))?;
+                let (counters, activity, notes) = (CountersRecord::default(), Vec::new(), Vec::new());
+                self.end(place, FinishedRun { outcome, counters, activity, notes, simulated: Some(simulated) });
+                if self.assembler.interrupted {
+                    next.store(left.len(), Ordering::Relaxed);
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Takes a run that was finished by an earlier job; false where it was not.
+    fn take_known(&mut self, networks: &mut Networks<'_>, place: Place) -> bool {
+        let is_known = self.known.contains(&place);
+        if is_known {
+            networks.pass_over();
+            if let Some(journal) = &self.journal {
+                let run = journal.run(self.session, self.assembler.configs[place.1], place);
+                self.take(place, run);
+            }
+        }
+        is_known
     }
 
     /// The order of the runs on a placement. The points of a sweep are dealt out by the seed first: values that follow each
@@ -213,58 +310,59 @@ impl<'a> Runs<'a> {
         balanced.into_iter().map(|at| drawn[at]).collect()
     }
 
-    /// One of them, unless it is known.
+    /// One of them.
     fn run_one(&mut self, networks: &mut Networks<'_>, place: Place) -> Result<()> {
         let session = self.session;
         let (index, config) = (place.0, self.assembler.configs[place.1]);
         let layout = &self.layout(index, &session.mixes[config.mix].plan);
-        if self.known.contains(&place) {
-            networks.pass_over();
-            if let Some(journal) = &self.journal {
-                let run = journal.run(session, config, place);
-                self.take(config, index, layout, run);
-            }
-            return Ok(());
-        }
         let keep = |descriptions: [&Description; 2], measured: &[Measured]| {
             self.assembler.keep_part(config, index, layout, descriptions, measured);
         };
         let keeps = self.assembler.keeps().then_some(&keep as KeepRun<'_>);
-        let run = self.placement_run(index, config, layout, keeps);
-        let role = |rank| self.role(layout.role(rank));
+        let control = self.control(index, config, layout);
+        let run = PlacementRun::of(session, (index, config), layout, control, keeps);
+        let role = |rank| own_settings(session, layout.role(rank));
         let outcome = networks.open(config.variant, &role, &|bootstrap, networks| run.measure(bootstrap, networks))?;
-        self.assembler.interrupted = outcome.interrupted;
         let mut counters = CountersRecord::default();
         let notes = session.host_counters.collect(networks.bootstrap(), &mut counters)?;
-        if self.session.request.settings.machine.is_none() {
-            self.assembler.watch = self.watcher.collect(networks.bootstrap(), self.session.monitor)?;
+        if session.request.settings.machine.is_none() {
+            self.assembler.watch = self.watcher.collect(networks.bootstrap(), session.monitor)?;
             self.assembler.memory = memory(networks.bootstrap())?;
         }
         let activity = match self.observers.activity() {
             Some(mine) => activity(networks.bootstrap(), &mine)?,
             None => Vec::new(),
         };
-        if let Some(trouble) = &outcome.trouble {
-            self.assembler.tell(trouble);
-        }
-        if self.session.root {
-            let run = FinishedRun { outcome, counters, activity, notes, simulated: networks.simulated() };
-            if let Some(journal) = self.journal.as_mut().filter(|_| !run.outcome.interrupted)
-                && let Some(problem) = journal.keep(place, &run)
-            {
-                self.session.request.say(&problem);
-            }
-            self.take(config, index, layout, run);
-            if !self.assembler.interrupted {
-                self.assembler.keep();
-            }
-        }
+        let simulated = networks.simulated();
+        self.end(place, FinishedRun { outcome, counters, activity, notes, simulated });
         Ok(())
     }
 
+    /// Keeps what a run gave.
+    fn end(&mut self, place: Place, run: FinishedRun) {
+        self.assembler.interrupted = run.outcome.interrupted;
+        if let Some(trouble) = &run.outcome.trouble {
+            self.assembler.tell(trouble);
+        }
+        if !self.session.root {
+            return;
+        }
+        if let Some(journal) = self.journal.as_mut().filter(|_| !run.outcome.interrupted)
+            && let Some(problem) = journal.keep(place, &run)
+        {
+            self.session.request.say(&problem);
+        }
+        self.take(place, run);
+        if !self.assembler.interrupted {
+            self.assembler.keep();
+        }
+    }
+
     /// Takes what a run gave, now or before; on rank 0.
-    fn take(&mut self, config: RunConfig, index: u32, layout: &Layout, run: FinishedRun) {
+    fn take(&mut self, (index, at): Place, run: FinishedRun) {
         let FinishedRun { outcome, counters, activity, notes, simulated } = run;
+        let config = self.assembler.configs[at];
+        let layout = self.layout(index, &self.session.mixes[config.mix].plan);
         let assembler = &mut self.assembler;
         notes.into_iter().for_each(|note| assembler.note(note));
         for CountedPhase { phase, devices } in counters.phases {
@@ -272,17 +370,7 @@ impl<'a> Runs<'a> {
         }
         assembler.activity.extend(activity);
         assembler.simulated(simulated);
-        assembler.add(config, index, layout, outcome);
-    }
-
-    /// What the ranks of a role have of their own.
-    fn role(&self, role: Role) -> RoleSettings {
-        let roles = &self.session.request.settings.roles;
-        match role {
-            Role::Canary => roles.canary.clone(),
-            Role::Congestor(_) => roles.congestor.clone(),
-            Role::Idle => RoleSettings::default(),
-        }
+        assembler.add(config, index, &layout, outcome);
     }
 
     /// Whether another placement follows the `done` there are. Rank 0 decides where the figures do.
@@ -301,26 +389,15 @@ impl<'a> Runs<'a> {
         Ok(told.first() == Some(&1))
     }
 
-    fn placement_run<'m>(
-        &self,
-        index: u32,
-        config: RunConfig,
-        layout: &'m Layout,
-        keep: Option<KeepRun<'m>>,
-    ) -> PlacementRun<'m>
-    where
-        'a: 'm,
-    {
+    /// How a run on a placement is followed and stopped.
+    fn control(&self, index: u32, config: RunConfig, layout: &Layout) -> Control {
         let over = (self.assembler.configs.len() > 1).then(|| self.assembler.label(config));
         let (monitor, interrupt) = (Arc::clone(self.session.monitor), interrupt_flag());
         let of = self.session.placements().max(index + 1);
         let placement = (of > 1).then_some((index + 1, of));
         let grain = if self.session.request.settings.machine.is_some() { VIRTUAL_GRAIN } else { REAL_GRAIN };
         let (observer, starter) = (Arc::clone(&self.observers) as _, self.starter(layout));
-        let control = Control { monitor, interrupt, observer, over, placement, grain, starter };
-        let seed = self.session.placement(index).own_seed();
-        let (decision, plan) = (&self.session.decision, &self.session.mixes[config.mix].plan);
-        PlacementRun { decision, plan, layout, seed, control, keep }
+        Control { monitor, interrupt, observer, over, placement, grain, starter }
     }
 
     /// What starts the plan's application on the victims of a placement.
@@ -354,7 +431,28 @@ struct PlacementRun<'a> {
     keep: Option<KeepRun<'a>>,
 }
 
-impl PlacementRun<'_> {
+/// What the ranks of a role have of their own.
+fn own_settings(session: &Session<'_>, role: Role) -> RoleSettings {
+    let roles = &session.request.settings.roles;
+    match role {
+        Role::Canary => roles.canary.clone(),
+        Role::Congestor(_) => roles.congestor.clone(),
+        Role::Idle => RoleSettings::default(),
+    }
+}
+
+impl<'a> PlacementRun<'a> {
+    fn of(
+        session: &'a Session<'_>,
+        (index, config): (u32, RunConfig),
+        layout: &'a Layout,
+        control: Control,
+        keep: Option<KeepRun<'a>>,
+    ) -> Self {
+        let (decision, plan) = (&session.decision, &session.mixes[config.mix].plan);
+        PlacementRun { decision, plan, layout, seed: session.placement(index).own_seed(), control, keep }
+    }
+
     /// Does it, as one rank. Collective over the job.
     fn measure(&self, bootstrap: &mut dyn Bootstrap, networks: &mut OpenPair<'_>) -> Result<RunOutcome> {
         let Decision { command, duration_s, .. } = self.decision;

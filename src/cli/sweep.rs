@@ -9,6 +9,7 @@ use crate::analysis::threshold::Threshold;
 use crate::job::Request;
 use crate::plan::{Patch, Swept};
 use crate::result::Command;
+use crate::units;
 
 /// Options of `tailback sweep`.
 #[derive(Clone, Debug, Args)]
@@ -31,6 +32,10 @@ pub struct SweepOptions {
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
 
+    /// With sim: so many points at a time, each on a thread of its own; the result is the same
+    #[arg(long, value_name = "N", value_parser = units::count, default_value_t = 1, hide_default_value = true)]
+    jobs: usize,
+
     #[command(flatten)]
     run: RunOptions,
 }
@@ -48,6 +53,11 @@ impl SweepOptions {
             ("--congestors each", self.run.congestors.each().is_some(), "sweep congestors=a2a,incast instead"),
             ("--launches", self.run.local.launches > 1, "points take turns within one job"),
             ("--control", self.run.local.control.is_some(), "a control is for `tailback run` with one load"),
+            (
+                "--jobs",
+                self.jobs > 1 && self.run.common.settings.machine.is_none(),
+                "only simulated points do not disturb each other",
+            ),
             ("--precision", self.run.roles.precision.is_some(), "all points have the same placements"),
         ];
         if let Some((option, _, why)) = refused.into_iter().find(|(_, given, _)| *given) {
@@ -59,6 +69,6 @@ impl SweepOptions {
         let sweep = (!self.keys.is_empty()).then_some(self.keys);
         let mut request = self.run.request()?;
         request.patches.push(Patch { sweep, ..Patch::default() });
-        Ok(Request { command: Command::Sweep, crosses: self.crosses, resume: self.resume, ..request })
+        Ok(Request { command: Command::Sweep, crosses: self.crosses, jobs: self.jobs, resume: self.resume, ..request })
     }
 }

@@ -65,6 +65,8 @@ pub struct Request {
     pub tuning: Option<TuneSelection>,
     /// Conditions whose place on the curves of a sweep is wanted.
     pub crosses: Vec<Threshold>,
+    /// How many simulated points of a sweep are made at a time.
+    pub jobs: usize,
     /// The result of a sweep that is to go on.
     pub resume: Option<PathBuf>,
     /// Only show what would be run.
@@ -243,6 +245,7 @@ impl Request {
             calibration: None,
             tuning: None,
             crosses: Vec::new(),
+            jobs: 1,
             resume: None,
             dry_run: false,
             control: ControlSelection::No,

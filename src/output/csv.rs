@@ -5,7 +5,9 @@ use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::models::hpcc::name;
 use crate::plan::point_name;
-use crate::result::{Answer, CongestorLoad, MaxRateResult, ModelResults, ResultFile, Run, Test, TransportFacts};
+use crate::result::{
+    Answer, BurstPoint, CongestorLoad, MaxRateResult, ModelResults, ResultFile, Run, Test, TransportFacts,
+};
 use crate::stats::{Factor, Interval, NotReportable, Statistic, Summary};
 use crate::text::{Cell, Rows, Table};
 
@@ -32,20 +34,32 @@ struct Line<'a> {
     phase: LoadState,
     test: Option<&'a Test>,
     load: Option<&'a CongestorLoad>,
+    /// A part of the time between two bursts of load.
+    part: Option<&'a BurstPoint>,
 }
 
 impl Line<'_> {
     /// The test, if the line is of a canary.
     fn canary(&self) -> Option<&Test> {
-        self.test.filter(|_| self.load.is_none())
+        self.test.filter(|_| self.load.is_none() && self.part.is_none())
     }
 
     fn summary(&self) -> Option<&Summary> {
+        if self.part.is_some() {
+            return None;
+        }
         self.load.map_or_else(|| self.test?.summary.as_ref(), |load| load.summary.as_ref())
     }
 
     /// A percentile, however few samples carry it; of another program, what it printed.
     fn figure(&self, statistic: Statistic) -> Option<f64> {
+        if let Some(part) = self.part {
+            return match statistic {
+                Statistic::P50 => part.p50_us,
+                Statistic::P99 => part.p99_us,
+                _ => None,
+            };
+        }
         self.summary().map_or_else(|| self.canary()?.figure(statistic), |summary| summary.raw(statistic))
     }
 
@@ -60,16 +74,26 @@ impl Line<'_> {
     }
 }
 
-/// Congestors alone, beside canaries, canaries.
+/// Congestors alone, beside canaries, canaries; of load in bursts the canary by the time since the onset.
 fn lines_of(run: &Run) -> Vec<Line<'_>> {
-    let alone = run.congestors.iter().map(|load| Line { run, phase: LoadState::Alone, test: None, load: Some(load) });
+    let alone = run.congestors.iter().map(|load| Line {
+        run,
+        phase: LoadState::Alone,
+        test: None,
+        load: Some(load),
+        part: None,
+    });
     let beside = run.tests.iter().flat_map(|test| {
-        let line = move |load| Line { run, phase: LoadState::Loaded, test: Some(test), load: Some(load) };
+        let line = move |load| Line { run, phase: LoadState::Loaded, test: Some(test), load: Some(load), part: None };
         test.load.iter().map(line)
     });
     let known = run.tests.iter().filter(|test| test.summary.is_some() || test.printed.is_some());
-    let canaries = known.map(|test| Line { run, phase: test.phase, test: Some(test), load: None });
-    alone.chain(beside).chain(canaries).collect()
+    let canaries = known.map(|test| Line { run, phase: test.phase, test: Some(test), load: None, part: None });
+    let folded = run.tests.iter().flat_map(|test| {
+        let line = move |part| Line { run, phase: test.phase, test: Some(test), load: None, part: Some(part) };
+        test.burst.iter().flat_map(|of| &of.curve).map(line)
+    });
+    alone.chain(beside).chain(canaries).chain(folded).collect()
 }
 
 /// The impact by a figure; those that are claimed first have their intervals too.
@@ -87,18 +111,26 @@ fn impact<'a>(table: Rows<Line<'a>>, of: Statistic) -> Rows<Line<'a>> {
 fn lines(result: &ResultFile) -> Table {
     let protocol = |of: &TransportFacts| of.protocol.clone().unwrap_or_default();
     let percentiles = Statistic::MESSAGES.into_iter().filter(|of| *of != Statistic::Avg);
+    let is_folded = result.runs.iter().flat_map(|run| &run.tests).any(|test| test.burst.is_some());
     let table = Table::of(result.runs.iter().flat_map(lines_of))
         .column("transport", |line| line.run.transport.network().to_owned())
         .column("protocol", |line| protocol(&line.run.transport))
         .column("phase", |line| line.phase.word())
-        .column("role", |line| if line.load.is_some() { "congestor" } else { "canary" })
+        .column("role", |line| match (line.load, line.part) {
+            (Some(_), _) => "congestor",
+            (None, Some(_)) => "folded",
+            (None, None) => "canary",
+        })
         .column("kernel", |line| {
             line.load.map(|load| load.kernel.info().key).or_else(|| Some(line.test?.kernel.info().key))
         })
         .column("while", |line| line.load.and(line.test).map(|test| test.kernel.info().key))
         .column("bytes", |line| line.canary().map(|test| test.bytes))
-        .column("unit", |line| line.canary().map_or_else(|| "MiB/s/rank".to_owned(), |test| test.unit.clone()))
-        .column("samples", |line| line.summary().map(|of| of.samples))
+        .column("unit", |line| {
+            let of = line.test.filter(|_| line.load.is_none());
+            of.map_or_else(|| "MiB/s/rank".to_owned(), |test| test.unit.clone())
+        })
+        .column("samples", |line| line.part.map(|of| of.samples).or_else(|| Some(line.summary()?.samples)))
         .column("passes", |line| line.summary().map(|of| of.passes))
         .column("wall_s", |line| line.canary().filter(|test| test.summary.is_some()).map(|test| test.wall_s))
         .column("avg", |line| line.summary().map(|of| of.avg).or_else(|| Some(line.canary()?.printed?.avg)))
@@ -120,6 +152,7 @@ fn lines(result: &ResultFile) -> Table {
         .column("setting", |line| line.run.setting.clone())
         .column("algorithm_mib_per_s", |line| Some(line.canary()?.collective?.algorithm_mib_per_s))
         .column("bus_mib_per_s", |line| Some(line.canary()?.collective?.bus_mib_per_s))
+        .column_if(is_folded, "since_us", |line| line.part.map(|of| of.since_us))
         .column("point", |line| (!line.run.point.is_empty()).then(|| point_name(&line.run.point)))
         .done()
 }

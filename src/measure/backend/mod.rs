@@ -36,7 +36,7 @@ use absent::verbs;
 
 pub use job::{available, in_job, is_reporting_rank, job_seen, prepare, rank, simulate};
 pub use kind::Backend;
-pub use network::{Networks, RankHost, Work, give_up};
+pub use network::{Ahead, Networks, RankHost, Work, give_up};
 pub use settings::{
     CongestorNetworks, FabricOptions, LibfabricPath, RoleSettings, Roles, Settings, ThreadLevel, VerbsOptions,
 };

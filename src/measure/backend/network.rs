@@ -112,6 +112,39 @@ impl Networks<'_> {
     }
 }
 
+impl<'a> Networks<'a> {
+    /// The openings of a simulated job that follow, to be made on any thread and in any order; nothing where the network is real.
+    pub fn ahead(&self) -> Option<Ahead<'a>> {
+        match &self.ranks {
+            Ranks::Simulated(jobs) => Some(Ahead { jobs: jobs.clone(), settings: self.settings }),
+            Ranks::Real { .. } => None,
+        }
+    }
+}
+
+/// See [`Networks::ahead`].
+pub struct Ahead<'a> {
+    jobs: SimulatedJobs,
+    settings: &'a Settings,
+}
+
+impl Ahead<'_> {
+    /// As [`Networks::open`], for the opening that has this number among those that follow, from 0; with what was simulated for it.
+    pub fn open<O>(
+        &self,
+        number: u64,
+        variant: Variant,
+        role: &dyn Fn(Rank) -> RoleSettings,
+        body: Body<'_, O>,
+    ) -> Result<(O, Simulated)> {
+        let mut job = self.jobs.clone();
+        (0..number).for_each(|_| job.pass_over());
+        job.take();
+        let made = job.run(variant.network, self.settings, role, body)?;
+        Ok((made, job.take()))
+    }
+}
+
 /// Opens a raw network between ranks that came together somehow and share `secret`. A further raw backend is a further line
 /// here.
 fn open_raw(

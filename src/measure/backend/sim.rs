@@ -84,7 +84,7 @@ fn class(settings: &Settings) -> Result<usize, String> {
 }
 
 /// What was simulated for a while.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Simulated {
     /// What was simulated.
     pub machine: Arc<Machine>,
@@ -103,6 +103,7 @@ impl Simulated {
 }
 
 /// The jobs that this process has simulated, one for each opening of a network.
+#[derive(Clone)]
 pub(super) struct SimulatedJobs {
     size: JobSize,
     seed: u64,

@@ -43,7 +43,7 @@ impl JobSize {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Simulated {
     pub machine: Arc<Machine>,
     pub phases: Vec<PhaseCounters>,
@@ -51,6 +51,7 @@ pub struct Simulated {
     pub hops: u64,
 }
 
+#[derive(Clone)]
 pub(in crate::backend) struct SimulatedJobs {
     none: Infallible,
 }
