@@ -75,6 +75,7 @@ fn every_view_knows_the_points_apart() {
     let words = line.replace("'lat.avg.impact > 1.2'", "lat.avg.impact>1.2");
     let outcome = succeed(&words);
     assert!(outcome.stderr.contains("4 runs take turns on every placement"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("tailback: placement 1 of 3 took "), "{}", outcome.stderr);
     assert!(
         outcome.stdout.contains("lat (lat.bytes=8)") && outcome.stdout.contains("lat.avg.impact > 1.2"),
         "{outcome:?}"

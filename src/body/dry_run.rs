@@ -112,8 +112,9 @@ pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Optio
         None => {
             let plans = || session.mixes.iter().map(|mix| &mix.plan);
             let times = (variants.len() * settings) as f64;
-            // A job that goes on with another size has joined and connected.
-            let begun = (session.mixes.len() / plan.sizes.len().max(1)) as f64;
+            // A job that goes on with another size or point has joined and connected.
+            let begun =
+                if plan.sweep.is_empty() { (session.mixes.len() / plan.sizes.len().max(1)) as f64 } else { 1.0 };
             let each = plans().map(|plan| measured(decision.command, plan, decision.duration_s, PLACEMENT_S));
             let seconds = times * (begun * OVERHEAD_S + each.sum::<f64>());
             let beside = if plan.application.is_some() { ", and the application's runs" } else { "" };
@@ -178,6 +179,11 @@ fn counts(out: &mut String, title: &str, counts: &Counts) {
 /// Seconds of one run, with what is not measured.
 pub(crate) fn seconds(command: Command, plan: &Plan, duration_s: f64) -> f64 {
     OVERHEAD_S + measured(command, plan, duration_s, PLACEMENT_S)
+}
+
+/// Seconds of all points of a sweep, which have one job: it joins once.
+pub(super) fn of_points<'p>(command: Command, points: impl Iterator<Item = &'p Plan>) -> f64 {
+    OVERHEAD_S + points.map(|plan| measured(command, plan, 0.0, PLACEMENT_S)).sum::<f64>()
 }
 
 /// Seconds of one run; making a placement takes `placement_s`.

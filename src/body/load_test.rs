@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
+use std::time::Instant;
 
 use tailback_transport::{Bootstrap, Description, Error, Nanos, Operation, Result};
 
 use super::application::{Repetitions, Victims};
-use super::dry_run::{seconds, sizes_said};
+use super::dry_run::{of_points, sizes_said};
 use super::tuning::Tuner;
 use crate::assemble;
 use crate::backend::{Networks, RoleSettings, Variant, give_up};
@@ -25,6 +26,7 @@ use crate::kernel::Info;
 use crate::layout::{Layout, Role, order};
 use crate::plan::{Plan, point_name};
 use crate::result::{Command, CountedPhase, CountersRecord, Headline, ResultFile};
+use crate::text;
 
 /// The runs so far.
 pub(crate) struct Runs<'a> {
@@ -129,6 +131,7 @@ impl<'a> Runs<'a> {
                 self.session.request.say(share);
             }
         }
+        let begun = Instant::now();
         for index in 0.. {
             let layout = self.layout(index, &self.session.decision.plan);
             let parts = self.session.decision.plan.load_fractions.len();
@@ -147,6 +150,7 @@ impl<'a> Runs<'a> {
             if !more {
                 break;
             }
+            self.say_rest(begun, index + 1);
         }
         if let Some(tuner) = self.tuner.take() {
             match tuner.end(networks.bootstrap()) {
@@ -159,11 +163,23 @@ impl<'a> Runs<'a> {
 
     /// How long a sweep takes, in words; a simulated one takes what it takes.
     fn expected(&self) -> Option<String> {
-        let Decision { command, plan, duration_s, .. } = &self.session.decision;
+        let Decision { command, plan, .. } = &self.session.decision;
         let real = self.session.request.settings.machine.is_none() && !plan.sweep.is_empty();
-        let each =
-            self.assembler.configs.iter().map(|of| seconds(*command, &self.session.mixes[of.mix].plan, *duration_s));
-        real.then(|| format!("at most {:.0} s", each.sum::<f64>()))
+        let points = self.assembler.configs.iter().map(|of| &self.session.mixes[of.mix].plan);
+        real.then(|| format!("at most {:.0} s", of_points(*command, points)))
+    }
+
+    /// What the first placement of a sweep took is what the others take: the network and the machine are known by then.
+    fn say_rest(&self, begun: Instant, done: u32) {
+        let (runs, placements) = (self.assembler.configs.len(), self.session.placements());
+        let made = (0..runs).filter(|at| !self.known.contains(&(0, *at))).count();
+        let left = (1..placements).flat_map(|of| (0..runs).map(move |at| (of, at)));
+        let left = left.filter(|place| !self.known.contains(place)).count();
+        if done == 1 && made > 0 && left > 0 && self.session.root && !self.session.decision.plan.sweep.is_empty() {
+            let took = begun.elapsed().as_secs_f64();
+            let (took, rest) = (text::duration(1e9 * took), text::duration(1e9 * took / made as f64 * left as f64));
+            self.session.request.say(&format!("placement 1 of {placements} took {took}: about {rest} more"));
+        }
     }
 
     /// All runs: over every network, beside every load, with every setting.
