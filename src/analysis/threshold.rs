@@ -209,7 +209,7 @@ impl Threshold {
 
     /// A figure in the unit that the limit was given in; in its own where that has no digits for it.
     fn shown(&self, found: &Found) -> String {
-        let is_near = |scale: f64| (0.1..1e5).contains(&(found.value / scale).abs());
+        let is_near = |scale: f64| (0.01..1e6).contains(&(found.value / scale).abs());
         let given = self.unit.filter(|(unit, scale)| matches!(*unit, "x" | "%") || is_near(*scale));
         let scale = match given {
             Some((unit, scale)) if !matches!(unit, "x" | "%") => scale,

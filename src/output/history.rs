@@ -221,7 +221,8 @@ mod tests {
         assert!(shown(&History::of("run".into(), &nights[..12], &[]), 80, false).starts_with("NO CHANGE SHOWN\n"));
         // A last night that may not be reported is not the one before it.
         let unsound = |night: &Night| {
-            let figures = night.figures.iter().map(|(name, of)| (name.clone(), Value { is_sound: false, ..*of })).collect();
+            let figures =
+                night.figures.iter().map(|(name, of)| (name.clone(), Value { is_sound: false, ..*of })).collect();
             Night { figures, ..night.clone() }
         };
         let mut nights = nights;
