@@ -242,7 +242,7 @@ fn an_open_loop_keeps_a_schedule_and_says_when_it_cannot() {
         "run {lab} -n 6 --canaries lat --congestors a2a --pace 10us --placements 3 --budget 30ms --format table"
     ))
     .stdout;
-    assert_eq!(shown.matches("overloaded: a longer pace").count(), 2, "isolated and loaded: {shown}");
+    assert_eq!(shown.matches("overloaded: needs --pace ").count(), 2, "isolated and loaded: {shown}");
     assert!(shown.contains("Open loop: iterations at random moments, 0.01 ms apart in the mean"), "{shown}");
 
     // Left open, the distance follows from what an iteration takes, so that few are late, loaded or not.

@@ -406,8 +406,8 @@ fn a_report_shows_queues_over_time_and_the_tree_of_the_worst_moment() {
     succeed(&format!("report {out} --out {html}"));
     let page = folder.text("a.html");
     let section = page.split("<section id=\"queues\"").nth(1).unwrap().split("</section>").next().unwrap();
-    assert!(section.contains("Queues during RR Two-sided Lat (8 B)"), "{section}");
-    assert!(section.contains("Worst moment of loaded RR Two-sided Lat (8 B)"), "{section}");
+    assert!(section.contains("Queues during lat 8 B"), "{section}");
+    assert!(section.contains("Worst moment of loaded lat 8 B"), "{section}");
     assert!(section.contains(&root["port"].as_str().unwrap().replace("->", "-&gt;")), "{section}");
 }
 

@@ -101,7 +101,7 @@ impl ResultFile {
             // That nothing was shown is not that there is nothing.
             let open = shown.iter().find(|(.., of)| of.interval.is_some_and(|of| of.high >= WIDE));
             if let Some((_, answer, impact)) = open.filter(|_| severity == Severity::None) {
-                let (name, impact) = (answer.test.short_title(), with_interval(*impact));
+                let (name, impact) = (answer.test.title.clone(), with_interval(*impact));
                 let why = format!("{name} is {impact} under load: more --placements or a longer --budget would tell");
                 return Some(Conclusion::CannotSay { cause: "the interval is too wide", why });
             }
@@ -118,7 +118,7 @@ impl ResultFile {
 /// The first answer that may not be reported, and why.
 fn not_reportable<'a>(all: &[(&Run, Answer<'_>)]) -> Option<Conclusion<'a>> {
     let (answer, reason) = all.iter().find_map(|(_, answer)| Some((answer, answer.judgement.reasons.first()?)))?;
-    let why = format!("{}: {}", answer.test.short_title(), answer.judgement.why_not()?);
+    let why = format!("{}: {}", answer.test.title.clone(), answer.judgement.why_not()?);
     Some(Conclusion::CannotSay { cause: cause(reason), why })
 }
 

@@ -360,7 +360,7 @@ fn test(phase: LoadState, kernel: Canary, bytes: usize, printed: Printed) -> Tes
     Test {
         phase,
         kernel,
-        title: info.row(bytes),
+        title: info.name(bytes),
         bytes,
         direction: info.direction,
         unit: info.direction.unit().into(),

@@ -17,12 +17,11 @@ use crate::assemble::{self, RunBuilder};
 use crate::backend::{self, Network, Simulated, Variant};
 use crate::engine::{LoadState, Measured};
 use crate::layout::Layout;
-use crate::plan::{Plan, Swept};
+use crate::plan::Swept;
 use crate::result::{
     self, Build, Command, CountersRecord, Headline, HostActivity, HostFacts, KnownBy, MachineRecord, MemoryRecord,
     ModelResults, Node, NodePorts, ResultFile, Run, System, Test, TransportFacts, TuningRecord, WatchRecord, distinct,
 };
-use crate::stats::Statistic;
 
 /// The most that is measured in vain when a job does not come to its end, but for the phase it was in.
 const DRAFTS_APART: Duration = Duration::from_secs(3);
@@ -416,27 +415,18 @@ fn warnings(file: &ResultFile) -> Vec<String> {
 /// What is to be said of schedules that were not kept: their figures are of another load than was asked for.
 fn overloaded(file: &ResultFile) -> Option<String> {
     let several = file.runs.len() > 1;
-    let mut tests = Vec::new();
-    let mut longest_us = 0.0f64;
-    for run in &file.runs {
+    let told = file.overloaded().map(|(run, test, kept)| {
+        let state = if test.phase == LoadState::Loaded { "loaded" } else { "idle" };
+        let part = 100.0 * (kept.late + kept.lost) as f64 / (kept.iterations + kept.lost).max(1) as f64;
         let over = if several { format!(" over {}", run.label()) } else { String::new() };
-        for (test, kept) in run.tests.iter().filter_map(|test| Some((test, test.schedule?))) {
-            if kept.is_overloaded() {
-                let state = if test.phase == LoadState::Loaded { "loaded" } else { "idle" };
-                let part = 100.0 * (kept.late + kept.lost) as f64 / (kept.iterations + kept.lost).max(1) as f64;
-                tests.push(format!("{} {state}{over} {part:.0}%", test.kernel));
-                let slow = [Statistic::P99, Statistic::P90].into_iter().find_map(|of| test.figure(of));
-                longest_us = slow.unwrap_or(0.0).max(longest_us);
-            }
-        }
-    }
-    (!tests.is_empty()).then(|| {
-        format!(
-            "iterations of the open loop that were late or lost: {}; their figures may be too low, {} keeps the schedule",
-            tests.join(", "),
-            longer_pace(&file.plan, longest_us)
-        )
-    })
+        format!("{} {state}{over} {part:.0}%", test.kernel)
+    });
+    let told: Vec<String> = told.collect();
+    let pace = file.longer_pace()?;
+    Some(format!(
+        "iterations of the open loop that were late or lost: {}; their figures may be too low, {pace} keeps the schedule",
+        told.join(", "),
+    ))
 }
 
 /// What is to be said of congestors of which an iteration does not fit into a burst: their load is not off when it should be.
@@ -451,22 +441,6 @@ fn longer_than_bursts(file: &ResultFile) -> Option<String> {
             names.join(", ")
         )
     })
-}
-
-/// Options with which iterations that take so long are over before the next is due, of which half the pace is always left.
-fn longer_pace(plan: &Plan, longest_us: f64) -> String {
-    if longest_us <= 0.0 {
-        return "a longer --pace".into();
-    }
-    // Two digits, rounded up.
-    let us = (2.0 * longest_us).max(plan.pace_s.map_or(0.0, |pace| 2e6 * pace)).max(10.0);
-    let unit = 10f64.powf(us.log10().floor() - 1.0);
-    let us = (us / unit).ceil() * unit;
-    let time = |us: f64| if us >= 1000.0 { format!("{}ms", us.round() / 1e3) } else { format!("{}us", us.round()) };
-    // A block has room for four of them.
-    let short = 4e-6 * us / plan.block_s();
-    let budget = (short > 1.0).then(|| format!(" --budget {}s", (10.0 * plan.budget_s * short).ceil() / 10.0));
-    format!("--pace {}{}", time(us), budget.unwrap_or_default())
 }
 
 /// What is to be said of tests that took longer than they were given: an iteration is never cut.
@@ -497,25 +471,4 @@ fn overran(file: &ResultFile) -> Option<String> {
             told.join(", ")
         )
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::Preset;
-
-    #[test]
-    fn a_longer_pace_is_named_with_the_budget_that_it_needs() {
-        let plan = Preset::Lab.plan();
-        let room_ms = 1e3 * plan.block_s() / 4.0;
-        assert!(room_ms > 5.0, "{room_ms}");
-        assert_eq!(longer_pace(&plan, 123.0), "--pace 250us");
-        assert_eq!(longer_pace(&plan, 2410.0), "--pace 4.9ms");
-        assert_eq!(longer_pace(&Plan { pace_s: Some(0.002), ..plan.clone() }, 1000.0), "--pace 4ms");
-        let long = longer_pace(&plan, 100_000.0);
-        let seconds: f64 = long.trim_start_matches("--pace 200ms --budget ").trim_end_matches('s').parse().unwrap();
-        let longer = Plan { pace_s: Some(0.2), budget_s: seconds, ..plan.clone() };
-        assert!(4.0 * 0.2 <= longer.block_s(), "{long}");
-        assert_eq!(longer_pace(&plan, 0.0), "a longer --pace");
-    }
 }

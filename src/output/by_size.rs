@@ -35,7 +35,7 @@ impl BySize<'_> {
     /// What stands over its table: the kernel, and the unit of all figures.
     pub fn title(&self) -> String {
         let over = self.over.as_ref().map(|network| format!(" over {network}")).unwrap_or_default();
-        format!("{}: {}{over}, in {}", self.kernel, self.kernel.info().title, self.kernel.info().direction.unit())
+        format!("{}{over}, in {}", self.kernel, self.kernel.info().direction.unit())
     }
 
     /// A row for each size.

@@ -25,11 +25,11 @@ pub fn compared(of: &Comparison) -> String {
         false => wrap(compare::CONDITIONS_TITLE, columns),
     };
     simulated.iter().for_each(|line| out += &wrap(line, columns));
-    out += &unindented(&match of.sides.len() {
-        _ if !of.conditions.is_empty() => conditions(of),
-        2 => pair(of, &rows),
-        _ => several(of, &rows),
-    });
+    out += &match of.sides.len() {
+        _ if !of.conditions.is_empty() => unindented(&conditions(of)),
+        2 => fitting(of, columns, |names| pair(names, &rows)),
+        _ => fitting(of, columns, |names| several(names, &rows)),
+    };
     notes(of).iter().for_each(|line| out += &wrap(line, columns));
     out
 }
@@ -107,8 +107,8 @@ fn verdict(of: &Comparison, rows: &[&Row]) -> String {
     let detectable = largest(Verdict::NotSignificant).and_then(|(_, _, cell)| cell.change?.detectable);
     match (told(Verdict::NotSignificant), detectable) {
         (Some(told), Some(least)) => format!(
-            "NO DIFFERENCE SHOWN: the largest, {told} {of_loaded}, is not significant; {:.0}% would have been found",
-            100.0 * least
+            "NO DIFFERENCE SHOWN: the largest, {told} {of_loaded}, is not significant; {} would have been found",
+            smallest(least)
         ),
         _ => "CANNOT SAY: too few placements or figures of another program: there is no test".into(),
     }
@@ -120,19 +120,74 @@ fn difference(row: &Row, value: f64) -> String {
     format!("{sign}{}", added_time(row.kernel, value.abs()))
 }
 
-/// `+12% [+3, +21]`
+/// A smallest part that is found: never none.
+fn smallest(part: f64) -> String {
+    match 100.0 * part {
+        percent if percent >= 9.95 => format!("{percent:.0}%"),
+        percent if percent >= 0.05 => format!("{percent:.1}%"),
+        _ => "less than 0.1%".into(),
+    }
+}
+
+/// `+12% [+3, +21]`; of small ones with a decimal.
 fn change(of: Change) -> String {
-    let percent = |part: f64| format!("{:+.0}", 100.0 * part);
+    let ends = of.interval.map_or([of.part; 2], |of| [of.low, of.high]);
+    let digits = usize::from(ends.iter().chain([&of.part]).all(|part| part.abs() < 0.01));
+    let percent = |part: f64| {
+        let shown = format!("{:+.digits$}", 100.0 * part);
+        // Nothing is not less than nothing.
+        if shown.trim_start_matches(['-', '0', '.']).is_empty() { shown.replace('-', "+") } else { shown }
+    };
     let interval = of.interval.map(|of| format!(" [{}, {}]", percent(of.low), percent(of.high))).unwrap_or_default();
     format!("{}%{interval}", percent(of.part))
 }
 
+/// A table of sides that is no wider than the screen: under their names, else under what tells those apart, else under letters that
+/// lines below it explain.
+fn fitting(of: &Comparison, columns: usize, table: impl Fn(&[String]) -> Table) -> String {
+    const SIMULATED: &str = " (simulated)";
+    let mut names = of.sides.clone();
+    // The line above says so of all of them.
+    if names.iter().all(|name| name.ends_with(SIMULATED)) {
+        names.iter_mut().for_each(|name| name.truncate(name.len() - SIMULATED.len()));
+    }
+    let text = |names: &[String]| unindented(&table(names));
+    let fits = |text: &String| text.lines().all(|line| line.chars().count() <= columns);
+    let found = [text(&names), text(&told_apart(&names))].into_iter().find(fits);
+    found.unwrap_or_else(|| {
+        let letter = |at: usize| char::from_u32('A' as u32 + at as u32).filter(char::is_ascii_uppercase);
+        let letters: Vec<String> =
+            (0..names.len()).map(|at| letter(at).map_or_else(|| (at + 1).to_string(), String::from)).collect();
+        let legend = letters.iter().zip(&names).map(|(letter, name)| wrap(&format!("{letter}: {name}"), columns));
+        text(&letters) + &legend.collect::<String>()
+    })
+}
+
+/// Names without the words that all of them begin or end with, where something is left of each.
+fn told_apart(names: &[String]) -> Vec<String> {
+    let shared = |of: &dyn Fn(&str) -> Vec<char>| {
+        let first = of(&names[0]);
+        let same = |name: &String| first.iter().zip(of(name)).take_while(|(a, b)| **a == *b).count();
+        let length = names.iter().map(same).min().unwrap_or(0);
+        // Up to the end of a word.
+        first[..length].iter().rposition(|letter| !letter.is_alphanumeric()).map_or(0, |at| at + 1)
+    };
+    let before = shared(&|name| name.chars().collect());
+    let behind = shared(&|name| name.chars().rev().collect());
+    let rest = |name: &String| -> String {
+        let length = name.chars().count().saturating_sub(before + behind);
+        name.chars().skip(before).take(length).collect()
+    };
+    let rests: Vec<String> = names.iter().map(rest).collect();
+    if rests.iter().any(String::is_empty) { names.to_vec() } else { rests }
+}
+
 /// Two sides: a row for each test. What is not reportable differs by nothing that means anything.
-fn pair(of: &Comparison, rows: &[&Row]) -> Table {
+fn pair(names: &[String], rows: &[&Row]) -> Table {
     let change_of = |row: &Row| row.cells[1].change.filter(|_| row.cells[1].verdict != Some(Verdict::NotReportable));
     Table::of(rows)
         .column("added", |row| row.kernel.to_string())
-        .columns(of.sides.iter().enumerate(), |table, (at, side)| {
+        .columns(names.iter().enumerate(), |table, (at, side)| {
             table.column(side.clone(), |row| row.cells[at].value.map(|value| added_time(row.kernel, value)))
         })
         .column("difference", |row| change_of(row).map(|of| difference(row, of.difference)))
@@ -142,13 +197,13 @@ fn pair(of: &Comparison, rows: &[&Row]) -> Table {
 }
 
 /// More sides: a row for each, with what differs from the first.
-fn several(of: &Comparison, rows: &[&Row]) -> Table {
+fn several(names: &[String], rows: &[&Row]) -> Table {
     let differs = |cell: &Cell| match cell.verdict {
         Some(Verdict::Worse | Verdict::Better | Verdict::Same) => cell.verdict.map(|of| format!(" {}", of.word())),
         _ => None,
     };
-    Table::of(of.sides.iter().enumerate())
-        .column("added", |(_, side)| (*side).clone())
+    Table::of(names.iter().enumerate())
+        .column("added", |(_, side)| *side)
         .columns(rows, |table, row| {
             table.column(row.kernel.to_string(), |(at, _)| {
                 let cell = &row.cells[*at];
@@ -181,4 +236,63 @@ fn notes(of: &Comparison) -> Vec<String> {
     let jobs = if several { format!("Jobs per side: {}. ", jobs.join(", ")) } else { String::new() };
     notes.push(format!("{jobs}Tables, other statistics and the tests behind them: -v. JSON: --json"));
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::analysis::compare::sides;
+    use crate::assemble::synthetic;
+    use crate::stats::Interval;
+
+    fn shown(names: &[&str]) -> String {
+        let of = |(at, name): (usize, &&str)| (PathBuf::from(name), synthetic::file("tcp", None, 3.0 + at as f64));
+        let files: Vec<_> = names.iter().enumerate().map(of).collect();
+        compared(&compare::compare(&sides(&files), &compare::SHOWN))
+    }
+
+    #[test]
+    fn a_table_of_sides_fits_the_screen_whatever_they_are_called() {
+        let long = "nightly-of-the-large-machine-with-the-new-switches-2026-11-19";
+        let pairs =
+            [("a.json".to_owned(), "b.json".to_owned()), (format!("{long}-old.json"), format!("{long}-new.json"))];
+        let [short, apart] = pairs.map(|(a, b)| shown(&[&a, &b]));
+        let head = |text: &str| text.lines().find(|line| line.starts_with("added")).unwrap_or_default().to_owned();
+        assert!(head(&short).split_whitespace().take(3).eq(["added", "a", "b"]), "{short}");
+        assert!(head(&apart).split_whitespace().take(3).eq(["added", "old", "new"]), "{apart}");
+        let lettered = shown(&[&format!("before-{long}.json"), &format!("{long}-after.json")]);
+        assert!(head(&lettered).split_whitespace().take(3).eq(["added", "A", "B"]), "{lettered}");
+        assert!(lettered.contains(&format!("A: before-{long}\nB: {long}-after\n")), "{lettered}");
+        let three = shown(&[&format!("{long}-a.json"), &format!("{long}-b.json"), &format!("{long}-c.json")]);
+        for text in [short, apart, lettered, three] {
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_keep_what_tells_them_apart() {
+        let apart = |names: &[&str]| told_apart(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        assert_eq!(apart(&["run-10 (x)", "run-12 (x)"]), ["10", "12"]);
+        assert_eq!(apart(&["run-a", "run-a-b"]), ["a", "a-b"]);
+        assert_eq!(apart(&["run", "run"]), ["run", "run"]);
+        assert_eq!(apart(&["run-", "run-x"]), ["run-", "run-x"]);
+        assert_eq!(apart(&["-x-", "-x-x-"]), ["-x-", "-x-x-"]);
+    }
+
+    #[test]
+    fn small_differences_are_not_said_to_be_none() {
+        assert_eq!(
+            [0.123, 0.098, 0.0123, 0.0006, 0.0001, 0.0].map(smallest),
+            ["12%", "9.8%", "1.2%", "0.1%", "less than 0.1%", "less than 0.1%"]
+        );
+        let told = |part, low, high| {
+            let interval = Some(Interval { low, high });
+            change(Change { difference: part, part, interval, confidence: None, detectable: None, loaded: 1.0 })
+        };
+        assert_eq!(told(0.12, 0.03, 0.214), "+12% [+3, +21]");
+        assert_eq!(told(0.001, -0.002, 0.004), "+0.1% [-0.2, +0.4]");
+        assert_eq!(told(-0.0001, -0.002, 0.4), "+0% [+0, +40]");
+    }
 }

@@ -9,6 +9,7 @@ use crate::engine::LoadState;
 use crate::result::{Command, CongestorLoad, NodeRole, Printed, ResultFile, Run, Test};
 use crate::stats::Summary;
 use crate::text::{Cell, Table};
+use crate::units;
 
 pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
     let mut out = String::new();
@@ -63,7 +64,7 @@ fn header(out: &mut String, result: &ResultFile) {
 }
 
 /// A row: its name, its unit, and what was measured or printed.
-type Row<'a> = (&'a str, &'a str, Option<&'a Summary>, Option<&'a Printed>);
+type Row<'a> = (String, &'a str, Option<&'a Summary>, Option<&'a Printed>);
 
 /// Columns of one width under a title; a dash for what GPCNeT did not print of an imported result.
 fn table<'a>(title: &str, long: bool, rows: impl Iterator<Item = Row<'a>>) -> Option<String> {
@@ -73,7 +74,7 @@ fn table<'a>(title: &str, long: bool, rows: impl Iterator<Item = Row<'a>>) -> Op
     };
     // GPCNeT's Min and Max are the extremes of the figure itself, whatever is better.
     let table = Table::of(rows)
-        .column("Name", |row| row.0)
+        .column("Name", |row| row.0.clone())
         .column_if(long, "Min", |row| figure(row, |of| of.best.min(of.worst), |of| of.min))
         .column_if(long, "Max", |row| figure(row, |of| of.best.max(of.worst), |of| of.max))
         .column("Avg", |row| figure(row, |of| of.avg, |of| Some(of.avg)))
@@ -102,15 +103,23 @@ fn grid(title: &str, lines: &[Vec<String>]) -> String {
     text
 }
 
+/// As GPCNeT calls it; of an application its title.
+fn name(test: &Test) -> String {
+    if test.kernel.is_application() { test.title.clone() } else { test.kernel.info().row(test.bytes) }
+}
+
 fn test_row(test: &Test) -> Option<Row<'_>> {
     // GPCNeT's word for microseconds.
     let unit = if test.unit == "us" { "usec" } else { &test.unit };
-    let row = (test.title.as_str(), unit, test.summary.as_ref(), test.printed.as_ref());
+    let row = (name(test), unit, test.summary.as_ref(), test.printed.as_ref());
     (test.summary.is_some() || test.printed.is_some()).then_some(row)
 }
 
 fn load_row(load: &CongestorLoad) -> Option<Row<'_>> {
-    Some((&load.title, "MiB/s/rank", Some(load.summary.as_ref()?), None))
+    let info = load.kernel.info();
+    let bytes = load.title.strip_prefix(info.key).and_then(|size| units::bytes(size).ok());
+    let name = bytes.map_or_else(|| load.title.clone(), |bytes| info.row(bytes));
+    Some((name, "MiB/s/rank", Some(load.summary.as_ref()?), None))
 }
 
 fn isolated(run: &Run, long: bool) -> Option<String> {
@@ -135,7 +144,7 @@ fn loaded_verbose(test: &Test) -> Option<String> {
 
 fn key_results(run: &Run) -> Option<String> {
     const RULE: &str = "+---------------------------------+----------------------+---------------------+\n";
-    let impacts: Vec<(&str, f64, f64)> = run
+    let impacts: Vec<(String, f64, f64)> = run
         .tests
         .iter()
         .filter(|test| test.phase == LoadState::Loaded)
@@ -146,7 +155,7 @@ fn key_results(run: &Run) -> Option<String> {
                 Some(test.direction.factor(value(calm)?, value(test)?)).filter(|factor| factor.is_finite())
             };
             // GPCNeT's own figures: means of passes, and percentiles of messages however few.
-            Some((test.title.as_str(), factor(|of| of.avg, |of| of.avg)?, factor(|of| of.p99, |of| of.p99)?))
+            Some((name(test), factor(|of| of.avg, |of| of.avg)?, factor(|of| of.p99, |of| of.p99)?))
         })
         .collect();
     if impacts.is_empty() {

@@ -37,8 +37,10 @@ pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
         heading(&mut out, result, run);
         out += &states(run, detail);
         if let Some(moments) = result.plan.open_loop() {
-            out +=
-                &section(&format!("Open loop: iterations {moments}, timed from when they were due"), &schedules(run));
+            out += &section(
+                &format!("Open loop: iterations {moments}, timed from when they were due"),
+                &schedules(result, run),
+            );
         }
         impacts_of(&mut out, result, run);
         let alone = if result.command == Command::Congest { "Congestors" } else { "Congestors alone" };
@@ -232,7 +234,7 @@ pub(crate) fn tests<'a>(tests: impl Iterator<Item = &'a Test>, detail: Detail) -
     let (verbose, report) = (detail >= Detail::Verbose, detail == Detail::Report);
     let none = |test: &Test| test.summary.is_none() && test.printed.is_none();
     let title = |test: &Test| {
-        let name = test.short_title();
+        let name = test.title.clone();
         if none(test) { format!("{name}: no samples within the budget") } else { name }
     };
     Table::of(tests)
@@ -254,15 +256,20 @@ pub(crate) fn tests<'a>(tests: impl Iterator<Item = &'a Test>, detail: Detail) -
 }
 
 /// How open loops kept their schedule; one that the network did not carry measured itself.
-fn schedules(run: &Run) -> Table {
+fn schedules(file: &ResultFile, run: &Run) -> Table {
+    let pace = file.longer_pace();
     Table::of(run.tests.iter().filter_map(|test| Some((test, test.schedule?))))
-        .column("open loop", |(test, _)| test.short_title())
+        .column("open loop", |(test, _)| &test.title)
         .column("state", |(test, _)| state(test.phase))
         .column("iterations", |(_, kept)| kept.iterations)
         .column("late", |(_, kept)| format!("{:.1}%", 100.0 * kept.late_share()))
         .column("by up to ms", |(_, kept)| 1e3 * kept.worst_s)
         .column("lost", |(_, kept)| kept.lost)
-        .column("", |(_, kept)| if kept.is_overloaded() { "overloaded: a longer pace is needed" } else { "" })
+        .column("", |(_, kept)| {
+            pace.as_ref()
+                .filter(|_| kept.is_overloaded())
+                .map_or_else(String::new, |pace| format!("overloaded: needs {pace}"))
+        })
         .done()
 }
 
@@ -328,7 +335,7 @@ fn verdicts(control: &ControlRecord) -> Table {
 pub(crate) fn impacts<'a>(run: &'a Run, statistics: &[Statistic], wanted: impl Fn(&Test) -> bool) -> Rows<&'a Test> {
     let known = |test: &&Test| statistics.iter().any(|&of| run.impact(test.kernel, of).is_some());
     Table::of(run.tests.iter().filter(|test| test.phase == LoadState::Loaded && wanted(test)).filter(known))
-        .column("test", |test| test.short_title())
+        .column("test", |test| &test.title)
         .columns(statistics, |table, &of| table.column(of.title(), |test| run.impact(test.kernel, of)))
 }
 
@@ -378,7 +385,7 @@ fn headline(out: &mut String, result: &ResultFile, of: &[(&Headline, Answer<'_>)
         Some(2) => "2 placements, too few for an interval".to_owned(),
         Some(count) => format!("[95% interval over {count} placements]"),
     };
-    let table = Table::of(of).column("test", |(_, answer)| answer.test.short_title());
+    let table = Table::of(of).column("test", |(_, answer)| &answer.test.title);
     let table = answer_columns(table, |(_, answer)| answer).done();
     let _ = writeln!(
         out,
@@ -408,7 +415,7 @@ pub(crate) fn spreads(of: &[(&Headline, Answer<'_>)]) -> Table {
         _ => bounds(of.spread.lowest, of.spread.highest),
     };
     Table::of(of)
-        .column("test", |(_, answer)| answer.test.short_title())
+        .column("test", |(_, answer)| &answer.test.title)
         .column("placements", |(headline, _)| range(headline))
         .column("next placement (95%)", |(headline, _)| headline.spread.prediction.map(|of| bounds(of.low, of.high)))
         .column("idle", |(headline, _)| headline.congested.map(|of| whole_percent(of.isolated)))
@@ -418,7 +425,7 @@ pub(crate) fn spreads(of: &[(&Headline, Answer<'_>)]) -> Table {
 
 /// What is to be said of one answer.
 fn warnings(answer: &Answer<'_>, headline: &Headline) -> Vec<String> {
-    let title = answer.test.short_title();
+    let title = answer.test.title.clone();
     let why = answer.judgement.why_not().map(|why| format!("{title}: not reportable: {why}."));
     let kinds = headline.kinds.iter().map(|kind| {
         let (name, of) = (&kind.kind, kind.spread);

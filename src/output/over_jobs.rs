@@ -29,7 +29,7 @@ pub fn over_jobs(files: &[(PathBuf, ResultFile)]) -> String {
             let Some(answer) = run.answer(test.kernel) else { continue };
             let of_jobs = |figure: &dyn Fn(&Run) -> Option<f64>| twins.iter().filter_map(|run| figure(run)).collect();
             rows.push(OverJobs {
-                title: format!("{}{label}", answer.test.short_title()),
+                title: format!("{}{label}", answer.test.title.clone()),
                 statistic: headline.statistic.title(),
                 unit: answer.added_unit().to_owned(),
                 added: of_jobs(&|run| Some(run.answer(test.kernel)?.added?.value)),

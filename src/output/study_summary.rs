@@ -254,7 +254,7 @@ fn of_figures(file: &ResultFile, run: &Run) -> (String, Table) {
     let shown = [Statistic::Avg, Statistic::P99];
     let collectives = run.tests.iter().any(|test| test.collective.is_some());
     let table = Table::of(&run.tests)
-        .column("", |test| test.short_title())
+        .column("", |test| &test.title)
         .columns(shown, |table, of| table.column(of.title(), |test| Some(value(test, test.figure(of)?))))
         .column("worst", |test| Some(value(test, test.extremes().1?)))
         .column_if(collectives, "algbw", |test| test.collective.map(|of| rate(of.algorithm_mib_per_s)))

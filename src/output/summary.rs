@@ -67,7 +67,7 @@ pub(crate) fn verdict(file: &ResultFile, conclusion: &Conclusion<'_>) -> String 
     match conclusion {
         Conclusion::CannotSay { cause, why } => format!("{CANNOT_SAY}: {cause}{cut_short}: {why}"),
         Conclusion::Shown { severity, run, worst, impact, reportable: (reportable, all) } => {
-            let name = worst.test.short_title();
+            let name = worst.test.title.clone();
             let over = if file.runs.len() > 1 { format!(" over {}", run.label()) } else { String::new() };
             let impact = with_interval(*impact);
             // The added time holds from job to job; the factor moves with whatever the idle figure does.
@@ -87,7 +87,7 @@ pub(crate) fn verdict(file: &ResultFile, conclusion: &Conclusion<'_>) -> String 
 
 /// A row for each test.
 fn answers(run: &Run) -> Table {
-    let table = Table::of(run.answers()).column("", |answer| answer.test.short_title());
+    let table = Table::of(run.answers()).column("", |answer| &answer.test.title);
     columns(table, |answer| answer).done()
 }
 
@@ -138,7 +138,7 @@ fn runs_beside(runs: &[Run]) -> Table {
 
 /// The tests of a run, with their titles.
 fn tests_of(run: Option<&Run>) -> Vec<(Canary, String)> {
-    run.map_or_else(Vec::new, |run| run.answers().map(|of| (of.test.kernel, of.test.short_title())).collect())
+    run.map_or_else(Vec::new, |run| run.answers().map(|of| (of.test.kernel, of.test.title.clone())).collect())
 }
 
 /// A row for each of these runs under its name, with the impact on each canary and what `more` says of it.
@@ -179,7 +179,7 @@ pub(super) fn added_time(kernel: Canary, value: f64) -> String {
 fn not_reported(file: &ResultFile, conclusion: &Conclusion<'_>) -> Option<String> {
     let Conclusion::Shown { .. } = conclusion else { return None };
     let all = file.runs.iter().flat_map(Run::answers);
-    let why = all.filter_map(|of| Some(format!("{}: {}", of.test.short_title(), of.judgement.why_not()?)));
+    let why = all.filter_map(|of| Some(format!("{}: {}", of.test.title.clone(), of.judgement.why_not()?)));
     let why: Vec<String> = why.collect();
     let more = if why.len() > 1 { format!(" (and {} more: -v)", why.len() - 1) } else { String::new() };
     why.first().map(|first| format!("Not reportable: {first}{more}"))
@@ -290,6 +290,7 @@ pub(super) fn extent(file: &ResultFile) -> String {
         [run] => run.label().trim_end_matches(", eager").to_owned(),
         [run, ..] if file.tuning.is_some() => run.transport.label().trim_end_matches(", eager").to_owned(),
         runs if runs.iter().all(|run| run.beside.is_some()) => format!("{} loads in turn", runs.len()),
+        runs if runs.iter().all(|run| !run.point.is_empty()) => format!("{} points", runs.len()),
         runs => format!("{} networks or protocols", runs.len()),
     };
     let (placements, took) = (count(placements(file), "placement"), duration(1e9 * file.duration_s));

@@ -29,7 +29,7 @@ pub(crate) const PAIRS_TITLE: &str =
 pub(crate) fn pairs(record: &TuningRecord) -> Table {
     let rows = record.ranking.iter().flat_map(|test| test.pairs.iter().map(move |pair| (test, pair)));
     Table::of(rows)
-        .column("test", |(test, _)| test.title.clone())
+        .column("test", |(test, _)| &test.title)
         .column("setting", |(test, pair)| test.settings[pair.second].setting.clone())
         .column("beside", |(test, pair)| test.settings[pair.first].setting.clone())
         .column("adds more by", |(test, pair)| difference(test, pair))
@@ -137,7 +137,7 @@ pub(crate) fn ranking(file: &ResultFile, test: &TestRanking) -> Table {
     rows.sort_by(|(one, mine), (other, theirs)| {
         one.place.cmp(&other.place).then(added(mine).total_cmp(&added(theirs)))
     });
-    let title = rows.first().map(|(_, answer)| answer.test.short_title()).unwrap_or_default();
+    let title = rows.first().map(|(_, answer)| answer.test.title.clone()).unwrap_or_default();
     let place = |of: &RankedSetting| of.place.map_or_else(|| "-".to_owned(), |place| place.to_string());
     let table = Table::of(rows).column(title, |(of, _)| format!("{} {}", place(of), of.setting));
     summary::columns(table, |(_, answer)| answer).done()

@@ -128,7 +128,7 @@ fn not_reportable(report: &Report<'_>) -> String {
     let all = report.sides.iter().flat_map(|side| side.run.answers().map(move |answer| (side, answer)));
     let why = all.filter_map(|(side, answer)| {
         let run = if several { format!("{}, ", side.label) } else { String::new() };
-        let (test, why) = (answer.test.short_title(), answer.judgement.why_not()?);
+        let (test, why) = (answer.test.title.clone(), answer.judgement.why_not()?);
         Some(format!("<li>{}</li>", escape(&format!("{run}{test}: {why}"))))
     });
     let why: String = why.collect();

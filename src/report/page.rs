@@ -375,7 +375,7 @@ fn bursts(report: &Report<'_>) -> Content {
 fn aggressors(report: &Report<'_>) -> Content {
     let Some(of) = Aggressors::of(&report.sides) else { return Content::default() };
     let map: Vec<Plot> = report.heat().into_iter().collect();
-    let lead = "Impact of each load on each victim: the darker, the worse.".to_owned();
+    let lead = "Impact of each load on each victim: the more colour, the worse.".to_owned();
     (lead, gallery(&map) + &of.table().html(AGGRESSORS_TITLE))
 }
 

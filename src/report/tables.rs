@@ -35,11 +35,10 @@ pub(super) fn answers(sides: &[Side<'_>]) -> String {
         if statistics.len() > 1 { format!("{title} of {}", keys.join(", ")) } else { title }
     });
     let by = by.collect::<Vec<_>>().join("; ");
-    let table = Table::of(rows).column("test", |(_, answer)| answer.test.short_title()).column_if(
-        several,
-        "run",
-        |(side, _)| &side.label,
-    );
+    let table =
+        Table::of(rows)
+            .column("test", |(_, answer)| &answer.test.title)
+            .column_if(several, "run", |(side, _)| &side.label);
     let caption = format!("Every test: idle, loaded, time added, and impact with 95% interval ({by})");
     summary::columns(table, |(_, answer)| answer).done().html(&caption).replace("+-", "±")
 }

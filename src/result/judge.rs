@@ -148,14 +148,6 @@ fn idle_blocks_ns(placement: &PlacementRecord, kernel: Canary) -> Vec<f64> {
 }
 
 impl Test {
-    /// Kernel and size, as a user types them; of a program its title.
-    pub fn short_title(&self) -> String {
-        match self.kernel.is_application() {
-            true => self.title.clone(),
-            false => format!("{} {}", self.kernel, tailback_transport::Bytes(self.bytes as u64)),
-        }
-    }
-
     /// The figure that stands for a time in ns (see [`PlacementRecord::time_ns`]).
     pub fn figure_of(&self, time_ns: f64) -> f64 {
         match self.direction {

@@ -141,7 +141,8 @@ impl std::fmt::Display for Cause {
 pub struct Verdict {
     /// The kernel.
     pub kernel: Canary,
-    /// Its row in the tables.
+    /// What it is called in tables and plots.
+    #[serde(deserialize_with = "super::title")]
     pub title: String,
     /// Which run, where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -13,6 +13,7 @@ mod lab;
 mod machine;
 mod map;
 mod models;
+mod pace;
 mod placements;
 mod possible;
 mod query;
@@ -22,10 +23,10 @@ mod system;
 mod tuning;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::engine::LoadState;
-use crate::kernel::{Canary, Congestor};
+use crate::kernel::{Canary, Congestor, plain_name};
 use crate::plan::{Plan, SweptValue};
 use crate::stats::{Added, Direction, Impact, NotReportable, Summary};
 
@@ -64,6 +65,11 @@ pub use tuning::{FormerSetting, RankedSetting, ReadBack, SettingChange, TestRank
 /// Changes when a reader of the old form would misread the new one. Version 1 had one placement and no figures by time;
 /// its files are still read.
 pub const SCHEMA_VERSION: u32 = 2;
+
+/// What a test or a load is called; files before 0.3 have the titles of GPCNeT's rows.
+fn title<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    String::deserialize(from).map(plain_name)
+}
 
 /// A whole result file.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -274,7 +280,8 @@ pub struct Test {
     pub phase: LoadState,
     /// The kernel.
     pub kernel: Canary,
-    /// Its row in the tables.
+    /// What it is called in tables and plots.
+    #[serde(deserialize_with = "title")]
     pub title: String,
     /// Message size in bytes.
     pub bytes: usize,
@@ -377,7 +384,8 @@ pub struct BatchRecord {
 pub struct CongestorLoad {
     /// The kernel.
     pub kernel: Congestor,
-    /// Its row in the tables.
+    /// What it is called in tables and plots.
+    #[serde(deserialize_with = "title")]
     pub title: String,
     /// Ranks that ran it.
     pub ranks: u64,
@@ -405,7 +413,8 @@ pub struct CongestorLoad {
 pub struct TestImpact {
     /// The kernel.
     pub kernel: Canary,
-    /// Its row in the tables.
+    /// What it is called in tables and plots.
+    #[serde(deserialize_with = "title")]
     pub title: String,
     /// The time that load adds to the headline's figure, in us, or us per MiB for a bandwidth; absent in results before
     /// this was kept, and where the figure of an application is no time.

@@ -64,7 +64,8 @@ pub struct ReadBack {
 pub struct TestRanking {
     /// The kernel.
     pub kernel: Canary,
-    /// Its row in the tables.
+    /// What it is called in tables and plots.
+    #[serde(deserialize_with = "super::title")]
     pub title: String,
     /// The settings that were measured, in the order given.
     pub settings: Vec<RankedSetting>,

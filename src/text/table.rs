@@ -180,8 +180,13 @@ impl Table {
 impl<R> Rows<R> {
     /// The same with a column more, the last.
     #[must_use]
-    pub fn column<C: Into<Cell>>(mut self, head: impl Into<String>, cell: impl Fn(&R) -> C) -> Self {
-        self.table.columns.push((head.into(), self.rows.iter().map(|row| cell(row).into()).collect()));
+    pub fn column<C: Into<Cell>>(self, head: impl Into<String>, cell: impl Fn(&R) -> C) -> Self {
+        self.with(head.into(), &|row| cell(row).into())
+    }
+
+    /// Compiled for each kind of row, not for each of hundreds of columns.
+    fn with(mut self, head: String, cell: &dyn Fn(&R) -> Cell) -> Self {
+        self.table.columns.push((head, self.rows.iter().map(cell).collect()));
         self
     }
 

@@ -17,8 +17,8 @@ class Tailback(ExecutableApplication):
 
     tags("synthetic-benchmarks", "network", "congestion")
 
-    software_spec("tailback", pkg_spec="tailback@main+mpi", package_manager="spack*")
-    required_package("tailback", package_manager="spack*")
+    software_spec("tailback", pkg_spec="tailback@main+mpi", when=["package_manager_family=spack"])
+    required_package("tailback", when=["package_manager_family=spack"])
 
     executable("load", "tailback run --out {result} --quiet {options}", use_mpi=True)
     executable("network", "tailback network --out {result} --quiet {options}", use_mpi=True)

@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use super::sides::Side;
 use crate::engine::LoadState;
-use crate::result::Test;
 use crate::stats::Factor;
 use crate::text::{Cell, Table};
 
@@ -42,7 +41,8 @@ impl Aggressors {
             for impact in &side.run.impacts {
                 let (load, kernel) = (load_of(side), impact.kernel);
                 let Some(factor) = side.run.impact(kernel, kernel.headline()) else { continue };
-                let name = side.run.test(kernel, LoadState::Loaded).map_or(impact.title.clone(), Test::short_title);
+                let name =
+                    side.run.test(kernel, LoadState::Loaded).map_or(impact.title.clone(), |test| test.title.clone());
                 let title = if several { format!("{name}, {network}") } else { name };
                 let column = place(&mut loads, |of| *of == load, || load.clone());
                 let fresh = || Victim { title: title.clone(), impacts: Vec::new(), not_reportable: Vec::new() };

@@ -147,7 +147,7 @@ fn share(mpi: &Side<'_>, raw: &[Raw<'_>], kernel: Canary) -> Option<Share> {
     };
     Some(Share {
         kernel,
-        title: mpi.run.test(kernel, LoadState::Loaded)?.short_title(),
+        title: mpi.run.test(kernel, LoadState::Loaded)?.title.clone(),
         added_us: mpi.run.added_ns(kernel, kernel.headline()).map(|of| of.scaled(1e-3)),
         blame: shares.as_ref().map_or(Blame::CannotTell, |shares| shares.blame),
         reference: shares.as_ref().ok().map(|shares| raw[shares.reference].run.label.clone()),

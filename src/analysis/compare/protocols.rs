@@ -80,7 +80,7 @@ fn finding(backend: &str, runs: &[&Side<'_>], kernel: Canary) -> Option<(Protoco
     if !runs.iter().all(|side| same_placements(first, side)) {
         logs.clear();
     }
-    let title = first.run.tests.iter().find(|test| test.kernel == kernel)?.short_title();
+    let title = first.run.tests.iter().find(|test| test.kernel == kernel)?.title.clone();
     let backend = backend.to_owned();
     let finding = ProtocolFinding { backend, kernel, title, impacts, not_reportable, pairs: None };
     (finding.impacts.len() > 1).then_some((finding, logs))

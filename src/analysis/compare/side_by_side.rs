@@ -215,7 +215,7 @@ fn row(
         _ => test.unit.clone(),
     };
     let primary = state == State::Added;
-    let row = Row { kernel, title: test.short_title(), state, statistic, primary, unit, cells };
+    let row = Row { kernel, title: test.title.clone(), state, statistic, primary, unit, cells };
     row.cells.iter().any(|cell| cell.value.is_some()).then_some(row)
 }
 
@@ -389,7 +389,10 @@ impl Comparison {
                 .column_if(at > 0, "difference %", |row| change(row, |of| Some(in_percent(of))))
                 .column_if(at > 0, "answer", |row| of(row).verdict.map(Verdict::word))
                 .column_if(at > 0, "detectable %", |row| {
-                    change(row, |of| Some(format!("{:.1}", 100.0 * of.detectable?)))
+                    change(row, |of| {
+                        let percent = 100.0 * of.detectable?;
+                        Some(if percent < 0.05 { "<0.1".to_owned() } else { format!("{percent:.1}") })
+                    })
                 })
         })
     }

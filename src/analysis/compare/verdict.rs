@@ -111,7 +111,7 @@ pub struct Change {
     pub detectable: Option<f64>,
     /// The first side's loaded time.
     #[serde(skip)]
-    pub(super) loaded: f64,
+    pub(crate) loaded: f64,
 }
 
 /// One side's figure beside the first's.

@@ -27,7 +27,7 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tailback_transport::Operation;
+use tailback_transport::{Bytes, Operation};
 
 use crate::stats::{Direction, Statistic};
 
@@ -83,9 +83,14 @@ pub struct Info {
 }
 
 impl Info {
+    /// How it is named with its size wherever it is shown: its key, and the size as people write it.
+    pub fn name(&self, bytes: usize) -> String {
+        // What needs nothing of the network sends no messages of ours, and has no size.
+        if self.needs.is_empty() { self.title.to_owned() } else { format!("{} {}", self.key, Bytes(bytes as u64)) }
+    }
+
     /// The row title of GPCNeT's tables.
     pub fn row(&self, bytes: usize) -> String {
-        // What needs nothing of the network sends no messages of ours, and has no size.
         if self.needs.is_empty() { self.title.to_owned() } else { format!("{} ({bytes} B)", self.title) }
     }
 
@@ -96,6 +101,17 @@ impl Info {
             _ => iterations,
         }
     }
+}
+
+/// The name of what a row of GPCNeT's tables, or of a result file before 0.3, is titled with; any other text as it is.
+pub fn plain_name(title: String) -> String {
+    let name = || {
+        let (title, size) = title.split_once(" (")?;
+        let bytes = size.strip_suffix(" B)")?.parse().ok()?;
+        let mut all = Canary::kernels().map(Canary::info).chain(Congestor::ALL.iter().map(|kernel| kernel.info()));
+        Some(all.find(|info| info.title == title)?.name(bytes))
+    };
+    name().unwrap_or(title)
 }
 
 /// What is done with a kernel once its type is known.
@@ -452,6 +468,19 @@ mod tests {
                 "Multiple Alltoall (4096 B)"
             ]
         );
+    }
+
+    #[test]
+    fn names_are_keys_and_titles_become_names() {
+        let names: Vec<String> = Canary::GPCNETS.iter().map(|c| c.info().name(c.info().bytes)).collect();
+        assert_eq!(names[..3], ["lat 8 B", "get-lat 8 B", "bw 128 KiB"]);
+        for info in Canary::kernels().map(Canary::info).chain(Congestor::ALL.iter().map(|of| of.info())) {
+            assert_eq!(plain_name(info.row(info.bytes)), info.name(info.bytes));
+        }
+        for text in ["lat 8 B", "Application (8 B)", "RR Two-sided Lat", "RR Two-sided Lat (8 KB)", "all canaries", ""]
+        {
+            assert_eq!(plain_name(text.to_owned()), text);
+        }
     }
 
     #[test]

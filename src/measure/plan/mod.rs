@@ -81,9 +81,9 @@ pub struct CanaryTest {
 }
 
 impl CanaryTest {
-    /// The row title of the tables.
+    /// What it is called wherever it is shown.
     pub fn title(&self) -> String {
-        self.kernel.info().row(self.counts.bytes)
+        self.kernel.info().name(self.counts.bytes)
     }
 }
 
@@ -105,9 +105,9 @@ impl CongestorTest {
     /// A lower rate would begin an iteration less than once in most blocks.
     const LEAST_RATE: f64 = 0.01;
 
-    /// The row title of the tables.
+    /// What it is called wherever it is shown.
     pub fn title(&self) -> String {
-        self.kernel.info().row(self.counts.bytes)
+        self.kernel.info().name(self.counts.bytes)
     }
 }
 
@@ -278,7 +278,7 @@ impl Plan {
         self.preset == Preset::Gpcnet
     }
 
-    /// The row title of a canary in the tables.
+    /// What a canary is called wherever it is shown.
     pub fn title(&self, test: &CanaryTest) -> String {
         let named = self.application.as_ref().filter(|_| test.kernel.is_application());
         named.map_or_else(|| test.title(), Application::title)

@@ -119,6 +119,16 @@ pub const BURST_OFF: &str = "burst.off";
 const KEYS: [&str; 4] = ["load-fraction", "canary-fraction", "congestors", "pace"];
 
 fn unknown(key: &str) -> String {
+    let instead = match key {
+        "protocol" | "transport" => Some(format!("--{key} LIST has them take turns, at every point of the sweep")),
+        "nodes" | "ranks" | "ranks-per-node" => {
+            Some("all points have the ranks of their job: start one for each".into())
+        }
+        _ => None,
+    };
+    if let Some(instead) = instead {
+        return format!("invalid key '{key}': {instead}");
+    }
     format!("invalid key '{key}': expected congestor.rate, {}, or KERNEL.SETTING as for --set", KEYS.join(", "))
 }
 
@@ -294,7 +304,12 @@ mod tests {
                 &["load-fraction=50%,0.5"],
                 "two points of the sweep are the same: load-fraction=50% and load-fraction=0.5",
             ),
-            (&["nodes=4,8"], "invalid key 'nodes': expected congestor.rate"),
+            (&["nodes=4,8"], "invalid key 'nodes': all points have the ranks of their job: start one for each"),
+            (
+                &["protocol=put,get"],
+                "invalid key 'protocol': --protocol LIST has them take turns, at every point of the sweep",
+            ),
+            (&["level=4,8"], "invalid key 'level': expected congestor.rate"),
             (&["intensity=10%..100%/4"], "invalid key 'intensity': expected congestor.rate, load-fraction"),
             (&["lat.bytes=8,0"], "lat.bytes=0: lat: bytes = 0: a message has at least one byte"),
             (&["lat.bytes=8..64/3"], "invalid values '8..64/3' of lat.bytes: expected values between commas"),

@@ -42,7 +42,8 @@ fn folded(file_name: &str, of: &Bursts<'_>) -> Option<Plot> {
         end - AREA.left,
         AREA.bottom - AREA.top
     );
-    body += &text((AREA.left + end) / 2.0, AREA.top - 4.0, "middle", "mark-name busy", "load on");
+    // However short a burst is, beside the axis' own labels.
+    body += &text(AREA.left, AREA.top - 4.0, "start", "mark-name busy", "load on");
     body += &AREA.levels(&up);
     if !tail.is_empty() {
         let above = tail.iter().map(place);

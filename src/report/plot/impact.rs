@@ -31,7 +31,7 @@ pub fn overview(sides: &[Side<'_>]) -> Option<Plot> {
     let answers = sides.iter().flat_map(|side| side.run.answers().map(move |answer| (side, answer)));
     let all: Vec<Row> = answers
         .filter_map(|(side, answer)| {
-            let (test, impact) = (answer.test.short_title(), answer.impact.filter(|of| of.factor.is_finite())?);
+            let (test, impact) = (answer.test.title.clone(), answer.impact.filter(|of| of.factor.is_finite())?);
             let name = if several { format!("{}: {test}", side.label) } else { test };
             let severity = answer.judgement.is_reportable().then(|| Severity::of(impact));
             Some(Row { name, impact, severity })
@@ -194,7 +194,7 @@ pub fn impact(kernel: Canary, sides: &[Side<'_>], systems: &[System]) -> Option<
     });
     let data = Table::of(rows).column("run", |(name, ..)| name.clone()).column("statistic", |(_, key, _)| *key);
     let data = factors(data, |(.., of)| *of).done();
-    let title = kernel.info().title.to_owned();
+    let title = kernel.to_string();
     Some(Plot::new(&["impact", kernel.info().key], title, told.join("; "), area.bottom + 38.0, body, data))
 }
 

@@ -100,7 +100,8 @@ fn heat(name: &str, map: &MapResult, kind: MapKind) -> Option<Plot> {
     }
     let said = groups(map).unwrap_or_else(|| "No groups are known".to_owned());
     let per = if axis.per_row > 1 { format!(" A cell is {0} by {0} nodes.", axis.per_row) } else { String::new() };
-    body += &text(WIDTH / 2.0, end + 16.0, "middle", "axis-title", "receivers across, senders down; darker: slower");
+    body +=
+        &text(WIDTH / 2.0, end + 16.0, "middle", "axis-title", "receivers across, senders down; more colour: slower");
     let title = format!("{} between nodes, {name}", word(kind));
     let summary = format!("{said}.{per} Middle {}; slowest {}", shown(kind, middle), slowest.1);
     Some(Plot::new(&["map", &title], title.clone(), summary, end + 26.0, body, data(&axis, &cells, kind)))
