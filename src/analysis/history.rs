@@ -168,6 +168,9 @@ pub struct Series {
     wholes: Option<Vec<f64>>,
     /// Nights whose figure may not be reported; they are not among the values.
     pub left_out: Vec<usize>,
+    /// How many nights there are, with this figure and without.
+    #[serde(skip)]
+    of_nights: usize,
     /// Changes of level, in order; empty where it was not tested.
     pub changes: Vec<Change>,
     /// How much nights of the last level vary; nothing for a figure that may be below 0.
@@ -241,9 +244,7 @@ impl History {
     /// Figures whose last night is apart from its level by more than nights differ, the farthest first. Figures share the rate
     /// (Bonferroni).
     pub fn last_night_apart(&self) -> Vec<(&Series, LastNight)> {
-        let last = self.nights.len().checked_sub(1);
-        let beside = |series: &Series| series.departure().filter(|_| series.values.last().map(|(at, _)| *at) == last);
-        let all: Vec<_> = self.series.iter().filter_map(|series| Some((series, beside(series)?))).collect();
+        let all: Vec<_> = self.series.iter().filter_map(|series| Some((series, series.departure()?))).collect();
         let level = APART / all.len().max(1) as f64;
         let mut apart: Vec<_> = all.into_iter().filter(|(_, of)| of.p_value < level).collect();
         apart.sort_by(|(_, a), (_, b)| b.worse.abs().total_cmp(&a.worse.abs()));
@@ -278,8 +279,16 @@ impl Series {
             }
         }
         let wholes = Some(wholes).filter(|wholes| !wholes.is_empty() && wholes.len() == values.len());
-        let (changes, name) = (Vec::new(), name.clone());
-        Series { name, values, wholes, left_out, changes, coefficient_of_variation: None, variation_interval: None }
+        Series {
+            name: name.clone(),
+            values,
+            wholes,
+            left_out,
+            of_nights: nights.len(),
+            changes: Vec::new(),
+            coefficient_of_variation: None,
+            variation_interval: None,
+        }
     }
 
     /// Whether changes are factors: of figures above 0, which an added time need not be.
@@ -361,9 +370,9 @@ impl Series {
         self.median_of(self.last_level())
     }
 
-    /// The last value.
+    /// The figure of the last night; nothing where that night has none, or one that may not be reported.
     pub fn last(&self) -> Option<f64> {
-        self.values.last().map(|(_, value)| *value)
+        self.values.last().filter(|(night, _)| night + 1 == self.of_nights).map(|(_, value)| *value)
     }
 
     /// A change of the scaled values as how much worse it is: of a rate, how much more time the same bytes take.
@@ -395,8 +404,9 @@ impl Series {
         })
     }
 
-    /// The last night beside those of its level before it; nothing with fewer than three of those.
+    /// The last night beside those of its level before it; nothing without its figure, or with fewer than three of those.
     pub fn departure(&self) -> Option<LastNight> {
+        self.last()?;
         let level = self.last_level();
         let past = level.start..level.end.checked_sub(1)?;
         if past.len() < FEWEST_OF_LEVEL {

@@ -207,13 +207,15 @@ impl Threshold {
         })
     }
 
-    /// A figure in the unit that the limit was given in.
+    /// A figure in the unit that the limit was given in; in its own where that has no digits for it.
     fn shown(&self, found: &Found) -> String {
-        let scale = match self.unit {
+        let is_near = |scale: f64| (0.01..1e6).contains(&(found.value / scale).abs());
+        let given = self.unit.filter(|(unit, scale)| matches!(*unit, "x" | "%") || is_near(*scale));
+        let scale = match given {
             Some((unit, scale)) if !matches!(unit, "x" | "%") => scale,
             _ => 1.0,
         };
-        let form = |value: f64| match self.unit {
+        let form = |value: f64| match given {
             Some(("%", _)) if found.unit.is_empty() => in_percent(value),
             _ => (found.form)(value / scale),
         };
@@ -221,7 +223,7 @@ impl Threshold {
             None => form(found.value),
             interval => within(found.value, interval, form),
         };
-        match self.unit {
+        match given {
             Some((unit, _)) if unit != "x" && (unit != "%" || found.unit.is_empty()) => {
                 let of_rank = if found.unit.ends_with("/rank") { "/rank" } else { "" };
                 format!("{shown} {unit}{of_rank}")
@@ -665,6 +667,8 @@ mod tests {
         assert!(gbit.found.ends_with(" Gbit/s/rank") && (ratio - 1.0).abs() < 0.02, "{gbit:?}");
         let ms = check("lat.time-p90.added > 200ms");
         assert!(ms.found.ends_with(" ms") && ms.required == "lat.time-p90.added <= 200ms", "{ms:?}");
+        let far = check("lat.time-p90.added > 200 s");
+        assert!(far.found.ends_with(" us") && far.required.ends_with(" 200 s"), "{far:?}");
         let signs = ["lat.avg.idle >= 1", "lat.avg.idle <= 1"].map(|text| check(text).required);
         assert_eq!(signs, ["lat.avg.idle < 1", "lat.avg.idle > 1"]);
         assert!(check("lat.time-p90.impact > 2x").found.contains("x ["), "{:?}", check("lat.time-p90.impact > 2x"));

@@ -225,11 +225,15 @@ impl ResultFile {
 
     /// What may show more.
     fn advise(&self, ports: Ports, why: &mut Why) {
-        const MORE_LOAD: &str = "More load: larger messages (--set congestor.a2a.bytes=64KiB), more ranks per node, \
-                                 --congestors incast.";
+        let loads: Vec<String> =
+            self.runs.iter().flat_map(|run| &run.congestors).map(|load| load.kernel.to_string()).collect();
+        let first = loads.first().map_or("a2a", String::as_str);
+        let other = if loads.iter().any(|load| load == "incast") { "" } else { ", --congestors incast" };
+        let more_load =
+            format!("More load: larger messages (--set congestor.{first}.bytes=64KiB), more ranks per node{other}.");
         let mut try_this = |text: &str| why.to_try.push(text.to_owned());
         match ports {
-            Ports::NoneFull | Ports::AsIdle => try_this(MORE_LOAD),
+            Ports::NoneFull | Ports::AsIdle => try_this(&more_load),
             Ports::Apart => try_this(
                 "Canaries and congestors behind the same ports: more placements, --placement random, or --split slice.",
             ),
@@ -245,7 +249,7 @@ impl ResultFile {
                          here."
                     }
                 });
-                try_this(MORE_LOAD);
+                try_this(&more_load);
             }
         }
         if self.lab.is_none() && self.system.nodes.len() < FEW_NODES {

@@ -126,8 +126,10 @@ fn show(status: &Status) -> Result<String> {
                 text += &format!("{error}\n");
             }
             Err(error) if status.name.is_none() => {
-                text +=
-                    &format!("lab {name} cannot be told: {error}; remove it with `tailback lab down --name {name}`\n");
+                text += &format!(
+                    "lab {name} cannot be read, as one of another version of Tailback: {error} (if nobody uses it, `tailback lab \
+                     down --name {name}` removes it)\n"
+                );
             }
             Err(error) => return Err(error),
         }

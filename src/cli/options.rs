@@ -88,7 +88,7 @@ fn no_budget(budget: Arg) -> Arg {
 #[command(next_help_heading = "Plan")]
 #[allow(missing_docs)]
 pub struct PlanOptions {
-    /// The plan to start from [default: quick; lab in the emulated cluster, sim over a simulated network]
+    /// The plan to start from [default: quick; lab where this command starts the emulated cluster, sim over a simulated network]
     #[arg(long, value_enum)]
     pub preset: Option<Preset>,
 

@@ -207,6 +207,9 @@ fn several(names: &[String], rows: &[&Row]) -> Table {
         .columns(rows, |table, row| {
             table.column(row.kernel.to_string(), |(at, _)| {
                 let cell = &row.cells[*at];
+                if !cell.is_reportable {
+                    return Some("not reportable".into());
+                }
                 Some(added_time(row.kernel, cell.value?) + &differs(cell).unwrap_or_default())
             })
         })

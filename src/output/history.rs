@@ -123,6 +123,9 @@ pub fn changes(of: &History) -> Table {
 
 /// A character for each night, or for the mean of several where there are many.
 fn drawn(series: &Series) -> String {
+    if series.values.is_empty() {
+        return "no night that may be reported".into();
+    }
     let each = series.values.len().div_ceil(WIDEST).max(1);
     let bins: Vec<(usize, f64)> = series
         .values
@@ -216,6 +219,19 @@ mod tests {
             text.starts_with("CANNOT SAY: 5 nights are too few to tell") && text.contains("; the last night is worse")
         );
         assert!(shown(&History::of("run".into(), &nights[..12], &[]), 80, false).starts_with("NO CHANGE SHOWN\n"));
+        // A last night that may not be reported is not the one before it.
+        let unsound = |night: &Night| {
+            let figures =
+                night.figures.iter().map(|(name, of)| (name.clone(), Value { is_sound: false, ..*of })).collect();
+            Night { figures, ..night.clone() }
+        };
+        let mut nights = nights;
+        nights.push(unsound(&nights[12]));
+        let of = History::of("run".into(), &nights, &[]);
+        assert_eq!((of.series[0].last(), of.series[0].departure()), (None, None));
+        assert!(shown(&of, 200, false).starts_with("NO CHANGE SHOWN\n"));
+        let none = shown(&History::of("run".into(), &[unsound(&nights[0])], &[]), 80, false);
+        assert!(none.contains("    no night that may be reported\n"), "{none}");
     }
 
     #[test]

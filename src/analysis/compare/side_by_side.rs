@@ -205,7 +205,7 @@ fn row(
             }
         };
         let interval = side.jobs(state, statistic).filter(|_| state == State::Added).and_then(|jobs| jobs.interval());
-        Cell { interval, ..cell }
+        Cell { interval, is_reportable: against[at].is_none(), ..cell }
     };
     let cells: Vec<Cell> = sets.iter().enumerate().map(cell).collect();
     let test = sets[0].jobs[0].run.tests.iter().find(|test| test.kernel == kernel)?;

@@ -132,6 +132,9 @@ pub struct Cell {
     pub p_value: Option<f64>,
     /// Whether that is significant; absent on the first side.
     pub verdict: Option<Verdict>,
+    /// Whether this side's test may be reported.
+    #[serde(skip)]
+    pub is_reportable: bool,
     /// What the verdict is made of.
     #[serde(skip)]
     pub(super) difference: Option<Difference>,
@@ -140,7 +143,16 @@ pub struct Cell {
 impl Cell {
     /// Of the first side.
     pub(super) fn base(value: Option<f64>) -> Self {
-        Cell { value, interval: None, ratio: None, change: None, p_value: None, verdict: None, difference: None }
+        Cell {
+            value,
+            interval: None,
+            ratio: None,
+            change: None,
+            p_value: None,
+            verdict: None,
+            is_reportable: true,
+            difference: None,
+        }
     }
 
     /// Of another side, by its number of times worse; the verdict comes once the p-values of its family are known, and is
