@@ -71,7 +71,8 @@ impl MapResult {
     /// What the types do not say: numbers are of nodes and groups that there are.
     pub(super) fn check(&self) -> Result<(), String> {
         let (nodes, groups) = (self.nodes.len(), self.nodes.len().max(self.group_names.len()));
-        let named = self.pairs.iter().flat_map(|of| [of.from, of.to]).chain(self.hosts.iter().map(|of| of.node));
+        let hosts = self.hosts.iter().chain(self.probes.iter().flat_map(|of| &of.hosts));
+        let named = self.pairs.iter().flat_map(|of| [of.from, of.to]).chain(hosts.map(|of| of.node));
         if let Some(bad) = named.into_iter().find(|node| *node as usize >= nodes) {
             return Err(format!("a map of {nodes} nodes has a node {bad}"));
         }

@@ -99,7 +99,7 @@ mod tests {
     use crate::analysis::compare::{compare, render, sides};
     use crate::assemble::synthetic;
     use crate::report::Report;
-    use crate::result::{MapPair, ModelResults};
+    use crate::result::{MapHost, MapPair, MapPlace, MapProbe, MapProbes, ModelResults};
     use crate::stats::Statistic;
 
     static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| serde_json::to_vec(&synthetic::file("tcp", None, 3.0)).unwrap());
@@ -142,7 +142,20 @@ mod tests {
             ..MapResult::default()
         };
         assert_eq!(map(vec![pair(0, 1), pair(1, 0)], Some(vec![0, 1])).check(), Ok(()));
+        let probed = |place: MapPlace, pairs: Vec<MapPair>, host: u32| MapResult {
+            probes: Some(MapProbes {
+                probes: vec![MapProbe { place, is_control: false, pairs }],
+                hosts: vec![MapHost { node: host, ..MapHost::default() }],
+                ..MapProbes::default()
+            }),
+            ..map(Vec::new(), None)
+        };
+        assert_eq!(probed(MapPlace::Between(0, 1), vec![pair(1, 0)], 1).check(), Ok(()));
         for (map, expected) in [
+            (probed(MapPlace::Node(2), Vec::new(), 0), "a map of 2 nodes has a probe of others"),
+            (probed(MapPlace::Between(0, 2), Vec::new(), 0), "a map of 2 nodes has a probe of others"),
+            (probed(MapPlace::Node(0), vec![pair(0, 2)], 0), "a map of 2 nodes has a probe of others"),
+            (probed(MapPlace::Node(0), Vec::new(), 2), "a map of 2 nodes has a node 2"),
             (map(vec![pair(0, 2)], None), "a map of 2 nodes has a node 2"),
             (map(Vec::new(), Some(vec![0])), "a map of 2 nodes has groups of 1"),
             (map(Vec::new(), Some(vec![0, u32::MAX])), "a map of 2 nodes has a group 4294967295"),
