@@ -1,6 +1,6 @@
 //! Which node, cable or link is to blame for slow pairs of a map.
 //!
-//! Every figure of a map has an additive model of its own ([`Additive`]): rates, latencies, retransmissions, and how far the worst slice
+//! Every figure of a map has an additive model of its own ([`crate::stats::Additive`]): rates, latencies, retransmissions, and how far the worst slice
 //! of a pair is from its median. What these models suspect is put together for each node and group: who is slow to itself too is a
 //! slow host, who is slow both ways has a bad cable, and so on. All models share one rate of false alarms.
 //!
