@@ -310,7 +310,7 @@ mod tests {
         let given = Design::of_rounds(4, &[vec![(0, 3)], vec![(1, 0), (2, 3)]]);
         assert_eq!(
             (given.partner(0, 3), given.partner(0, 1), given.partner(1, 0), given.pairs()),
-            (Some(3), None, Some(1), 3)
+            (Some(0), None, Some(1), 3)
         );
         // The first of each pair, whatever its number.
         let first = |round| [0, 1, 2, 3].map(|node| given.is_first(round, node));
