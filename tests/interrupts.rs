@@ -10,9 +10,9 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 /// Ends at all.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// A first phase that is over at once, a second that would take a minute.
-const LONG: &str = "run --loop closed -n 6 --placements 1 --blocks 1 --canaries lat,allreduce --budget 60s \
-                    --set lat.rings=1 --set lat.measurements=1 --set lat.iterations=3 --set lat.warmup=0";
+/// Two phases that take their budget, after each of which what is complete is kept.
+const TWO_PHASES: &str = "network --loop closed -n 6 --canaries lat,allreduce --budget 5s --set lat.measurements=1000 \
+                          --set lat.iterations=1000000 --set allreduce.iterations=10000000";
 
 fn start(line: &str, ranks: usize) -> (Job, Vec<Pid>) {
     let mut command: Command = tailback(words(line));
@@ -23,6 +23,13 @@ fn start(line: &str, ranks: usize) -> (Job, Vec<Pid>) {
     (job, ranks)
 }
 
+/// A job in the second of two phases, whose result is `result.json` in the folder.
+fn start_second_phase(folder: &Folder) -> (Job, Vec<Pid>) {
+    let started = start(&format!("{TWO_PHASES} --out {}", folder.path("result.json")), 6);
+    eventually("the first phase is kept", || folder.has("result.json").then_some(()));
+    started
+}
+
 fn end(job: Job, ranks: &[Pid]) -> Outcome {
     let outcome = job.end_within(LIMIT);
     eventually("all ranks ended", || ranks.iter().all(|pid| is_gone(*pid)).then_some(()));
@@ -31,13 +38,9 @@ fn end(job: Job, ranks: &[Pid]) -> Outcome {
 
 #[test]
 fn an_interrupted_job_shows_and_keeps_its_complete_phases_and_fails() {
-    // Phases that take their budget, after which what is complete is kept.
-    let line = "network --loop closed -n 6 --canaries lat,allreduce --budget 5s --set lat.measurements=1000 \
-                --set lat.iterations=1000000 --set allreduce.iterations=10000000";
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let folder = Folder::new();
-        let (job, ranks) = start(&format!("{line} --out {}", folder.path("result.json")), 6);
-        eventually("the first phase is kept", || folder.has("result.json").then_some(()));
+        let (job, ranks) = start_second_phase(&folder);
         job.signal(signal);
         let outcome = end(job, &ranks);
         assert_eq!(outcome.code(), Some(2), "{outcome:?}");
@@ -53,7 +56,8 @@ fn an_interrupted_job_shows_and_keeps_its_complete_phases_and_fails() {
 
 #[test]
 fn an_interrupt_of_the_whole_process_group_is_one_interrupt() {
-    let (job, ranks) = start(LONG, 6);
+    let folder = Folder::new();
+    let (job, ranks) = start_second_phase(&folder);
     kill_process_group(job.pid(), Signal::INT).unwrap();
     let outcome = end(job, &ranks);
     assert_eq!(outcome.code(), Some(2), "{outcome:?}");
@@ -64,7 +68,7 @@ fn an_interrupt_of_the_whole_process_group_is_one_interrupt() {
 #[test]
 fn signals_that_a_batch_system_repeats_are_one_request() {
     let folder = Folder::new();
-    let (job, ranks) = start(&format!("{LONG} --out {}", folder.path("result.json")), 6);
+    let (job, ranks) = start_second_phase(&folder);
     for _ in 0..2 {
         ranks.iter().for_each(|pid| kill_process(*pid, Signal::TERM).unwrap());
         std::thread::sleep(Duration::from_millis(5));
@@ -85,7 +89,7 @@ fn congestion_ends_well_when_interrupted() {
 
 #[test]
 fn a_second_interrupt_ends_at_once() {
-    let (job, ranks) = start(LONG, 6);
+    let (job, ranks) = start(TWO_PHASES, 6);
     job.signal(Signal::INT);
     std::thread::sleep(Duration::from_millis(5));
     job.signal(Signal::INT);
