@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{Folder, Job, assert_schema, eventually, refused, succeed, tailback, words};
+use crate::common::{Folder, Job, assert_schema, refused, succeed, tailback, words};
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -119,8 +119,8 @@ fn assert_kept(folder: &Folder) {
 #[test]
 fn an_interrupted_search_keeps_what_it_found() {
     let folder = Folder::new();
-    let job = Job::start(tailback(words(&local(&folder))));
-    eventually("a first run", || folder.has("out.json").then_some(()));
+    let mut job = Job::start(tailback(words(&local(&folder))));
+    job.eventually("a first run", || folder.has("out.json").then_some(()));
     job.signal(Signal::INT);
     let outcome = job.end();
     assert_eq!(outcome.code(), Some(2), "{outcome:?}");
@@ -134,7 +134,7 @@ fn a_search_whose_rank_is_killed_keeps_what_it_found() {
     let folder = Folder::new();
     let mut job = Job::start(tailback(words(&format!("{} --quiet", local(&folder)))));
     let ranks = job.ranks(8);
-    eventually("a first run", || folder.has("out.json").then_some(()));
+    job.eventually("a first run", || folder.has("out.json").then_some(()));
     kill_process(ranks[5], Signal::KILL).unwrap();
     let outcome = job.end();
     assert!(outcome.refusal().contains("rank 5"), "{outcome:?}");

@@ -61,7 +61,7 @@ fn tests_that_were_finished_before_a_rank_was_lost_are_kept() {
         let endless = "--set lat.measurements=1000 --set lat.iterations=1000000 --set allreduce.iterations=10000000";
         let mut job = Job::start(tailback(words(&format!("{line} {endless}"))));
         let ranks = job.ranks(4);
-        eventually("the first test is kept", || folder.has("result.json").then_some(()));
+        job.eventually("the first test is kept", || folder.has("result.json").then_some(()));
         wait_until_used(ranks[victim], 1);
         kill(job, &ranks, victim, "isolated allreduce 8 B\"");
         let file = folder.json("result.json");
@@ -102,7 +102,7 @@ pub fn kill_under_load(kinds: usize, budget: &str) -> Vec<Duration> {
         let folder = Folder::new();
         let mut job = Job::start(tailback(words(&format!("{line} --out {}", folder.path("result.json")))));
         let ranks = job.ranks(10);
-        eventually("the isolated test is kept", || folder.has("result.json").then_some(()));
+        job.eventually("the isolated test is kept", || folder.has("result.json").then_some(()));
         // Until then a congestor had nothing to do.
         wait_until_used(ranks[roles["incast"][0]], 3);
         kill(job, &ranks, victim, "loaded lat 8 B\"")

@@ -19,15 +19,21 @@ fn start(line: &str, ranks: usize) -> (Job, Vec<Pid>) {
     command.process_group(0);
     let mut job = Job::start(command);
     let ranks = job.ranks(ranks);
-    eventually("work has begun", || ranks.iter().any(|pid| cpu_ticks(*pid) > 80).then_some(()));
+    (job, ranks)
+}
+
+/// A job that never rests, under way.
+fn start_busy(line: &str, ranks: usize) -> (Job, Vec<Pid>) {
+    let (mut job, ranks) = start(line, ranks);
+    job.eventually("work has begun", || ranks.iter().any(|pid| cpu_ticks(*pid) > 80).then_some(()));
     (job, ranks)
 }
 
 /// A job in the second of two phases, whose result is `result.json` in the folder.
 fn start_second_phase(folder: &Folder) -> (Job, Vec<Pid>) {
-    let started = start(&format!("{TWO_PHASES} --out {}", folder.path("result.json")), 6);
-    eventually("the first phase is kept", || folder.has("result.json").then_some(()));
-    started
+    let (mut job, ranks) = start(&format!("{TWO_PHASES} --out {}", folder.path("result.json")), 6);
+    job.eventually("the first phase is kept", || folder.has("result.json").then_some(()));
+    (job, ranks)
 }
 
 fn end(job: Job, ranks: &[Pid]) -> Outcome {
@@ -80,7 +86,7 @@ fn signals_that_a_batch_system_repeats_are_one_request() {
 
 #[test]
 fn congestion_ends_well_when_interrupted() {
-    let (job, ranks) = start("congest -n 6", 6);
+    let (job, ranks) = start_busy("congest -n 6", 6);
     job.signal(Signal::INT);
     let outcome = end(job, &ranks);
     assert_eq!(outcome.code(), Some(0), "{outcome:?}");
@@ -89,7 +95,8 @@ fn congestion_ends_well_when_interrupted() {
 
 #[test]
 fn a_second_interrupt_ends_at_once() {
-    let (job, ranks) = start(TWO_PHASES, 6);
+    let folder = Folder::new();
+    let (job, ranks) = start_second_phase(&folder);
     job.signal(Signal::INT);
     std::thread::sleep(Duration::from_millis(5));
     job.signal(Signal::INT);
@@ -123,7 +130,7 @@ fn an_interrupted_study_shows_and_keeps_what_is_complete() {
     for (line, ranks, shown) in STUDIES {
         // Nobody outside sees when the first part is complete: if none was yet, a later interrupt finds some.
         let interrupted = |after: u64| {
-            let (job, ranks) = start(&format!("{line} --no-lab --quiet --out {file}"), ranks);
+            let (job, ranks) = start_busy(&format!("{line} --no-lab --quiet --out {file}"), ranks);
             std::thread::sleep(Duration::from_millis(after));
             job.signal(Signal::INT);
             let outcome = end(job, &ranks);
@@ -148,7 +155,7 @@ fn an_interrupted_study_without_anything_complete_says_so_in_a_line() {
     let folder = Folder::new();
     // One graph of short steps, more of them than anyone waits for.
     let line = "contention --random 1 --count 1 --nodes 2 --bytes 100 --repetitions 1000000 --no-lab --quiet --out";
-    let (job, ranks) = start(&format!("{line} {}", folder.path("result.json")), 2);
+    let (job, ranks) = start_busy(&format!("{line} {}", folder.path("result.json")), 2);
     job.signal(Signal::INT);
     let outcome = end(job, &ranks);
     assert_eq!((outcome.code(), outcome.stdout.as_str()), (Some(2), ""), "{outcome:?}");

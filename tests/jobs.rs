@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::common::{Folder, Job, eventually, refused, run, succeed, tailback, words};
+use crate::common::{Folder, Job, refused, run, succeed, tailback, words};
 
 const SMALL: &str = "run -n 8 --no-lab --preset quick --placements 2 --budget 80ms --canaries lat --congestors incast";
 
@@ -161,8 +161,8 @@ fn launches_are_jobs_of_their_own() {
 fn an_interrupt_ends_all_launches_and_what_was_complete_is_kept() {
     let folder = Folder::new();
     let line = SMALL.replace("--budget 80ms", "--budget 4s --placements 8");
-    let job = Job::start(tailback(words(&format!("{line} --launches 3 --out {}", folder.path("r.json")))));
-    eventually("the second job's draft", || folder.has("r-2.json").then_some(()));
+    let mut job = Job::start(tailback(words(&format!("{line} --launches 3 --out {}", folder.path("r.json")))));
+    job.eventually("the second job's draft", || folder.has("r-2.json").then_some(()));
     job.signal(Signal::INT);
     let outcome = job.end();
     assert_eq!(outcome.code(), Some(2), "{}", outcome.stderr);

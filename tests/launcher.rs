@@ -6,7 +6,7 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::common::{self, Job, Outcome, eventually, succeed, tailback, words};
+use crate::common::{self, Job, Outcome, succeed, tailback, words};
 
 fn launch(options: &str, script: &str) -> Outcome {
     let mut arguments = words(&format!("launch {options} -- sh -c"));
@@ -71,8 +71,8 @@ fn interrupted(script: &str, signals: &[Signal]) -> Outcome {
     let folder = tempfile::tempdir().unwrap();
     let begun = folder.path().join("begun.");
     let script = format!("{script}; touch {}$TAILBACK_RANK; while true; do sleep 0.05; done", begun.display());
-    let job = Job::start(tailback(["launch", "-n", "2", "--", "sh", "-c", &script]));
-    eventually("both have begun", || (std::fs::read_dir(folder.path()).unwrap().count() == 2).then_some(()));
+    let mut job = Job::start(tailback(["launch", "-n", "2", "--", "sh", "-c", &script]));
+    job.eventually("both have begun", || (std::fs::read_dir(folder.path()).unwrap().count() == 2).then_some(()));
     for (number, signal) in signals.iter().enumerate() {
         std::thread::sleep(std::time::Duration::from_millis(300 * number as u64));
         job.signal(*signal);

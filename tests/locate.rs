@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::common::{Folder, Job, eventually, refused, run, succeed, tailback, words};
+use crate::common::{Folder, Job, refused, run, succeed, tailback, words};
 
 /// A result with a map of 16 nodes in two groups, on which what `slow` says is half as fast. Every pair has a little noise.
 fn map(folder: &Folder, name: &str, slow: impl Fn(usize, usize) -> bool) -> String {
@@ -201,10 +201,10 @@ fn a_killed_job_keeps_its_map_and_its_probes() {
     let kept = folder.path("fresh.json");
     // A step takes 150 ms: the map has three rounds, its probes twelve, and a draft is written every two seconds.
     let slow = "--bytes 64 --messages 50 --round-trips 50 --slices 1000 --step 150ms";
-    let job = Job::start(tailback(words(&format!("locate --no-lab -n 4 {slow} -q --out {kept}"))));
+    let mut job = Job::start(tailback(words(&format!("locate --no-lab -n 4 {slow} -q --out {kept}"))));
     let probes = || folder.has("fresh.json").then(|| folder.json("fresh.json")["models"]["map"]["probes"].clone());
     let complete = || probes()?["complete_rounds"].as_u64().filter(|complete| *complete > 0);
-    let before = eventually("a draft", complete);
+    let before = job.eventually("a draft", complete);
     job.signal(Signal::KILL);
     job.end();
     let map = &folder.json("fresh.json")["models"]["map"];

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::common::{Folder, Job, eventually, refused, result_of, run, succeed, tailback, words};
+use crate::common::{Folder, Job, refused, result_of, run, succeed, tailback, words};
 
 /// Quick over any transport.
 const SMALL: &str = "--bytes 2KiB --messages 2 --round-trips 2 --slices 3";
@@ -147,8 +147,8 @@ fn a_killed_map_keeps_its_rounds_and_can_be_resumed() {
     // A step takes half a second, whatever the machine: no slice is long, and there are more than fit.
     let slow = "--bytes 64 --messages 50 --round-trips 50 --slices 1000 --step 500ms";
     let line = format!("map --no-lab -n 4 {slow} -q --out {out}");
-    let job = Job::start(tailback(words(&line)));
-    eventually("a draft", || folder.has("map.json").then_some(()));
+    let mut job = Job::start(tailback(words(&line)));
+    job.eventually("a draft", || folder.has("map.json").then_some(()));
     job.signal(Signal::KILL);
     job.end();
     let draft = folder.json("map.json");
@@ -169,7 +169,7 @@ fn an_interrupt_ends_a_map_after_a_whole_round() {
     let out = folder.path("map.json");
     let mut job = Job::start(tailback(words(&format!("map --no-lab -n 24 {slow} -q --out {out}"))));
     let ranks = job.ranks(24);
-    eventually("a draft", || folder.has("map.json").then_some(()));
+    job.eventually("a draft", || folder.has("map.json").then_some(()));
     job.signal(Signal::INT);
     let outcome = job.end();
     assert_eq!((outcome.code(), ranks.len()), (Some(2), 24), "{outcome:?}");

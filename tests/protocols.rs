@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::common::{Folder, Job, assert_schema, eventually, succeed, tailback, words};
+use crate::common::{Folder, Job, assert_schema, succeed, tailback, words};
 use crate::mistakes::refused;
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
@@ -101,8 +101,8 @@ fn a_dry_run_lists_the_runs_and_counts_their_time() {
 #[test]
 fn an_interrupt_in_a_later_run_keeps_the_runs_before() {
     let folder = Folder::new();
-    let job = Job::start(tailback(words(&format!("{SLOW} --out {}", folder.path("result.json")))));
-    let draft = eventually("the first run is kept", || read(&folder));
+    let mut job = Job::start(tailback(words(&format!("{SLOW} --out {}", folder.path("result.json")))));
+    let draft = job.eventually("the first run is kept", || read(&folder));
     assert_eq!((labels(&draft).len(), &draft["interrupted"]), (1, &Value::Bool(true)));
     job.signal(Signal::INT);
     let outcome = job.end();
@@ -118,7 +118,7 @@ fn a_rank_lost_in_a_later_run_leaves_the_runs_before_and_names_the_run() {
     let folder = Folder::new();
     let mut job = Job::start(tailback(words(&format!("{SLOW} --out {}", folder.path("result.json")))));
     let ranks = job.ranks(4);
-    eventually("the first run is kept", || read(&folder));
+    job.eventually("the first run is kept", || read(&folder));
     // Signs of life, which carry the phase, come once a second.
     std::thread::sleep(Duration::from_millis(1500));
     kill_process(ranks[2], Signal::KILL).expect("the rank is there");

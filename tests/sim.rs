@@ -316,10 +316,8 @@ fn an_interrupted_simulation_ends_in_order() {
     let folder = Folder::new();
     let line = "run --transport sim --machine small --budget 10s --placements 1 --blocks 1 --out";
     let mut job = Job::start(tailback(words(&format!("{line} {}", folder.path("result.json")))));
-    common::eventually("it simulates", || {
-        assert!(job.is_running(), "it ended early");
-        (common::cpu_ticks(job.pid()) > 50).then_some(())
-    });
+    let pid = job.pid();
+    job.eventually("it simulates", || (common::cpu_ticks(pid) > 50).then_some(()));
     job.signal(Signal::INT);
     let outcome = job.end();
     assert_eq!(outcome.code(), Some(2), "{outcome:?}");

@@ -86,8 +86,8 @@ fn every_node_changes_its_own_setting_once() {
 
 /// A job that goes on for minutes, once a setting is in force.
 fn under_way(folder: &Folder, more: &str) -> Job {
-    let job = Job::start(command(folder, &format!("{QUICK} --placements 3 --budget 120s {more}")));
-    eventually("a setting is in force", || (folder.text("setting") == "slow\n").then_some(()));
+    let mut job = Job::start(command(folder, &format!("{QUICK} --placements 3 --budget 120s {more}")));
+    job.eventually("a setting is in force", || (folder.text("setting") == "slow\n").then_some(()));
     job
 }
 

@@ -29,10 +29,6 @@ use crate::stats::{
 };
 use crate::text::{factor, figure, in_percent, percent, within};
 
-/// Signs, longer ones first, so that `>=` is not read as `>`.
-const SIGNS: [(&str, FailsIf); 4] =
-    [(">=", FailsIf::AtLeast), ("<=", FailsIf::AtMost), (">", FailsIf::Above), ("<", FailsIf::Below)];
-
 /// Which part of a figure is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
@@ -87,11 +83,11 @@ impl FromStr for Threshold {
 
     fn from_str(text: &str) -> Result<Self, String> {
         const FORM: &str = "expected KERNEL.STAT.STATE OP NUMBER, e.g. 'lat.time-p90.added > 500us'";
-        let (sign, operator) = SIGNS
+        let operator = FailsIf::ALL
             .into_iter()
-            .find(|(sign, _)| text.contains(sign))
+            .find(|operator| text.contains(operator.sign()))
             .ok_or_else(|| format!("it has no >, >=, < or <=: {FORM}"))?;
-        let (figure, number) = text.split_once(sign).expect("it contains the sign");
+        let (figure, number) = text.split_once(operator.sign()).expect("it contains the sign");
         let (figure, number) = (figure.trim(), number.trim());
         let mut parts: Vec<&str> = figure.split('.').collect();
         let part = match parts.last() {
@@ -173,8 +169,7 @@ fn limit(text: &str, kernel: Canary, state: State, of: Of) -> Result<(f64, Optio
 
 impl fmt::Display for Threshold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sign = SIGNS.iter().find(|(_, known)| *known == self.operator).expect("all are listed").0;
-        write!(f, "{}", self.condition(sign))
+        write!(f, "{}", self.condition(self.operator.sign()))
     }
 }
 
@@ -199,12 +194,7 @@ impl Threshold {
 
     /// What a run has to be to pass: the opposite of what fails it.
     fn required(&self) -> String {
-        self.condition(match self.operator {
-            FailsIf::Above => "<=",
-            FailsIf::AtLeast => "<",
-            FailsIf::Below => ">=",
-            FailsIf::AtMost => ">",
-        })
+        self.condition(self.operator.opposite().sign())
     }
 
     /// A figure in the unit that the limit was given in; in its own where that has no digits for it.

@@ -102,12 +102,10 @@ impl FromStr for SuspectsLimit {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        const SIGNS: [(&str, FailsIf); 4] =
-            [(">=", FailsIf::AtLeast), ("<=", FailsIf::AtMost), (">", FailsIf::Above), ("<", FailsIf::Below)];
         let wrong = || format!("invalid condition '{text}': expected 'suspects OP NUMBER', e.g. 'suspects > 0'");
         let rest = text.trim().strip_prefix("suspects").ok_or_else(wrong)?.trim_start();
-        let (sign, fails) = SIGNS.into_iter().find(|(sign, _)| rest.starts_with(sign)).ok_or_else(wrong)?;
-        let limit: u32 = rest[sign.len()..].trim().parse().map_err(|_| wrong())?;
+        let fails = FailsIf::ALL.into_iter().find(|fails| rest.starts_with(fails.sign())).ok_or_else(wrong)?;
+        let limit: u32 = rest[fails.sign().len()..].trim().parse().map_err(|_| wrong())?;
         Ok(SuspectsLimit { fails, limit: f64::from(limit), given: text.trim().to_owned() })
     }
 }
@@ -118,13 +116,7 @@ impl SuspectsLimit {
         let outcome = if self.fails.holds(count as f64, self.limit) { Outcome::Fail } else { Outcome::Pass };
         let names: Vec<&str> = located.suspects.iter().map(|of| of.name.as_str()).take(5).collect();
         let found = if count == 0 { "is 0".into() } else { format!("is {count}: {}", names.join(", ")) };
-        let sign = match self.fails {
-            FailsIf::Above => "<=",
-            FailsIf::AtLeast => "<",
-            FailsIf::Below => ">=",
-            FailsIf::AtMost => ">",
-        };
-        let required = format!("suspects {sign} {}", self.limit);
+        let required = format!("suspects {} {}", self.fails.opposite().sign(), self.limit);
         Check { run: run.to_owned(), threshold: self.given.clone(), required, outcome, found }
     }
 }

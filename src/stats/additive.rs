@@ -21,7 +21,7 @@ const FEWEST_OF_GROUP: usize = 5;
 /// Huber's constant: 95% as efficient as the mean where there are no outliers.
 const HUBER: f64 = 1.345;
 /// From median absolute deviation to standard deviation.
-const MAD: f64 = 1.4826;
+pub const MAD: f64 = 1.4826;
 /// No figure is known better than this (0.1%), whatever figures without noise say.
 const RESOLUTION: f64 = 1e-3;
 /// The part of the degrees of freedom that a median absolute deviation keeps.
@@ -201,7 +201,7 @@ impl Fit {
     fn polish(&mut self) {
         for sweep in 0..SWEEPS {
             // The first sweep is by medians, which know no scale.
-            let scale = if sweep == 0 { 0.0 } else { spread(&self.residuals).max(RESOLUTION) };
+            let scale = if sweep == 0 { 0.0 } else { robust_spread(&self.residuals).max(RESOLUTION) };
             let mut farthest = self.blocks.absorb(&mut self.residuals, scale);
             farthest = farthest.max(self.senders.absorb(&mut self.residuals, scale));
             farthest = farthest.max(self.receivers.absorb(&mut self.residuals, scale));
@@ -240,20 +240,19 @@ impl Fit {
     }
 
     fn judged(self, cells: &[Cell], nodes: usize) -> Additive {
-        let scale = spread(&self.residuals).max(RESOLUTION);
-        let freedom = |peers: usize| (MAD_EFFICIENCY * (peers as f64 - 1.0)).max(3.0);
+        let scale = robust_spread(&self.residuals).max(RESOLUTION);
         let mut effects = Vec::new();
         let mut raw = Vec::new();
         let mut add =
             |kind: &Kind, term: &dyn Fn(usize) -> Option<Term>, floor: f64, wider: f64, peers: Option<usize>| {
                 let judged = |at: &usize| !kind.cells[*at].is_empty() && term(*at).is_some();
                 let seen: Vec<usize> = (0..kind.ln.len()).filter(judged).collect();
-                let among = spread(&seen.iter().map(|&at| kind.ln[at]).collect::<Vec<f64>>());
+                let among = robust_spread(&seen.iter().map(|&at| kind.ln[at]).collect::<Vec<f64>>());
                 let count = seen.len();
                 for at in seen {
                     let own = standard_error(kind.cells[at].iter().map(|&cell| self.residuals[cell as usize]), scale);
                     let error = (wider * among.max(floor).hypot(own)).max(RESOLUTION);
-                    let (ln, freedom) = (kind.ln[at], freedom(peers.unwrap_or(count)));
+                    let (ln, freedom) = (kind.ln[at], robust_freedom(peers.unwrap_or(count)));
                     let tail = two_sided_p(ln / error, freedom) / 2.0;
                     raw.push(if ln > 0.0 { tail } else { 1.0 - tail });
                     let half = two_sided_t(0.05, freedom) * error;
@@ -340,8 +339,13 @@ fn standard_error(residuals: impl Iterator<Item = f64>, scale: f64) -> f64 {
     usual.max(own.min(10.0 * usual))
 }
 
+/// The degrees of freedom that a median absolute deviation of so many keeps.
+pub fn robust_freedom(peers: usize) -> f64 {
+    (MAD_EFFICIENCY * (peers as f64 - 1.0)).max(3.0)
+}
+
 /// A standard deviation that outliers do not move.
-fn spread(values: &[f64]) -> f64 {
+pub fn robust_spread(values: &[f64]) -> f64 {
     let mut values = values.to_vec();
     let middle = median(&mut values).unwrap_or(0.0);
     values.iter_mut().for_each(|value| *value = (*value - middle).abs());

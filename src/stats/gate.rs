@@ -16,6 +16,29 @@ pub enum FailsIf {
 }
 
 impl FailsIf {
+    /// All of them, longer signs first, so that `>=` is not read as `>`.
+    pub const ALL: [FailsIf; 4] = [FailsIf::AtLeast, FailsIf::AtMost, FailsIf::Above, FailsIf::Below];
+
+    /// How it is written.
+    pub fn sign(self) -> &'static str {
+        match self {
+            FailsIf::Above => ">",
+            FailsIf::AtLeast => ">=",
+            FailsIf::Below => "<",
+            FailsIf::AtMost => "<=",
+        }
+    }
+
+    /// What holds of a figure that does not fail.
+    pub fn opposite(self) -> Self {
+        match self {
+            FailsIf::Above => FailsIf::AtMost,
+            FailsIf::AtLeast => FailsIf::Below,
+            FailsIf::Below => FailsIf::AtLeast,
+            FailsIf::AtMost => FailsIf::Above,
+        }
+    }
+
     /// Whether `figure` fails.
     pub fn holds(self, figure: f64, limit: f64) -> bool {
         match self {

@@ -189,15 +189,31 @@ impl Job {
         self.child.try_wait().expect("a child").is_none()
     }
 
+    /// Polls until there is an answer, which must come while the job runs.
+    pub fn eventually<T>(&mut self, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+        eventually(what, || {
+            // Looked at before: what a job leaves at its end may be the answer.
+            let running = self.is_running();
+            let found = look();
+            assert!(running || found.is_some(), "the job ended, and never: {what}; it said {:?}", self.said());
+            found
+        })
+    }
+
     /// Waits until all `size` ranks have been started and gives their processes, in rank order.
     pub fn ranks(&mut self, size: usize) -> Vec<Pid> {
         let parent = self.pid();
-        let found = eventually("all ranks started", || {
-            assert!(self.child.try_wait().expect("a child").is_none(), "the job ended early");
+        let found = self.eventually("all ranks started", || {
             let ranks = ranks_below(parent);
             (ranks.len() == size).then_some(ranks)
         });
         found.into_values().collect()
+    }
+
+    /// What it wrote to its two streams, once it has ended.
+    fn said(&mut self) -> (String, String) {
+        let (stdout, stderr) = self.output.take().expect("not yet taken");
+        (stdout.join().expect("text"), stderr.join().expect("text"))
     }
 
     /// Waits for the end.
@@ -214,14 +230,12 @@ impl Job {
             }
             if start.elapsed() > limit {
                 self.child.kill().expect("a child");
-                let (stdout, stderr) = self.output.take().expect("not yet taken");
-                let said = (stdout.join(), stderr.join());
-                panic!("still running after {limit:?}; it said {said:?}");
+                panic!("still running after {limit:?}; it said {:?}", self.said());
             }
             std::thread::sleep(Duration::from_millis(5));
         };
-        let (stdout, stderr) = self.output.take().expect("not yet taken");
-        Outcome { status, stdout: stdout.join().expect("text"), stderr: stderr.join().expect("text") }
+        let (stdout, stderr) = self.said();
+        Outcome { status, stdout, stderr }
     }
 }
 

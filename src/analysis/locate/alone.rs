@@ -9,12 +9,11 @@
 
 use std::collections::BTreeMap;
 
-use super::fit::{copies, freedom, tail};
+use super::fit::{copies, tail, took};
 use super::suspect::{Figure, Place, Seen, Way};
-use crate::result::{MapPair, MapProbe, MapResult};
-use crate::stats::{FEWEST_PEERS, Interval, holm, median, two_sided_t};
+use crate::result::{MapProbe, MapResult};
+use crate::stats::{FEWEST_PEERS, Interval, MAD, holm, median, robust_freedom, robust_spread, two_sided_t};
 
-const MAD: f64 = 1.4826;
 /// Of a median, beside a mean.
 const OF_MEDIAN: f64 = 1.2533;
 /// Parts differ by as much, whatever figures without noise say.
@@ -23,6 +22,7 @@ const FLOOR: f64 = 0.01;
 const FEWEST_PAIRS: usize = 4;
 /// What a group's links explain is not its nodes' or its pairs': from this evidence on.
 const EXPLAINS: f64 = 1e-3;
+const OF_PAIRS: [Figure; 4] = [Figure::Rate, Figure::Latency, Figure::WorstSlice, Figure::Retransmissions];
 
 /// See the module.
 pub(super) struct Alone {
@@ -78,7 +78,7 @@ impl Alone {
         let node_rates = |of: &&Seen| of.figure == Figure::Rate && matches!(of.place, Place::Node(_));
         let mut errors: Vec<f64> = judged.iter().filter(node_rates).map(|of| of.error).collect();
         let family = judged.iter().filter(|of| of.figure == Figure::Rate).count().max(1);
-        let half = two_sided_t(level / family as f64, freedom(nodes));
+        let half = two_sided_t(level / family as f64, robust_freedom(nodes));
         let visible = median(&mut errors).map(|error| Figure::Rate.part(half * error));
         let suspected: Vec<&Seen> =
             known.iter().filter(|of| of.p_value < level && of.ln >= of.figure.least(least)).collect();
@@ -111,25 +111,14 @@ fn units(probe: &MapProbe, map: &MapResult) -> Vec<Unit> {
             place => place,
         };
         let is_node = matches!(probe.place, Place::Node(_));
-        for (figure, ln) in figures(pair).into_iter().filter(|(figure, _)| is_node || figure.is_of_links()) {
+        for figure in OF_PAIRS.into_iter().filter(|figure| is_node || figure.is_of_links()) {
+            let Some(ln) = took(pair, pair.one_way_bytes_per_s, figure) else { continue };
             let (place, way) = if figure == Figure::Latency { (latency_of, Way::Both) } else { (place, way) };
             found.entry((place, way, figure)).or_default().push(Took { ln, groups });
         }
     }
     let unit = |((place, way, figure), cells)| Unit { place, way, figure, cells };
     found.into_iter().map(unit).filter(|unit| unit.cells.len() >= FEWEST_PAIRS).collect()
-}
-
-/// What is known of one direction of a pair, on logarithms: more is slower.
-fn figures(pair: &MapPair) -> Vec<(Figure, f64)> {
-    let rate = pair.one_way_bytes_per_s;
-    let all = [
-        (Figure::Rate, rate.map(|of| -of.median.ln())),
-        (Figure::Latency, pair.latency_s.map(|of| of.median.ln())),
-        (Figure::WorstSlice, rate.filter(|of| of.count > 1).map(|of| (of.median / of.worst).ln())),
-        (Figure::Retransmissions, pair.retransmitted.map(|count| (count as f64).ln_1p())),
-    ];
-    all.into_iter().filter_map(|(figure, ln)| Some((figure, ln.filter(|ln| ln.is_finite())?))).collect()
 }
 
 /// Takes what the links of groups explain out of what crosses them.
@@ -177,8 +166,8 @@ fn judged(units: &[Unit], nodes: usize) -> Vec<Seen> {
         true => OF_MEDIAN * MAD * median(&mut residuals).unwrap_or(0.0),
         false => (residuals.iter().map(|left| left * left).sum::<f64>() / residuals.len() as f64).sqrt(),
     };
-    let among = MAD * median(&mut effects.iter().map(|ln| (ln - middle).abs()).collect::<Vec<f64>>()).unwrap_or(0.0);
-    let freedom = freedom(nodes.max(units.len()));
+    let among = robust_spread(&effects);
+    let freedom = robust_freedom(nodes.max(units.len()));
     let seen = |(unit, ln): (&Unit, &f64)| {
         let ln = ln - middle;
         let error = among.max(FLOOR).hypot(scale / (unit.cells.len() as f64).sqrt());

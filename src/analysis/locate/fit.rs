@@ -2,11 +2,10 @@
 
 use super::suspect::{Figure, Place, Seen, Way};
 use crate::result::{MapFigure, MapHost, MapPair, MapResult};
-use crate::stats::{Additive, Cell, Effect, FEWEST_PEERS, Interval, Term, holm, median, two_sided_p, two_sided_t};
-
-/// From median absolute deviation to standard deviation, and the degrees of freedom it keeps.
-const MAD: f64 = 1.4826;
-const MAD_EFFICIENCY: f64 = 0.37;
+use crate::stats::{
+    Additive, Cell, Effect, FEWEST_PEERS, Interval, Term, holm, median, robust_freedom, robust_spread, two_sided_p,
+    two_sided_t,
+};
 
 /// The models of a map's figures.
 pub(super) struct Models {
@@ -33,19 +32,17 @@ impl Models {
         // One way tells a sender from a receiver best: nothing else is in the way.
         let rates: &dyn Fn(&MapPair) -> Option<MapFigure> =
             if map.pairs.iter().any(|pair| pair.one_way_bytes_per_s.is_some()) { &one_way } else { &both_ways };
-        let rate = cells(map, |pair| rates(pair).map(|of| -of.median.ln()));
-        let worst = cells(map, |pair| rates(pair).filter(|of| of.count > 1).map(|of| (of.median / of.worst).ln()));
-        let again = cells(map, |pair| pair.retransmitted.map(|count| (count as f64).ln_1p()));
+        let of_pairs = |figure: Figure| cells(map, |pair| took(pair, rates(pair), figure));
         // A latency is of both directions: each node is at both ends of its pairs.
-        let latency = cells(map, |pair| pair.latency_s.map(|of| of.median.ln()));
+        let latency = of_pairs(Figure::Latency);
         let turned: Vec<Cell> = latency.iter().map(|cell| Cell { from: cell.to, to: cell.from, ..*cell }).collect();
         let latency = [latency, turned].concat();
         let figures = [
-            (Figure::Rate, fit(rate, groups)),
+            (Figure::Rate, fit(of_pairs(Figure::Rate), groups)),
             (Figure::Latency, fit(latency, groups)),
             (Figure::Copy, copies(&map.hosts).map(Fitted::Nodes)),
-            (Figure::Retransmissions, fit(again, None)),
-            (Figure::WorstSlice, fit(worst, None)),
+            (Figure::Retransmissions, fit(of_pairs(Figure::Retransmissions), None)),
+            (Figure::WorstSlice, fit(of_pairs(Figure::WorstSlice), None)),
         ];
         Models { fitted: figures.into_iter().filter_map(|(figure, fitted)| Some((figure, fitted?))).collect() }
     }
@@ -71,7 +68,7 @@ impl Models {
         let of_nodes = model.effects.iter().filter(|of| matches!(of.term, Term::Sender(_) | Term::Receiver(_)));
         let mut errors: Vec<f64> = of_nodes.map(|of| of.error).collect();
         let nodes = errors.len() / 2;
-        let ln = two_sided_t(2.0 * level / model.effects.len() as f64, freedom(nodes)) * median(&mut errors)?;
+        let ln = two_sided_t(2.0 * level / model.effects.len() as f64, robust_freedom(nodes)) * median(&mut errors)?;
         Some(Figure::Rate.part(ln))
     }
 }
@@ -96,12 +93,19 @@ fn of_effect(figure: Figure, effect: &Effect) -> Option<Seen> {
 
 fn cells(map: &MapResult, ln: impl Fn(&MapPair) -> Option<f64>) -> Vec<Cell> {
     let cell = |pair: &MapPair| Some(Cell { from: pair.from as usize, to: pair.to as usize, ln: ln(pair)? });
-    map.pairs.iter().filter_map(cell).filter(|cell| cell.ln.is_finite()).collect()
+    map.pairs.iter().filter_map(cell).collect()
 }
 
-/// The degrees of freedom that a median absolute deviation of so many keeps.
-pub(super) fn freedom(peers: usize) -> f64 {
-    (MAD_EFFICIENCY * (peers as f64 - 1.0)).max(3.0)
+/// What one direction of a pair took, on logarithms: more is slower. A host's copies are of no pair.
+pub(super) fn took(pair: &MapPair, rate: Option<MapFigure>, figure: Figure) -> Option<f64> {
+    let ln = match figure {
+        Figure::Rate => rate.map(|of| -of.median.ln()),
+        Figure::Latency => pair.latency_s.map(|of| of.median.ln()),
+        Figure::WorstSlice => rate.filter(|of| of.count > 1).map(|of| (of.median / of.worst).ln()),
+        Figure::Retransmissions => pair.retransmitted.map(|count| (count as f64).ln_1p()),
+        Figure::Copy => None,
+    };
+    ln.filter(|ln| ln.is_finite())
 }
 
 /// The chance of so many standard errors or more above the middle.
@@ -117,10 +121,10 @@ pub(super) fn copies(hosts: &[MapHost]) -> Option<Vec<Seen>> {
     if copies.len() < FEWEST_PEERS {
         return None;
     }
-    let middle = median(&mut copies.iter().map(|(_, ln)| *ln).collect::<Vec<f64>>())?;
-    let spread = MAD * median(&mut copies.iter().map(|(_, ln)| (ln - middle).abs()).collect::<Vec<f64>>())?;
+    let mut values: Vec<f64> = copies.iter().map(|(_, ln)| *ln).collect();
+    let middle = median(&mut values)?;
     // No copy is timed better than this.
-    let (spread, freedom) = (spread.max(1e-3), freedom(copies.len()));
+    let (spread, freedom) = (robust_spread(&values).max(1e-3), robust_freedom(copies.len()));
     let tail = |ln: f64| tail((ln - middle) / spread, freedom);
     let corrected = holm(&copies.iter().map(|(_, ln)| tail(*ln)).collect::<Vec<f64>>());
     let half = two_sided_t(0.05, freedom) * spread;

@@ -6,6 +6,8 @@ use crate::stats::Interval;
 
 /// A second direction is taken for slow, beside one that is, by this evidence alone.
 const SECOND_LEVEL: f64 = 0.05;
+
+/// Everything that some figure is of, once each.
 pub(super) fn places(seen: &[Seen]) -> Vec<Place> {
     let mut places: Vec<Place> = seen.iter().map(|of| of.place).collect();
     places.sort_unstable();

@@ -15,6 +15,7 @@ pub const LEAST: f64 = 0.05;
 const INTERMITTENT_LN: f64 = 0.2;
 /// Segments sent again by a pair, beyond what others send again.
 const LOSS_LN: f64 = 0.4;
+
 /// What a suspect is taken for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
