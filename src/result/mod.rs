@@ -36,7 +36,7 @@ pub use calibration::{CalibrationRecord, CalibrationRun, Comparison, PartFound, 
 pub(crate) use counters::OTHERS;
 pub use counters::{CountedPhase, CountersRecord, DeviceCounters};
 pub use file::{
-    ResultError, check_distinct, check_writable, is_stdout, schema, write, write_bytes, write_draft, write_draft_text,
+    ResultError, SCHEMA, check_distinct, check_writable, is_stdout, write, write_bytes, write_draft, write_draft_text,
     write_text,
 };
 pub(crate) use file::{is_replaced, numbered};
