@@ -254,6 +254,6 @@ fn a_load_test_names_a_node_that_is_slow_throughout() {
         assert!(slow[0][state]["interval"]["low"].as_f64().unwrap() > 0.0, "{slow}");
     }
     succeed(&format!("report {kept} --out {}", folder.path("run.html")));
-    assert!(folder.text("run.html").contains("Slow node: n00005 takes "));
+    assert!(folder.text("run.html").contains("n00005 takes "));
     assert!(!run(&healthy).contains("Slow node"));
 }
