@@ -210,7 +210,7 @@ fn slow_nodes(file: &ResultFile) -> Option<String> {
     let others = distinct(slow.iter().map(|of| of.name.as_str()));
     let also = match &others[..] {
         [] => String::new(),
-        [few @ ..] if few.len() <= 3 => format!("; so are {}", few.join(", ")),
+        few if few.len() <= 3 => format!("; so are {}", few.join(", ")),
         many => format!("; so are {} others", many.len()),
     };
     let (name, idle, loaded) = (&first.name, part(first.idle), part(first.loaded));
