@@ -430,7 +430,9 @@ impl Request {
     /// Tells the user something, on stderr.
     pub fn say(&self, text: &str) {
         if !self.output.quiet {
-            eprintln!("tailback: {}", printable(text));
+            // One write: a launcher puts its ranks' writes together, not their lines.
+            let line = format!("tailback: {}\n", printable(text));
+            eprint!("{line}");
         }
     }
 
