@@ -53,6 +53,7 @@ fn control() -> Control {
         over: None,
         placement: None,
         grain: super::VIRTUAL_GRAIN,
+        length: None,
         starter: None,
     }
 }
