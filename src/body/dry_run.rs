@@ -190,7 +190,9 @@ pub(super) fn whole_sweep<'p>(session: &Session<'_>, points: impl Iterator<Item 
     let seconds: f64 = points.map(|plan| run(session, plan)).sum();
     match session.request.settings.machine {
         Some(_) => format!("about {} of virtual time", duration(1e9 * seconds)),
-        None if keeps_time(session.decision.command, &session.decision.plan) => format!("about {:.0} s", OVERHEAD_S + seconds),
+        None if keeps_time(session.decision.command, &session.decision.plan) => {
+            format!("about {:.0} s", OVERHEAD_S + seconds)
+        }
         None => format!("at most {:.0} s", OVERHEAD_S + seconds),
     }
 }

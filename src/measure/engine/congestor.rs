@@ -22,19 +22,12 @@ use crate::layout::natural_ring;
 use crate::plan::{CongestorTest, Counts};
 use crate::stats::Samples;
 
-/// Load is kept in slices of at most this.
-const SLICE: Nanos = Nanos(100_000_000);
 /// A load that is not steady after so many slices is not waited for.
 const PATIENCE: u64 = 3;
 /// A load with a rate that is behind its schedule by more than so many iterations does not make up for the rest.
 const MOST_BEHIND: u64 = 4;
 /// Besides [`Ballot::OVER`]: it is known how long an iteration takes at full rate.
 const KNOWN: u64 = 1;
-
-/// The width of slices in a phase of `budget`: short phases have shorter ones.
-pub(super) fn slice(budget: Nanos, grain: Nanos) -> Nanos {
-    Nanos((budget.0 / 4).clamp(grain.0, SLICE.0))
-}
 
 /// How often a congestor group looks whether to stop.
 fn chunk(budget: Nanos, grain: Nanos) -> Nanos {
@@ -261,7 +254,7 @@ impl<'a> Watch<'a> {
             recorded: 0,
             payload,
             since: (0, now),
-            slices: Slices::new(slice(budget, grain)),
+            slices: Slices::of_phase(budget, grain),
             steady: true,
             probed_from: None,
             loads: Vec::new(),

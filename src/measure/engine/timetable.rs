@@ -7,9 +7,9 @@
 use tailback_transport::Nanos;
 
 use super::LoadState;
-use super::congestor::slice;
 use super::control::REAL_GRAIN;
 use super::order::{Part, Stretch, stretches};
+use super::slices::Slices;
 use crate::plan::Plan;
 
 /// Load comes up, or its full rate is measured, in so many slices: the first, those that are looked at, and an agreement.
@@ -92,7 +92,7 @@ impl Takes {
 }
 
 fn of_slices(plan: &Plan, grain: Nanos, slices: f64) -> f64 {
-    slices * slice(Nanos((1e9 * plan.block_s()) as u64), grain).as_secs_f64()
+    slices * Slices::of_phase(Nanos((1e9 * plan.block_s()) as u64), grain).width().as_secs_f64()
 }
 
 fn in_real_time(grain: Nanos, seconds: f64) -> f64 {
