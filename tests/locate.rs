@@ -231,3 +231,29 @@ fn files_are_not_measured() {
         ("locate --dry-run --out x.json -q", "--dry-run makes none"),
     ]);
 }
+
+/// What load is blamed for may be a node's own: a load test names who is slow without load too.
+#[test]
+fn a_load_test_names_a_node_that_is_slow_throughout() {
+    let folder = Folder::new();
+    let small = include_str!("../data/machines/small.toml");
+    let late =
+        folder.write("late.toml", format!("{small}\n[[fault]]\nkind = \"cable\"\nnode = 5\ndelay = \"600 ns\"\n"));
+    let healthy = folder.write("healthy.toml", small);
+    let kept = folder.path("run.json");
+    let run = |machine: &str| {
+        let line = "--canaries lat --budget 5ms --seed 3 --quiet --out";
+        succeed(&format!("run --transport sim --machine {machine} {line} {kept}")).stdout
+    };
+    let shown = run(&late);
+    assert!(shown.contains("\nSlow node: n00005 takes ") && shown.lines().count() <= 12, "{shown}");
+    let file = folder.json("run.json");
+    let slow = &file["runs"][0]["slow_nodes"];
+    assert!(slow.as_array().unwrap().len() == 1 && slow[0]["name"] == "n00005" && slow[0]["kernel"] == "lat", "{slow}");
+    for state in ["idle", "loaded"] {
+        assert!(slow[0][state]["interval"]["low"].as_f64().unwrap() > 0.0, "{slow}");
+    }
+    succeed(&format!("report {kept} --out {}", folder.path("run.html")));
+    assert!(folder.text("run.html").contains("n00005 takes "));
+    assert!(!run(&healthy).contains("Slow node"));
+}

@@ -10,6 +10,7 @@ mod machine;
 mod models;
 mod ports;
 mod run;
+mod slow;
 #[cfg(test)]
 pub mod synthetic;
 mod system;

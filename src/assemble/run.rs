@@ -2,14 +2,15 @@
 
 use super::burst::{self, Bursts};
 use super::entry;
+use super::slow::{Peers, QuickestPairs, slow_nodes};
 use crate::engine::{Kept, Load, LoadState, Measured, Tally};
 use crate::kernel::Canary;
 use crate::layout::{Layout, Nodes, Role};
 use crate::plan::{Plan, SweptValue};
 use crate::result::{
     BatchRecord, BlockRecord, BurstRecord, CollectiveBandwidth, CongestorLoad, EncodedHistogram, Headline, KindSpread,
-    Node, NodeRole, PlacementRecord, PlacementTest, Run, Schedule, Test, TestImpact, TimeCongested, TransportFacts,
-    distinct,
+    Node, NodeRole, PlacementRecord, PlacementTest, Run, Schedule, SlowNode, Test, TestImpact, TimeCongested,
+    TransportFacts, distinct,
 };
 use crate::stats::{
     Batch, Direction, Factor, Impact, Interval, Samples, Spread, Statistic, Summary, TimeView, one_placement, pooled,
@@ -33,6 +34,8 @@ pub struct RunBuilder<'a> {
     placements: Vec<PlacementRecord>,
     /// What tests have gathered so far, in the order of their first phase.
     gathered: Vec<Gathered>,
+    /// The nodes, where they are known.
+    peers: Option<Peers>,
 }
 
 /// One canary in one state, over the placements so far.
@@ -50,6 +53,8 @@ struct Gathered {
     /// The time inside timed iterations and the tests' wall time, both added up over ranks.
     covered: (u64, u64),
     bursts: Option<Bursts>,
+    /// The quickest messages between nodes.
+    quickest: QuickestPairs,
     loads: Vec<Option<Load>>,
 }
 
@@ -87,6 +92,7 @@ impl<'a> RunBuilder<'a> {
             alone,
             placements,
             gathered,
+            peers: None,
         }
     }
 
@@ -119,11 +125,18 @@ impl<'a> RunBuilder<'a> {
         let team = layout.team_size(Role::Canary);
         self.team = if self.placements.is_empty() { team } else { self.team.filter(|_| self.team == team) };
         let roles = placement(layout, self.plan).into_iter().map(|node| node.roles).collect();
-        self.add_phases(PlacementRecord { seed, kind: layout.kind(), roles, tests: Vec::new() }, phases);
+        self.peers.get_or_insert_with(|| Peers::of(layout.nodes()));
+        let record = PlacementRecord { seed, kind: layout.kind(), roles, tests: Vec::new() };
+        self.add_to(record, phases, Some(layout));
     }
 
     /// The same, for a placement whose facts are known.
-    pub fn add_phases(&mut self, mut record: PlacementRecord, phases: &[Measured]) {
+    #[cfg(test)]
+    pub fn add_phases(&mut self, record: PlacementRecord, phases: &[Measured]) {
+        self.add_to(record, phases, None);
+    }
+
+    fn add_to(&mut self, mut record: PlacementRecord, phases: &[Measured], layout: Option<&Layout>) {
         let mut tests: Vec<(usize, LoadState)> = Vec::new();
         for measured in phases {
             match measured.canary {
@@ -142,16 +155,16 @@ impl<'a> RunBuilder<'a> {
                 .iter()
                 .filter(|measured| (measured.canary, measured.phase) == (Some(canary), phase))
                 .map(|measured| (measured.block, measured.clock_error_ns, measured.tally.decode()));
-            record.tests.push(self.gather(canary, phase, blocks));
+            record.tests.push(self.gather((canary, phase), blocks, layout.map(|layout| (layout, record.seed))));
         }
         self.placements.push(record);
     }
 
     fn gather(
         &mut self,
-        canary: usize,
-        phase: LoadState,
+        (canary, phase): (usize, LoadState),
         blocks: impl Iterator<Item = (usize, u64, Tally)>,
+        drawn: Option<(&Layout, u64)>,
     ) -> PlacementTest {
         let test = &self.plan.canaries[canary];
         let (kernel, direction, weight) = (test.kernel, test.kernel.info().direction, self.plan.weight_of(test));
@@ -162,6 +175,7 @@ impl<'a> RunBuilder<'a> {
         let mut loads: Vec<Option<Load>> = vec![None; self.plan.congestors.len()];
         let (mut passes, mut wall_ns, mut covered) = (0, 0, (0, 0));
         let mut bursts: Option<Bursts> = None;
+        let mut quickest = Vec::new();
         for (place, clock_error_ns, tally) in blocks {
             if let Some(folded) = &tally.folded {
                 bursts.get_or_insert_default().add(folded, clock_error_ns);
@@ -172,6 +186,7 @@ impl<'a> RunBuilder<'a> {
             });
             let of_block = of_samples.or_else(|| Summary::of_figures(&[tally.figure?], direction));
             figures.extend(tally.figure);
+            quickest.extend(tally.quickest);
             schedule.add(&tally.kept);
             records.push(BlockRecord {
                 place,
@@ -210,7 +225,8 @@ impl<'a> RunBuilder<'a> {
             || {
                 let (parts, figures, loads) = (Vec::new(), Vec::new(), vec![None; kinds]);
                 let (passes, wall_ns, schedule, covered, bursts) = (0, 0, Schedule::default(), (0, 0), None);
-                Gathered { canary, phase, parts, figures, passes, wall_ns, schedule, covered, bursts, loads }
+                let quickest = QuickestPairs::default();
+                Gathered { canary, phase, parts, figures, passes, wall_ns, schedule, covered, bursts, quickest, loads }
             },
         );
         gathered.parts.push(part);
@@ -219,6 +235,9 @@ impl<'a> RunBuilder<'a> {
         gathered.wall_ns += wall_ns;
         gathered.covered = (gathered.covered.0 + covered.0, gathered.covered.1 + covered.1);
         gathered.schedule.join(&schedule);
+        if let Some((layout, seed)) = drawn {
+            gathered.quickest.add(layout, seed, &quickest);
+        }
         if let Some(bursts) = bursts {
             gathered.bursts.get_or_insert_default().join(&bursts);
         }
@@ -255,6 +274,7 @@ impl<'a> RunBuilder<'a> {
             tests,
             congestors: self.loads(&self.alone.1, self.alone.0),
             impacts,
+            slow_nodes: self.slow_nodes(),
             stolen: None,
             placements: self.placements.clone(),
             models: None,
@@ -306,6 +326,18 @@ impl<'a> RunBuilder<'a> {
         let loads = self.plan.congestors.iter().zip(&of.loads);
         let loads = loads.filter_map(|(test, load)| Some(burst::load(test.kernel, load.as_ref()?, burst)));
         (!histogram.is_empty()).then(|| bursts.record(burst, loads.collect(), idle_ns))
+    }
+
+    fn slow_nodes(&self) -> Vec<SlowNode> {
+        let Some(peers) = &self.peers else { return Vec::new() };
+        let of = |canary: usize, phase| {
+            let found = self.gathered.iter().find(|of| (of.canary, of.phase) == (canary, phase));
+            found.map(|of| &of.quickest)
+        };
+        let tests = self.plan.canaries.iter().enumerate().filter_map(|(canary, test)| {
+            Some((test.kernel, of(canary, LoadState::Isolated)?, of(canary, LoadState::Loaded)?))
+        });
+        slow_nodes(tests, peers)
     }
 
     fn impact(&self, canary: usize) -> Option<TestImpact> {

@@ -7,11 +7,12 @@ use std::str::FromStr;
 use clap::Args;
 
 use super::models::{StudyOptions, begin};
-use crate::analysis::locate::{Demands, FALSE_ALARMS, LEAST};
+use crate::analysis::locate::Demands;
 use crate::job::{Checks, GroupsFrom, LocateSelection, MapStudy, Request, Study, StudySelection, SuspectsLimit};
 use crate::models::map;
 use crate::output::{self, Format};
 use crate::result::ResultFile;
+use crate::stats::{FALSE_ALARMS, LEAST};
 
 /// Options that say how something is measured or kept: none of them is for files.
 const MEASURING: [&str; 20] = [

@@ -203,7 +203,7 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Machine(command) => command.execute(),
         Command::Info(library) => print(&info::text(library.libfabric_path.as_deref())),
         Command::Terms => print(&format!("{}\n", terms::TERMS)),
-        Command::Schema => print(&format!("{:#}\n", result::schema())),
+        Command::Schema => print(result::SCHEMA),
         Command::Completions(options) => options.execute(Cli::command()),
         Command::Man(options) => options.execute(Cli::command()),
         Command::Guard(options) => Ok(options.execute()),

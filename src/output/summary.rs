@@ -4,7 +4,9 @@
 use crate::analysis::compare::{self, Attribution, Comparison, Side, Verdict};
 use crate::analysis::{Conclusion, Severity, Why, WorstPort};
 use crate::kernel::Canary;
-use crate::result::{Answer, Cause, Command, ControlRecord, Node, NodeRole, ResultFile, Run};
+use crate::result::{
+    Answer, Cause, Command, ControlRecord, Node, NodeRole, ResultFile, Run, SlowNode, Slower, distinct,
+};
 use crate::stats::{Added, Direction, Statistic};
 use crate::text::{Cell, Rows, Table, duration, factor, rate, with_interval, wrap};
 
@@ -193,7 +195,26 @@ pub(crate) fn facts(file: &ResultFile, conclusion: &Conclusion<'_>) -> Vec<Strin
 /// The load, where the network was full, and the cause, as far as they are known.
 fn seen(file: &ResultFile, conclusion: &Conclusion<'_>) -> impl Iterator<Item = String> {
     let why = file.why().unwrap_or_default();
-    [load(&why, conclusion), hot_spot(&why), control(file), file.carried()].into_iter().flatten()
+    [load(&why, conclusion), hot_spot(&why), control(file), slow_nodes(file), file.carried()].into_iter().flatten()
+}
+
+/// Nodes that are slower than their peers without load too: what load is blamed for may be theirs.
+fn slow_nodes(file: &ResultFile) -> Option<String> {
+    let mut slow: Vec<&SlowNode> = file.runs.iter().flat_map(|run| &run.slow_nodes).collect();
+    let first = *slow.first()?;
+    let part = |of: Slower| {
+        let [part, low, high] = [of.part, of.interval.low, of.interval.high].map(|part| 100.0 * part);
+        format!("{part:.0}% [{low:.0}, {high:.0}]")
+    };
+    slow.retain(|of| of.name != first.name);
+    let others = distinct(slow.iter().map(|of| of.name.as_str()));
+    let also = match &others[..] {
+        [] => String::new(),
+        few if few.len() <= 3 => format!("; so are {}", few.join(", ")),
+        many => format!("; so are {} others", many.len()),
+    };
+    let (name, idle, loaded) = (&first.name, part(first.idle), part(first.loaded));
+    Some(format!("Slow node: {name} takes {idle} longer than peers, loaded {loaded}{also}"))
 }
 
 /// What loaded the network; that it is too little to mean anything, if it is.

@@ -265,16 +265,30 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The JSON schema of a result file.
-pub fn schema() -> serde_json::Value {
-    let mut schema = schemars::schema_for!(ResultFile).to_value();
-    schema["$id"] = format!("urn:tailback:result:{SCHEMA_VERSION}").into();
-    schema
-}
+/// The JSON schema of a result file. Published, and not made of the types when it is printed: that would link a quarter of a
+/// megabyte of code into the program. A test holds one to the other.
+pub const SCHEMA: &str = include_str!("../../docs/result.schema.json");
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_schema_is_the_reference_of_the_types() {
+        let mut made = schemars::schema_for!(ResultFile).to_value();
+        made["$id"] = format!("urn:tailback:result:{SCHEMA_VERSION}").into();
+        let made = format!("{made:#}\n");
+        if std::env::var_os("UPDATE_REFERENCE").is_some() {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/result.schema.json");
+            std::fs::write(path, made).expect("it can be written");
+        } else {
+            assert!(
+                made == SCHEMA,
+                "the schema changed: if that is meant, `UPDATE_REFERENCE=1 cargo test -p tailback --lib reference`, and \
+                 raise SCHEMA_VERSION when a reader of the old form would misread the new one"
+            );
+        }
+    }
 
     #[test]
     fn a_file_is_replaced_and_a_link_to_it_kept() {

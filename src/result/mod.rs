@@ -28,7 +28,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::engine::LoadState;
 use crate::kernel::{Canary, Congestor, plain_name};
 use crate::plan::{Plan, SweptValue};
-use crate::stats::{Added, Direction, Impact, NotReportable, Summary};
+use crate::stats::{Added, Direction, Impact, Interval, NotReportable, Summary};
 
 pub use crate::stats::EncodedHistogram;
 pub use burst::{BurstEffect, BurstFigure, BurstLoad, BurstOutcome, BurstPoint, BurstRecord};
@@ -36,7 +36,7 @@ pub use calibration::{CalibrationRecord, CalibrationRun, Comparison, PartFound, 
 pub(crate) use counters::OTHERS;
 pub use counters::{CountedPhase, CountersRecord, DeviceCounters};
 pub use file::{
-    ResultError, check_distinct, check_writable, is_stdout, schema, write, write_bytes, write_draft, write_draft_text,
+    ResultError, SCHEMA, check_distinct, check_writable, is_stdout, write, write_bytes, write_draft, write_draft_text,
     write_text,
 };
 pub(crate) use file::{is_replaced, numbered};
@@ -220,6 +220,9 @@ pub struct Run {
     pub congestors: Vec<CongestorLoad>,
     /// Impact of the load on each canary that ran in both states, over all placements.
     pub impacts: Vec<TestImpact>,
+    /// Nodes that were slower than their peers whether there was load or not, the slowest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slow_nodes: Vec<SlowNode>,
     /// What other guests of the hosts took of their processor time; absent where no kernel tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stolen: Option<Stolen>,
@@ -244,11 +247,36 @@ impl Run {
             tests: Vec::new(),
             congestors: Vec::new(),
             impacts: Vec::new(),
+            slow_nodes: Vec::new(),
             stolen: None,
             placements: Vec::new(),
             models: None,
         }
     }
+}
+
+/// A node whose quickest messages to and from other canary nodes take longer than theirs among each other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SlowNode {
+    /// The node.
+    pub name: String,
+    /// In which test.
+    pub kernel: Canary,
+    /// Without load.
+    pub idle: Slower,
+    /// Under load.
+    pub loaded: Slower,
+}
+
+/// How much longer than its peers something takes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Slower {
+    /// The part of the time that is added: 0.3 is 30% longer.
+    pub part: f64,
+    /// Its 95% interval.
+    pub interval: Interval,
+    /// Corrected for all nodes of this state.
+    pub p_value: f64,
 }
 
 /// Shares of processor time, from 0 to 1: of the host with the most in each phase, over all phases of a state.

@@ -158,9 +158,8 @@ mod tests {
 
     #[test]
     fn what_may_be_negative_is_a_field_of_results() {
-        let schema = crate::result::schema().to_string();
         for key in SIGNED.iter().chain([&SEED]) {
-            assert!(schema.contains(&format!("\"{key}\":")), "{key}");
+            assert!(crate::result::SCHEMA.contains(&format!("\"{key}\":")), "{key}");
         }
     }
 }

@@ -14,6 +14,10 @@ use std::collections::BTreeMap;
 
 use super::{Interval, holm, median, two_sided_p, two_sided_t};
 
+/// How often a system without faults may have a suspect, if the user does not say.
+pub const FALSE_ALARMS: f64 = 0.01;
+/// What is slower by less is nobody's business, if the user does not say.
+pub const LEAST: f64 = 0.05;
 /// Fewer nodes have no peers to be compared with.
 pub const FEWEST_PEERS: usize = 4;
 /// From here on a pair of groups, or the members of a group, have a value of their own that one faulty node does not move.

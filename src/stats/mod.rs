@@ -42,7 +42,9 @@ mod summary;
 mod time;
 mod variation;
 
-pub use additive::{Additive, Cell, Effect, FEWEST_PEERS, MAD, Term, robust_freedom, robust_spread};
+pub use additive::{
+    Additive, Cell, Effect, FALSE_ALARMS, FEWEST_PEERS, LEAST, MAD, Term, robust_freedom, robust_spread,
+};
 pub use batches::{FEWEST_BATCHES, MOST_LAG1, OnePlacement, Sum, Withheld, jackknife, lag1, one_placement, sums};
 pub use change::{
     ChangePoint, Departure, FEWEST_OF_LEVEL, FEWEST_TO_SPLIT, change_points, departure, fewest_to_show, level_shift,

@@ -16,4 +16,4 @@ mod suspect;
 
 pub use located::{Located, Probed};
 pub use probe::{MOST_ROUNDS, ProbePlan};
-pub use suspect::{Demands, Evidence, FALSE_ALARMS, Fault, Figure, LEAST, Place, Suspect, Way};
+pub use suspect::{Demands, Evidence, Fault, Figure, Place, Suspect, Way};

@@ -5,12 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use crate::result::MapPlace as Place;
-use crate::stats::Interval;
+use crate::stats::{FALSE_ALARMS, Interval, LEAST};
 
-/// How often a system without faults may have a suspect, if the user does not say.
-pub const FALSE_ALARMS: f64 = 0.01;
-/// What is slower by less is nobody's business, if the user does not say.
-pub const LEAST: f64 = 0.05;
 /// A worst slice is this many times farther from the median than it is elsewhere.
 const INTERMITTENT_LN: f64 = 0.2;
 /// Segments sent again by a pair, beyond what others send again.

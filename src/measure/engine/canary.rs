@@ -7,7 +7,7 @@ use super::control::Control;
 use super::lockstep::{Ballot, Lockstep, Next};
 use super::pace::{Kept, Schedule};
 use super::timetable::Due;
-use crate::kernel::{Kernel, KernelVisitor, until_steady};
+use crate::kernel::{Kernel, KernelVisitor, Ring, until_steady};
 use crate::layout::Neighbours;
 use crate::plan::{CanaryTest, Pace};
 use crate::stats::{Direction, Folded, MAX_BATCHES, Rule, Samples, Took};
@@ -32,6 +32,9 @@ pub struct Finished {
     pub samples: Samples,
     /// The same by ring, where that was asked for.
     pub rings: Vec<Samples>,
+    /// The quickest message from the left and from the right in every ring, in turn, in ns; nothing unless samples are messages
+    /// of neighbours that were drawn.
+    pub quickest: Vec<u32>,
     /// By the time since the last burst, where load comes in bursts.
     pub folded: Option<Folded>,
     pub wall: Nanos,
@@ -109,6 +112,10 @@ impl<G: Group> KernelVisitor for CanaryRun<'_, G> {
             if self.schedule.is_some() { 1 } else { K::PARTS },
             self.phase.control.samples(MAX_BATCHES),
         );
+        let info = self.phase.test.kernel.info();
+        if self.schedule.is_some() && (info.direction, info.ring) == (Direction::Latency, Ring::Random) {
+            recorder.quickest = vec![u32::MAX; 2 * self.phase.rings.len()];
+        }
         if self.phase.by_ring {
             recorder.rings = self.phase.rings.iter().map(|_| self.phase.control.samples_of_part()).collect();
         }
@@ -184,9 +191,9 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
         }
         self.check()?;
         let kept = self.run.schedule.map_or_else(Kept::default, |schedule| schedule.kept);
-        let Recorder { samples, rings, covered, .. } = self.recorder;
-        let folded = self.folding.map(|of| of.folded);
-        Ok(Finished { samples, rings, folded, wall, covered, settled, warm_up, kept, interrupted: agreed.interrupted })
+        let Recorder { samples, rings, quickest, covered, .. } = self.recorder;
+        let (folded, interrupted) = (self.folding.map(|of| of.folded), agreed.interrupted);
+        Ok(Finished { samples, rings, quickest, folded, wall, covered, settled, warm_up, kept, interrupted })
     }
 
     /// What follows is on this ring.
@@ -325,6 +332,7 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
             self.timed += 1;
             if let Some(late) = slot {
                 self.recorder.record(Nanos(late.0 + took.0));
+                self.recorder.see(turn, took);
             }
             // A burst that stops a message hides nothing: those that were due meanwhile would have waited behind it.
             if let (Some(folding), Some(waited)) = (&mut self.folding, schedule.waited(due)) {
@@ -398,6 +406,8 @@ pub(super) struct Recorder {
     /// Those of each ring, where they are kept by themselves, and the ring that is recorded now.
     rings: Vec<Samples>,
     ring: usize,
+    /// See [`Finished::quickest`].
+    quickest: Vec<u32>,
     direction: Direction,
     /// A sample in ns is the time that was recorded times this.
     scale: Option<f64>,
@@ -414,8 +424,17 @@ impl Recorder {
             Direction::Latency => Some(1.0 / parts as f64),
             Direction::Bandwidth => (kernel.payload() > 0).then(|| MIB / kernel.payload() as f64),
         };
-        let (rings, ring) = (Vec::new(), 0);
-        Recorder { samples, rings, ring, direction, scale, pass_ns: 0, pass_iterations: 0, covered: Nanos(0) }
+        let (rings, ring, quickest) = (Vec::new(), 0, Vec::new());
+        Recorder { samples, rings, ring, quickest, direction, scale, pass_ns: 0, pass_iterations: 0, covered: Nanos(0) }
+    }
+
+    /// A message of this turn took so long.
+    #[inline]
+    fn see(&mut self, turn: u64, took: Nanos) {
+        if !self.quickest.is_empty() {
+            let at = (turn % self.quickest.len() as u64) as usize;
+            self.quickest[at] = self.quickest[at].min(u32::try_from(took.0).unwrap_or(u32::MAX));
+        }
     }
 
     #[inline]

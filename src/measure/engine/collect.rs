@@ -22,6 +22,15 @@ pub struct Load {
     pub steady: bool,
 }
 
+/// The quickest messages that one rank received: from the left and from the right in every ring, in turn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Quickest {
+    /// Whose.
+    pub rank: u32,
+    /// In ns; the largest number where there was none.
+    pub ns: Vec<u32>,
+}
+
 /// A phase's results: of one rank before, of all ranks after collecting.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
@@ -29,6 +38,8 @@ pub struct Tally {
     pub canary: Option<Samples>,
     /// The same by ring, where that was asked for.
     pub rings: Vec<Samples>,
+    /// The quickest message of each pair of neighbours, rank by rank, where samples are single messages.
+    pub quickest: Vec<Quickest>,
     /// The figure of an application's repetition.
     pub figure: Option<f64>,
     /// The longest wall time of a rank's test, in ns.
@@ -168,6 +179,11 @@ impl Tally {
                 None => self.rings.push(Samples::decode(encoded)?),
             }
         }
+        for _ in 0..word(bytes)? {
+            let (rank, count) = (word(bytes)? as u32, word(bytes)?);
+            let ns: std::result::Result<Vec<u32>, SamplesError> = (0..count).map(|_| Ok(word(bytes)? as u32)).collect();
+            self.quickest.push(Quickest { rank, ns: ns? });
+        }
         if let Some(encoded) = take_samples(bytes)? {
             self.folded.get_or_insert_default().merge(&Folded::decode(encoded)?);
         }
@@ -205,6 +221,12 @@ impl Tally {
         put_samples(&mut out, self.canary.as_ref());
         out.extend((self.rings.len() as u64).to_le_bytes());
         self.rings.iter().for_each(|ring| put_samples(&mut out, Some(ring)));
+        out.extend((self.quickest.len() as u64).to_le_bytes());
+        for of in &self.quickest {
+            let words =
+                [u64::from(of.rank), of.ns.len() as u64].into_iter().chain(of.ns.iter().map(|ns| u64::from(*ns)));
+            out.extend(words.flat_map(u64::to_le_bytes));
+        }
         put(&mut out, &self.folded.as_ref().map(Folded::encode).unwrap_or_default());
         for load in &self.loads {
             put_samples(&mut out, load.as_ref().map(|load| &load.samples));
@@ -266,6 +288,18 @@ mod tests {
             assert_eq!((sum.figure, sum.wall_ns), (Some(1.25), 9));
         }
         assert_eq!(Tally::decode(&Tally::default().encode(), 0).unwrap().figure, None);
+    }
+
+    #[test]
+    fn quickest_messages_travel_rank_by_rank() {
+        let of = |rank| Quickest { rank, ns: vec![10 + rank, u32::MAX, 7] };
+        let mut sum = Tally { quickest: vec![of(0)], ..Tally::default() };
+        let others = Tally { quickest: vec![of(3), of(1)], ..Tally::default() };
+        sum.merge_encoded(&Tally::default().encode()).unwrap();
+        sum.merge_encoded(&others.encode()).unwrap();
+        assert_eq!(EncodedTally::from(&sum).decode().quickest, [of(0), of(3), of(1)]);
+        let cut = &others.encode()[..80];
+        assert!(Tally::default().merge_encoded(cut).is_err());
     }
 
     #[test]

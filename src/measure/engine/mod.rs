@@ -25,7 +25,7 @@ mod timetable;
 
 pub use burst::Bursts;
 pub use canary::{CanaryPhase, Finished, Passes};
-pub use collect::{EncodedTally, Load, Measured, Tally};
+pub use collect::{EncodedTally, Load, Measured, Quickest, Tally};
 pub use congestor::CongestorPhase;
 pub use control::{Control, Ended, PhaseObserver, REAL_GRAIN, Starter, VIRTUAL_GRAIN};
 pub use network::{Body, MeasureGraph, Membership, OpenNetwork, OpenPair, Opened};

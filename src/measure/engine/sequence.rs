@@ -16,7 +16,7 @@ use super::congestor::CongestorPhase;
 use super::onset;
 use super::order::{Part, Stretch, stretches};
 use super::timetable::{Due, Timetable};
-use super::{EncodedTally, Job, LoadState, Measured, PhaseId, Tally};
+use super::{EncodedTally, Job, LoadState, Measured, PhaseId, Quickest, Tally};
 use crate::layout::Role;
 use crate::stats::Direction;
 
@@ -382,6 +382,9 @@ impl<'j, 'a> Sequence<'j, 'a> {
         let blocks = self.job.plan.blocks > 1;
         tally.canary = Some(if blocks { finished.samples.in_one() } else { finished.samples });
         tally.rings = finished.rings;
+        if !finished.quickest.is_empty() {
+            tally.quickest.push(Quickest { rank: self.job.bootstrap.rank().0, ns: finished.quickest });
+        }
         tally.folded = finished.folded;
         tally.wall_ns = finished.wall.0;
         (tally.covered_ns, tally.rank_ns) = (finished.covered.0, finished.wall.0);
