@@ -2,14 +2,15 @@
 
 use std::fmt::Write as _;
 
-use tailback_transport::Bytes;
+use tailback_transport::{Bytes, Nanos};
 
 use crate::assemble;
 use crate::backend::Variant;
 use crate::backend::simulator::machine::Machine;
-use crate::job::{Session, TuneSelection};
+use crate::engine::{REAL_GRAIN, expected_s};
+use crate::job::{Decision, Session, TuneSelection};
 use crate::output::placement_lines;
-use crate::plan::{Application, Counts, Plan, Preset, point_name};
+use crate::plan::{Application, Counts, Plan, point_name};
 use crate::result::Command;
 use crate::stats::TestState;
 use crate::text::duration;
@@ -17,7 +18,9 @@ use crate::text::duration;
 /// Joining, connecting and collecting, for a job of laptop size.
 const OVERHEAD_S: f64 = 2.0;
 /// Connecting anew for a placement.
-const PLACEMENT_S: f64 = 0.2;
+pub(super) const PLACEMENT_S: f64 = 0.2;
+/// Over a simulated network, asking a canary for the time.
+const COMPARE_S: f64 = 40e-6;
 
 pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Option<&Machine>) -> String {
     let decision = &session.decision;
@@ -110,23 +113,23 @@ pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Optio
     }
     match machine {
         None => {
-            let plans = || session.mixes.iter().map(|mix| &mix.plan);
             let times = (variants.len() * settings) as f64;
             // A job that goes on with another size or point has joined and connected.
             let begun =
                 if plan.sweep.is_empty() { (session.mixes.len() / plan.sizes.len().max(1)) as f64 } else { 1.0 };
-            let each = plans().map(|plan| measured(decision.command, plan, decision.duration_s, PLACEMENT_S));
-            let seconds = times * (begun * OVERHEAD_S + each.sum::<f64>());
+            let all = session.mixes.iter().map(|mix| run(session, &mix.plan));
+            let seconds = times * (begun * OVERHEAD_S + all.sum::<f64>());
             let beside = if plan.application.is_some() { ", and the application's runs" } else { "" };
             let (about, rings) = match plan.blocks == 1 && plan.finishes_a_measurement() {
                 true => ("about", "; a test that is slower takes longer, until it has visited every ring once"),
+                false if keeps_time(decision.command, plan) => ("about", ""),
                 false => ("at most", ""),
             };
             let _ = writeln!(out, "\nExpected duration: {about} {seconds:.0} s{beside}{rings}");
         }
         Some(_) => {
-            let plans = session.mixes.iter().map(|mix| measured(decision.command, &mix.plan, decision.duration_s, 0.0));
-            let ms = 1e3 * (variants.len() * settings) as f64 * plans.sum::<f64>();
+            let all = session.mixes.iter().map(|mix| run(session, &mix.plan));
+            let ms = 1e3 * (variants.len() * settings) as f64 * all.sum::<f64>();
             let _ = writeln!(out, "\nExpected: about {ms:.1} ms of virtual time");
         }
     }
@@ -176,33 +179,50 @@ fn counts(out: &mut String, title: &str, counts: &Counts) {
     );
 }
 
-/// Seconds of one run, with what is not measured.
+/// Seconds of one run, with what is not measured, where the seed is not known yet.
 pub(crate) fn seconds(command: Command, plan: &Plan, duration_s: f64) -> f64 {
-    OVERHEAD_S + measured(command, plan, duration_s, PLACEMENT_S)
+    let seeds: Vec<u64> = (0..u64::from(plan.placements)).collect();
+    OVERHEAD_S + f64::from(plan.placements) * PLACEMENT_S + measured(command, plan, &seeds, REAL_GRAIN, duration_s)
 }
 
-/// Seconds of all points of a sweep, which have one job: it joins once.
-pub(super) fn of_points<'p>(command: Command, points: impl Iterator<Item = &'p Plan>) -> f64 {
-    OVERHEAD_S + points.map(|plan| measured(command, plan, 0.0, PLACEMENT_S)).sum::<f64>()
+/// The same of a sweep, in words: a job joins once for all of its points.
+pub(super) fn whole_sweep<'p>(session: &Session<'_>, points: impl Iterator<Item = &'p Plan>) -> String {
+    let seconds: f64 = points.map(|plan| run(session, plan)).sum();
+    match session.request.settings.machine {
+        Some(_) => format!("about {} of virtual time", duration(1e9 * seconds)),
+        None if keeps_time(session.decision.command, &session.decision.plan) => {
+            format!("about {:.0} s", OVERHEAD_S + seconds)
+        }
+        None => format!("at most {:.0} s", OVERHEAD_S + seconds),
+    }
 }
 
-/// Seconds of one run; making a placement takes `placement_s`.
-fn measured(command: Command, plan: &Plan, duration_s: f64, placement_s: f64) -> f64 {
+/// Whether every run is as long as was said: a sweep is many, whose errors would add up.
+pub(super) fn keeps_time(command: Command, plan: &Plan) -> bool {
+    command == Command::Sweep && plan.blocks > 1
+}
+
+/// Seconds of one run on all placements.
+fn run(session: &Session<'_>, plan: &Plan) -> f64 {
+    let Decision { command, duration_s, .. } = session.decision;
+    let is_virtual = session.request.settings.machine.is_some();
+    let seeds: Vec<u64> = (0..session.placements()).map(|index| session.placement(index).own_seed()).collect();
+    let paced = plan.canaries.iter().any(|test| plan.pace_of(test).is_some()) || plan.burst.is_some();
+    let connect = match session.layout(0, plan) {
+        _ if !is_virtual => PLACEMENT_S,
+        Ok(layout) if paced => COMPARE_S * layout.canaries().len() as f64,
+        _ => 0.0,
+    };
+    seeds.len() as f64 * connect + measured(command, plan, &seeds, session.grain(), duration_s)
+}
+
+/// Seconds of one run, once its ranks are connected, on the placements with these seeds.
+fn measured(command: Command, plan: &Plan, seeds: &[u64], grain: Nanos, duration_s: f64) -> f64 {
     let canaries = plan.canaries.iter().filter(|test| !test.kernel.is_application()).count() as f64;
     let alone = if plan.congestors_alone { plan.congestors.len() as f64 } else { 0.0 };
     match command {
         Command::Run | Command::App | Command::Tune | Command::Sweep | Command::Burst if plan.blocks > 1 => {
-            let block = plan.block_s();
-            // Load comes up once a stretch and may be slow to, canaries take their time to be back after it.
-            let shortest = if plan.preset == Preset::Sim { 0.0 } else { 0.02 };
-            let (rise, fall) = (3.0 * (block / 4.0).clamp(shortest, 0.1), block / 2.0);
-            // A canary under load looks how long an iteration takes, and agrees on how to begin, over a slow network.
-            let begin = if plan.preset == Preset::Sim { 0.0 } else { 0.3 };
-            let (blocks, stretches) = (f64::from(plan.blocks), f64::from(plan.blocks / 2 + 1));
-            let measured = blocks * canaries * (2.0 * block + begin) + stretches * (rise + canaries * fall);
-            // Full rate comes up once a placement where another rate is a part of it.
-            let probe = if plan.congestors.iter().any(|test| test.rate < 1.0) { rise } else { 0.0 };
-            f64::from(plan.placements) * (measured + probe + block * alone + placement_s)
+            seeds.iter().map(|&seed| expected_s(plan, seed, grain)).sum()
         }
         Command::Run | Command::App | Command::Tune | Command::Sweep | Command::Burst => {
             plan.budget_s * (2.0 * canaries) + f64::from(plan.placements) * alone * plan.block_s()

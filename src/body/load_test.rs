@@ -13,11 +13,11 @@ use std::time::Instant;
 use tailback_transport::{Bootstrap, Description, Error, Nanos, Operation, Result};
 
 use super::application::{Repetitions, Victims};
-use super::dry_run::{of_points, sizes_said};
+use super::dry_run::{PLACEMENT_S, keeps_time, sizes_said, whole_sweep};
 use super::tuning::Tuner;
 use crate::assemble;
 use crate::backend::{Networks, RoleSettings, Variant, give_up};
-use crate::engine::{self, Control, Job, Measured, OpenPair, REAL_GRAIN, Starter, VIRTUAL_GRAIN, turns};
+use crate::engine::{self, Control, Job, Measured, OpenPair, Starter, turns};
 use crate::job::{
     Decision, EnclosingLab, FinishedRun, Journal, Observers, Place, ResultAssembler, RunConfig, RunOutcome, Session,
     WatcherOverhead, activity, interrupt_flag, memory, show, tell,
@@ -41,6 +41,9 @@ pub(crate) struct Runs<'a> {
     journal: Option<Journal>,
     /// The runs of a sweep that were finished before; on every rank.
     known: Vec<Place>,
+    /// When the first one began that is made here, how many of them are over, and how long these were to take.
+    begun: Instant,
+    over: (usize, f64),
 }
 
 impl<'a> Runs<'a> {
@@ -49,7 +52,8 @@ impl<'a> Runs<'a> {
         let observers = Observers::of(session, &lab);
         let watcher = WatcherOverhead::begin(session.monitor);
         let (assembler, known) = (ResultAssembler::new(session, lab), Vec::new());
-        Runs { session, observers, watcher, tuner: None, assembler, journal: None, known }
+        let (begun, over) = (Instant::now(), (0, 0.0));
+        Runs { session, observers, watcher, tuner: None, assembler, journal: None, known, begun, over }
     }
 
     /// Makes all of them, shows what they gave, and gives the exit code.
@@ -131,7 +135,7 @@ impl<'a> Runs<'a> {
                 self.session.request.say(share);
             }
         }
-        let begun = Instant::now();
+        self.begun = Instant::now();
         for index in 0.. {
             let layout = self.layout(index, &self.session.decision.plan);
             let parts = self.session.decision.plan.load_fractions.len();
@@ -150,7 +154,7 @@ impl<'a> Runs<'a> {
             if !more {
                 break;
             }
-            self.say_rest(begun, index + 1);
+            self.say_rest(index + 1);
         }
         if let Some(tuner) = self.tuner.take() {
             match tuner.end(networks.bootstrap()) {
@@ -161,22 +165,39 @@ impl<'a> Runs<'a> {
         self.assembler.file()
     }
 
-    /// How long a sweep takes, in words; a simulated one takes what it takes.
+    /// How long a sweep takes, in words.
     fn expected(&self) -> Option<String> {
-        let Decision { command, plan, .. } = &self.session.decision;
-        let real = self.session.request.settings.machine.is_none() && !plan.sweep.is_empty();
         let points = self.assembler.configs.iter().map(|of| &self.session.mixes[of.mix].plan);
-        real.then(|| format!("at most {:.0} s", of_points(*command, points)))
+        (!self.session.decision.plan.sweep.is_empty()).then(|| whole_sweep(self.session, points))
+    }
+
+    /// How long a run of a sweep takes once it is connected, as was said before: it keeps to that.
+    fn length_s(&self, index: u32, config: RunConfig) -> Option<f64> {
+        let Session { decision, mixes, .. } = self.session;
+        let plan = &mixes[config.mix].plan;
+        let seed = self.session.placement(index).own_seed();
+        keeps_time(decision.command, plan).then(|| engine::expected_s(plan, seed, self.session.grain()))
+    }
+
+    /// What the runs before took less than was said, shared by all that are to come. On virtual time each has its own: it is the
+    /// same whatever was made before it.
+    fn catch_up_s(&self) -> f64 {
+        if self.session.request.settings.machine.is_some() {
+            return 0.0;
+        }
+        let all = self.assembler.configs.len() * self.session.placements() as usize;
+        let left = all.saturating_sub(self.known.len() + self.over.0).max(1);
+        (self.over.1 - self.begun.elapsed().as_secs_f64()) / left as f64
     }
 
     /// What the first placement of a sweep took is what the others take: the network and the machine are known by then.
-    fn say_rest(&self, begun: Instant, done: u32) {
+    fn say_rest(&self, done: u32) {
         let (runs, placements) = (self.assembler.configs.len(), self.session.placements());
         let made = (0..runs).filter(|at| !self.known.contains(&(0, *at))).count();
         let left = (1..placements).flat_map(|of| (0..runs).map(move |at| (of, at)));
         let left = left.filter(|place| !self.known.contains(place)).count();
         if done == 1 && made > 0 && left > 0 && self.session.root && !self.session.decision.plan.sweep.is_empty() {
-            let took = begun.elapsed().as_secs_f64();
+            let took = self.begun.elapsed().as_secs_f64();
             let (took, rest) = (text::duration(1e9 * took), text::duration(1e9 * took / made as f64 * left as f64));
             self.session.request.say(&format!("placement 1 of {placements} took {took}: about {rest} more"));
         }
@@ -333,6 +354,8 @@ impl<'a> Runs<'a> {
             Some(mine) => activity(networks.bootstrap(), &mine)?,
             None => Vec::new(),
         };
+        self.over =
+            (self.over.0 + 1, self.over.1 + self.length_s(index, config).map_or(0.0, |said| said + PLACEMENT_S));
         let simulated = networks.simulated();
         self.end(place, FinishedRun { outcome, counters, activity, notes, simulated });
         Ok(())
@@ -395,9 +418,9 @@ impl<'a> Runs<'a> {
         let (monitor, interrupt) = (Arc::clone(self.session.monitor), interrupt_flag());
         let of = self.session.placements().max(index + 1);
         let placement = (of > 1).then_some((index + 1, of));
-        let grain = if self.session.request.settings.machine.is_some() { VIRTUAL_GRAIN } else { REAL_GRAIN };
         let (observer, starter) = (Arc::clone(&self.observers) as _, self.starter(layout));
-        Control { monitor, interrupt, observer, over, placement, grain, starter }
+        let length = self.length_s(index, config).map(|said| nanos(said + self.catch_up_s()));
+        Control { monitor, interrupt, observer, over, placement, grain: self.session.grain(), length, starter }
     }
 
     /// What starts the plan's application on the victims of a placement.
@@ -477,7 +500,7 @@ impl<'a> PlacementRun<'a> {
             }
             Command::Calibrate => engine::under_load(&mut job)?,
             Command::Network => engine::network_test(&mut job)?,
-            Command::Congest => engine::congest(&mut job, Nanos((duration_s * 1e9) as u64))?,
+            Command::Congest => engine::congest(&mut job, nanos(*duration_s))?,
             study => return Err(Error::Setup(format!("{study:?} is a study and has no plan"))),
         };
         let trouble = job.finish()?;
@@ -485,6 +508,10 @@ impl<'a> PlacementRun<'a> {
         let (description, congestors) = (networks.canaries.describe(), networks.congestors().describe());
         Ok(RunOutcome { description, congestors, phases, interrupted, trouble })
     }
+}
+
+fn nanos(seconds: f64) -> Nanos {
+    Nanos((1e9 * seconds.max(0.0)) as u64)
 }
 
 fn is_one_sided(kernels: &[Info]) -> bool {

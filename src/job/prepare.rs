@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use tailback_host::near::core_list;
-use tailback_transport::{Bootstrap, Capabilities, Description, Monitor, Rank, Result as TransportResult, Support};
+use tailback_transport::{
+    Bootstrap, Capabilities, Description, Monitor, Nanos, Rank, Result as TransportResult, Support,
+};
 
 use super::host_counters::HostCounters;
 use super::pair;
@@ -11,6 +13,7 @@ use super::reduce_json::{gather, tell};
 use super::request::{Decision, Request};
 use crate::backend::{Networks, RankHost, RoleSettings};
 use crate::counters::Device;
+use crate::engine::{REAL_GRAIN, VIRTUAL_GRAIN};
 use crate::layout::{Layout, LayoutError, Loads, Nodes, Placement};
 use crate::plan::{CongestorTest, Plan, SweptValue, point_name};
 use crate::result::{Command, RankEnds, WatcherEnd};
@@ -225,6 +228,11 @@ impl Session<'_> {
 
     pub(crate) fn placement(&self, index: u32) -> Placement {
         Placement { seed: self.seed, index, policy: self.decision.plan.placement }
+    }
+
+    /// The shortest time for which load is looked at by itself.
+    pub(crate) fn grain(&self) -> Nanos {
+        if self.request.settings.machine.is_some() { VIRTUAL_GRAIN } else { REAL_GRAIN }
     }
 
     /// How many placements are measured, at least.

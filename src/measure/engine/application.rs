@@ -93,6 +93,7 @@ mod tests {
             over: None,
             placement: Some((2, 5)),
             grain: REAL_GRAIN,
+            length: None,
             starter: Some(Arc::new(Answers(Mutex::new(answers)))),
         }
     }

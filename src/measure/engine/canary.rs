@@ -6,6 +6,7 @@ use super::burst::{Bursts, Folding};
 use super::control::Control;
 use super::lockstep::{Ballot, Lockstep, Next};
 use super::pace::{Kept, Schedule};
+use super::timetable::Due;
 use crate::kernel::{Kernel, KernelVisitor, Ring, until_steady};
 use crate::layout::Neighbours;
 use crate::plan::{CanaryTest, Pace};
@@ -69,6 +70,8 @@ pub struct CanaryPhase<'a> {
     pub passes: Passes,
     /// How long the test may take.
     pub budget: Nanos,
+    /// When it is to be over, where the run has a length to keep: its time is then more or less than the budget.
+    pub due: Option<Due>,
     /// Whether every ring is visited once, by count, before the budget can end the test.
     pub all_rings: bool,
     /// Whether the samples of each ring are also kept by themselves.
@@ -127,6 +130,8 @@ struct TimedLoop<'a, G: Group, K> {
     folding: Option<Folding>,
     lockstep: Lockstep,
     started: Nanos,
+    /// How long it may take from then on.
+    length: Nanos,
     /// The pass under way, from 0, and its ring.
     pass: u64,
     ring: Neighbours,
@@ -147,7 +152,8 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
         let lockstep = Self::lockstep(&run, started);
         let ring = run.phase.rings[0];
         let folding = run.phase.bursts.map(|bursts| Folding::new(bursts, run.phase.budget));
-        TimedLoop { run, kernel, recorder, folding, lockstep, started, pass: 0, ring, iterations, timed: 0 }
+        let length = run.phase.budget;
+        TimedLoop { run, kernel, recorder, folding, lockstep, started, length, pass: 0, ring, iterations, timed: 0 }
     }
 
     fn lockstep(run: &CanaryRun<'_, G>, now: Nanos) -> Lockstep {
@@ -255,6 +261,7 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
             schedule.begin(self.run.canaries, [quickest, longest], budget)?;
         }
         self.started = self.run.canaries.now();
+        self.length = self.run.phase.due.map_or(budget, |due| due.budget(self.started, budget));
         self.lockstep = Self::lockstep(&self.run, self.started);
         Ok((self.started.since(begin), took))
     }
@@ -371,13 +378,13 @@ impl<'a, G: Group, K: Kernel> TimedLoop<'a, G, K> {
             Passes::Counted if self.run.phase.all_rings && self.pass < u64::from(self.run.phase.test.counts.rings) => {
                 false
             }
-            _ => next + half_a_chunk >= budget,
+            _ => next + half_a_chunk >= self.length.0,
         };
         let part = match self.run.phase.passes {
             _ if interrupted || is_over => Ballot::OVER,
             Passes::Counted => 0,
             Passes::Timed => {
-                let part = u128::from(next + half_a_chunk) * u128::from(self.passes()) / u128::from(budget);
+                let part = u128::from(next + half_a_chunk) * u128::from(self.passes()) / u128::from(self.length.0);
                 (part as u64).min(self.passes() - 1)
             }
         };

@@ -22,19 +22,12 @@ use crate::layout::natural_ring;
 use crate::plan::{CongestorTest, Counts};
 use crate::stats::Samples;
 
-/// Load is kept in slices of at most this.
-const SLICE: Nanos = Nanos(100_000_000);
 /// A load that is not steady after so many slices is not waited for.
 const PATIENCE: u64 = 3;
 /// A load with a rate that is behind its schedule by more than so many iterations does not make up for the rest.
 const MOST_BEHIND: u64 = 4;
 /// Besides [`Ballot::OVER`]: it is known how long an iteration takes at full rate.
 const KNOWN: u64 = 1;
-
-/// The width of slices in a phase of `budget`: short phases have shorter ones.
-fn slice(budget: Nanos, grain: Nanos) -> Nanos {
-    Nanos((budget.0 / 4).clamp(grain.0, SLICE.0))
-}
 
 /// How often a congestor group looks whether to stop.
 fn chunk(budget: Nanos, grain: Nanos) -> Nanos {
@@ -53,7 +46,7 @@ pub struct CongestorPhase<'a> {
     pub parts: Option<usize>,
     /// How long an iteration takes at full rate, once that is known; only of a load with a rate.
     pub full_rate: &'a Cell<Option<Nanos>>,
-    /// Whether it ends as soon as that is known.
+    /// Whether it ends as soon as that is known, before it goes on at its rate.
     pub probe: bool,
     /// When it is on, where it comes in bursts.
     pub bursts: Option<Bursts>,
@@ -96,7 +89,7 @@ impl<G: Group> KernelVisitor for CongestorRun<'_, G> {
         let mut lockstep = Lockstep::new(chunk, longest.into(), group.now());
         let mut watch = Watch::new(until, kind, group.now(), kernel.payload(), budget, control.grain);
         let slowed = test.rate < 1.0;
-        let mut beat = full_rate.get().filter(|_| slowed).map(|full| Beat::new(full, test.rate, group));
+        let mut beat = full_rate.get().filter(|_| slowed).map(|full| Beat::new(full, test.rate, chunk, group));
         if slowed && beat.is_none() {
             watch.stage = Stage::Probing;
         }
@@ -127,15 +120,20 @@ impl<G: Group> KernelVisitor for CongestorRun<'_, G> {
             recorder.close_pass();
             watch.look(group.now(), &mut recorder)?;
             let interrupted = control.interrupted() || watch.interrupted;
-            let stop =
-                watch.stage == Stage::Over || ((interrupted || probe && beat.is_some()) && watch.may_stop_itself());
+            let stop = watch.stage == Stage::Over || interrupted && watch.may_stop_itself();
             let known = watch.full_rate_iteration(group.now()).filter(|_| beat.is_none());
             let part = if stop { Ballot::OVER } else { known.map_or(0, |_| KNOWN) };
             let (agreed, _) =
                 lockstep.agree(group, Ballot { part, interrupted, longest: known.unwrap_or(Nanos(0)) })?;
             if agreed.part == KNOWN && beat.is_none() {
                 full_rate.set(Some(agreed.longest));
-                beat = Some(Beat::new(agreed.longest, test.rate, group));
+                if probe {
+                    // Every member hears of it at this boundary.
+                    lockstep.finish(group)?;
+                    group.barrier()?;
+                    return Ok((watch.loads, agreed.interrupted));
+                }
+                beat = Some(Beat::new(agreed.longest, test.rate, chunk, group));
                 watch.probed(group.now());
             }
             if agreed.is_over() {
@@ -160,12 +158,12 @@ struct Beat {
 }
 
 impl Beat {
-    /// From now on, for iterations that take so long at full rate.
-    fn new<G: Group>(full: Nanos, rate: f64, group: &G) -> Self {
+    /// From now on, for iterations that take so long at full rate, beside agreements that are to be over in a `chunk`.
+    fn new<G: Group>(full: Nanos, rate: f64, chunk: Nanos, group: &G) -> Self {
         let distance = Nanos((full.0 as f64 / rate) as u64);
         let apart = distance.0.saturating_sub(full.0) / group.size() as u64;
         let due = Nanos(group.now().0 + apart * u64::from(group.rank().0));
-        Beat { distance, due, every: Nanos((distance.0 / 8).max(1)) }
+        Beat { distance, due, every: Nanos((distance.0 / 8).min(chunk.0 / 4).max(1)) }
     }
 
     /// An iteration begins now: the next is due in its time.
@@ -256,7 +254,7 @@ impl<'a> Watch<'a> {
             recorded: 0,
             payload,
             since: (0, now),
-            slices: Slices::new(slice(budget, grain)),
+            slices: Slices::of_phase(budget, grain),
             steady: true,
             probed_from: None,
             loads: Vec::new(),

@@ -55,6 +55,8 @@ pub struct Control {
     pub placement: Option<(u32, u32)>,
     /// The shortest time for which load is looked at by itself.
     pub grain: Nanos,
+    /// How long a load test in blocks is to take, once its ranks are connected, where that was said.
+    pub length: Option<Nanos>,
     /// Starts the plan's application, where it has one.
     pub starter: Option<Arc<dyn Starter>>,
 }

@@ -21,6 +21,7 @@ mod probes;
 mod rank;
 mod sequence;
 mod slices;
+mod timetable;
 
 pub use burst::Bursts;
 pub use canary::{CanaryPhase, Finished, Passes};
@@ -34,3 +35,4 @@ pub use phase::{LoadState, PhaseId};
 pub use rank::{Job, Keep};
 pub use sequence::{congest, load_test, network_test, under_load};
 pub use slices::Slices;
+pub use timetable::{Due, expected_s};

@@ -53,6 +53,7 @@ fn control() -> Control {
         over: None,
         placement: None,
         grain: super::VIRTUAL_GRAIN,
+        length: None,
         starter: None,
     }
 }
@@ -100,6 +101,7 @@ fn open_loop<T: Transport>(transport: T, canaries: Vec<Rank>, me: usize, seed: u
             rings: &rings,
             passes: Passes::Timed,
             budget: Nanos(TIME.0 / BLOCKS),
+            due: None,
             all_rings: false,
             by_ring: false,
             fewest: 10,

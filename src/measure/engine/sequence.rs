@@ -15,6 +15,7 @@ use super::canary::{CanaryPhase, Passes};
 use super::congestor::CongestorPhase;
 use super::onset;
 use super::order::{Part, Stretch, stretches};
+use super::timetable::{Due, Timetable};
 use super::{EncodedTally, Job, LoadState, Measured, PhaseId, Quickest, Tally};
 use crate::layout::Role;
 use crate::stats::Direction;
@@ -52,10 +53,14 @@ fn in_states(job: &mut Job<'_>, wanted: impl Fn(LoadState) -> bool) -> Outcome {
     let alone = if plan.congestors_alone { sequence.job.present.clone() } else { Vec::new() };
     let canaries = plan.canaries.len();
     sequence.warm_up()?;
+    let seed = sequence.job.seed();
+    if let Some(length) = sequence.job.control.length.filter(|_| plan.blocks > 1) {
+        let (now, grain) = (sequence.job.network.world().now(), sequence.job.control.grain);
+        sequence.timetable = Some(Timetable::of(plan, seed, grain, now, length));
+    }
     sequence.probe()?;
     if plan.blocks > 1 {
         sequence.passes = Passes::Timed;
-        let seed = sequence.job.seed();
         for stretch in stretches(plan.blocks as usize, canaries, seed).into_iter().filter(|of| wanted(of.phase)) {
             sequence.stretch(&stretch)?;
         }
@@ -101,6 +106,8 @@ struct Sequence<'j, 'a> {
     /// How long a part may take that is not an application's.
     budget: Nanos,
     passes: Passes,
+    /// What is still to come, where the run has a length to keep.
+    timetable: Option<Timetable<'a>>,
     measured: Vec<Measured>,
     /// For each canary, whether there was load since it last ran alone.
     after_load: Vec<bool>,
@@ -123,6 +130,7 @@ impl<'j, 'a> Sequence<'j, 'a> {
             job,
             budget,
             passes: Passes::Counted,
+            timetable: None,
             measured: Vec::new(),
             after_load,
             full_rate: Cell::new(None),
@@ -186,6 +194,12 @@ impl<'j, 'a> Sequence<'j, 'a> {
             return Ok(());
         }
         let Stretch { phase, parts } = stretch;
+        if let Some(timetable) = &mut self.timetable {
+            match phase {
+                LoadState::Alone => timetable.alone(self.probing),
+                phase => timetable.stretch(*phase),
+            }
+        }
         let budget: u64 = parts.iter().map(|part| self.budget_of(part, *phase).0).sum();
         self.job.control.enter(&self.phase(stretch), Nanos(budget));
         self.interrupted = self.job.meet(false)?;
@@ -266,8 +280,9 @@ impl<'j, 'a> Sequence<'j, 'a> {
                 break;
             }
             let mut tally = self.tally();
+            let state = if loaded { LoadState::Loaded } else { LoadState::Isolated };
+            let due = self.timetable.as_mut().map(|timetable| timetable.part(state, part));
             if let Some(test) = part.canary {
-                let state = if loaded { LoadState::Loaded } else { LoadState::Isolated };
                 let control = &self.job.control;
                 control.step(&control.phase(Some(state), self.title(test)));
             }
@@ -275,7 +290,7 @@ impl<'j, 'a> Sequence<'j, 'a> {
                 (Some(test), Role::Canary) if self.job.plan.canaries[test].kernel.is_application() => {
                     self.repeat(loaded, &mut tally)
                 }
-                (Some(test), Role::Canary) => self.measure(test, loaded, &mut tally)?,
+                (Some(test), Role::Canary) => self.measure(test, state, due, &mut tally)?,
                 _ => false,
             };
             self.interrupted = self.job.meet(cut)?;
@@ -333,7 +348,7 @@ impl<'j, 'a> Sequence<'j, 'a> {
         }
     }
 
-    fn measure(&mut self, at: usize, loaded: bool, tally: &mut Tally) -> Result<bool> {
+    fn measure(&mut self, at: usize, state: LoadState, due: Option<Due>, tally: &mut Tally) -> Result<bool> {
         let test = &self.job.plan.canaries[at];
         let mut rings = self.job.rings(test);
         let pace = self.job.plan.pace_of(test);
@@ -344,7 +359,7 @@ impl<'j, 'a> Sequence<'j, 'a> {
         // Another schedule in every phase, and on every placement.
         self.phases += 1;
         let seed = self.job.seed() ^ (self.phases << 32);
-        let state = if loaded { LoadState::Loaded } else { LoadState::Isolated };
+        let loaded = state == LoadState::Loaded;
         let settle = !loaded && std::mem::take(&mut self.after_load[at]);
         let phase = CanaryPhase {
             test,
@@ -352,6 +367,7 @@ impl<'j, 'a> Sequence<'j, 'a> {
             rings: &rings,
             passes,
             budget: self.budget_in(state),
+            due,
             all_rings: self.job.plan.finishes_a_measurement(),
             by_ring: self.job.plan.ring_histograms,
             fewest: self.job.plan.fewest_of_block(test),

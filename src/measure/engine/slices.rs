@@ -2,6 +2,8 @@
 
 use tailback_transport::Nanos;
 
+/// A slice is at most this wide.
+const WIDEST: Nanos = Nanos(100_000_000);
 /// More slices than this are joined in pairs, so memory does not grow with the run.
 const MOST: usize = 256;
 
@@ -15,6 +17,11 @@ pub struct Slices {
 }
 
 impl Slices {
+    /// None yet, in a phase of `budget`: short phases have shorter ones, down to the `grain`.
+    pub(super) fn of_phase(budget: Nanos, grain: Nanos) -> Self {
+        Slices::new(Nanos((budget.0 / 4).clamp(grain.0, WIDEST.0)))
+    }
+
     /// None yet, of this width.
     pub fn new(width: Nanos) -> Self {
         Slices { width: Nanos(width.0.max(1)), bytes: Vec::new(), until: Nanos(0) }
