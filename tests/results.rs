@@ -279,5 +279,5 @@ fn a_network_test_can_fail_a_check() {
     assert_eq!(passed.code(), Some(0));
     assert!(passed.stderr.contains("tailback: PASS: simulated, eager: lat.avg.idle <= "), "{}", passed.stderr);
     let refused = with("lat.p99.impact > 2");
-    assert!(refused.refusal().ends_with("the network test has no load: only isolated figures"), "{refused:?}");
+    assert!(refused.refusal().ends_with("the network test has no load: only idle figures"), "{refused:?}");
 }

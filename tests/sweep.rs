@@ -101,7 +101,7 @@ fn every_view_knows_the_points_apart() {
     assert!(table.lines().next().unwrap().ends_with(",point"), "{table}");
     assert!(table.contains(",\"congestor.rate=50% lat.bytes=4KiB\"\n"), "{table}");
     assert!(succeed(&format!("show {path} -v")).stdout.contains("Sweep: every point of every curve"));
-    assert!(succeed(&format!("compare {path}")).stdout.contains("at congestor.rate=100% lat.bytes=8"));
+    assert!(succeed(&format!("compare {path}")).stdout.contains("congestor.rate=100% lat.bytes=8"));
     let beside = succeed(&format!("compare {path} {path}")).stdout;
     assert_eq!(beside.lines().filter(|line| line.contains("congestor.rate=50%")).count(), 2, "{beside}");
     succeed(&format!("report {path} --out {page}"));

@@ -29,25 +29,29 @@ impl Check {
         };
         Some(Check { run, required: threshold.clone(), threshold, outcome: Outcome::NotMeasured, found })
     }
+
+    /// The exit code of this answer alone. What is inconclusive fails when `strict`.
+    pub fn code(&self, strict: bool) -> u8 {
+        match self.outcome {
+            Outcome::Pass => 0,
+            Outcome::Fail => 1,
+            Outcome::Inconclusive if strict => 1,
+            Outcome::NotMeasured => 2,
+            Outcome::Inconclusive => 3,
+        }
+    }
 }
 
-/// The exit code of these answers: 1 when one failed, 2 when one was not measured, 3 when one is inconclusive. What is
-/// inconclusive fails when `strict`.
+/// The exit code of these answers: 1 when one failed, 2 when one was not measured, 3 when one is inconclusive.
 pub fn exit_code(checks: &[Check], strict: bool) -> u8 {
-    let any = |outcome| checks.iter().any(|check| check.outcome == outcome);
-    match () {
-        () if any(Outcome::Fail) || (strict && any(Outcome::Inconclusive)) => 1,
-        () if any(Outcome::NotMeasured) => 2,
-        () if any(Outcome::Inconclusive) => 3,
-        () => 0,
-    }
+    checks.iter().map(|check| check.code(strict)).filter(|&code| code > 0).min().unwrap_or(0)
 }
 
 /// The checks as a JUnit file: what is inconclusive counts as skipped, or as failed when `strict`; what was not measured is
 /// an error.
 pub fn junit(checks: &[Check], strict: bool) -> String {
     use std::fmt::Write as _;
-    let fails = |check: &&Check| check.outcome == Outcome::Fail || (strict && check.outcome == Outcome::Inconclusive);
+    let fails = |check: &&Check| check.code(strict) == 1;
     let failures = checks.iter().filter(fails).count();
     let skipped = checks.iter().filter(|check| check.outcome == Outcome::Inconclusive && !strict).count();
     let errors = checks.iter().filter(|check| check.outcome == Outcome::NotMeasured).count();

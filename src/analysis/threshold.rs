@@ -1,6 +1,6 @@
 //! Thresholds for CI: `lat.time-p90.added > 500` fails a command, with exit code 1 and a JUnit file that says which.
 //!
-//! Grammar: `KERNEL.STAT.STATE [.ratio|.cv|.change|.level] [.low|.high] OP NUMBER [UNIT]`, where STAT is a statistic's key, STATE is idle
+//! Grammar: `KERNEL[.STAT].STATE [.ratio|.cv|.change|.level] [.low|.high] OP NUMBER [UNIT]`, where STAT is a statistic's key (without it: the one that decides), STATE is idle
 //! (GPCNeT's isolated), loaded, added (loaded minus idle) or impact, OP is one of > >= < <=. Without a unit times are in us,
 //! rates in MiB/s, and what load adds to the time of a rate in us/MiB. With `.ratio` the figure is how many times worse a side
 //! is than the first one of a comparison, with `.cv` its coefficient of variation between repeated jobs, with `.change` how much worse
@@ -82,7 +82,7 @@ impl FromStr for Threshold {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        const FORM: &str = "expected KERNEL.STAT.STATE OP NUMBER, e.g. 'lat.time-p90.added > 500us'";
+        const FORM: &str = "expected KERNEL.STATE OP NUMBER or KERNEL.STAT.STATE OP NUMBER, e.g. 'lat.added > 500us'";
         let operator = FailsIf::ALL
             .into_iter()
             .find(|operator| text.contains(operator.sign()))
@@ -96,21 +96,26 @@ impl FromStr for Threshold {
             _ => Part::Whole,
         };
         parts.truncate(if part == Part::Whole { parts.len() } else { parts.len() - 1 });
-        let of = match parts[..] {
-            [.., "ratio"] if parts.len() == 4 => Of::Ratio,
-            [.., "cv"] if parts.len() == 4 => Of::Variation,
-            [.., "change"] if parts.len() == 4 => Of::Change,
-            [.., "level"] if parts.len() == 4 => Of::Level,
+        let of = match parts.last() {
+            Some(&"ratio") => Of::Ratio,
+            Some(&"cv") => Of::Variation,
+            Some(&"change") => Of::Change,
+            Some(&"level") => Of::Level,
             _ => Of::Job,
         };
-        parts.truncate(if of == Of::Job { parts.len() } else { 3 });
-        let [kernel, statistic, state] = parts[..] else {
-            return Err(format!("'{figure}' does not have three parts: {FORM}"));
+        parts.truncate(if of == Of::Job { parts.len() } else { parts.len() - 1 });
+        let (kernel, statistic, state) = match parts[..] {
+            [kernel, state] => (kernel, None, state),
+            [kernel, statistic, state] => (kernel, Some(statistic), state),
+            _ => return Err(format!("invalid figure '{figure}': {FORM}")),
         };
-        let statistic = Statistic::ALL.into_iter().find(|known| known.key() == statistic).ok_or_else(|| {
-            let known = Statistic::ALL.map(Statistic::key).join(", ");
-            format!("unknown statistic '{statistic}': choose from {known}")
-        })?;
+        let kernel: Canary = kernel.parse()?;
+        let named = |key: &str| {
+            let known = Statistic::ALL.into_iter().find(|known| known.key() == key);
+            let all = || Statistic::ALL.map(Statistic::key).join(", ");
+            known.ok_or_else(|| format!("unknown statistic '{key}': choose from {}", all()))
+        };
+        let statistic = statistic.map_or_else(|| Ok(kernel.headline()), named)?;
         let state = State::ALL
             .into_iter()
             .find(|known| known.key() == if state == "isolated" { "idle" } else { state })
@@ -130,7 +135,6 @@ impl FromStr for Threshold {
             }
             _ => {}
         }
-        let kernel: Canary = kernel.parse()?;
         let given = number.to_owned();
         let (number, unit) = limit(number, kernel, state, of)?;
         Ok(Threshold { kernel, statistic, state, of, part, operator, number, given, unit })
@@ -296,7 +300,8 @@ impl Threshold {
         }
         let counts = test.counts;
         let blocks = [counts.iterations, counts.rings, counts.measurements, plan.blocks].map(u64::from);
-        let most = blocks.into_iter().fold(1, u64::saturating_mul);
+        let paced = plan.most_slots(test).unwrap_or(u64::MAX);
+        let most = blocks.into_iter().fold(1, u64::saturating_mul).min(paced);
         let quantile = self.statistic.quantile().filter(|quantile| *quantile > 0.5 && !is_by_time);
         if let Some(quantile) = quantile.filter(|of| !self.kernel.is_application() && !carries(most, *of)) {
             let fewest = (10.0 / (1.0 - quantile)).round();
@@ -609,7 +614,8 @@ mod tests {
     fn mistakes_are_explained() {
         for (text, expected) in [
             ("lat.p99.impact = 10", "no >, >=, < or <="),
-            ("lat.p99 > 10", "does not have three parts"),
+            ("lat.p99 > 10", "unknown state 'p99': choose from idle, loaded, added, impact"),
+            ("lat > 10", "invalid figure 'lat': expected KERNEL.STATE OP NUMBER or"),
             ("latency.p99.impact > 10", "unknown canary 'latency': choose from lat,"),
             ("lat.p95.impact > 10", "unknown statistic 'p95': choose from avg,"),
             ("lat.p99.factor > 10", "unknown state 'factor': choose from idle, loaded, added, impact"),
@@ -618,10 +624,24 @@ mod tests {
             ("lat.p99.loaded > 5 Gbit/s", "expected a number with or without ns, us, ms, s"),
             ("lat.p99.added.ratio > 1", "compared by their difference"),
             ("lat.p99.added.cv > 0.05", "which has no coefficient of variation"),
-            ("lat.p99.loaded.cv.ratio > 1", "does not have three parts"),
+            ("lat.p99.loaded.cv.ratio > 1", "invalid figure 'lat.p99.loaded.cv"),
         ] {
             let error = text.parse::<Threshold>().unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn without_a_statistic_it_is_the_one_that_decides() {
+        for (short, long) in [
+            ("lat.added > 500us", "lat.time-p90.added > 500us"),
+            ("bw-sync.idle < 5 Gbit/s", "bw-sync.avg.idle < 5 Gbit/s"),
+            ("lat.impact.high > 3", "lat.time-p90.impact.high > 3"),
+            ("app.impact > 2", "app.avg.impact > 2"),
+            ("lat.loaded.change > 10%", "lat.time-p90.loaded.change > 10%"),
+        ] {
+            assert_eq!(short.parse::<Threshold>(), long.parse(), "{short}");
+            assert_eq!(short.parse::<Threshold>().unwrap().to_string(), long);
         }
     }
 
@@ -736,6 +756,18 @@ mod tests {
         let most = 50 * u64::from(few.blocks);
         let expected = format!("p999 needs 10000 iterations of a placement, the plan has at most {most}");
         assert_eq!((why("lat.p999.loaded > 1", &few), why("lat.time-p90.loaded > 1", &few)), (expected, String::new()));
+        // 30 s in 5 placements: at 50 ms no state of one has a thousand, however long it grows; at 10 ms it may.
+        let paced = |pace_s| Plan {
+            budget_s: 30.0,
+            canary_loop: crate::plan::Loop::Open,
+            pace_s: Some(pace_s),
+            ..several.clone()
+        };
+        let most = "p99 needs 1000 iterations of a placement, the plan has at most 360";
+        assert_eq!(
+            (why("lat.p99.loaded > 1", &paced(0.05)), why("lat.p99.loaded > 1", &paced(0.01))),
+            (most.into(), String::new())
+        );
         let unloaded = Plan { congestors: Vec::new(), ..several };
         assert!(why("lat.avg.added > 1", &unloaded).starts_with("without congestors"));
         assert_eq!(why("lat.avg.isolated > 1", &unloaded), "");

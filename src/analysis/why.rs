@@ -98,7 +98,7 @@ impl ResultFile {
 
     /// What the congestors moved.
     fn load(&self, run: &Run, why: &mut Why) {
-        let label = if self.runs.len() > 1 { format!("{}: ", run.label()) } else { String::new() };
+        let label = if self.runs.len() > 1 { format!("{}: ", self.run_name(run)) } else { String::new() };
         let loaded: Vec<_> = run.tests.iter().filter(|test| test.phase == LoadState::Loaded).collect();
         let sum = |test: &&Test| test.load.iter().map(|load| load.delivered_mib_per_s).sum::<f64>();
         let mean = loaded.iter().map(sum).sum::<f64>() / loaded.len().max(1) as f64;

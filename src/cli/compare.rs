@@ -183,7 +183,7 @@ impl CompareOptions {
         let comparison = compare::compare_congestors(file)
             .ok_or_else(|| format!("{} has loads of fewer than two congestors", path.display()))?;
         self.print(&comparison)?;
-        thresholds.check(file)
+        thresholds.check_all([file])
     }
 }
 

@@ -9,7 +9,7 @@ canary        a kernel that is measured: lat, bw-sync, allreduce, ...; or a
 congestor     a kernel that loads the network meanwhile: a2a, incast,
               put-incast, get-bcast, ...
 idle, loaded  measured without congestors, and while they run. GPCNeT's
-              format, thresholds and result files say isolated for idle
+              format and result files say isolated for idle
 added         loaded minus idle, as a time; of a bandwidth, the time that a
               MiB takes longer
 impact        loaded over idle, as a factor: 2x is twice as slow. GPCNeT's

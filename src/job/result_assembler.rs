@@ -418,7 +418,7 @@ fn overloaded(file: &ResultFile) -> Option<String> {
     let told = file.overloaded().map(|(run, test, kept)| {
         let state = if test.phase == LoadState::Loaded { "loaded" } else { "idle" };
         let part = 100.0 * (kept.late + kept.lost) as f64 / (kept.iterations + kept.lost).max(1) as f64;
-        let over = if several { format!(" over {}", run.label()) } else { String::new() };
+        let over = if several { format!(" {}", file.run_phrase(run)) } else { String::new() };
         format!("{} {state}{over} {part:.0}%", test.kernel)
     });
     let told: Vec<String> = told.collect();

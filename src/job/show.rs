@@ -60,17 +60,18 @@ pub fn show(request: &Request, file: &ResultFile) -> u8 {
     let csv = wanted.csv.as_deref().map_or(Ok(()), |path| {
         result::write_text(path, &render(Format::Csv, false)).map_err(|error| error.to_string())
     });
+    let checks = match (locate, &located) {
+        (Some(of), Some(Ok(located))) => of.checks(located, &[(path, file)]),
+        (_, Some(Err(error))) => Err(error.clone()),
+        _ => Ok(request.checks.check(file)),
+    };
     let metrics = wanted.metrics.as_deref().map_or(Ok(()), |path| {
-        result::write_text(path, &output::openmetrics(&[file])).map_err(|error| error.to_string())
+        let text = output::openmetrics_of_job(file, checks.as_deref().unwrap_or_default());
+        result::write_text(path, &text).map_err(|error| error.to_string())
     });
     let drawn = request.study.as_ref().map_or(Ok(()), |of| draw(of, file));
-    let checked = match (locate, &located) {
-        (Some(of), Some(Ok(located))) => of
-            .checks(located, &[(path, file)])
-            .and_then(|checks| Checks { junit: of.junit.clone(), ..Checks::default() }.conclude(&checks)),
-        (_, Some(Err(error))) => Err(error.clone()),
-        _ => request.checks.check(file),
-    };
+    let of_study = locate.map(|of| Checks { junit: of.junit.clone(), ..Checks::default() });
+    let checked = checks.and_then(|checks| of_study.as_ref().unwrap_or(&request.checks).conclude(&checks));
     let ended = if file.interrupted || kept.is_err() { Ok(()) } else { request.remove_journal() };
     if let (true, Some(path), Some(out)) = (file.interrupted, request.journal(), &wanted.out)
         && path.exists()

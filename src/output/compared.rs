@@ -20,18 +20,25 @@ pub fn compared(of: &Comparison) -> String {
         _ => Some(format!("SIMULATED: {}", of.simulated.join("; "))),
     };
     // Wild jobs have no load of ours whose time could be compared: what they met stands between quiet and loaded.
-    let mut out = match of.conditions.is_empty() {
-        true => wrap(&verdict(of, &rows), columns),
-        false => wrap(compare::CONDITIONS_TITLE, columns),
+    let (first, then) = match &asked(of) {
+        _ if !of.conditions.is_empty() => (compare::CONDITIONS_TITLE.to_owned(), None),
+        Some(attribution) => (attribution.verdict(), Some(verdict(of, &rows))),
+        None => (verdict(of, &rows), None),
     };
+    let mut out = wrap(&first, columns);
     simulated.iter().for_each(|line| out += &wrap(line, columns));
     out += &match of.sides.len() {
         _ if !of.conditions.is_empty() => unindented(&conditions(of)),
         2 => fitting(of, columns, |names| pair(names, &rows)),
         _ => fitting(of, columns, |names| several(names, &rows)),
     };
-    notes(of).iter().for_each(|line| out += &wrap(line, columns));
+    then.iter().chain(&notes(of)).for_each(|line| out += &wrap(line, columns));
     out
+}
+
+/// Whose doing the added time is, where that is what a comparison asks: of the networks of one job.
+fn asked(of: &Comparison) -> Option<&Attribution> {
+    of.attribution.as_ref().filter(|_| of.is_one_job)
 }
 
 /// Quiet, wild and loaded jobs: a row for each test and condition.
@@ -74,7 +81,7 @@ fn verdict(of: &Comparison, rows: &[&Row]) -> String {
     };
     let told = |wanted: Verdict| {
         let (row, at, cell) = largest(wanted)?;
-        Some(format!("{} in {} by {}", row.kernel, of.sides[at], change(cell.change?)))
+        Some(format!("{} in {}: {}", row.kernel, of.sides[at], change(cell.change?)))
     };
     let of_loaded = format!("of the loaded time of {first}");
     match (told(Verdict::Worse), told(Verdict::Better)) {
@@ -218,7 +225,8 @@ fn several(names: &[String], rows: &[&Row]) -> Table {
 
 /// What else is to be known: how far the sides are alike, whose doing it is, and where the rest is.
 fn notes(of: &Comparison) -> Vec<String> {
-    let mut notes: Vec<String> = of.attribution.iter().map(Attribution::line).collect();
+    let told = asked(of).is_some();
+    let mut notes: Vec<String> = of.attribution.iter().filter(|_| !told).map(Attribution::line).collect();
     notes.extend(of.protocols.iter().map(|of| format!("{} over {}: {}", of.kernel, of.backend, of.sentence())));
     if let [first, rest @ ..] = &of.differences[..] {
         let word = if of.differences.iter().any(|of| of.fatal) { "NOT COMPARABLE" } else { "Note" };
@@ -269,6 +277,22 @@ mod tests {
         for text in [short, apart, lettered, three] {
             assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         }
+    }
+
+    #[test]
+    fn of_the_networks_of_one_job_the_first_line_says_whose_doing_it_is() {
+        let mut file = synthetic::file("mpi", None, 30.0);
+        file.runs.extend(synthetic::file("tcp", None, 10.0).runs);
+        let of = |files: &[(PathBuf, crate::result::ResultFile)]| {
+            compared(&compare::compare(&sides(files), &compare::SHOWN))
+        };
+        let one = of(&[("a.json".into(), file.clone())]);
+        assert!(one.starts_with("LIBRARY. Where the time added over MPI comes from: lat: library"), "{one}");
+        assert_eq!(one.matches("comes from").count(), 1, "{one}");
+        assert!(one.contains("\nBETTER: load adds less to "), "{one}");
+        // What two jobs are compared for is whether they differ.
+        let two = of(&[("a.json".into(), file.clone()), ("b.json".into(), file)]);
+        assert!(!two.starts_with("LIBRARY"), "{two}");
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub use load_test::placement_lines;
 pub use locate::{located, located_csv};
 pub use map::{MapOutline, planned_map};
 pub use maxrate::{given_halos, halos};
-pub use metrics::{LABELS, METRICS, Metric, MetricsFormat, openmetrics};
+pub use metrics::{LABELS, METRICS, Metric, MetricsFormat, openmetrics, openmetrics_of_job};
 pub use models::{contention, draw, steps, study};
 pub use over_jobs::over_jobs;
 pub use progress::Progress;

@@ -16,7 +16,7 @@ pub(super) fn render(file: &ResultFile, conclusion: &Conclusion<'_>, columns: us
     let mut out = lines.iter().flatten().map(|line| wrap(line, columns)).collect::<String>();
     let table = match &file.runs[..] {
         [run] => answers(run),
-        runs => runs_beside(runs),
+        _ => runs_beside(file),
     };
     out += &unindented(&table);
     let told = not_reported(file, conclusion).into_iter().chain(seen(file, conclusion));
@@ -70,7 +70,7 @@ pub(crate) fn verdict(file: &ResultFile, conclusion: &Conclusion<'_>) -> String 
         Conclusion::CannotSay { cause, why } => format!("{CANNOT_SAY}: {cause}{cut_short}: {why}"),
         Conclusion::Shown { severity, run, worst, impact, reportable: (reportable, all) } => {
             let name = worst.test.title.clone();
-            let over = if file.runs.len() > 1 { format!(" over {}", run.label()) } else { String::new() };
+            let over = if file.runs.len() > 1 { format!(" {}", file.run_phrase(run)) } else { String::new() };
             let impact = with_interval(*impact);
             // The added time holds from job to job; the factor moves with whatever the idle figure does.
             let said = match (severity, added(worst)) {
@@ -122,7 +122,7 @@ fn impact(answer: &Answer<'_>) -> Option<String> {
 }
 
 /// A row for each run, where there are several: the time that load adds to each test, and the impact.
-fn runs_beside(runs: &[Run]) -> Table {
+fn runs_beside(file: &ResultFile) -> Table {
     let of = |run: &Run, kernel: Canary| {
         let answer = run.answer(kernel)?;
         if !answer.judgement.is_reportable() {
@@ -132,9 +132,9 @@ fn runs_beside(runs: &[Run]) -> Table {
         let told: Vec<String> = [added(&answer), impact].into_iter().flatten().collect();
         (!told.is_empty()).then(|| told.join(", "))
     };
-    Table::of(runs)
-        .column("added, impact", |run| run.label())
-        .columns(tests_of(runs.first()), |table, (kernel, title)| table.column(title, move |run| of(run, kernel)))
+    Table::of(&file.runs)
+        .column("added, impact", |run| file.run_name(run))
+        .columns(tests_of(file.runs.first()), |table, (kernel, title)| table.column(title, move |run| of(run, kernel)))
         .done()
 }
 

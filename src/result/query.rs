@@ -161,8 +161,37 @@ impl TransportFacts {
     }
 }
 
+impl ResultFile {
+    /// What tells a run from the others of the file, for a row or a plot: `incast`, or `tcp, put with incast`.
+    pub fn run_name(&self, run: &Run) -> String {
+        let mut parts = self.apart(run).into_iter();
+        let Some((_, first)) = parts.next() else { return run.label() };
+        parts.fold(first, |name, (word, part)| format!("{name} {word} {part}"))
+    }
+
+    /// The same for a sentence: `with incast`, or `over tcp, put with incast`.
+    pub fn run_phrase(&self, run: &Run) -> String {
+        let parts: Vec<String> = self.apart(run).into_iter().map(|(word, part)| format!("{word} {part}")).collect();
+        if parts.is_empty() { format!("over {}", run.label()) } else { parts.join(" ") }
+    }
+
+    /// Network, size, load, setting and point of a run, each where the runs differ in it.
+    fn apart(&self, run: &Run) -> Vec<(&'static str, String)> {
+        let parts: [(&str, fn(&Run) -> Option<String>); 5] = [
+            ("over", |run| Some(run.network())),
+            ("at", |run| run.size_bytes.map(|bytes| Bytes(bytes as u64).to_string())),
+            ("with", |run| run.beside.clone()),
+            ("set to", |run| run.setting.clone()),
+            ("at", |run| (!run.point.is_empty()).then(|| point_name(&run.point))),
+        ];
+        let differ = |part: fn(&Run) -> Option<String>| self.runs.iter().any(|other| part(other) != part(run));
+        let told = parts.into_iter().filter(|(_, part)| differ(*part));
+        told.filter_map(|(word, part)| Some((word, part(run)?))).collect()
+    }
+}
+
 impl Run {
-    /// What it went over.
+    /// What it went over, under which load, with which setting and at which point.
     pub fn label(&self) -> String {
         let size = self.size_bytes.map(|bytes| format!(", {}", Bytes(bytes as u64))).unwrap_or_default();
         let beside = self.beside.as_ref().map(|load| format!(" beside {load}")).unwrap_or_default();

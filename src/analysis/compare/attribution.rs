@@ -14,7 +14,7 @@ use super::Side;
 use super::verdict::same_placements;
 use crate::engine::LoadState;
 use crate::kernel::Canary;
-use crate::result::TransportFacts;
+use crate::result::{TransportFacts, distinct};
 use crate::stats::{self, Added, Blame, Design, RawCells, Shares};
 use crate::text::{Table, figure, within};
 
@@ -214,6 +214,17 @@ fn percent(of: stats::Share) -> String {
 }
 
 impl Attribution {
+    /// The answer in a line: what most of the added time of every test comes from, as far as that can be told.
+    pub fn verdict(&self) -> String {
+        let told = distinct(self.shares.iter().map(|of| of.blame).filter(|blame| *blame != Blame::CannotTell));
+        let word = match told[..] {
+            [] => "CANNOT TELL".to_owned(),
+            [blame] => blame.word().to_uppercase(),
+            _ => "DIFFERS BY TEST".to_owned(),
+        };
+        format!("{word}. {}", self.line())
+    }
+
     /// Whose doing it is, canary by canary, in a line.
     pub fn line(&self) -> String {
         let each: Vec<String> = self.shares.iter().map(|of| format!("{}: {}", of.kernel, of.short())).collect();

@@ -42,6 +42,9 @@ pub struct Comparison {
     pub carried: Option<String>,
     /// How many jobs each has.
     pub jobs: Vec<usize>,
+    /// Whether the sides are runs of one job, which asks what tells them apart.
+    #[serde(skip)]
+    pub is_one_job: bool,
     /// What was simulated rather than measured, a line for each such side.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub simulated: Vec<String>,
@@ -157,6 +160,7 @@ pub fn compare_jobs(
         mixed: sets.iter().map(|set| set.jobs.iter().any(|job| job.run.congestors_over.is_some())).collect(),
         carried: carried(sets),
         jobs: sets.iter().map(|set| set.jobs.len()).collect(),
+        is_one_job: !sides.is_empty() && sides.iter().all(|side| std::ptr::eq(side.file, sides[0].file)),
         simulated: sets.iter().filter_map(|set| simulated(&set.label, set.jobs[0].file)).collect(),
         differences,
         test: TEST,
@@ -305,6 +309,7 @@ pub fn compare_congestors(file: &ResultFile) -> Option<Comparison> {
         mixed: vec![false; kinds.len()],
         carried: None,
         jobs: vec![1; kinds.len()],
+        is_one_job: true,
         simulated: simulated("all of them", file).into_iter().collect(),
         differences: Vec::new(),
         test: FIGURES_TEST,

@@ -110,8 +110,8 @@ pub fn sides(files: &[(PathBuf, ResultFile)]) -> Vec<Side<'_>> {
         for run in &file.runs {
             let label = match (files.len(), file.runs.len()) {
                 (_, 1) => name.clone(),
-                (1, _) => run.label(),
-                _ => format!("{name} ({})", run.label()),
+                (1, _) => file.run_name(run),
+                _ => format!("{name} ({})", file.run_name(run)),
             };
             sides.push(Side { label, file, run });
         }

@@ -295,6 +295,18 @@ impl Plan {
         }
     }
 
+    /// More iterations than this a canary with a pace of its own cannot begin in a state of a placement, however long that grows.
+    pub fn most_slots(&self, test: &CanaryTest) -> Option<u64> {
+        /// A state has at most its own share of the time, and twice what others leave.
+        const MOST: f64 = 3.0;
+        match self.pace_of(test)? {
+            Pace::Mean(mean) => {
+                Some((MOST * 1e9 * self.budget_s / f64::from(self.placements) / mean.0.max(1) as f64) as u64)
+            }
+            Pace::Auto | Pace::InBursts(_) => None,
+        }
+    }
+
     /// When latency canaries begin iterations, in words; nothing in a closed loop.
     pub fn open_loop(&self) -> Option<String> {
         match (self.pace_s, self.canary_loop) {

@@ -6,7 +6,8 @@
 
 use std::fmt::Write as _;
 
-use super::{BUILD, METRICS, Metric, Sample, VERDICT, samples};
+use super::{BUILD, METRICS, Metric, Sample, VERDICT, answers, samples};
+use crate::analysis::checks::Check;
 use crate::result::ResultFile;
 
 /// How metrics are written.
@@ -38,6 +39,13 @@ impl MetricsFormat {
             MetricsFormat::JsonLines => Ok(each(files, json)),
         }
     }
+}
+
+/// Metrics of a job that has just ended, with what its thresholds came to; without times, for a collector.
+pub fn openmetrics_of_job(file: &ResultFile, checks: &[Check]) -> String {
+    let mut all = samples(file);
+    all.extend(answers(file, checks));
+    text([(None, all)])
 }
 
 /// Metrics without times, for a collector that reads the file whenever it is asked. A figure that several results have is that of the

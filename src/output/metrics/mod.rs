@@ -6,12 +6,13 @@
 mod form;
 
 use crate::analysis::Conclusion;
+use crate::analysis::checks::Check;
 use crate::analysis::compare::{StudyFigure, study_figures};
 use crate::engine::LoadState;
 use crate::result::{Answer, ResultFile, Run, Test};
 use crate::stats::{Direction, Factor, Interval, Statistic};
 
-pub use form::{MetricsFormat, openmetrics};
+pub use form::{MetricsFormat, openmetrics, openmetrics_of_job};
 
 const MIB: f64 = 1_048_576.0;
 
@@ -41,6 +42,7 @@ metrics! {
     NODES "tailback_nodes" "" "Nodes of the job"
     RANKS "tailback_ranks" "" "Ranks of the job"
     VERDICT "tailback_verdict" "" "The verdict of a load test, in its label; always 1"
+    THRESHOLD "tailback_threshold_answer" "" "What a threshold came to, as exit codes say it: 0 passed, 1 failed, 2 not measured, 3 inconclusive"
     LATENCY "tailback_canary_latency_seconds" "seconds" "Latency of a canary, idle and loaded, by statistic"
     BANDWIDTH "tailback_canary_bandwidth_bytes_per_second" "bytes_per_second" "Bandwidth of a canary per rank, idle and loaded, by statistic"
     ADDED "tailback_canary_added_seconds" "seconds" "Time that load adds to the latency of a canary"
@@ -63,7 +65,7 @@ metrics! {
 }
 
 /// Every label there is.
-pub const LABELS: [&str; 17] = [
+pub const LABELS: [&str; 18] = [
     "command",
     "label",
     "network",
@@ -78,6 +80,7 @@ pub const LABELS: [&str; 17] = [
     "figure",
     "unit",
     "verdict",
+    "threshold",
     "version",
     "git",
     "profile",
@@ -122,10 +125,25 @@ impl Samples<'_> {
     }
 }
 
+/// What every figure of a result says of where it is from.
+fn common(file: &ResultFile) -> [(&'static str, String); 2] {
+    [("command", file.command.word().to_owned()), ("label", file.label.clone().unwrap_or_default())]
+}
+
+/// What a job's thresholds came to.
+fn answers(file: &ResultFile, checks: &[Check]) -> Vec<Sample> {
+    let common = common(file);
+    let mut samples = Samples { common: &common, all: Vec::new() };
+    for check in checks {
+        let own = [("network", check.run.clone()), ("threshold", check.threshold.clone())];
+        samples.add(THRESHOLD, &own, f64::from(check.code(false)));
+    }
+    samples.all
+}
+
 /// All that a result has, in the order of the list.
 pub(super) fn samples(file: &ResultFile) -> Vec<Sample> {
-    let label = ("label", file.label.clone().unwrap_or_default());
-    let common = [("command", file.command.word().to_owned()), label];
+    let common = common(file);
     let mut samples = Samples { common: &common, all: Vec::new() };
     of_file(&mut samples, file);
     let mut all = samples.all;

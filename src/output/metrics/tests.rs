@@ -68,6 +68,27 @@ fn text_has_a_head_for_each_metric_one_end_and_no_series_twice() {
 }
 
 #[test]
+fn thresholds_of_a_job_have_their_answer() {
+    use crate::stats::Outcome;
+    let file = synthetic::file("tcp", None, 3.0);
+    let check = |outcome| Check {
+        run: "tcp".into(),
+        threshold: format!("lat.avg.impact > {outcome:?}"),
+        required: String::new(),
+        outcome,
+        found: String::new(),
+    };
+    let checks = [Outcome::Pass, Outcome::Fail, Outcome::NotMeasured, Outcome::Inconclusive].map(check);
+    let text = openmetrics_of_job(&file, &checks);
+    let told: BTreeSet<&str> = text.lines().filter(|of| of.starts_with("tailback_threshold_answer{")).collect();
+    assert_eq!(told.len(), 4, "{text}");
+    for (word, code) in [("Pass", 0), ("Fail", 1), ("NotMeasured", 2), ("Inconclusive", 3)] {
+        let expected = format!("threshold=\"lat.avg.impact > {word}\"}} {code}");
+        assert!(told.iter().any(|line| line.contains("network=\"tcp\"") && line.ends_with(&expected)), "{told:?}");
+    }
+}
+
+#[test]
 fn without_times_a_newer_verdict_takes_the_place_of_an_older_one() {
     let mut older = synthetic::file("tcp", None, 1.0);
     older.build.version = "0.0.1".into();
