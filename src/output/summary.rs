@@ -14,11 +14,14 @@ use crate::text::{Cell, Rows, Table, duration, factor, rate, with_interval, wrap
 pub(super) fn render(file: &ResultFile, conclusion: &Conclusion<'_>, columns: usize) -> String {
     let lines = [Some(verdict(file, conclusion)), simulated(file)];
     let mut out = lines.iter().flatten().map(|line| wrap(line, columns)).collect::<String>();
-    let table = match &file.runs[..] {
-        [run] => answers(run),
-        _ => runs_beside(file),
+    out += &match &file.runs[..] {
+        [run] => unindented(&answers(run)),
+        _ => {
+            let whole = unindented(&runs_beside(file, true));
+            let fits = whole.lines().all(|line| line.chars().count() <= columns);
+            if fits { whole } else { unindented(&runs_beside(file, false)) }
+        }
     };
-    out += &unindented(&table);
     let told = not_reported(file, conclusion).into_iter().chain(seen(file, conclusion));
     let facts = told.chain(differences(file)).chain([extent(file), terms(file)]);
     facts.for_each(|line| out += &wrap(&line, columns));
@@ -121,15 +124,20 @@ fn impact(answer: &Answer<'_>) -> Option<String> {
     if answer.judgement.is_reportable() { answer.impact.map(with_interval) } else { Some("not reportable".into()) }
 }
 
-/// A row for each run, where there are several: the time that load adds to each test, and the impact.
-fn runs_beside(file: &ResultFile) -> Table {
+/// A row for each run, where there are several: the time that load adds to each test, with the width of its interval where there
+/// is room, and the impact.
+fn runs_beside(file: &ResultFile, with_width: bool) -> Table {
     let of = |run: &Run, kernel: Canary| {
         let answer = run.answer(kernel)?;
         if !answer.judgement.is_reportable() {
             return Some("not reportable".to_owned());
         }
         let impact = answer.impact.map(|of| factor(of.factor));
-        let told: Vec<String> = [added(&answer), impact].into_iter().flatten().collect();
+        let added = added(&answer).map(|added| match added.split_once(" +-") {
+            Some((added, _)) if !with_width => added.to_owned(),
+            _ => added,
+        });
+        let told: Vec<String> = [added, impact].into_iter().flatten().collect();
         (!told.is_empty()).then(|| told.join(", "))
     };
     Table::of(&file.runs)
@@ -359,6 +367,24 @@ mod tests {
             assert!(text.lines().count() <= 11 && text.lines().all(|line| line.chars().count() <= 80), "{text}");
             assert!(text.contains("idle") && text.contains("tailback help terms"), "{text}");
         }
+    }
+
+    #[test]
+    fn rows_of_runs_have_what_tells_them_apart_and_fit() {
+        let mut file = synthetic::file("tcp", Some("put"), 3.0);
+        let incast = Run { beside: Some("incast".into()), ..file.runs[0].clone() };
+        file.runs[0].beside = Some("a2a".into());
+        file.runs.push(incast);
+        let conclusion = file.conclusion().unwrap();
+        let [narrow, wide] = [80, 200].map(|columns| render(&file, &conclusion, columns));
+        assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
+        for text in [&narrow, &wide] {
+            let rows: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().next()).collect();
+            assert!(rows.contains(&"a2a") && rows.contains(&"incast") && !text.contains("put"), "{text}");
+            assert!(text.starts_with("STRONG CONGESTION: load adds ") && text.contains(" with "), "{text}");
+        }
+        let rows = |text: &str| text.lines().filter(|line| line.starts_with("a2a")).collect::<String>();
+        assert!(rows(&wide).contains("+-") && !rows(&narrow).contains("+-"), "{wide}{narrow}");
     }
 
     #[test]
