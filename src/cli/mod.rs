@@ -31,7 +31,7 @@ mod tune;
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::backend::{self, LibfabricPath};
+use crate::backend;
 use crate::job::{Request, with_result_file};
 use crate::lab::LabSpec;
 use crate::launch::{start as begin, start_in_lab};
@@ -106,7 +106,7 @@ enum Command {
     #[command(subcommand)]
     Machine(machine::MachineCommand),
     /// Show what this machine and this binary can do
-    Info(LibfabricPath),
+    Info(info::InfoOptions),
     /// What the words of tables and options mean
     #[command(help_template = "{about}\n", long_about = terms::TERMS)]
     Terms,
@@ -201,7 +201,7 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Lab(Lab::Other(command)) => lab::execute(command),
         Command::Simulate(options) => options.execute(),
         Command::Machine(command) => command.execute(),
-        Command::Info(library) => print(&info::text(library.libfabric_path.as_deref())),
+        Command::Info(options) => print(&options.text()),
         Command::Terms => print(&format!("{}\n", terms::TERMS)),
         Command::Schema => print(result::SCHEMA),
         Command::Completions(options) => options.execute(Cli::command()),
