@@ -43,7 +43,10 @@ impl Set {
             [kernel, setting] => (None, kernel, setting),
             [role @ ("canary" | "congestor"), kernel, setting] => (Some(role), kernel, setting),
             _ => {
-                return Err(format!("invalid setting '{}': expected KERNEL.SETTING or canary.KERNEL.SETTING", self.key));
+                return Err(format!(
+                    "invalid setting '{}': expected KERNEL.SETTING or canary.KERNEL.SETTING",
+                    self.key
+                ));
             }
         };
         let mut found = 0;
