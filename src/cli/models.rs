@@ -203,6 +203,7 @@ impl MapOptions {
 
 /// Options of `tailback contention`.
 #[derive(Clone, Debug, Args)]
+#[command(override_usage = "tailback contention [OPTIONS] <--graph FILE|--shape LIST|--random LIST>")]
 #[command(group(clap::ArgGroup::new("source").required(true).args(["graph", "shape", "random"])))]
 pub struct ContentionOptions {
     /// A graph file, or a trace of messages: `source destination [bytes [start]]` a line, such as `a b 1MiB 5ms`, or DOT with
