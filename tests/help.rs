@@ -114,6 +114,20 @@ fn every_kernel_is_in_the_help_and_in_info() {
 }
 
 #[test]
+fn programs_are_told_what_can_be_done_here() {
+    let json = |line: &str| serde_json::from_str::<serde_json::Value>(&succeed(line).stdout).expect("it is JSON");
+    let info = json("info --json");
+    assert_eq!(info["build"]["version"], env!("CARGO_PKG_VERSION"));
+    let has = |list: &serde_json::Value, name: &str| list.as_array().unwrap().iter().any(|of| of["name"] == name);
+    assert!(
+        has(&info["canaries"], "lat") && has(&info["congestors"], "incast") && has(&info["backends"], "tcp"),
+        "{info}"
+    );
+    let machines = json("machine list --json");
+    assert!(has(&machines, "small"), "{machines}");
+}
+
+#[test]
 fn the_version_is_the_packages() {
     assert_eq!(succeed("--version").stdout, format!("tailback {}\n", env!("CARGO_PKG_VERSION")));
 }

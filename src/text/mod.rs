@@ -155,6 +155,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_interval_that_bounds_nothing_is_not_shown() {
+        let shown = |low, high| with_interval(Factor { factor: 15.4, interval: Some(Interval { low, high }) });
+        assert_eq!(shown(1.41, 140.0), "15.4x [1.41, 140]");
+        assert_eq!(shown(1.19, 199.0), "15.4x [uncertain]");
+        assert_eq!(shown(0.0, 30.0), "15.4x [uncertain]");
+    }
+
+    #[test]
     fn digits_follow_size() {
         assert_eq!([0.0123, 1.5, 42.0, 321.06, 98765.4].map(figure), ["0.012", "1.500", "42.00", "321.1", "98765"]);
         assert_eq!([0.99, 12.345, 417.2].map(factor), ["0.99x", "12.3x", "417x"]);
