@@ -29,7 +29,7 @@ pub(super) fn render(file: &ResultFile, columns: usize) -> String {
         out += &wrap(&format!("{over}{verdict}"), columns);
         // Networks side by side: one line each.
         if !several {
-            out += &unindented(&table);
+            out += unindented(&table).trim_start_matches('\n');
         }
     };
     for (run, models) in &studies {
@@ -264,6 +264,10 @@ fn of_figures(file: &ResultFile, run: &Run) -> (String, Table) {
 }
 
 fn of_loads(loads: &[CongestorLoad], link: Option<f64>) -> (String, Table) {
+    // A job that failed before anything was measured.
+    if loads.is_empty() {
+        return ("Nothing was measured".into(), Table::default());
+    }
     let total: f64 = loads.iter().map(|load| load.delivered_mib_per_s).sum();
     let table = Table::of(loads)
         .column("congestor", |load| &load.title)
