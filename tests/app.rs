@@ -210,10 +210,10 @@ fn mistakes_are_one_line() {
     refused(&[
         ("app -n 4", "<CMD>"),
         ("app -n 4 --figure 12 -- true", "has 0 groups"),
-        ("app -n 4 --figure ( -- true", "is no regular expression"),
+        ("app -n 4 --figure ( -- true", "invalid regular expression '('"),
         ("app -n 4 --figure-is more -- true", "--figure"),
         ("app -n 4 --per-node 0 -- true", "invalid --per-node 0: expected 1 to 10000"),
-        ("app -n 4 --limit 0s -- true", "limit 0 s is not between"),
+        ("app -n 4 --limit 0s -- true", "invalid limit 0 s: expected 100 ms"),
         ("app -n 4 --fail-if lat.p99.impact>2 -- true", "the plan does not measure lat, but app"),
         ("app --transport sim --machine small -- true", "cannot run over a simulated network"),
         ("run -n 4 --canaries app", "`tailback app -- CMD` measures a program"),

@@ -91,7 +91,7 @@ fn what_cannot_be_measured_in_bursts_is_refused() {
         ("burst", "burst needs --on TIME and --off TIME"),
         ("burst --on 2ms", "bursts need how long load is on and how long it pauses"),
         ("burst --on 2 --off x", "--off: "),
-        ("burst --on 0s --off 8ms", "--on: 0 ms is not between"),
+        ("burst --on 0s --off 8ms", "--on: invalid time 0 ms: expected 1 us"),
         ("burst --on 2ms --off 8ms --congestors none", "bursts without congestors load nothing"),
         ("burst --on 2ms --off 8ms --canaries lat,bw", "bw: bursts are felt by latency canaries in an open loop only"),
         ("burst --on 2ms --off 8ms --loop closed", "lat: bursts are felt by latency canaries in an open loop only"),

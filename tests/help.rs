@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tailback::kernel::{Canary, Congestor};
 
-use crate::common::{run, succeed};
+use crate::common::{run, succeed, tailback};
 
 const COMMANDS: [&str; 33] = [
     "",
@@ -114,16 +114,35 @@ fn every_kernel_is_in_the_help_and_in_info() {
 }
 
 #[test]
+fn programs_are_told_what_can_be_done_here() {
+    let json = |line: &str| serde_json::from_str::<serde_json::Value>(&succeed(line).stdout).expect("it is JSON");
+    let info = json("info --json");
+    assert_eq!(info["build"]["version"], env!("CARGO_PKG_VERSION"));
+    let has = |list: &serde_json::Value, name: &str| list.as_array().unwrap().iter().any(|of| of["name"] == name);
+    assert!(
+        has(&info["canaries"], "lat") && has(&info["congestors"], "incast") && has(&info["backends"], "tcp"),
+        "{info}"
+    );
+    let machines = json("machine list --json");
+    assert!(has(&machines, "small"), "{machines}");
+}
+
+#[test]
 fn the_version_is_the_packages() {
     assert_eq!(succeed("--version").stdout, format!("tailback {}\n", env!("CARGO_PKG_VERSION")));
 }
 
-/// What fits a screen: all options are under `--help`.
+/// What fits a screen, also one of 80 columns: all options are under `--help`.
 #[test]
 fn short_help_is_short() {
-    for command in COMMANDS {
-        let help = succeed(&format!("{command} -h")).stdout;
+    for (command, columns) in COMMANDS.into_iter().flat_map(|command| [(command, "80"), (command, "100")]) {
+        let words = command.split_whitespace().chain(["-h"]);
+        let help = tailback(words).env("COLUMNS", columns).output().expect("it starts").stdout;
+        let help = String::from_utf8(help).expect("text");
         assert!(help.lines().count() <= 40, "{command}: {} lines\n{help}", help.lines().count());
+        let wide = help.lines().find(|line| line.chars().count() > columns.parse().expect("a number"));
+        assert!(help.contains("Usage") || command == "terms", "{help}");
+        assert_eq!(wide, None, "{command}");
     }
     let terms = succeed("help terms").stdout;
     assert_eq!(terms.trim_end(), succeed("terms").stdout.trim_end());

@@ -80,8 +80,8 @@ fn mistakes_are_one_line() {
     refused(&[
         ("hpcc --no-lab -n 3 --grid 2x2 -q", "--grid 2x2 has 4 ranks, and the job 3"),
         ("hpcc --no-lab -n 2 --order 9000000 -q", "give a smaller --memory or --order"),
-        ("hpcc --grid two", "'two' is no grid"),
-        ("hpcc --memory 90%", "write up to 60%"),
+        ("hpcc --grid two", "invalid grid 'two': expected rows x columns"),
+        ("hpcc --memory 90%", "expected above 0, up to 60%"),
         ("hpcc --memory 10% --order 100", "cannot be used with"),
         ("hpcc --tests linpack", "invalid value 'linpack'"),
         ("hpcc --hpl-gflops 0", "a number above 0"),

@@ -56,16 +56,16 @@ fn numbers_out_of_range() {
     refused("run --buffer-bytes 2MiB", "invalid buffer size '2MiB'");
     refused("run --no-lab --transport tcp --credits 64", "--credits is for --transport verbs");
     refused("run --device mlx5_0,auto", "auto and round-robin stand alone");
-    refused("run --canary-fraction 120%", "canary fraction 1.2 is not between 0 and 1");
-    refused("run --canary-fraction 1.5", "canary fraction 1.5 is not between 0 and 1");
-    refused("run --canary-fraction 0", "canary fraction 0 is not between 0 and 1");
-    refused("run --congestors incast=-3", "must be above 0");
+    refused("run --canary-fraction 120%", "invalid canary fraction 1.2: expected above 0");
+    refused("run --canary-fraction 1.5", "invalid canary fraction 1.5: expected above 0");
+    refused("run --canary-fraction 0", "invalid canary fraction 0: expected above 0");
+    refused("run --congestors incast=-3", "expected above 0");
     refused("run --congestors incast=80%,a2a=60%", "140%");
-    refused("run --congestors incast=lots", "'lots' is no weight");
-    refused("run --budget 0s", "budget 0 s is not between");
+    refused("run --congestors incast=lots", "invalid weight 'lots' in 'incast=lots': expected a number");
+    refused("run --budget 0s", "invalid budget 0 s: expected 50 ms to one day");
     refused("run --budget soon", "invalid duration 'soon'");
     refused("run --loop closed --pace 1ms", "a pace is for open loops");
-    refused("run --pace 1us", "pace 0.000001 s is not between 10 us and 10 s");
+    refused("run --pace 1us", "invalid pace 0.000001 s: expected 10 us to 10 s");
     refused("run --pace 100ms --budget 1s", "a block of 100 ms has fewer than four iterations");
     refused("run --copies 9", "9");
     refused("run --rails 0", "0 is not in 1..=8");
@@ -116,14 +116,14 @@ fn too_few_ranks_and_unknown_interfaces() {
 
 #[test]
 fn settings() {
-    refused("run --set nonsense", "'nonsense' is no setting: write KERNEL.SETTING=VALUE");
-    refused("run --set lat=8", "'lat' is no setting");
+    refused("run --set nonsense", "invalid setting 'nonsense': expected KERNEL.SETTING=VALUE");
+    refused("run --set lat=8", "invalid setting 'lat': expected");
     refused("run --set lat.bites=8", "unknown setting 'bites'");
     refused("run --set jam.bytes=8", "the plan has no kernel 'jam'");
     refused("run --set put-bw.bytes=8", "the plan has no kernel 'put-bw'");
     refused("run --set lat.bytes=0", "at least one byte");
     refused("run --set lat.bytes=many", "invalid size 'many'");
-    refused("run --set lat.rings=-1", "'-1' is no count");
+    refused("run --set lat.rings=-1", "lat.rings: invalid count '-1'");
     refused("run --set allreduce.bytes=12", "allreduce: bytes = 12 is not a multiple of 8");
     refused("run --set lat.bytes=2GiB", "above 1 GiB");
 }
@@ -140,7 +140,7 @@ fn plan_files() {
         ("budget = '2s'\nbugdet = '2s'", "line 2: unknown field `bugdet`"),
         ("canaries = ['latency']", "unknown canary 'latency'"),
         ("budget = true", "line 1"),
-        ("canary_fraction = '150%'", "canary fraction 1.5 is not between"),
+        ("canary_fraction = '150%'", "invalid canary fraction 1.5"),
         ("[congestors]\njam = 1", "unknown congestor 'jam'"),
         ("[set]\n'lat.bytes' = 'x'", "invalid size 'x'"),
     ] {

@@ -37,7 +37,7 @@ fn a_graph_file_is_read_and_drawn() {
 fn mistakes_are_one_line() {
     refused(&[
         ("contention --predict-only", "--graph <FILE>|--shape <LIST>|--random <LIST>"),
-        ("contention --predict-only --shape star", "'star' is no shape"),
+        ("contention --predict-only --shape star", "invalid shape 'star': expected out-N"),
         ("contention --predict-only --graph /nowhere/graph", "cannot read /nowhere/graph"),
         ("contention --no-lab --shape out-3 --ranks-per-node 1 -q", "start 3 ranks per node"),
         ("contention --predict-only --shape in-2 --model gossip", "neither a result file nor one of text, figure3"),
@@ -50,8 +50,8 @@ fn mistakes_are_one_line() {
         ("maxrate --parameters Cargo.toml --halo 6x1KiBx8", "Cargo.toml: expected the columns"),
         ("maxrate --parameters blue-waters --halo 6x1KiB", "say how many ranks of a node exchange"),
         ("maxrate --transport sim --machine small --halo 6x1KiB --compute 1ms -q", "takes no virtual time"),
-        ("maxrate --predict Cargo.toml --halo 6", "'6' is no halo"),
-        ("maxrate --node-pairs none -q", "write first, all, or how many pairs of nodes"),
+        ("maxrate --predict Cargo.toml --halo 6", "invalid halo '6': expected"),
+        ("maxrate --node-pairs none -q", "invalid node pairs 'none': expected first, all"),
         ("maxrate --thresholds 0 -q", "invalid message size '0': expected 1 B to 1 GiB"),
         ("beff --no-lab -n 1 -q", "at least 2 ranks"),
         ("maxrate --no-lab -n 2 --ranks-per-node 2 -q", "needs two nodes"),

@@ -222,6 +222,7 @@ fn short(line: &str, told: &[String]) -> String {
         "sweep" => " --placements 3 --budget 100ms --canaries lat --ranks 6",
         "burst" if is_simulated => " --placements 2 --budget 8ms",
         "burst" => " --placements 1 --budget 1200ms --ranks 6",
+        "locate" => " --ranks 6",
         "maxrate" => " --repetitions 2 --iterations 4 --ranks 4",
         _ => "",
     };

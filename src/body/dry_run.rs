@@ -29,7 +29,7 @@ pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Optio
     let mut out = String::new();
     let budget = match decision.command {
         Command::Congest => String::new(),
-        _ => format!(", {} s per test", plan.budget_s),
+        _ => format!(", {} per test", duration(1e9 * plan.budget_s)),
     };
     let _ = writeln!(
         out,
@@ -148,7 +148,7 @@ pub(super) fn sizes_said(session: &Session<'_>, runs: usize) -> String {
     let all = duration(1e9 * plan.budget_s * (runs * canaries) as f64);
     let each = duration(1e9 * plan.budget_s);
     let (size, canary) = (plural(sizes, "size"), if canaries == 1 { "canary" } else { "canaries" });
-    format!("{size} x {canaries} {canary}{networks}, {each} each: {all}{kind} in all")
+    format!("{size} x {canaries} {canary}{networks}, {each} each: about {all}{kind} in all")
 }
 
 fn plural(count: usize, of: &str) -> String {

@@ -37,30 +37,33 @@ const FEW: usize = 20;
 /// Of the common ones, what commands show that have many of their own.
 const CORE: [&str; 9] = ["budget", "placements", "seed", "ranks", "transport", "out", "verbose", "quiet", "fail_if"];
 
-/// Those commands, and what of their own options is for `--help` only.
-const OF_THEIR_OWN: [(&str, &[&str]); 9] = [
-    ("app", &["idle_shim", "app_name", "warm_up"]),
+/// Those commands, and which of their own options, by their long names, are for `--help` only: `-h` fits 40 lines of 80 columns.
+const OF_THEIR_OWN: [(&str, &[&str]); 12] = [
+    ("app", &["idle-shim", "app-name", "warm-up"]),
     (
         "lab run",
         &[
-            "user_namespace",
+            "user-namespace",
             "bands",
-            "mark_above",
-            "degraded",
-            "rto_min",
-            "spine_rate",
+            "mark-above",
+            "degrade",
+            "rto-min",
+            "spine-rate",
             "unshaped",
             "name",
-            "congestion_control",
+            "congestion-control",
         ],
     ),
     ("calibrate", &[]),
-    ("tune", &[]),
+    ("tune", &["read-any"]),
     ("sweep", &[]),
     ("burst", &[]),
-    ("map", &["messages", "round_trips"]),
-    ("locate", &["messages", "round_trips", "slices", "step", "all_pairs", "ranks_per_node", "junit"]),
-    ("maxrate", &["signed", "weighting", "both_directions", "compute", "thresholds", "iterations"]),
+    ("map", &["messages", "round-trips"]),
+    ("locate", &["messages", "round-trips", "slices", "step", "all-pairs", "ranks-per-node", "junit"]),
+    ("maxrate", &["signed", "weighting", "both-directions", "compute", "thresholds", "iterations"]),
+    ("contention", &["steps", "t-ref", "draw", "ranks-per-node"]),
+    ("beff", &["latency-iterations", "bandwidth-iterations", "ranks-per-node"]),
+    ("hpcc", &["hpl-gflops", "ranks-per-node"]),
 ];
 
 /// Groups of options that several commands have.
@@ -139,14 +142,16 @@ fn argument(arg: Arg, command: &str, many: bool) -> Arg {
     if is_missing {
         return arg.hide(true);
     }
-    // Where there are few, an option of the same name may be another: the page of a report, the result of an import.
-    let common = SHORT.iter().find(|(known, _)| many && *known == id).map(|(_, text)| *text);
+    // Where there are few, an option of the same name may be another: the page of a report, the result of an import. A study's
+    // seed draws no placements.
+    let is_another = id == "seed" && !arg.get_default_values().is_empty();
+    let common = SHORT.iter().find(|(known, _)| many && *known == id && !is_another).map(|(_, text)| *text);
     let heading = arg.get_help_heading().map(str::to_owned);
     let is_shared = heading.as_deref().is_some_and(|heading| SHARED.contains(&heading));
     let long = arg.get_long_help().map_or_else(|| help.clone(), ToString::to_string);
     let hides = match OF_THEIR_OWN.iter().find(|(of, _)| *of == command) {
         Some((_, rest)) if !is_shared => {
-            rest.contains(&id.as_str())
+            arg.get_long().is_some_and(|long| rest.contains(&long))
                 || command == "lab run" && heading.as_deref() == Some("Application") && id != "app"
         }
         Some(_) => !CORE.contains(&id.as_str()),
@@ -184,6 +189,18 @@ fn clause(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_short_help_leaves_out_is_there() {
+        use clap::CommandFactory as _;
+        let line = super::super::Cli::command();
+        for (path, rest) in OF_THEIR_OWN {
+            let of = path.split(' ').fold(&line, |of, name| of.find_subcommand(name).expect("a command"));
+            for long in rest {
+                assert!(of.get_arguments().any(|arg| arg.get_long() == Some(long)), "{path} --{long}");
+            }
+        }
+    }
 
     #[test]
     fn a_clause_is_what_stands_before_details() {

@@ -3,11 +3,46 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::backend;
-use crate::kernel::{Canary, Congestor};
+use clap::Args;
+use serde_json::json;
+
+use crate::backend::{self, LibfabricPath};
+use crate::kernel::{Canary, Congestor, Info};
 use crate::result::{Build, HostFacts};
 
-pub(super) fn text(libfabric: Option<&Path>) -> String {
+/// Options of `tailback info`.
+#[derive(Clone, Debug, Args)]
+pub struct InfoOptions {
+    #[command(flatten)]
+    library: LibfabricPath,
+
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl InfoOptions {
+    pub(super) fn text(&self) -> String {
+        let libfabric = self.library.libfabric_path.as_deref();
+        if self.json { json(libfabric) } else { text(libfabric) }
+    }
+}
+
+fn json(libfabric: Option<&Path>) -> String {
+    let state = |(name, state): (&'static str, String)| json!({"name": name, "state": state});
+    let kernel = |info: Info| json!({"name": info.key, "bytes": info.bytes, "what": info.what});
+    let all = json!({
+        "build": Build::this(),
+        "host": HostFacts::this(),
+        "backends": backend::available(libfabric).into_iter().map(state).collect::<Vec<_>>(),
+        "job": backend::job_seen(),
+        "canaries": Canary::kernels().map(|of| kernel(of.info())).collect::<Vec<_>>(),
+        "congestors": Congestor::ALL.iter().map(|of| kernel(of.info())).collect::<Vec<_>>(),
+    });
+    serde_json::to_string_pretty(&all).expect("plain data") + "\n"
+}
+
+fn text(libfabric: Option<&Path>) -> String {
     let (build, host) = (Build::this(), HostFacts::this());
     let mut out = String::new();
     let git = build.git.map(|hash| format!(", commit {hash}")).unwrap_or_default();

@@ -5,9 +5,10 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use clap::{Args, Subcommand};
+use serde_json::{Value, json};
 use tailback_transport::Bytes;
 
-use crate::lab::{self, Degradation, Error, Lab, LabKey, LabSpec, Result, SHIM_VARIABLE, default_name};
+use crate::lab::{self, Degradation, Error, Host, Lab, LabKey, LabSpec, Result, SHIM_VARIABLE, default_name};
 use crate::output;
 use crate::text::{Cell, Table};
 
@@ -43,6 +44,9 @@ pub struct Status {
     /// The counters of every port too
     #[arg(long)]
     counters: bool,
+    /// Print them as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// What to change.
@@ -110,6 +114,9 @@ fn show(status: &Status) -> Result<String> {
         Some(name) => vec![name.clone()],
         None => lab::names()?,
     };
+    if status.json {
+        return json(&names, status);
+    }
     if names.is_empty() {
         return Ok("no lab is up\n".to_owned());
     }
@@ -135,6 +142,25 @@ fn show(status: &Status) -> Result<String> {
         }
     }
     Ok(text)
+}
+
+/// The same for programs; of a lab that cannot be read, why.
+fn json(names: &[String], status: &Status) -> Result<String> {
+    let facts = |lab: &Lab| -> Result<Value> {
+        let host = |of: &Host| json!({"name": of.name, "leaf": of.leaf, "data": of.data, "control": of.control});
+        let hosts: Vec<Value> = lab.hosts().iter().map(host).collect();
+        let ports = status.counters.then(|| lab.counters()).transpose()?;
+        let (mode, shaped) = (lab.mode().to_string(), lab.is_shaped());
+        let mut all = json!({"lab": lab.spec(), "mode": mode, "shaped": shaped, "notes": lab.notes(), "hosts": hosts});
+        ports.into_iter().for_each(|of| all["ports"] = json!(of));
+        Ok(all)
+    };
+    let one = |name: &String| match Lab::open(name).and_then(|lab| facts(&lab)) {
+        Err(error) if status.name.is_none() => Ok(json!({"lab": {"name": name}, "error": error.to_string()})),
+        of => of,
+    };
+    let all: Vec<Value> = names.iter().map(one).collect::<Result<_>>()?;
+    Ok(serde_json::to_string_pretty(&all).expect("plain data") + "\n")
 }
 
 /// Changes a setting, and gives what is in force.

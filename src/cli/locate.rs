@@ -70,7 +70,7 @@ pub struct LocateOptions {
     #[arg(long, value_name = "PERCENT", default_value_t = Part(LEAST), help_heading = "Verdict")]
     least: Part,
 
-    /// Write the nodes that are suspects, one per line, and print the command with which Slurm would drain them; it is not run
+    /// Write the nodes that are suspects, one per line; the command with which Slurm would drain them is printed, and not run
     #[arg(long, value_name = "OUT", help_heading = "Verdict")]
     drain_list: Option<PathBuf>,
 

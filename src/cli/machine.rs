@@ -12,7 +12,11 @@ use crate::output;
 #[derive(Clone, Debug, Subcommand)]
 pub enum MachineCommand {
     /// The machines that come with Tailback
-    List,
+    List {
+        /// Print them as JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Read a machine, refuse it if it makes no sense, and say what it is
     Check {
         /// A shipped machine, or a TOML file
@@ -31,7 +35,7 @@ impl MachineCommand {
     pub(super) fn execute(self) -> Result<u8, String> {
         can_simulate()?;
         output::print(&match self {
-            MachineCommand::List => list()?,
+            MachineCommand::List { json } => list(json)?,
             MachineCommand::Check { machine } => describe(&load(&machine)?),
             MachineCommand::Show { machine } => load(&machine)?.text,
         })
@@ -42,7 +46,16 @@ fn load(name: &str) -> Result<Machine, String> {
     Machine::load(name).map_err(|error| error.to_string())
 }
 
-fn list() -> Result<String, String> {
+fn list(json: bool) -> Result<String, String> {
+    if json {
+        let facts = |name: &str| {
+            let Machine { nodes, about, .. } = load(name)?;
+            let ranks = nodes.count * nodes.ranks_per_node;
+            Ok(serde_json::json!({"name": name, "nodes": nodes.count, "ranks": ranks, "about": about}))
+        };
+        let all: Vec<_> = shipped().map(facts).collect::<Result<_, String>>()?;
+        return Ok(serde_json::to_string_pretty(&all).expect("plain data") + "\n");
+    }
     let mut out = format!("{:<15} {:>6} {:>6}\n", "machine", "nodes", "ranks");
     for name in shipped() {
         let machine = load(name)?;

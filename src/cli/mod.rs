@@ -31,7 +31,7 @@ mod tune;
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::backend::{self, LibfabricPath};
+use crate::backend;
 use crate::job::{Request, with_result_file};
 use crate::lab::LabSpec;
 use crate::launch::{start as begin, start_in_lab};
@@ -57,56 +57,56 @@ pub struct Cli {
 enum Command {
     /// Load test: every canary idle and under load
     Run(Box<RunOptions>),
-    /// What congestion does to a program of yours: run it idle and under load
+    /// What congestion does to a program of yours: idle and under load
     App(Box<app::AppOptions>),
-    /// Which setting of the network is better: put in force in turn, and ranked
+    /// Which setting of the network is better: tried in turn, ranked
     Tune(Box<tune::TuneOptions>),
-    /// Load test at several values of a key, e.g. the intensity of the load: the curve
+    /// Load test at several values of a key, e.g. the load: the curve
     Sweep(Box<sweep::SweepOptions>),
-    /// Load in bursts: when latency feels one, its peak, and when it is back
+    /// Load in bursts: when latency feels one, its peak, its recovery
     Burst(Box<burst::BurstOptions>),
     /// Network test: all canaries, no load
     Network(NetworkOptions),
-    /// Load the network with congestors only, for a time or until interrupted
+    /// Only load the network, for a time or until interrupted
     Congest(CongestOptions),
-    /// Find the congestors that do what a recorded run shows, and write them as a plan
+    /// Find the congestors that do what a recorded run shows
     Calibrate(Box<calibrate::CalibrateOptions>),
     /// Print a result file again
     Show(show::ShowOptions),
-    /// Compare results: the time that load adds, and which differences are significant
+    /// Compare results: added times, and which differ significantly
     Compare(compare::CompareOptions),
     /// Results night after night: what changed, since when, by how much
     History(history::HistoryOptions),
     /// Make one self-contained HTML page of results
     Report(report::ReportOptions),
-    /// Write the figures of results as metrics, for databases and monitoring
+    /// Write results as metrics, for databases and monitoring
     Export(export::ExportOptions),
     /// Turn another program's results into a result file
     Import(import::ImportOptions),
-    /// How many ranks of a node should talk at once: the max-rate model, measured and fitted
+    /// How many ranks of a node should talk at once: max-rate model
     Maxrate(models::MaxRateOptions),
-    /// Messages that compete for ports: predicted by a model, and measured
+    /// Messages that compete for ports: predicted and measured
     Contention(Box<models::ContentionOptions>),
-    /// HPC Challenge's latency and bandwidth: ping-pong, natural ring, random rings
+    /// HPC Challenge's latency and bandwidth: ping-pong and rings
     Beff(models::BeffOptions),
-    /// The HPC Challenge suite, from HPL to latency and bandwidth, and its balance
+    /// The HPC Challenge suite, from HPL to bandwidth, and its balance
     Hpcc(Box<models::HpccOptions>),
     /// Latency and bandwidth between all pairs of nodes: which are slow
     Map(Box<models::MapOptions>),
-    /// Which node, cable or uplink is slow, which was merely busy, and how sure that is
+    /// Which node, cable or uplink is slow, and which was merely busy
     Locate(Box<locate::LocateOptions>),
     /// Start a command as ranks on this machine
     Launch(launch::LaunchArguments),
     /// An emulated cluster on this machine
     #[command(subcommand)]
     Lab(Lab),
-    /// Load test on a simulated machine and on alternatives to it, side by side
+    /// Load test on a simulated machine and alternatives, side by side
     Simulate(Box<simulate::SimulateOptions>),
     /// Machines to simulate, for --transport sim
     #[command(subcommand)]
     Machine(machine::MachineCommand),
     /// Show what this machine and this binary can do
-    Info(LibfabricPath),
+    Info(info::InfoOptions),
     /// What the words of tables and options mean
     #[command(help_template = "{about}\n", long_about = terms::TERMS)]
     Terms,
@@ -201,7 +201,7 @@ pub fn execute(cli: Cli) -> Result<u8, String> {
         Command::Lab(Lab::Other(command)) => lab::execute(command),
         Command::Simulate(options) => options.execute(),
         Command::Machine(command) => command.execute(),
-        Command::Info(library) => print(&info::text(library.libfabric_path.as_deref())),
+        Command::Info(options) => print(&options.text()),
         Command::Terms => print(&format!("{}\n", terms::TERMS)),
         Command::Schema => print(result::SCHEMA),
         Command::Completions(options) => options.execute(Cli::command()),

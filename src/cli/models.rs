@@ -23,7 +23,7 @@ pub struct StudyOptions {
     #[arg(long, value_name = "N", value_parser = units::count)]
     ranks_per_node: Option<usize>,
 
-    /// Seed of what is drawn: graphs, pairs, rings, and the order of measurements
+    /// Seed of what is drawn (graphs, pairs, rings, and the order of measurements)
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
@@ -81,7 +81,7 @@ pub struct MaxRateOptions {
     #[arg(long, value_name = "FILE", requires = "halo", help_heading = "Prediction")]
     predict: Option<PathBuf>,
 
-    /// Measure nothing: what --halo takes by given parameters: LATENCY,R_C,R_N such as 1.6us,5.9GB,5.5GB, a CSV file of them, or
+    /// Measure nothing: what --halo takes by given parameters; LATENCY,R_C,R_N such as 1.6us,5.9GB,5.5GB, a CSV file of them, or
     /// blue-waters, the paper's
     #[arg(
         long,
@@ -203,6 +203,7 @@ impl MapOptions {
 
 /// Options of `tailback contention`.
 #[derive(Clone, Debug, Args)]
+#[command(override_usage = "tailback contention [OPTIONS] <--graph FILE|--shape LIST|--random LIST>")]
 #[command(group(clap::ArgGroup::new("source").required(true).args(["graph", "shape", "random"])))]
 pub struct ContentionOptions {
     /// A graph file, or a trace of messages: `source destination [bytes [start]]` a line, such as `a b 1MiB 5ms`, or DOT with

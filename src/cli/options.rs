@@ -479,7 +479,9 @@ impl FromStr for Share {
         }
         let (name, weight) = text.split_once('=').unwrap_or((text, "1"));
         let (weight, percent) = weight.strip_suffix('%').map_or((weight, false), |weight| (weight, true));
-        let number = weight.trim().parse().map_err(|_| format!("'{text}': '{weight}' is no weight"))?;
+        let number = weight.trim().parse().map_err(|_| {
+            format!("invalid weight '{weight}' in '{text}': expected a number, or a percentage of the congestor nodes")
+        })?;
         Ok(Share::Of { kernel: name.trim().parse()?, weight: number, percent })
     }
 }

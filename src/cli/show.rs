@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ColorChoice};
 
 use crate::analysis::threshold::Of;
 use crate::job::Checks;
@@ -27,6 +27,17 @@ pub struct ShowOptions {
     #[arg(short, long)]
     verbose: bool,
 
+    /// Colours: on a terminal unless NO_COLOR is set, always, or never
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHEN",
+        default_value_t,
+        hide_possible_values = true,
+        hide_default_value = true
+    )]
+    color: ColorChoice,
+
     #[command(flatten)]
     checks: Checks,
 }
@@ -49,7 +60,11 @@ impl ShowOptions {
             None => output::in_full(file, self.verbose),
         };
         let shown: Vec<String> = files.iter().map(|(_, file)| show(file)).collect();
-        output::print(&shown.join("\n"))?;
+        let shown = shown.join("\n");
+        match format {
+            None | Some(Format::Summary | Format::Table) => output::print_coloured(&shown, self.color)?,
+            Some(_) => output::print(&shown)?,
+        };
         self.checks.check_all(files.iter().map(|(_, file)| file))
     }
 }

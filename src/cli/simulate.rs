@@ -38,7 +38,7 @@ impl FromStr for WhatIf {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("'{text}' is no change: write KEY=VALUE, or KEY=VALUE,VALUE");
+        let wrong = || format!("invalid change '{text}': expected KEY=VALUE, or KEY=VALUE,VALUE");
         let (key, values) = text.split_once('=').ok_or_else(wrong)?;
         let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
         if key.trim().is_empty() || values.iter().any(String::is_empty) {

@@ -29,7 +29,7 @@ impl FromStr for GroupsFrom {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let Some(pattern) = text.strip_prefix(NAMES) else { return Ok(GroupsFrom::File(text.into())) };
-        let regex = Regex::new(pattern).map_err(|error| format!("'{pattern}' is no regular expression: {error}"))?;
+        let regex = Regex::new(pattern).map_err(|error| format!("invalid regular expression '{pattern}': {error}"))?;
         match regex.captures_len() {
             2 => Ok(GroupsFrom::Names(pattern.to_owned())),
             groups => Err(format!("'{pattern}' has {} groups: one in parentheses is the group of a host", groups - 1)),
@@ -135,7 +135,7 @@ fn slurm(text: &str, name: &str) -> Result<Vec<(String, String)>, String> {
         if value("Level").is_some_and(|level| level != "0") {
             continue;
         }
-        let hosts = hosts(nodes).ok_or_else(|| format!("{name}, line {}: '{nodes}' is no list of hosts", at + 1))?;
+        let hosts = hosts(nodes).ok_or_else(|| format!("{name}, line {}: invalid list of hosts '{nodes}'", at + 1))?;
         groups.extend(hosts.into_iter().map(|host| (host, switch.to_owned())));
         if groups.len() > MOST_HOSTS {
             return Err(format!("{name}: more than {MOST_HOSTS} hosts"));
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(said, "--groups: the pattern '^r([0-9]+)' finds no group in the name login");
         let refusal = |text: &str| text.parse::<GroupsFrom>().unwrap_err();
         assert_eq!(refusal("name:r[0-9]"), "'r[0-9]' has 0 groups: one in parentheses is the group of a host");
-        assert!(refusal("name:r(").starts_with("'r(' is no regular expression: "));
+        assert!(refusal("name:r(").starts_with("invalid regular expression 'r(': "));
         assert_eq!("names".parse(), Ok(GroupsFrom::File("names".into())));
     }
 
@@ -259,9 +259,9 @@ mod tests {
             "SwitchName=s0 Level=0 LinkSpeed=1 Nodes=a,b\nSwitchName=s2 Level=1 LinkSpeed=1 Nodes=a,b Switches=s0\n";
         assert_eq!(read(shown), pairs(&[("a", "s0"), ("b", "s0")]));
         for (bad, said) in [
-            ("SwitchName=s Nodes=n[3-1]", "is no list of hosts"),
-            ("SwitchName=s Nodes=n[0-99999999]", "is no list of hosts"),
-            ("SwitchName=s Nodes=n[0", "is no list of hosts"),
+            ("SwitchName=s Nodes=n[3-1]", "invalid list of hosts"),
+            ("SwitchName=s Nodes=n[0-99999999]", "invalid list of hosts"),
+            ("SwitchName=s Nodes=n[0", "invalid list of hosts"),
             ("SwitchName=s Switches=t", "no switch in it has hosts"),
         ] {
             assert!(parse(bad, "t").unwrap_err().contains(said), "{bad}");

@@ -31,8 +31,8 @@ pub struct TuneSelection {
     #[arg(long, value_enum, value_name = "WHERE", default_value = "every")]
     pub set_on: RunsOn,
 
-    /// Shell command that prints the setting in force, run there before the first change and after every one; what it prints has
-    /// to name the setting, and no other of --settings
+    /// Shell command that prints the setting in force. It is run there before the first change and after every one; what it
+    /// prints has to name the setting, and no other of --settings
     #[arg(long, value_name = "CMD")]
     pub read_by: Option<String>,
 
@@ -40,7 +40,7 @@ pub struct TuneSelection {
     #[arg(long, requires = "read_by")]
     pub read_any: bool,
 
-    /// Setting to put back at the end, also after Ctrl-C and when a rank is killed [default: what --read-by prints before the
+    /// Setting to put back at the end; also after Ctrl-C and when a rank is killed [default: what --read-by prints before the
     /// first change]
     #[arg(long, value_name = "SETTING")]
     pub former: Option<String>,

@@ -75,7 +75,7 @@ pub struct LabSpec {
     /// TCP congestion control of the data network
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     pub congestion_control: String,
-    /// Least time after which TCP sends a lost packet again. Linux's own default, 200ms, is for wide-area networks
+    /// Minimum time after which TCP sends a lost packet again. Linux's own default, 200ms, is for wide-area networks
     #[arg(long = "rto-min", value_name = "TIME", default_value = "50ms", value_parser = units::milliseconds)]
     #[serde(default = "linux_rto_min")]
     pub rto_min_ms: u64,

@@ -110,6 +110,16 @@ struct LabBench<'a> {
     scratch: Scratch,
 }
 
+/// Routes of the lab decide about congestion control, as its settings say: the machine's default is that of no connection.
+fn leave_to_routes(file: &mut ResultFile) {
+    let control = file.lab.as_mut().and_then(|of| of.control.as_mut());
+    let again = control.into_iter().flat_map(|of| std::iter::once(&mut of.run).chain(&mut of.more_runs));
+    for run in file.runs.iter_mut().chain(again) {
+        let networks = std::iter::once(&mut run.transport).chain(&mut run.congestors_over);
+        networks.for_each(|of| drop(of.details.remove("default_congestion_control")));
+    }
+}
+
 /// What one run of the ranks left.
 enum Ran {
     Result(Box<ResultFile>, Vec<PhaseCounters>),
@@ -137,6 +147,7 @@ impl LabBench<'_> {
         // Of a search, the ranks know which phases were of the run that was found.
         let known = file.lab.take().unwrap_or_else(|| LabRecord::of(&lab, phases));
         file.lab = Some(LabRecord { control, ..known });
+        leave_to_routes(&mut file);
         if self.request.resume.is_some() {
             file.notes.push("counters of the lab's ports are of the runs since --resume only".into());
         }

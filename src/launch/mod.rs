@@ -73,6 +73,7 @@ fn own_lab(request: &Request) -> Result<LabSpec, String> {
         let (ranks, per_node) = local_ranks(request, None)?;
         return Ok(LabSpec { hosts: ranks.div_ceil(per_node), leaves: 1, name, ..LabSpec::default() });
     }
+    local_ranks(request, None)?;
     let recorded = request.calibration.as_ref().and_then(CalibrationSelection::lab).unwrap_or_default();
     Ok(LabSpec { hosts: request.local.ranks.unwrap_or(recorded.hosts), name, ..recorded })
 }

@@ -258,7 +258,8 @@ fn clocks(all: &[Bursts<'_>]) -> Option<String> {
 /// What was run.
 fn extent(file: &ResultFile) -> String {
     let placements = file.runs.iter().map(|run| run.placements.len()).max().unwrap_or(0);
-    format!("{placements} placements, {}, seed {}. Folded curves: -v", duration(1e9 * file.duration_s), file.seed)
+    let s = if placements == 1 { "" } else { "s" };
+    format!("{placements} placement{s}, {}, seed {}. Folded curves: -v", duration(1e9 * file.duration_s), file.seed)
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub(super) fn render(file: &ResultFile, columns: usize) -> String {
         out += &wrap(&format!("{over}{verdict}"), columns);
         // Networks side by side: one line each.
         if !several {
-            out += &unindented(&table);
+            out += unindented(&table).trim_start_matches('\n');
         }
     };
     for (run, models) in &studies {
@@ -257,22 +257,24 @@ fn of_figures(file: &ResultFile, run: &Run) -> (String, Table) {
         .column("", |test| &test.title)
         .columns(shown, |table, of| table.column(of.title(), |test| Some(value(test, test.figure(of)?))))
         .column("worst", |test| Some(value(test, test.extremes().1?)))
-        .column_if(collectives, "algbw", |test| test.collective.map(|of| rate(of.algorithm_mib_per_s)))
         .column_if(collectives, "busbw", |test| test.collective.map(|of| rate(of.bus_mib_per_s)))
-        .column_if(link.is_some(), "of the link", |test| share(test))
-        .column("iterations", |test| test.summary.as_ref()?.iterations);
+        .column_if(link.is_some(), "of the link", |test| share(test));
     let beside = run.beside.as_ref().map(|load| format!(" beside {load}")).unwrap_or_default();
     (format!("Measured without load{beside}; bandwidths are those of a rank"), table.done())
 }
 
 fn of_loads(loads: &[CongestorLoad], link: Option<f64>) -> (String, Table) {
+    // A job that failed before anything was measured.
+    if loads.is_empty() {
+        return ("Nothing was measured".into(), Table::default());
+    }
     let total: f64 = loads.iter().map(|load| load.delivered_mib_per_s).sum();
     let table = Table::of(loads)
         .column("congestor", |load| &load.title)
         .column("ranks", |load| load.ranks)
         .column("delivered", |load| rate(load.delivered_mib_per_s))
-        .column("per rank", |load| rate(load.delivered_mib_per_s / load.ranks.max(1) as f64))
-        .column("minimum", |load| load.least_mib_per_s.map(rate));
+        .column("minimum", |load| load.least_mib_per_s.map(rate))
+        .column("per rank", |load| rate(load.delivered_mib_per_s / load.ranks.max(1) as f64));
     let link = link.map(|link| format!("; the link of a node carries {}", rate(link))).unwrap_or_default();
     (format!("The congestors delivered {} together{link}", rate(total)), table.done())
 }

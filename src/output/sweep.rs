@@ -209,7 +209,8 @@ fn extent(file: &ResultFile, record: &SweepRecord) -> String {
     let placements = file.runs.iter().map(|run| run.placements.len()).max().unwrap_or(0);
     let (points, took) = (file.runs.len(), duration(1e9 * file.duration_s));
     let hidden = if values(record).len() > MOST_ROWS { ", all points" } else { "" };
-    format!("{points} points, {placements} placements, {took}, seed {}. Curves{hidden}: -v", file.seed)
+    let s = if placements == 1 { "" } else { "s" };
+    format!("{points} points, {placements} placement{s}, {took}, seed {}. Curves{hidden}: -v", file.seed)
 }
 
 #[cfg(test)]

@@ -92,9 +92,15 @@ pub fn factor(value: f64) -> String {
 /// Ends of intervals are shown up to this.
 const MOST_FACTOR: f64 = 1e4;
 
+/// Ends that are more than this many times apart bound no factor.
+const WIDEST: f64 = 100.0;
+
 /// A factor with its interval, where it has one.
 pub fn with_interval(measured: Factor) -> String {
     let Some(interval) = measured.interval else { return factor(measured.factor) };
+    if interval.high > WIDEST * interval.low {
+        return format!("{} [uncertain]", factor(measured.factor));
+    }
     // Beyond these the data only say that they do not know.
     let bound = |value: f64| match value {
         v if v > MOST_FACTOR => format!(">{MOST_FACTOR:.0}"),
@@ -147,6 +153,14 @@ fn acts(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interval_that_bounds_nothing_is_not_shown() {
+        let shown = |low, high| with_interval(Factor { factor: 15.4, interval: Some(Interval { low, high }) });
+        assert_eq!(shown(1.41, 140.0), "15.4x [1.41, 140]");
+        assert_eq!(shown(1.19, 199.0), "15.4x [uncertain]");
+        assert_eq!(shown(0.0, 30.0), "15.4x [uncertain]");
+    }
 
     #[test]
     fn digits_follow_size() {

@@ -22,6 +22,9 @@ pub fn controlled(bench: &Bench, words: &[&str]) -> (serde_json::Value, f64, f64
     let result = load_test(bench, words);
     let control = &result["lab"]["control"];
     assert!(!control["verdicts"][0]["cause"].is_null(), "{control}, {}", result["notes"]);
+    // Routes of the lab have one of their own.
+    let default = |run: &serde_json::Value| run["transport"]["details"]["default_congestion_control"].clone();
+    assert!(default(&result["runs"][0]).is_null() && default(&control["run"]).is_null(), "{control}");
     (control["kind"].clone(), loaded(&result["runs"][0]), loaded(&control["run"]))
 }
 

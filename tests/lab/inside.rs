@@ -26,6 +26,10 @@ fn a_job_on_its_hosts_has_the_lab_in_its_result() {
         assert_eq!(lab["spec"]["link_rate_bits_per_second"], 150_000_000);
         assert_eq!(lab["hosts"].as_array().map(Vec::len), Some(3));
         assert!(bench.ok(&["status"]).contains(lab["mode"].as_str().expect("is text")));
+        let status: serde_json::Value = serde_json::from_str(&bench.ok(&["status", "--json"])).expect("it is JSON");
+        let mut labs = status.as_array().expect("a list").iter();
+        let known = labs.find(|of| of["lab"]["name"] == bench.name.as_str()).expect("it is up");
+        assert_eq!((known["hosts"].as_array().map(Vec::len), &known["mode"]), (Some(3), &lab["mode"]));
         let ports = lab["phases"][0]["ports"].as_array().unwrap_or_else(|| panic!("no counters: {}", result["notes"]));
         let sent = |host: &str| ports.iter().find(|port| port["from"] == host).and_then(|port| port["bytes"].as_u64());
         let (busy, idle) = (sent("h1").expect("has a port"), sent("h2").expect("has a port"));

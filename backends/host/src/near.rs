@@ -33,7 +33,9 @@ impl FromStr for DeviceSelection {
         match text {
             "auto" => Ok(DeviceSelection::Auto),
             "round-robin" => Ok(DeviceSelection::RoundRobin),
-            _ if names.iter().any(String::is_empty) => Err(format!("'{text}' is no list of names")),
+            _ if names.iter().any(String::is_empty) => {
+                Err(format!("invalid list of names '{text}': expected names between commas"))
+            }
             _ if names.iter().any(|name| name == "auto" || name == "round-robin") => {
                 Err(format!("'{text}': auto and round-robin stand alone"))
             }

@@ -58,7 +58,7 @@ impl FromStr for Grid {
         let sides = text.split_once('x').and_then(|(rows, columns)| rows.parse().ok().zip(columns.parse().ok()));
         let (rows, columns) = sides
             .filter(|&(rows, columns): &(usize, usize)| rows > 0 && columns > 0)
-            .ok_or_else(|| format!("'{text}' is no grid: write rows x columns, as in 2x4"))?;
+            .ok_or_else(|| format!("invalid grid '{text}': expected rows x columns, as in 2x4"))?;
         Ok(Grid { rows, columns })
     }
 }

@@ -11,6 +11,7 @@ use crate::models::beff::Beff;
 use crate::models::maxrate;
 use crate::plan::{CongestorTest, Counts, Plan};
 use crate::result::{Command, ContentionResult, MachineRecord, ResultFile};
+use crate::text::duration;
 
 /// What two results may differ in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,7 +131,8 @@ pub fn differences<'a>(first: &Side<'a>, other: &Side<'a>) -> Vec<Difference> {
     let application =
         |plan: &Plan| plan.application.as_ref().map_or_else(|| "none".to_owned(), |of| of.command.join(" "));
     found.unlike(true, "application", application(mine), application(theirs));
-    found.unlike(false, "budget of a test in s", mine.budget_s, theirs.budget_s);
+    let budget = |plan: &Plan| duration(1e9 * plan.budget_s);
+    found.unlike(false, "budget of a test", budget(mine), budget(theirs));
     found.unlike(false, "build", &a.build.profile, &b.build.profile);
     found.unlike(false, "CPU of rank 0's host", format!("{:?}", a.system.host.cpu), format!("{:?}", b.system.host.cpu));
     for test in &mine.canaries {

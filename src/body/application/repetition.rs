@@ -189,7 +189,7 @@ pub(crate) struct Pattern(Regex);
 
 impl Pattern {
     pub(crate) fn new(text: &str) -> Result<Self, String> {
-        let regex = Regex::new(text).map_err(|error| format!("'{text}' is no regular expression: {error}"))?;
+        let regex = Regex::new(text).map_err(|error| format!("invalid regular expression '{text}': {error}"))?;
         match regex.captures_len() {
             2 => Ok(Pattern(regex)),
             groups => Err(format!("'{text}' has {} groups: one in parentheses is the figure", groups - 1)),
@@ -244,7 +244,7 @@ mod tests {
     fn a_pattern_has_one_group() {
         assert!(check_pattern("([0-9]+) of ([0-9]+)").unwrap_err().contains("has 2 groups"));
         assert!(check_pattern("[0-9]+").unwrap_err().contains("has 0 groups"));
-        assert!(check_pattern("([0-9]+").unwrap_err().contains("is no regular expression"));
+        assert!(check_pattern("([0-9]+").unwrap_err().contains("invalid regular expression"));
         assert_eq!(check_pattern("(?:a|b) ([0-9]+)").unwrap(), "(?:a|b) ([0-9]+)");
     }
 }

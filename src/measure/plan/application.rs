@@ -103,10 +103,10 @@ impl Application {
             return invalid(format!("invalid --per-node {processes}: expected 1 to {MOST_PER_NODE}"));
         }
         if !(self.limit_s >= 0.1 && self.limit_s <= 604_800.0) {
-            return invalid(format!("limit {} s is not between 100 ms and a week", self.limit_s));
+            return invalid(format!("invalid limit {} s: expected 100 ms to a week", self.limit_s));
         }
         if self.warm_up > 100 {
-            return invalid(format!("{} repetitions to warm up: choose up to 100", self.warm_up));
+            return invalid(format!("invalid --warm-up {}: expected up to 100", self.warm_up));
         }
         Ok(())
     }

@@ -50,10 +50,10 @@ impl Plan {
     /// What is wrong with its bursts.
     pub(super) fn check_burst(&self) -> Result<(), String> {
         let Some(burst) = self.burst else { return Ok(()) };
-        let ms = |seconds: f64| format!("{} ms", 1e3 * seconds);
+        let ms = |seconds: f64| format!("{} ms", (1e6 * seconds).round() / 1e3);
         for (option, seconds) in [("--on", burst.on_s), ("--off", burst.off_s)] {
             if !(1e-6..=600.0).contains(&seconds) {
-                return Err(format!("{option}: {} is not between 1 us and 10 minutes", ms(seconds)));
+                return Err(format!("{option}: invalid time {}: expected 1 us to 10 minutes", ms(seconds)));
             }
         }
         if self.congestors.is_empty() {
@@ -70,7 +70,7 @@ impl Plan {
         if FEWEST * burst.period_s() > loaded_s {
             let needed_s = FEWEST * burst.period_s() / loaded_s * self.budget_s;
             return Err(format!(
-                "a burst and its pause take {}: a block of {} has fewer than {FEWEST}; give a --budget of at least {}, or fewer \
+                "a burst and its pause take {}: a block of {} has fewer than {FEWEST} of them; give a --budget of at least {}, or fewer \
                  --placements",
                 ms(burst.period_s()),
                 ms(loaded_s),

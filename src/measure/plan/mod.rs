@@ -351,7 +351,7 @@ impl Plan {
         let least = self.preset.shortest();
         if !(self.canary_fraction > 0.0 && self.canary_fraction <= 1.0) {
             return invalid(format!(
-                "canary fraction {} is not between 0 and 1 (20% is 0.2 or 20%)",
+                "invalid canary fraction {}: expected above 0, up to 1 (20% is 0.2 or 20%)",
                 self.canary_fraction
             ));
         }
@@ -364,7 +364,7 @@ impl Plan {
         let fractions = [self.load_fraction].into_iter().chain(self.load_fractions.iter().copied());
         if let Some(wrong) = fractions.into_iter().find(|of| !(*of > 0.0 && *of <= 1.0)) {
             return invalid(format!(
-                "load fraction {wrong} is not above 0 and up to 1 (20% is 0.2 or 20%; --congestors none loads nothing)"
+                "invalid load fraction {wrong}: expected above 0, up to 1 (20% is 0.2 or 20%; --congestors none loads nothing)"
             ));
         }
         if let Some(twice) =
@@ -379,11 +379,11 @@ impl Plan {
         }
         if !(self.budget_s >= least.budget && self.budget_s <= 86_400.0) {
             let ms = 1e3 * least.budget;
-            return invalid(format!("budget {} s is not between {ms} ms and one day", self.budget_s));
+            return invalid(format!("invalid budget {} s: expected {ms} ms to one day", self.budget_s));
         }
         if let Some(pace) = self.pace_s {
             if !(least.pace..=10.0).contains(&pace) {
-                return invalid(format!("pace {pace} s is not between {:.0} us and 10 s", 1e6 * least.pace));
+                return invalid(format!("invalid pace {pace} s: expected {:.0} us to 10 s", 1e6 * least.pace));
             }
             if 4.0 * pace > self.block_s() {
                 return invalid(format!(
@@ -394,10 +394,13 @@ impl Plan {
             }
         }
         if self.placements == 0 || self.placements > 1000 {
-            return invalid(format!("{} placements: choose from 1 to 1000", self.placements));
+            return invalid(format!("invalid number of placements {}: expected 1 to 1000", self.placements));
         }
         if !(self.blocks == 1 || self.blocks.is_multiple_of(2) && (2..=64).contains(&self.blocks)) {
-            return invalid(format!("{} blocks: choose 1, or an even number up to 64", self.blocks));
+            return invalid(format!(
+                "invalid number of blocks {}: expected 1, or an even number up to 64",
+                self.blocks
+            ));
         }
         if self.block_s() < 0.98 * least.block {
             return invalid(format!(
@@ -411,14 +414,14 @@ impl Plan {
         }
         if let Some(precision) = self.precision {
             if !(precision > 0.0 && precision < 1.0) {
-                return invalid(format!("precision {precision} is not between 0 and 100%"));
+                return invalid(format!("invalid precision {precision}: expected above 0, below 100%"));
             }
             if self.placements < 3 {
                 return invalid("a precision needs at least 3 placements to start from".into());
             }
         }
         if !(self.longest_s > 0.0 && self.longest_s <= 604_800.0) {
-            return invalid(format!("{} s is no time to go on for: choose up to a week", self.longest_s));
+            return invalid(format!("invalid time limit {} s: expected above 0 s, up to a week", self.longest_s));
         }
         if let Some(ranks) = self.ranks_per_node.filter(|ranks| !(1..=units::MOST).contains(ranks)) {
             return invalid(format!("invalid ranks per node {ranks}: expected 1 to {}", units::MOST));
@@ -458,7 +461,7 @@ impl Plan {
             check_counts(&test.kernel.info(), &test.counts)?;
             if !(1e-9..=1e9).contains(&test.weight) {
                 return invalid(format!(
-                    "congestor {key} has weight {}: it must be above 0, and up to 1e9",
+                    "invalid weight {} of congestor {key}: expected above 0, up to 1e9",
                     test.weight
                 ));
             }
@@ -479,10 +482,10 @@ fn check_counts(info: &Info, counts: &Counts) -> Result<(), PlanError> {
         c if !c.bytes.is_multiple_of(info.multiple_of) => {
             format!("bytes = {} is not a multiple of {}", c.bytes, info.multiple_of)
         }
-        c if c.window == 0 || c.window > 4096 => format!("window = {} is not between 1 and 4096", c.window),
+        c if c.window == 0 || c.window > 4096 => format!("window = {} is not 1 to 4096", c.window),
         c if c.bytes.saturating_mul(c.window) > LARGEST => "bytes x window is above 1 GiB".into(),
         c if c.iterations == 0 => "iterations must be at least 1".into(),
-        c if c.rings == 0 || c.rings > 10_000 => format!("rings = {} is not between 1 and 10000", c.rings),
+        c if c.rings == 0 || c.rings > 10_000 => format!("rings = {} is not 1 to 10000", c.rings),
         c if c.measurements == 0 => "measurements must be at least 1".into(),
         _ => return Ok(()),
     };
@@ -552,8 +555,8 @@ mod tests {
         for (toml, expected) in [
             ("canaries = ['latency']", "unknown canary 'latency'"),
             ("bugdet = '2s'", "unknown field `bugdet`"),
-            ("canary_fraction = 1.5", "canary fraction 1.5 is not between"),
-            ("canary_fraction = '120%'", "canary fraction 1.2 is not between"),
+            ("canary_fraction = 1.5", "invalid canary fraction 1.5: expected above 0"),
+            ("canary_fraction = '120%'", "invalid canary fraction 1.2"),
             ("canary_fraction = '100%'", "canary fraction 100% leaves no node for congestors"),
             ("load_fraction = 0", "load fraction 0 is not above 0"),
             ("load_fraction = '110%'", "load fraction 1.1 is not above 0 and up to 1"),

@@ -15,7 +15,7 @@ impl std::str::FromStr for Set {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (key, value) =
-            text.split_once('=').ok_or_else(|| format!("'{text}' is no setting: write KERNEL.SETTING=VALUE"))?;
+            text.split_once('=').ok_or_else(|| format!("invalid setting '{text}': expected KERNEL.SETTING=VALUE"))?;
         Ok(Set::of(key.trim(), value.trim()))
     }
 }
@@ -42,7 +42,12 @@ impl Set {
         let (role, kernel, setting) = match parts[..] {
             [kernel, setting] => (None, kernel, setting),
             [role @ ("canary" | "congestor"), kernel, setting] => (Some(role), kernel, setting),
-            _ => return Err(format!("'{}' is no setting: write KERNEL.SETTING or canary.KERNEL.SETTING", self.key)),
+            _ => {
+                return Err(format!(
+                    "invalid setting '{}': expected KERNEL.SETTING or canary.KERNEL.SETTING",
+                    self.key
+                ));
+            }
         };
         let mut found = 0;
         if role != Some("congestor") {
@@ -75,7 +80,11 @@ impl Set {
     }
 
     fn set(&self, counts: &mut Counts, setting: &str) -> Result<(), String> {
-        let count = || self.value.parse::<u32>().map_err(|_| format!("'{}': '{}' is no count", self.key, self.value));
+        let count = || {
+            self.value
+                .parse::<u32>()
+                .map_err(|_| format!("{}: invalid count '{}': expected a whole number", self.key, self.value))
+        };
         match setting {
             "bytes" => counts.bytes = units::bytes(&self.value)?,
             "window" => counts.window = count()? as usize,

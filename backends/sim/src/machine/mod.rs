@@ -39,12 +39,20 @@ const MOST_TEXT: usize = 1 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum MachineError {
     /// The file cannot be read.
-    #[error("{path}: {source}")]
+    #[error("cannot read machine {path}: {source}")]
     Unreadable {
         /// As the user named it.
         path: String,
         /// The system's answer.
         source: std::io::Error,
+    },
+    /// There is no such machine and no such file.
+    #[error("unknown machine '{name}': choose from {known}, or name a file")]
+    Unknown {
+        /// As the user named it.
+        name: String,
+        /// The machines that come with Tailback.
+        known: String,
     },
     /// It is no TOML, or has keys or values that do not exist.
     #[error("{origin}: {detail}")]
@@ -126,10 +134,12 @@ impl Machine {
         let mut text = Vec::new();
         // A pipe has no length: no more is read than is needed to know that it is too long.
         let read = File::open(path).and_then(|file| file.take(MOST_TEXT as u64 + 1).read_to_end(&mut text));
-        read.map_err(|source| {
-            let known: Vec<&str> = shipped().collect();
-            let hint = format!("{name_or_path} (shipped machines: {})", known.join(", "));
-            MachineError::Unreadable { path: hint, source }
+        read.map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => {
+                let known: Vec<&str> = shipped().collect();
+                MachineError::Unknown { name: name_or_path.into(), known: known.join(", ") }
+            }
+            _ => MachineError::Unreadable { path: name_or_path.into(), source },
         })?;
         if text.len() > MOST_TEXT {
             return Err(MachineError::TooLong { origin: name_or_path.into() });

@@ -47,7 +47,7 @@ impl FromStr for Shape {
     fn from_str(name: &str) -> Result<Self, String> {
         let pairs = match PAPER.iter().find(|(known, _)| *known == name) {
             Some((_, pairs)) => pairs.iter().map(|(source, to)| ((*source).to_owned(), (*to).to_owned())).collect(),
-            None => sized(name).ok_or_else(|| format!("'{name}' is no shape: {}", Shape::NAMES))?,
+            None => sized(name).ok_or_else(|| format!("invalid shape '{name}': expected {}", Shape::NAMES))?,
         };
         Ok(Shape { name: name.to_owned(), pairs })
     }

@@ -188,7 +188,8 @@ impl Hpcc {
 fn memory(text: &str) -> Result<f64, String> {
     let part = units::fraction(text)?;
     let fits = part > 0.0 && part <= 0.6;
-    fits.then_some(part).ok_or_else(|| format!("'{text}' is no part for HPL's matrix: write up to 60%"))
+    fits.then_some(part)
+        .ok_or_else(|| format!("invalid part '{text}' of the memory for HPL's matrix: expected above 0, up to 60%"))
 }
 
 fn grid(text: &str) -> Result<[usize; 2], String> {

@@ -59,9 +59,14 @@ impl FromStr for Halo {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
-            format!("'{text}' is no halo: expected MESSAGESxBYTES[xRANKS[/SENDERS]], such as 6x16KiBx8 or 6x16KiBx8/2")
+            format!(
+                "invalid halo '{text}': expected MESSAGESxBYTES[xRANKS[/SENDERS]], such as 6x16KiBx8 or 6x16KiBx8/2"
+            )
         };
         let words: Vec<&str> = text.split('x').collect();
+        if words.iter().any(|word| word.is_empty()) {
+            return Err(wrong());
+        }
         let ([messages, bytes], ranks) = match words[..] {
             [messages, bytes] => ([messages, bytes], None),
             [messages, bytes, ranks] => ([messages, bytes], Some(ranks)),

@@ -30,7 +30,7 @@ pub struct Settings {
     pub iterations: usize,
     /// Between which nodes: the first two (first), every two of the job (all), or N pairs of nodes, drawn with the seed so
     /// that every node has its turn. Pairs of nodes are measured one after the other, the rest of the job being silent
-    #[arg(long, value_name = "first|all|N", default_value_t)]
+    #[arg(long, value_name = "WHICH", default_value_t)]
     #[serde(default, skip_serializing_if = "NodePairs::is_first")]
     pub node_pairs: NodePairs,
     /// Answer with one byte rather than the whole message: all pairs then load the same direction of a link, which the
@@ -54,8 +54,8 @@ pub struct Settings {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = units::message)]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thresholds: Vec<usize>,
-    /// Exchanges with neighbours, measured between the first two nodes and set beside what the models say, as
-    /// MESSAGESxBYTES[xRANKS[/SENDERS]]: 6x16KiBx8 is 6 messages of each of 8 ranks of a node at once, 6x16KiBx8/2 the same data
+    /// Exchanges with neighbours, as MESSAGESxBYTES[xRANKS[/SENDERS]]; measured between the first two nodes and set beside what
+    /// the models say. 6x16KiBx8 is 6 messages of each of 8 ranks of a node at once, 6x16KiBx8/2 the same data
     /// through 2 of them [default of ranks: the most pairs]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -182,7 +182,7 @@ impl FromStr for NodePairs {
             "all" => Ok(NodePairs::All),
             number => units::count(number)
                 .map(NodePairs::Drawn)
-                .map_err(|_| format!("'{text}' is no choice of nodes: write first, all, or how many pairs of nodes")),
+                .map_err(|_| format!("invalid node pairs '{text}': expected first, all, or a number of pairs")),
         }
     }
 }
