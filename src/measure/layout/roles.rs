@@ -365,10 +365,9 @@ mod tests {
 
     #[test]
     fn a_part_of_the_job_has_the_roles_and_the_rest_is_idle() {
-        let ranks = |layout: &Layout, role: fn(Role) -> bool| -> Vec<usize> {
-            (0..layout.nodes().rank_count()).filter(|&rank| role(layout.role(Rank::from(rank)))).collect()
+        let busy = |layout: &Layout| -> Vec<usize> {
+            (0..layout.nodes().rank_count()).filter(|&rank| layout.role(Rank::from(rank)) != Role::Idle).collect()
         };
-        let (busy, idle): (fn(Role) -> bool, fn(Role) -> bool) = (|of| of != Role::Idle, |of| of == Role::Idle);
         let groups: Vec<String> = (0..24).map(|rank| format!("leaf{}", rank / 12)).collect();
         for policy in [Policy::Random, Policy::Balanced, Policy::Linear, Policy::Interleaved] {
             let placement = Placement { policy, ..Placement::random(1) };
@@ -378,13 +377,13 @@ mod tests {
             };
             let layout = of(Some(5), Some(2));
             let expected: Vec<usize> = (0..5).flat_map(|node| [3 * node, 3 * node + 1]).collect();
-            assert_eq!((ranks(&layout, busy), layout.nodes().len()), (expected, 8));
+            assert_eq!((busy(&layout), layout.nodes().len()), (expected, 8));
             assert_eq!((layout.nodes_with(Role::Canary), layout.congestor_nodes()), (2, 3));
             assert_eq!(layout.largest_team(Role::Canary), 2);
             assert!(layout.roles_on(7) == [Role::Idle] && layout.roles_on(0).len() == 2);
             // All of it is what it is without.
             let (all, plain) = (of(Some(8), Some(3)), of(None, None));
-            assert!(ranks(&all, idle).is_empty() && all.order == plain.order && all.canaries() == plain.canaries());
+            assert!(busy(&all).len() == 24 && all.order == plain.order && all.canaries() == plain.canaries());
         }
         let of = |nodes, per_node| {
             let all = hosts(&[3, 3, 3, 3, 2]).within(nodes, per_node);
