@@ -192,6 +192,10 @@ fn points_may_use_a_part_of_the_nodes() {
     let numbers: Vec<&Value> =
         file["sweep"]["curves"][0]["points"].as_array().unwrap().iter().map(|of| &of["value"]["number"]).collect();
     assert_eq!(numbers, [4.0, 8.0, 16.0]);
+    // A point of 8 nodes measures what a job of 8 nodes does.
+    let idle = |file: &Value| file["sweep"]["curves"][0]["points"][1]["idle"].as_f64().unwrap();
+    let (small, _) = result_of(&format!("{} {INCAST} -n 8", line.replace(",16", "")));
+    assert!((idle(&file) / idle(&small) - 1.0).abs() < 0.01, "{} {}", idle(&file), idle(&small));
     assert!(shown.contains("nodes=16"), "{shown}");
     refused(&[
         (
