@@ -109,6 +109,140 @@ fn every_view_knows_the_points_apart() {
     assert!(page.contains("lat by congestor.rate and lat.bytes") && page.contains("id=\"sweep\""));
 }
 
+/// The nodes that have a role in a run, on every placement.
+fn nodes_in_use(run: &Value) -> Vec<Vec<usize>> {
+    let used = |placement: &Value| {
+        let roles = placement["roles"].as_array().unwrap().iter().enumerate();
+        roles
+            .filter(|(_, roles)| roles.as_array().unwrap().iter().any(|role| role != "idle"))
+            .map(|(at, _)| at)
+            .collect()
+    };
+    run["placements"].as_array().unwrap().iter().map(used).collect()
+}
+
+#[test]
+fn points_over_protocols_are_one_curve() {
+    let line = "sweep protocol=eager,put,get --placements 3 --budget 300us --set incast.bytes=64KiB";
+    let (file, shown) = result_of(&format!("{line} {INCAST}"));
+    let runs = file["runs"].as_array().unwrap();
+    let protocols: Vec<(&Value, &Value)> =
+        runs.iter().map(|run| (&run["transport"]["protocol"], &run["point"][0]["value"])).collect();
+    assert!(protocols.len() == 3 && protocols.iter().all(|(over, point)| over == point), "{protocols:?}");
+    let curves = file["sweep"]["curves"].as_array().unwrap();
+    assert_eq!((curves.len(), &curves[0]["network"]), (1, &Value::from("simulated")));
+    let values: Vec<&Value> = curves[0]["points"].as_array().unwrap().iter().map(|of| &of["value"]["value"]).collect();
+    assert_eq!(values, ["eager", "put", "get"]);
+    assert_eq!(curves[0]["onset"]["none"], "more of protocol is not more load");
+    assert!(shown.contains("protocol=put"), "{shown}");
+    // In a map, as the key of a plan file, and in short.
+    let folder = Folder::new();
+    let plan = folder.write("plan.toml", "[sweep]\nprotocol = [\"put\", \"get\"]\n");
+    let told = succeed(&format!("sweep --plan {plan} {INCAST} --dry-run")).stdout;
+    assert!(told.contains("2 points take turns on every placement: protocol=put, protocol=get"), "{told}");
+    let told = succeed(&format!("sweep congestor.rate=50%,100% protocol=put,get {INCAST} --dry-run")).stdout;
+    let short = succeed(&format!("run --set protocol=put,get {INCAST} --dry-run")).stdout;
+    assert!(short.contains("2 points take turns on every placement: protocol=put, protocol=get"), "{short}");
+    assert!(told.contains("4 points take turns") && told.contains("congestor.rate=100% protocol=get"), "{told}");
+}
+
+#[test]
+fn points_may_name_their_transport() {
+    let (file, _) = result_of(
+        "sweep transport=tcp load-fraction=50%,100% --no-lab -n 6 --canaries lat --congestors incast --placements 1 \
+         --budget 100ms",
+    );
+    let (runs, curves) = (file["runs"].as_array().unwrap(), file["sweep"]["curves"].as_array().unwrap());
+    assert!(runs.len() == 2 && runs.iter().all(|run| run["transport"]["backend"] == "tcp"), "{runs:?}");
+    assert_eq!((curves.len(), &curves[0]["network"], &curves[0]["under"]["value"]), (2, &"tcp".into(), &"50%".into()));
+    let line = INCAST.replace("--transport sim ", "");
+    let told = succeed(&format!("sweep transport=sim lat.bytes=8,64 {line} --dry-run")).stdout;
+    assert!(told.contains("2 points take turns on every placement: transport=sim lat.bytes=8, "), "{told}");
+    refused(&[
+        ("sweep transport=tcp,udp", "transport=udp: unknown transport 'udp'"),
+        ("sweep transport=tcp,mpi", "--transport mpi needs an MPI launcher"),
+        ("sweep transport=tcp,libfabric --transport tcp", "--transport: not for a sweep over transport"),
+        (
+            "sweep transport=tcp,libfabric --protocol put,get",
+            "a sweep over transport goes over each of its values once: --protocol names several: make it a second key",
+        ),
+        (
+            "sweep transport=tcp,libfabric --congestor-transport tcp,libfabric",
+            "goes over each of its values once: --congestor-transport names several",
+        ),
+        ("sweep protocol=put,get --protocol put", "--protocol: not for a sweep over protocol, whose values say it"),
+        ("sweep protocol=put,push", "protocol=push: unknown protocol 'push': expected eager, put or get"),
+        (
+            "sweep protocol=put,get --transport tcp,mpi",
+            "a sweep over protocol is of raw transports such as tcp: mpi has protocols of its own",
+        ),
+        ("sweep protocol=put,get transport=tcp,mpi", "mpi has protocols of its own"),
+    ]);
+}
+
+#[test]
+fn points_may_use_a_part_of_the_nodes() {
+    let line = "sweep nodes=4,8,16 --placements 3 --budget 300us --set incast.bytes=64KiB";
+    let (file, shown) = result_of(&format!("{line} {INCAST}"));
+    let runs = file["runs"].as_array().unwrap();
+    assert_eq!((runs.len(), file["system"]["nodes"].as_array().unwrap().len()), (3, 16));
+    for (run, nodes) in runs.iter().zip([4, 8, 16]) {
+        assert_eq!(nodes_in_use(run), vec![(0..nodes).collect::<Vec<_>>(); 3], "{nodes} nodes");
+    }
+    let numbers: Vec<&Value> =
+        file["sweep"]["curves"][0]["points"].as_array().unwrap().iter().map(|of| &of["value"]["number"]).collect();
+    assert_eq!(numbers, [4.0, 8.0, 16.0]);
+    // A point of 8 nodes measures what a job of 8 nodes does.
+    let idle = |file: &Value| file["sweep"]["curves"][0]["points"][1]["idle"].as_f64().unwrap();
+    let (small, _) = result_of(&format!("{} {INCAST} -n 8", line.replace(",16", "")));
+    assert!((idle(&file) / idle(&small) - 1.0).abs() < 0.01, "{} {}", idle(&file), idle(&small));
+    assert!(shown.contains("nodes=16"), "{shown}");
+    refused(&[
+        (
+            &format!("sweep nodes=8,32 {INCAST}"),
+            "nodes=32: the job has 16 nodes: start it on more, or lower the number",
+        ),
+        (&format!("sweep nodes=2,16 {INCAST}"), "nodes=2: 2 nodes, one of them with a single rank, cannot hold"),
+        (&format!("sweep nodes=few,16 {INCAST}"), "nodes=few: invalid count 'few': expected 1 or more"),
+    ]);
+}
+
+#[test]
+fn points_may_use_a_part_of_the_ranks_of_a_node() {
+    let line = "sweep ranks-per-node=1,2,4 --placements 3 --budget 300us --set incast.bytes=64KiB";
+    let job = "-n 32 --ranks-per-node 4";
+    let (file, _) = result_of(&format!("{line} {INCAST} {job}"));
+    let runs = file["runs"].as_array().unwrap();
+    assert!(runs.len() == 3 && runs.iter().all(|run| nodes_in_use(run)[0].len() == 8), "{runs:?}");
+    // Every node has roles, and ranks without one where a point does not use all.
+    let idle = |run: &Value| run["placements"][0]["roles"].to_string().matches("idle").count();
+    assert_eq!(runs.iter().map(idle).collect::<Vec<_>>(), [8, 8, 0]);
+    refused(&[
+        (
+            &format!("sweep ranks-per-node=4,8 {INCAST} {job}"),
+            "ranks-per-node=8: the smallest node of the job has 4: start more ranks on each node, or lower the number",
+        ),
+        (&format!("sweep ranks-per-node=1,2 {INCAST}"), "ranks-per-node=2: the smallest node of the job has 1: "),
+    ]);
+}
+
+#[test]
+fn points_use_a_part_of_a_job_over_tcp_too() {
+    let more = "--no-lab --canaries lat --congestors incast --placements 1 --budget 100ms";
+    let (file, _) = result_of(&format!("sweep nodes=4,6 protocol=eager,put -n 6 --ranks-per-node 1 {more}"));
+    let runs = file["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 4);
+    for run in runs {
+        let value = |at: usize| run["point"][at]["value"].as_str().unwrap();
+        let nodes: usize = value(0).parse().unwrap();
+        assert_eq!(nodes_in_use(run), [(0..nodes).collect::<Vec<_>>()]);
+        assert_eq!(run["transport"]["protocol"], value(1));
+    }
+    let (file, _) = result_of(&format!("sweep ranks-per-node=1,2 -n 8 --ranks-per-node 2 {more}"));
+    let idle = |run: &Value| run["placements"][0]["roles"].to_string().matches("idle").count();
+    assert_eq!(file["runs"].as_array().unwrap().iter().map(idle).collect::<Vec<_>>(), [4, 0]);
+}
+
 #[test]
 fn a_plan_file_may_have_the_keys() {
     let folder = Folder::new();
@@ -227,6 +361,29 @@ fn a_killed_sweep_goes_on_to_the_same_result() {
         &format!("{line} --resume {}", folder.path("other.json")),
         "other.json.journal: nothing of that sweep",
     )]);
+}
+
+#[test]
+fn a_sweep_over_parts_of_its_job_goes_on_too() {
+    let folder = Folder::new();
+    let (whole, part) = (folder.path("whole.json"), folder.path("part.json"));
+    let over = |out: &str, keys: &str| resumable(out).replace("congestor.rate=25%..100%/4", keys);
+    let keys = "nodes=8,16 protocol=eager,put";
+    succeed(&over(&whole, keys));
+    let line = over(&part, keys);
+    let journal = killed(&folder, &line);
+    folder.write("part.json.journal", &journal);
+    for (keys, expected) in [
+        ("nodes=8,16 protocol=eager,get", "the sweep has another network: simulated, eager; simulated, put there and"),
+        ("nodes=4,16 protocol=eager,put", "the sweep has another plan, 'sweep': "),
+    ] {
+        refused(&[(&format!("{} --resume {part}", over(&part, keys)), expected)]);
+    }
+    for more in ["", "--jobs 3"] {
+        folder.write("part.json.journal", &journal);
+        succeed(&format!("{line} --resume {part} {more}"));
+        assert_eq!(timeless(folder.json("part.json")), timeless(folder.json("whole.json")));
+    }
 }
 
 #[test]

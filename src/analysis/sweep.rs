@@ -12,7 +12,7 @@ use crate::analysis::Severity;
 use crate::analysis::threshold::Threshold;
 use crate::engine::LoadState;
 use crate::kernel::Canary;
-use crate::plan::{Swept, SweptValue};
+use crate::plan::{PROTOCOL, Swept, SweptValue, TRANSPORT, values_of};
 use crate::result::{Answer, Crossing, CurvePoint, Landmark, Run, SweepCurve, SweepRecord, distinct};
 use crate::stats::{FAMILY_ERROR, FEWEST_PLACEMENTS, holm, monotonic, paired};
 
@@ -25,10 +25,10 @@ const STRAIGHT: f64 = 0.1;
 pub fn record(runs: &[Run], sweep: &[Swept], crosses: &[Threshold]) -> Option<SweepRecord> {
     let first = sweep.first()?;
     let runs: Vec<&Run> = runs.iter().filter(|run| !run.point.is_empty()).collect();
-    let families = distinct(runs.iter().map(|run| (run.network(), run.point.get(1).cloned())));
+    let families = distinct(runs.iter().map(|run| (network_of(run, sweep), run.point.get(1).cloned())));
     let mut curves: Vec<(Vec<&Run>, SweepCurve)> = Vec::new();
     for (network, under) in families {
-        let of = |run: &&&Run| run.network() == network && run.point.get(1) == under.as_ref();
+        let of = |run: &&&Run| network_of(run, sweep) == network && run.point.get(1) == under.as_ref();
         let mut own: Vec<&Run> = runs.iter().filter(of).copied().collect();
         own.sort_by(|one, other| number(one).partial_cmp(&number(other)).unwrap_or(std::cmp::Ordering::Equal));
         for kernel in distinct(own.iter().flat_map(|run| run.answers().map(|answer| answer.test.kernel))) {
@@ -49,6 +49,18 @@ pub fn record(runs: &[Run], sweep: &[Swept], crosses: &[Threshold]) -> Option<Sw
         curve.crossings = own.map(|condition| crossing(condition, runs, &curve.points)).collect();
     }
     Some(SweepRecord { curves: curves.into_iter().map(|(_, curve)| curve).collect() })
+}
+
+/// What the points of a curve go over: the run's network, as far as it is not swept.
+fn network_of(run: &Run, sweep: &[Swept]) -> String {
+    match (values_of(sweep, TRANSPORT), values_of(sweep, PROTOCOL)) {
+        (Some(all), _) => all.join(", "),
+        (None, Some(_)) => {
+            let under = run.congestors_over.as_ref().map(|of| format!(" under {}", of.network())).unwrap_or_default();
+            format!("{}{under}", run.transport.network())
+        }
+        (None, None) => run.network(),
+    }
 }
 
 fn number(run: &Run) -> Option<f64> {
@@ -217,6 +229,27 @@ mod tests {
         let mut turned = RISING;
         turned.reverse();
         assert_eq!(curve(&turned, &[]).points[3].value.value, "60%");
+    }
+
+    #[test]
+    fn points_over_several_networks_are_one_curve() {
+        let run = |key: &str, value: &str, transport: &str, protocol: Option<&str>| {
+            let mut run = synthetic::file_of(transport, protocol, |_| 3.0).runs.remove(0);
+            run.point = vec![SweptValue { key: key.into(), value: value.into(), number: None }];
+            run
+        };
+        let protocols = [run(PROTOCOL, "put", "tcp", Some("put")), run(PROTOCOL, "get", "tcp", Some("get"))];
+        let transports = [run(TRANSPORT, "mpi", "mpi", None), run(TRANSPORT, "tcp", "tcp", Some("eager"))];
+        for (runs, swept, network) in
+            [(protocols, "protocol=put,get", "tcp"), (transports, "transport=mpi,tcp", "mpi, tcp")]
+        {
+            let swept: Swept = swept.parse().unwrap();
+            let found = record(&runs, std::slice::from_ref(&swept), &[]).unwrap().curves.remove(0);
+            let values: Vec<&str> = found.points.iter().map(|point| point.value.value.as_str()).collect();
+            let all: Vec<&str> = swept.values.iter().map(String::as_str).collect();
+            assert_eq!((found.network.as_str(), values), (network, all));
+            assert_eq!(found.onset, Landmark::None(format!("more of {} is not more load", swept.key)));
+        }
     }
 
     #[test]

@@ -102,7 +102,7 @@ impl ResultFile {
         let loaded: Vec<_> = run.tests.iter().filter(|test| test.phase == LoadState::Loaded).collect();
         let sum = |test: &&Test| test.load.iter().map(|load| load.delivered_mib_per_s).sum::<f64>();
         let mean = loaded.iter().map(sum).sum::<f64>() / loaded.len().max(1) as f64;
-        let nodes = self.congestor_nodes();
+        let nodes = self.congestor_nodes(run);
         if mean.is_nan() || mean <= 0.0 || nodes == 0 {
             why.seen.push(format!("{label}The congestors moved nothing while canaries measured."));
             return;
@@ -130,10 +130,14 @@ impl ResultFile {
         ));
     }
 
-    /// How many nodes load the network, on the first placement.
-    fn congestor_nodes(&self) -> usize {
-        let congests = |role: &NodeRole| matches!(role, NodeRole::Congestor(_));
-        self.system.nodes.iter().filter(|node| node.roles.iter().any(congests)).count()
+    /// How many nodes load the network in a run, on the first placement: of points of a sweep not all may.
+    fn congestor_nodes(&self, run: &Run) -> usize {
+        let congests = |roles: &[NodeRole]| roles.iter().any(|role| matches!(role, NodeRole::Congestor(_)));
+        let of_run = run.placements.first().map_or(0, |of| of.roles.iter().filter(|roles| congests(roles)).count());
+        match of_run {
+            0 => self.system.nodes.iter().filter(|node| congests(&node.roles)).count(),
+            of_run => of_run,
+        }
     }
 
     /// Which ports load filled, where ports can be looked at. Canaries fill queues, too: what ports do while idle is none of

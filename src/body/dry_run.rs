@@ -111,14 +111,16 @@ pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Optio
     for note in &layout.notes {
         let _ = writeln!(out, "  note: {note}");
     }
+    let measured_s: f64 =
+        session.runs(variants).into_iter().map(|(_, mix)| run(session, &session.mixes[mix].plan)).sum();
     match machine {
         None => {
-            let times = (variants.len() * settings) as f64;
             // A job that goes on with another size or point has joined and connected.
-            let begun =
-                if plan.sweep.is_empty() { (session.mixes.len() / plan.sizes.len().max(1)) as f64 } else { 1.0 };
-            let all = session.mixes.iter().map(|mix| run(session, &mix.plan));
-            let seconds = times * (begun * OVERHEAD_S + all.sum::<f64>());
+            let begun = match plan.sweep.is_empty() {
+                true => variants.len() * settings * (session.mixes.len() / plan.sizes.len().max(1)),
+                false => 1,
+            };
+            let seconds = begun as f64 * OVERHEAD_S + settings as f64 * measured_s;
             let beside = if plan.application.is_some() { ", and the application's runs" } else { "" };
             let (about, rings) = match plan.blocks == 1 && plan.finishes_a_measurement() {
                 true => ("about", "; a test that is slower takes longer, until it has visited every ring once"),
@@ -128,8 +130,7 @@ pub(crate) fn render(session: &Session<'_>, variants: &[Variant], machine: Optio
             let _ = writeln!(out, "\nExpected duration: {about} {seconds:.0} s{beside}{rings}");
         }
         Some(_) => {
-            let all = session.mixes.iter().map(|mix| run(session, &mix.plan));
-            let ms = 1e3 * (variants.len() * settings) as f64 * all.sum::<f64>();
+            let ms = 1e3 * settings as f64 * measured_s;
             let _ = writeln!(out, "\nExpected: about {ms:.1} ms of virtual time");
         }
     }

@@ -138,7 +138,10 @@ impl<'a> Runs<'a> {
         self.begun = Instant::now();
         for index in 0.. {
             let layout = self.layout(index, &self.session.decision.plan);
-            let parts = self.session.decision.plan.load_fractions.len();
+            let parts = match &self.session.decision.plan {
+                plan if plan.sweep.is_empty() => plan.load_fractions.len(),
+                _ => self.session.mixes.len(),
+            };
             let smaller: Vec<Layout> =
                 self.session.mixes[..parts].iter().map(|mix| self.layout(index, &mix.plan)).collect();
             let notes = smaller.iter().chain([&layout]).flat_map(|of| &of.notes);
@@ -205,13 +208,9 @@ impl<'a> Runs<'a> {
 
     /// All runs: over every network, beside every load, with every setting.
     fn configs(&self, variants: &[Variant]) -> Vec<RunConfig> {
-        let (mixes, settings) = (self.session.mixes.len(), self.session.request.tuning.as_ref());
-        let settings = settings.map_or(1, |of| of.settings.len());
-        let each = |variant: Variant| {
-            let beside = move |mix| (0..settings).map(move |setting| RunConfig { variant, mix, setting });
-            (0..mixes).flat_map(beside)
-        };
-        variants.iter().copied().flat_map(each).collect()
+        let settings = self.session.request.tuning.as_ref().map_or(1, |of| of.settings.len());
+        let each = |(variant, mix)| (0..settings).map(move |setting| RunConfig { variant, mix, setting });
+        self.session.runs(variants).into_iter().flat_map(each).collect()
     }
 
     fn layout(&self, index: u32, plan: &Plan) -> Layout {

@@ -303,7 +303,13 @@ impl PlanOptions {
 impl RunOptions {
     /// What is asked for, as plain values.
     pub fn request(mut self) -> Result<Request, String> {
-        let sweep = Some(self.plan.take_sweep()?).filter(|keys| !keys.is_empty());
+        let keys = self.plan.take_sweep()?;
+        self.request_over(keys)
+    }
+
+    /// The same, at several values of keys, if there are any.
+    pub fn request_over(self, keys: Vec<Swept>) -> Result<Request, String> {
+        let sweep = Some(keys).filter(|keys| !keys.is_empty());
         let command = if sweep.is_some() { Command::Sweep } else { Command::Run };
         let output = &self.common.output;
         let alone = self.roles.congestors_alone || (output.verbose && output.format == Format::Gpcnet);
@@ -329,6 +335,8 @@ impl RunOptions {
         };
         let mut request = request(command, &self.plan, patch, self.common)?;
         request.settings.congestors = congestor_networks(&self.roles.congestor_transport)?;
+        let keys = request.patches.iter().rev().find_map(|patch| patch.sweep.as_deref());
+        request.settings.go_over(keys.unwrap_or_default())?;
         let of_role = |class, congestion_control| RoleSettings { class, congestion_control };
         request.settings.roles = Roles {
             canary: of_role(self.roles.canary_class, self.roles.canary_congestion_control),

@@ -7,7 +7,7 @@ use clap::{Arg, Args};
 use super::options::RunOptions;
 use crate::analysis::threshold::Threshold;
 use crate::job::Request;
-use crate::plan::{Patch, Swept};
+use crate::plan::Swept;
 use crate::result::Command;
 use crate::units;
 
@@ -17,7 +17,8 @@ use crate::units;
 #[command(mut_args(without_unused))]
 pub struct SweepOptions {
     /// A key and its values, one or two of them: congestor.rate=12.5%..100%/8 (intensity: the part of what congestors reach at
-    /// full rate), load-fraction, canary-fraction, congestors=a2a,incast,a2a+incast, pace, or a setting as for --set, e.g.
+    /// full rate), load-fraction, canary-fraction, congestors=a2a,incast,a2a+incast, pace, protocol, transport, nodes and
+    /// ranks-per-node (the first so many of the job's; the others stay idle), or a setting as for --set, e.g.
     /// lat.bytes=8,1KiB,64KiB; of fractions also LOW..HIGH/COUNT
     #[arg(value_name = "KEY=VALUES")]
     keys: Vec<Swept>,
@@ -66,9 +67,7 @@ impl SweepOptions {
         let out = &mut self.run.common.output.out;
         *out = out.take().or_else(|| self.resume.clone());
         self.keys.extend(self.run.plan.take_sweep()?);
-        let sweep = (!self.keys.is_empty()).then_some(self.keys);
-        let mut request = self.run.request()?;
-        request.patches.push(Patch { sweep, ..Patch::default() });
+        let request = self.run.request_over(self.keys)?;
         Ok(Request { command: Command::Sweep, crosses: self.crosses, jobs: self.jobs, resume: self.resume, ..request })
     }
 }

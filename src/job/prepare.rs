@@ -11,7 +11,7 @@ use super::host_counters::HostCounters;
 use super::pair;
 use super::reduce_json::{gather, tell};
 use super::request::{Decision, Request};
-use crate::backend::{Networks, RankHost, RoleSettings};
+use crate::backend::{Networks, RankHost, RoleSettings, Variant};
 use crate::counters::Device;
 use crate::engine::{REAL_GRAIN, VIRTUAL_GRAIN};
 use crate::layout::{Layout, LayoutError, Loads, Nodes, Placement};
@@ -120,6 +120,7 @@ impl<'a> Session<'a> {
             let checked = session
                 .mixes
                 .iter()
+                .filter(|mix| variant.fits(&mix.plan.part))
                 .try_for_each(|mix| check_operations(&session.decision, &mix.plan, &canary, &congestor));
             if let Err(message) = checked {
                 return refused(&if variants.len() > 1 { format!("{}: {message}", variant.label()) } else { message });
@@ -179,7 +180,7 @@ fn grouped(nodes: Nodes, decision: &Decision, places: &[RankHost]) -> Result<Nod
 impl Session<'_> {
     /// Who does what on one of the placements, with the congestors of `plan`.
     pub(crate) fn layout(&self, index: u32, plan: &Plan) -> Result<Layout, LayoutError> {
-        let nodes = self.nodes.clone();
+        let nodes = self.nodes.clone().within(plan.part.nodes, plan.part.ranks_per_node);
         let (weights, only) = self.shares(plan);
         let loads = Loads { weights: &weights, fraction: plan.load_fraction, only };
         match self.decision.command {
@@ -224,6 +225,13 @@ impl Session<'_> {
             }
             _ => (plan.weights(), None),
         }
+    }
+
+    /// What is run on every placement, in order: over every network, beside every load. A point of a sweep may name its network.
+    pub(crate) fn runs(&self, variants: &[Variant]) -> Vec<(Variant, usize)> {
+        let mixes = &self.mixes;
+        let fits = |variant: Variant| (0..mixes.len()).filter(move |&at| variant.fits(&mixes[at].plan.part));
+        variants.iter().flat_map(|&variant| fits(variant).map(move |mix| (variant, mix))).collect()
     }
 
     pub(crate) fn placement(&self, index: u32) -> Placement {

@@ -18,7 +18,7 @@ pub struct SweepRecord {
 /// One canary over the values of the first key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepCurve {
-    /// The network, as runs name theirs.
+    /// The network, as runs name theirs, without what is swept of it.
     pub network: String,
     /// The value of the second key, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,6 +6,7 @@ mod job;
 mod kind;
 mod network;
 mod settings;
+mod swept;
 mod variant;
 
 // The one place of src that asks for features: an absent backend is a module that says so.

@@ -8,6 +8,7 @@ use tailback_transport::Bytes;
 
 use super::{Backend, CongestorNetworks, Settings};
 use crate::engine::{OpenNetwork, Opened};
+use crate::plan::Part;
 
 /// What one run goes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +49,18 @@ impl Variant {
     pub fn label(self) -> String {
         let under = self.congestors.map(|network| format!(" under {}", network.label())).unwrap_or_default();
         format!("{}{}{under}", self.network.label(), self.copy_mark())
+    }
+
+    /// Whether a point goes over it that uses this part of the job.
+    pub fn fits(self, part: &Part) -> bool {
+        let transport = part
+            .transport
+            .as_ref()
+            .is_none_or(|name| name.parse::<Backend>().is_ok_and(|of| of == self.network.backend));
+        let protocol = |of: Protocol| {
+            self.networks().filter_map(|network| network.messages).all(|messages| messages.protocol == of)
+        };
+        transport && part.protocol.is_none_or(protocol)
     }
 
     /// What tells it from its equals.
@@ -239,6 +252,29 @@ mod tests {
         assert_eq!(over(&[Tcp], &[Tcp], &[Put, Get]).unwrap(), "tcp, put | tcp, get");
         let twice = over(&[Tcp, Tcp], &[Mpi], &[]).unwrap_err();
         assert!(twice.contains("--congestor-transport names tcp twice"), "{twice}");
+    }
+
+    #[test]
+    fn points_of_a_sweep_go_over_what_they_name() {
+        use Backend::{Libfabric, Tcp};
+        use Protocol::{Eager, Put};
+        let fitting = |congestors: &[Backend], part: Part| {
+            let (transports, protocols) = (vec![Tcp, Libfabric], vec![Eager, Put]);
+            let congestors = CongestorNetworks::Over(congestors.to_vec());
+            let all = variants(&Settings { transports, protocols, congestors, ..Settings::default() }, Tcp).unwrap();
+            let fit = all.into_iter().filter(|variant| variant.fits(&part));
+            fit.map(Variant::label).collect::<Vec<_>>().join(" | ")
+        };
+        let over = |transport: Option<&str>, protocol| {
+            let transport = transport.map(str::to_owned);
+            Part { transport, protocol, ..Part::default() }
+        };
+        assert_eq!(fitting(&[], over(Some("tcp"), Some(Put))), "tcp, put");
+        assert_eq!(fitting(&[], over(Some("ofi"), None)), "libfabric, eager | libfabric, put");
+        assert_eq!(fitting(&[], over(None, Some(Eager))), "tcp, eager | libfabric, eager");
+        // Canaries and congestors have the protocol both.
+        assert_eq!(fitting(&[Tcp], over(Some("libfabric"), Some(Put))), "libfabric, put under tcp, put");
+        assert_eq!(fitting(&[], over(Some("no such"), None)), "");
     }
 
     #[test]

@@ -15,6 +15,15 @@ pub struct Nodes {
     /// The group of each node: what is known of the topology. One for all when nothing is.
     groups: Vec<u32>,
     group_names: Vec<String>,
+    /// Only the first so many nodes have roles, and of each only the first so many ranks.
+    within: Within,
+}
+
+/// How many nodes have roles, and how many ranks of each, where not all have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Within {
+    pub nodes: Option<usize>,
+    pub ranks: Option<usize>,
 }
 
 impl Nodes {
@@ -60,7 +69,15 @@ impl Nodes {
             next[node as usize] += 1;
         }
         let groups = vec![0; names.len()];
-        Nodes { names, starts, ranks, node_of, groups, group_names: vec![String::new()] }
+        let within = Within::default();
+        Nodes { names, starts, ranks, node_of, groups, group_names: vec![String::new()], within }
+    }
+
+    /// The same nodes, of which only the first so many have roles, and of each only the first so many ranks; where that is not
+    /// said, all. A layout refuses more than there are.
+    #[must_use]
+    pub fn within(self, nodes: Option<usize>, ranks: Option<usize>) -> Self {
+        Nodes { within: Within { nodes, ranks }, ..self }
     }
 
     /// The same nodes with what is known of the topology: `groups[r]` is the switch, rack or other group of rank r's
@@ -107,6 +124,21 @@ impl Nodes {
         (hash ^ (hash >> 32)) & 0xffff_ffff
     }
 
+    /// How many were asked for, where not all have roles.
+    pub(super) fn asked(&self) -> Within {
+        self.within
+    }
+
+    /// How many nodes have roles.
+    pub(super) fn used(&self) -> usize {
+        self.within.nodes.map_or(self.len(), |nodes| nodes.min(self.len()))
+    }
+
+    /// Whether the ranks of a slice have roles, on nodes that have.
+    pub(super) fn uses_slice(&self, slice: usize) -> bool {
+        self.within.ranks.is_none_or(|ranks| slice < ranks)
+    }
+
     /// How many nodes there are.
     pub fn len(&self) -> usize {
         self.names.len()
@@ -147,9 +179,10 @@ impl Nodes {
         (0..self.len()).map(|node| self.ranks(node).len()).max().unwrap_or(0)
     }
 
-    /// The smallest number of ranks on a node.
+    /// The smallest number of ranks with roles on a node that has any.
     pub fn fewest_ranks(&self) -> usize {
-        (0..self.len()).map(|node| self.ranks(node).len()).min().unwrap_or(0)
+        let used = |node| self.ranks(node).len().min(self.within.ranks.unwrap_or(usize::MAX));
+        (0..self.used()).map(used).min().unwrap_or(0)
     }
 }
 

@@ -62,9 +62,9 @@ impl Placement {
         }
     }
 
-    /// The nodes in the order in which roles are dealt: congestors, then `canaries` canaries.
+    /// The nodes that have roles, in the order in which these are dealt: congestors, then `canaries` canaries.
     pub(super) fn order(&self, nodes: &Nodes, canaries: usize) -> Vec<u32> {
-        let count = nodes.len();
+        let count = nodes.used();
         match self.policy {
             Policy::Random => {
                 let mut order: Vec<u32> = (0..count as u32).collect();
@@ -100,7 +100,7 @@ impl Placement {
     fn balanced(&self, nodes: &Nodes, canaries: usize) -> Vec<u32> {
         let mut rng = stream(self.seed, Stream::Roles);
         let mut groups: Vec<Vec<u32>> = vec![Vec::new(); nodes.group_count()];
-        (0..nodes.len()).for_each(|node| groups[nodes.group_of(node)].push(node as u32));
+        (0..nodes.used()).for_each(|node| groups[nodes.group_of(node)].push(node as u32));
         groups.iter_mut().for_each(|group| shuffle(group, &mut rng));
         shuffle(&mut groups, &mut rng);
         // As many as there were in the placements before: everyone's turn comes.
@@ -173,9 +173,9 @@ fn quotas(sizes: &[usize], wanted: usize, turn: usize) -> Vec<usize> {
     quotas
 }
 
-/// Nodes by group and name; digits count as numbers, so n2 comes before n10.
+/// Nodes that have roles by group and name; digits count as numbers, so n2 comes before n10.
 pub(super) fn natural(nodes: &Nodes) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..nodes.len() as u32).collect();
+    let mut order: Vec<u32> = (0..nodes.used() as u32).collect();
     by_name(nodes, &mut order);
     order
 }

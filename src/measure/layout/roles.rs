@@ -61,6 +61,10 @@ pub enum LayoutError {
     NoSlicesToSplit { ranks: usize },
     #[error("--split node needs at least 4 nodes, 2 for canaries and 2 for congestors; there are {nodes}")]
     NoNodesToSplit { nodes: usize },
+    #[error("the job has {nodes} nodes: start it on more, or lower the number")]
+    TooManyNodes { nodes: usize },
+    #[error("the smallest node of the job has {ranks}: start more ranks on each node, or lower the number")]
+    TooManyRanks { ranks: usize },
 }
 
 /// Every rank's role and team.
@@ -71,7 +75,7 @@ pub struct Layout {
     order: Vec<u32>,
     /// A node's place in `order`.
     place: Vec<u32>,
-    /// What each place in the order is for.
+    /// What each place in the order is for; those behind have no role.
     duties: Vec<Duty>,
     split: Deal,
     /// How many ranks each team has, so that a rank without partners is known at once.
@@ -115,8 +119,9 @@ impl Layout {
         split: Split,
     ) -> Result<Self, LayoutError> {
         require_two(&nodes)?;
+        require_asked(&nodes)?;
         let loads = loads.into();
-        let (count, fewest) = (nodes.len(), nodes.fewest_ranks());
+        let (count, fewest) = (nodes.used(), nodes.fewest_ranks());
         let mut notes = Vec::new();
         let all_measure = canary_fraction >= 1.0 && loads.weights.is_empty();
         let by_slice = match split {
@@ -158,7 +163,9 @@ impl Layout {
         Ok(Self::new(nodes, order, duties, Deal::ByNode, notes))
     }
 
-    fn new(nodes: Nodes, order: Vec<u32>, duties: Vec<Duty>, split: Deal, notes: Vec<String>) -> Self {
+    fn new(nodes: Nodes, mut order: Vec<u32>, duties: Vec<Duty>, split: Deal, notes: Vec<String>) -> Self {
+        // Nodes without a role have no duty.
+        order.extend(nodes.used() as u32..nodes.len() as u32);
         let mut place = vec![0u32; order.len()];
         for (at, &node) in order.iter().enumerate() {
             place[node as usize] = at as u32;
@@ -228,7 +235,7 @@ impl Layout {
     /// How many nodes have at least one rank of `role`.
     pub fn nodes_with(&self, role: Role) -> usize {
         match (self.split, role) {
-            (Deal::BySlice(_), Role::Canary) => self.nodes.len(),
+            (Deal::BySlice(_), Role::Canary) => self.duties.len(),
             (_, Role::Canary) => self.places_for(|duty| duty == Duty::Measure),
             (_, Role::Congestor(kind)) => self.places_for(|duty| duty == Duty::Load(kind as u16)),
             (_, Role::Idle) => 0,
@@ -277,7 +284,8 @@ impl Layout {
     }
 
     fn dealt(&self, place: usize, slice: usize) -> Role {
-        match (self.split, self.duties[place]) {
+        let Some(&duty) = self.duties.get(place).filter(|_| self.nodes.uses_slice(slice)) else { return Role::Idle };
+        match (self.split, duty) {
             (Deal::BySlice(canary_slices), _) if slice < canary_slices => Role::Canary,
             (_, Duty::Load(kind)) => Role::Congestor(kind.into()),
             (_, Duty::Measure) => Role::Canary,
@@ -294,10 +302,23 @@ impl Layout {
     }
 }
 
+/// A part of the job cannot be more than all of it.
+fn require_asked(nodes: &Nodes) -> Result<(), LayoutError> {
+    let asked = nodes.asked();
+    if asked.nodes.is_some_and(|wanted| wanted > nodes.len()) {
+        return Err(LayoutError::TooManyNodes { nodes: nodes.len() });
+    }
+    // The smallest node decides: every node is to have as many.
+    match nodes.fewest_ranks() {
+        ranks if asked.ranks.is_some_and(|wanted| wanted > ranks) => Err(LayoutError::TooManyRanks { ranks }),
+        _ => Ok(()),
+    }
+}
+
 fn require_two(nodes: &Nodes) -> Result<(), LayoutError> {
-    match nodes.len() {
+    match nodes.used() {
         0 | 1 if nodes.fewest_ranks() < 2 => Err(LayoutError::Alone),
-        0 | 1 => Err(LayoutError::TooFewNodes { nodes: nodes.len() }),
+        0 | 1 => Err(LayoutError::TooFewNodes { nodes: nodes.used() }),
         _ => Ok(()),
     }
 }
@@ -340,6 +361,41 @@ mod tests {
             Layout::load_test(hosts(&[1, 1]), Placement::random(1), 0.2, &FOUR, Split::Auto).unwrap_err(),
             LayoutError::NoRoomForLoad { nodes: 2 }
         );
+    }
+
+    #[test]
+    fn a_part_of_the_job_has_the_roles_and_the_rest_is_idle() {
+        let busy = |layout: &Layout| -> Vec<usize> {
+            (0..layout.nodes().rank_count()).filter(|&rank| layout.role(Rank::from(rank)) != Role::Idle).collect()
+        };
+        let groups: Vec<String> = (0..24).map(|rank| format!("leaf{}", rank / 12)).collect();
+        for policy in [Policy::Random, Policy::Balanced, Policy::Linear, Policy::Interleaved] {
+            let placement = Placement { policy, ..Placement::random(1) };
+            let of = |nodes, per_node| {
+                let all = hosts(&[3; 8]).with_groups(&groups).within(nodes, per_node);
+                Layout::load_test(all, placement, 0.25, &FOUR, Split::Node).unwrap()
+            };
+            let layout = of(Some(5), Some(2));
+            let expected: Vec<usize> = (0..5).flat_map(|node| [3 * node, 3 * node + 1]).collect();
+            assert_eq!((busy(&layout), layout.nodes().len()), (expected, 8));
+            assert_eq!((layout.nodes_with(Role::Canary), layout.congestor_nodes()), (2, 3));
+            assert_eq!(layout.largest_team(Role::Canary), 2);
+            assert!(layout.roles_on(7) == [Role::Idle] && layout.roles_on(0).len() == 2);
+            // All of it is what it is without.
+            let (all, plain) = (of(Some(8), Some(3)), of(None, None));
+            assert!(busy(&all).len() == 24 && all.order == plain.order && all.canaries() == plain.canaries());
+        }
+        let of = |nodes, per_node| {
+            let all = hosts(&[3, 3, 3, 3, 2]).within(nodes, per_node);
+            Layout::load_test(all, Placement::random(1), 0.5, &FOUR, Split::Auto)
+        };
+        assert_eq!(of(Some(6), None).unwrap_err(), LayoutError::TooManyNodes { nodes: 5 });
+        assert_eq!(of(None, Some(3)).unwrap_err(), LayoutError::TooManyRanks { ranks: 2 });
+        assert_eq!(of(Some(2), Some(1)).unwrap_err(), LayoutError::NoRoomForLoad { nodes: 2 });
+        assert_eq!(of(Some(1), None).unwrap_err(), LayoutError::TooFewNodes { nodes: 1 });
+        // Of the nodes that take part each has three.
+        let shared = of(Some(2), Some(3)).unwrap();
+        assert_eq!((shared.canaries().len(), shared.nodes_with(Role::Canary)), (4, 2));
     }
 
     #[test]
@@ -411,8 +467,11 @@ mod tests {
             seed: u64,
             fraction in 0.05f64..0.95,
             by_slice: bool,
+            part in proptest::option::of((4usize..30, 1usize..5)),
         ) {
             let nodes = hosts(&counts);
+            let part = part.map(|(of, ranks)| (of.min(nodes.len()), ranks.min(nodes.fewest_ranks())));
+            let nodes = nodes.within(part.map(|of| of.0), part.map(|of| of.1));
             let split = if by_slice && nodes.fewest_ranks() > 1 { Split::Slice } else { Split::Node };
             let layout = Layout::load_test(nodes, Placement { seed, index: 3, policy: Policy::Balanced }, fraction, &FOUR, split).unwrap();
             let canaries = layout.canaries();
@@ -421,6 +480,8 @@ mod tests {
                 let (role, team) = (layout.role(rank), layout.team(rank));
                 prop_assert_eq!(role == Role::Canary, canaries.contains(&rank));
                 if role == Role::Idle { prop_assert!(team.is_empty()); continue; }
+                let (node, slice) = (layout.nodes().node_of(rank), layout.nodes().slice_of(rank));
+                prop_assert!(part.is_none_or(|(nodes, ranks)| node < nodes && slice < ranks));
                 prop_assert!(team.len() >= 2 && team.contains(&rank));
                 let mut on: Vec<usize> = team.iter().map(|&r| layout.nodes().node_of(r)).collect();
                 on.sort_unstable();

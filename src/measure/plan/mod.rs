@@ -5,6 +5,7 @@
 
 mod application;
 mod burst;
+mod part;
 mod patch;
 mod preset;
 mod set;
@@ -23,10 +24,11 @@ use crate::units;
 
 pub use application::{Application, Better, Launcher, SECONDS};
 pub use burst::Burst;
+pub use part::{PROTOCOL, Part, TRANSPORT, protocol_named};
 pub use patch::Patch;
 pub use preset::{Preset, SIM_BYTES};
 pub use set::Set;
-pub use sweep::{BURST_OFF, BURST_ON, Point, Swept, SweptValue, name as point_name};
+pub use sweep::{BURST_OFF, BURST_ON, Point, Swept, SweptValue, name as point_name, values_of};
 
 /// Why there is no plan. What a file holds may be quoted, and is any text.
 #[derive(Debug, thiserror::Error)]
@@ -211,6 +213,9 @@ pub struct Plan {
     /// The keys that a sweep goes over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sweep: Vec<Swept>,
+    /// What a point of it uses of the job. Points are made anew of the keys, so files need not have it.
+    #[serde(skip)]
+    pub part: Part,
 }
 
 // What plans of results before these settings were.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CanaryTest, CongestorTest, Counts, Loop, Plan};
+use super::{CanaryTest, CongestorTest, Counts, Loop, Part, Plan};
 use crate::kernel::{Canary, Congestor};
 use crate::layout::{Policy, Split};
 
@@ -94,6 +94,7 @@ impl Preset {
             application: None,
             burst: None,
             sweep: Vec::new(),
+            part: Part::default(),
         }
     }
 

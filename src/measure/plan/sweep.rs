@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::set::Set;
-use super::{Burst, Loop, Plan, PlanError};
+use super::{Burst, Loop, Part, Plan, PlanError};
 use crate::kernel::Congestor;
 use crate::units;
 
@@ -19,7 +19,8 @@ const MOST_POINTS: usize = 64;
 /// A key and the values that it takes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Swept {
-    /// A setting, as `--set` writes it, or one of `congestor.rate`, `load-fraction`, `canary-fraction`, `congestors`, `pace`.
+    /// A setting, as `--set` writes it, or one of `congestor.rate`, `load-fraction`, `canary-fraction`, `congestors`, `pace`,
+    /// `protocol`, `transport`, `nodes`, `ranks-per-node`.
     pub key: String,
     /// As they were given, in that order.
     pub values: Vec<String>,
@@ -40,7 +41,7 @@ impl Swept {
     /// A key with values between commas; of a fraction also LOW..HIGH/COUNT, COUNT values at equal distances.
     pub fn of(key: &str, values: &str) -> Result<Self, String> {
         let key = key.trim().to_owned();
-        if !KEYS.contains(&key.as_str()) && !key.contains('.') {
+        if !is_known(&key) {
             return Err(unknown(&key));
         }
         let mut all = Vec::new();
@@ -103,6 +104,7 @@ impl Swept {
                 let test = |kernel| known(&kernel).unwrap_or_else(|| plan.preset.congestor(kernel));
                 plan.congestors = kernels.map_err(wrong)?.into_iter().map(test).collect();
             }
+            key if Part::KEYS.contains(&key) => plan.part.set(key, value).map_err(wrong)?,
             key if key.contains('.') => Set::of(key, value).apply(plan).map_err(wrong)?,
             key => return Err(unknown(key)),
         }
@@ -118,18 +120,18 @@ pub const BURST_OFF: &str = "burst.off";
 /// Keys that are no setting of a kernel.
 const KEYS: [&str; 4] = ["load-fraction", "canary-fraction", "congestors", "pace"];
 
+/// The values of a key, where it is swept.
+pub fn values_of<'s>(sweep: &'s [Swept], key: &str) -> Option<&'s [String]> {
+    sweep.iter().find(|swept| swept.key == key).map(|swept| &swept.values[..])
+}
+
+fn is_known(key: &str) -> bool {
+    KEYS.contains(&key) || Part::KEYS.contains(&key) || key.contains('.')
+}
+
 fn unknown(key: &str) -> String {
-    let instead = match key {
-        "protocol" | "transport" => Some(format!("--{key} LIST has them take turns, at every point of the sweep")),
-        "nodes" | "ranks" | "ranks-per-node" => {
-            Some("all points have the ranks of their job: start one for each".into())
-        }
-        _ => None,
-    };
-    if let Some(instead) = instead {
-        return format!("invalid key '{key}': {instead}");
-    }
-    format!("invalid key '{key}': expected congestor.rate, {}, or KERNEL.SETTING as for --set", KEYS.join(", "))
+    let known = [KEYS, Part::KEYS].concat().join(", ");
+    format!("invalid key '{key}': expected congestor.rate, {known}, or KERNEL.SETTING as for --set")
 }
 
 fn is_rate(key: &str) -> bool {
@@ -244,8 +246,10 @@ pub fn name(values: &[SweptValue]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tailback_engine::Protocol;
+
     use super::*;
-    use crate::plan::{Patch, Preset};
+    use crate::plan::{Patch, Preset, TRANSPORT};
 
     fn plan(sweep: &[&str]) -> Result<Plan, String> {
         let sweep = sweep.iter().map(|text| text.parse()).collect::<Result<_, String>>()?;
@@ -281,6 +285,23 @@ mod tests {
     }
 
     #[test]
+    fn points_may_use_a_part_of_the_job() {
+        let points = plan(&["nodes=4,16", "protocol=eager,put"]).unwrap().points().unwrap();
+        let numbers: Vec<Option<f64>> = points[3].values.iter().map(|of| of.number).collect();
+        assert_eq!(
+            (points.len(), points[3].name(), numbers),
+            (4, "nodes=16 protocol=put".into(), vec![Some(16.0), None])
+        );
+        let part = &points[3].plan.part;
+        assert_eq!((part.nodes, part.protocol, part.ranks_per_node), (Some(16), Some(Protocol::Put), None));
+        let sweep = &plan(&["transport=tcp,mpi"]).unwrap().sweep;
+        assert!(!sweep[0].is_load() && values_of(sweep, TRANSPORT).is_some_and(|of| of == ["tcp", "mpi"]));
+        // A file has the keys, of which the points are made again.
+        let text = serde_json::to_value(&points[3].plan).unwrap();
+        assert!(text.get("part").is_none(), "{text}");
+    }
+
+    #[test]
     fn nothing_but_points_takes_turns() {
         let sweep = vec!["pace=1ms,2ms".parse().unwrap()];
         for plan in [
@@ -304,12 +325,14 @@ mod tests {
                 &["load-fraction=50%,0.5"],
                 "two points of the sweep are the same: load-fraction=50% and load-fraction=0.5",
             ),
-            (&["nodes=4,8"], "invalid key 'nodes': all points have the ranks of their job: start one for each"),
+            (&["nodes=4,0"], "nodes=0: invalid count '0': expected 1 or more"),
+            (&["nodes=4,04"], "two points of the sweep are the same: nodes=4 and nodes=04"),
+            (&["protocol=put,rdma"], "protocol=rdma: unknown protocol 'rdma': expected eager, put or get"),
+            (&["transport=tcp,tcp"], "two points of the sweep are the same: transport=tcp and transport=tcp"),
             (
-                &["protocol=put,get"],
-                "invalid key 'protocol': --protocol LIST has them take turns, at every point of the sweep",
+                &["ranks=4,8"],
+                "invalid key 'ranks': expected congestor.rate, load-fraction, canary-fraction, congestors, pace, protocol, transport, nodes, ranks-per-node, or ",
             ),
-            (&["level=4,8"], "invalid key 'level': expected congestor.rate"),
             (&["intensity=10%..100%/4"], "invalid key 'intensity': expected congestor.rate, load-fraction"),
             (&["lat.bytes=8,0"], "lat.bytes=0: lat: bytes = 0: a message has at least one byte"),
             (&["lat.bytes=8..64/3"], "invalid values '8..64/3' of lat.bytes: expected values between commas"),
