@@ -177,14 +177,15 @@ impl ResultFile {
 
     /// Network, size, load, setting and point of a run, each where the runs differ in it.
     fn apart(&self, run: &Run) -> Vec<(&'static str, String)> {
-        let parts: [(&str, fn(&Run) -> Option<String>); 5] = [
+        type Part = fn(&Run) -> Option<String>;
+        let parts: [(&str, Part); 5] = [
             ("over", |run| Some(run.network())),
             ("at", |run| run.size_bytes.map(|bytes| Bytes(bytes as u64).to_string())),
             ("with", |run| run.beside.clone()),
             ("set to", |run| run.setting.clone()),
             ("at", |run| (!run.point.is_empty()).then(|| point_name(&run.point))),
         ];
-        let differ = |part: fn(&Run) -> Option<String>| self.runs.iter().any(|other| part(other) != part(run));
+        let differ = |part: Part| self.runs.iter().any(|other| part(other) != part(run));
         let told = parts.into_iter().filter(|(_, part)| differ(*part));
         told.filter_map(|(word, part)| Some((word, part(run)?))).collect()
     }

@@ -3,6 +3,7 @@
 //! Every opening of the network is a simulated job of its own, from its first event to its last: placements know nothing of
 //! each other. What is decided once for all ranks is decided by the process, which speaks for them outside of a job.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use tailback_sim::machine::{Machine, shipped};
@@ -124,6 +125,28 @@ impl SimulatedJobs {
         role: &dyn Fn(Rank) -> RoleSettings,
         body: Body<'_, O>,
     ) -> TransportResult<O> {
+        let first = RefCell::new(None);
+        self.run_all(network, settings, role, &|bootstrap, networks| {
+            let is_first = bootstrap.rank().index() == 0;
+            let made = body(bootstrap, networks)?;
+            if is_first {
+                first.replace(Some(made));
+            }
+            Ok(())
+        })?;
+        // What all ranks know, the first one tells.
+        Ok(first.take().expect("all ranks have come to their end"))
+    }
+
+    /// The same for work that keeps what it makes. Not generic, so that what is simulated is compiled, and optimised, here and not
+    /// where it is called.
+    fn run_all(
+        &mut self,
+        network: Network,
+        settings: &Settings,
+        role: &dyn Fn(Rank) -> RoleSettings,
+        body: Body<'_, ()>,
+    ) -> TransportResult<()> {
         let class_of = |rank| class(&settings.of_role(&role(Rank::from(rank))));
         let classes: Result<Vec<usize>, String> = (0..self.size.ranks).map(class_of).collect();
         let classes = classes.map_err(Error::Setup)?;
@@ -148,8 +171,7 @@ impl SimulatedJobs {
         self.so_far.phases.append(&mut finished.phases);
         self.so_far.elapsed_ps = self.so_far.elapsed_ps.saturating_add(finished.now_ps);
         self.so_far.hops += finished.work.hops;
-        // What all ranks know, the first one tells.
-        Ok(finished.results.swap_remove(0))
+        Ok(())
     }
 
     /// Counts a job that is not simulated.
