@@ -203,7 +203,7 @@ mod tests {
         assert_ne!(drawn, "3".parse::<NodePairs>().unwrap().of(&nodes, 4));
         assert!(NodePairs::All.of(&Nodes::virtual_nodes(2, 2), 1).is_empty());
         for text in ["0", "some", "-1", ""] {
-            assert!(text.parse::<NodePairs>().unwrap_err().contains("write first, all"), "{text}");
+            assert!(text.parse::<NodePairs>().unwrap_err().contains("expected first, all"), "{text}");
         }
         assert!(["first", "all", "7"].iter().all(|text| text.parse::<NodePairs>().unwrap().to_string() == *text));
     }
