@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ColorChoice};
+use clap::Args;
 
 use crate::analysis::threshold::Of;
-use crate::job::Checks;
+use crate::job::{Checks, Colors};
 use crate::output::{self, Format};
 
 /// Options of `tailback show`.
@@ -27,16 +27,8 @@ pub struct ShowOptions {
     #[arg(short, long)]
     verbose: bool,
 
-    /// Colours: on a terminal unless NO_COLOR is set, always, or never
-    #[arg(
-        long,
-        value_enum,
-        value_name = "WHEN",
-        default_value_t,
-        hide_possible_values = true,
-        hide_default_value = true
-    )]
-    color: ColorChoice,
+    #[command(flatten)]
+    colors: Colors,
 
     #[command(flatten)]
     checks: Checks,
@@ -62,7 +54,7 @@ impl ShowOptions {
         let shown: Vec<String> = files.iter().map(|(_, file)| show(file)).collect();
         let shown = shown.join("\n");
         match format {
-            None | Some(Format::Summary | Format::Table) => output::print_coloured(&shown, self.color)?,
+            None | Some(Format::Summary | Format::Table) => output::print_coloured(&shown, self.colors.color)?,
             Some(_) => output::print(&shown)?,
         };
         self.checks.check_all(files.iter().map(|(_, file)| file))

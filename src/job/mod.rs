@@ -36,7 +36,7 @@ pub(crate) use port_counters::{EnclosingLab, Recording};
 pub(crate) use prepare::{Mix, Prepared, Session};
 pub(crate) use reduce_json::{WatcherOverhead, activity, gather, memory, tell};
 pub(crate) use request::Decision;
-pub use request::{Checks, ControlSelection, CountersSelection, LocalRanks, Output, Request, StudySelection};
+pub use request::{Checks, Colors, ControlSelection, CountersSelection, LocalRanks, Output, Request, StudySelection};
 pub(crate) use result_assembler::{ResultAssembler, RunConfig, RunOutcome};
 pub use runs_on::RunsOn;
 pub(crate) use scratch::{Scratch, unique_name};

@@ -147,6 +147,21 @@ pub struct CountersSelection {
     pub counters_cmd_on: RunsOn,
 }
 
+/// When text for people has colours.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct Colors {
+    /// Colours: on a terminal unless NO_COLOR is set, always, or never
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHEN",
+        default_value_t,
+        hide_possible_values = true,
+        hide_default_value = true
+    )]
+    pub color: clap::ColorChoice,
+}
+
 /// What is shown and kept.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
@@ -172,16 +187,9 @@ pub struct Output {
     #[arg(long, env = "TAILBACK_NO_OUT", hide_env = true, value_parser = clap::builder::FalseyValueParser::new())]
     pub no_out: bool,
 
-    /// Colours: on a terminal unless NO_COLOR is set, always, or never
-    #[arg(
-        long,
-        value_enum,
-        value_name = "WHEN",
-        default_value_t,
-        hide_possible_values = true,
-        hide_default_value = true
-    )]
-    pub color: clap::ColorChoice,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub colors: Colors,
 
     /// Write the results as CSV here, whole or not at all
     #[arg(long, value_name = "FILE")]

@@ -46,8 +46,11 @@ pub fn show(request: &Request, file: &ResultFile) -> u8 {
     };
     let text = || render(wanted.format, wanted.verbose);
     // What launchers give their ranks looks like a terminal and ends in a file.
-    let color =
-        if backend::rank().is_some() && wanted.color == ColorChoice::Auto { ColorChoice::Never } else { wanted.color };
+    let color = if backend::rank().is_some() && wanted.colors.color == ColorChoice::Auto {
+        ColorChoice::Never
+    } else {
+        wanted.colors.color
+    };
     let printed = if silent { Ok(0) } else { output::print_coloured(&text(), color) };
     let kept = wanted.out.as_deref().map_or(Ok(()), |path| {
         result::write(path, file).map_err(|error| error.to_string())?;

@@ -8,7 +8,7 @@ use crate::result::{
     Answer, Cause, Command, ControlRecord, Node, NodeRole, ResultFile, Run, SlowNode, Slower, distinct,
 };
 use crate::stats::{Added, Direction, Statistic};
-use crate::text::{Cell, Rows, Table, duration, factor, rate, with_interval, wrap};
+use crate::text::{Cell, Rows, Table, duration, factor, rate, share_within, with_interval, wrap};
 
 /// Text for a terminal of so many columns.
 pub(super) fn render(file: &ResultFile, conclusion: &Conclusion<'_>, columns: usize) -> String {
@@ -133,11 +133,7 @@ fn runs_beside(file: &ResultFile, with_width: bool) -> Table {
             return Some("not reportable".to_owned());
         }
         let impact = answer.impact.map(|of| factor(of.factor));
-        let added = added(&answer).map(|added| match added.split_once(" +-") {
-            Some((added, _)) if !with_width => added.to_owned(),
-            _ => added,
-        });
-        let told: Vec<String> = [added, impact].into_iter().flatten().collect();
+        let told: Vec<String> = [added_with(&answer, with_width), impact].into_iter().flatten().collect();
         (!told.is_empty()).then(|| told.join(", "))
     };
     Table::of(&file.runs)
@@ -167,11 +163,18 @@ fn impacts(rows: Vec<(String, &Run)>, more: impl Fn(Canary, usize) -> Option<&'s
 
 /// The time that load adds, with half of its interval's width; where even its sign is open, how much it can be.
 fn added(answer: &Answer<'_>) -> Option<String> {
+    added_with(answer, true)
+}
+
+/// The same, with or without the width.
+fn added_with(answer: &Answer<'_>, width: bool) -> Option<String> {
     let Added { value, interval } = answer.added.filter(|_| answer.judgement.is_reportable())?;
     let time = |value: f64| added_time(answer.test.kernel, value);
     Some(match interval {
         Some(of) if of.low <= 0.0 && of.high > 0.0 => format!("up to {}", time(of.high)),
-        Some(of) if value != 0.0 => format!("{} +-{:.0}%", time(value), 50.0 * (of.high - of.low) / value.abs()),
+        Some(of) if width && value != 0.0 => {
+            format!("{} +-{:.0}%", time(value), 50.0 * (of.high - of.low) / value.abs())
+        }
         _ => time(value),
     })
 }
@@ -210,10 +213,7 @@ fn seen(file: &ResultFile, conclusion: &Conclusion<'_>) -> impl Iterator<Item = 
 fn slow_nodes(file: &ResultFile) -> Option<String> {
     let mut slow: Vec<&SlowNode> = file.runs.iter().flat_map(|run| &run.slow_nodes).collect();
     let first = *slow.first()?;
-    let part = |of: Slower| {
-        let [part, low, high] = [of.part, of.interval.low, of.interval.high].map(|part| 100.0 * part);
-        format!("{part:.0}% [{low:.0}, {high:.0}]")
-    };
+    let part = |of: Slower| share_within(of.part, of.interval);
     slow.retain(|of| of.name != first.name);
     let others = distinct(slow.iter().map(|of| of.name.as_str()));
     let also = match &others[..] {

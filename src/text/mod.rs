@@ -117,6 +117,12 @@ pub fn within(value: f64, interval: Option<Interval>, shown: impl Fn(f64) -> Str
     }
 }
 
+/// A part of one with its interval, in whole percent: `44% [28, 65]`.
+pub fn share_within(part: f64, of: Interval) -> String {
+    let [part, low, high] = [part, of.low, of.high].map(|part| 100.0 * part);
+    format!("{part:.0}% [{low:.0}, {high:.0}]")
+}
+
 /// Text that may stand in XML or HTML, in content and in quoted attributes. Characters XML 1.0 has no form for go.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

@@ -16,7 +16,7 @@ use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::result::{TransportFacts, distinct};
 use crate::stats::{self, Added, Blame, Design, RawCells, Shares};
-use crate::text::{Table, figure, within};
+use crate::text::{Table, figure, share_within, within};
 
 /// Slowdowns are compared at so many evenly spaced quantiles.
 const QUANTILES: u32 = 99;
@@ -158,13 +158,9 @@ fn share(mpi: &Side<'_>, raw: &[Raw<'_>], kernel: Canary) -> Option<Share> {
 impl Share {
     /// The answer with the shares of network and library, in a few words.
     fn short(&self) -> String {
-        let part = |of: stats::Share| {
-            let whole = |part: f64| format!("{:.0}", 100.0 * part);
-            format!("{}% [{}, {}]", whole(of.share), whole(of.interval.low), whole(of.interval.high))
-        };
         match &self.shares {
             Ok(shares) => {
-                let (network, library) = (part(shares.network), part(shares.library));
+                let (network, library) = (percent(shares.network), percent(shares.library));
                 format!("{} (network {network}, library {library})", shares.blame.word())
             }
             Err(why) => format!("cannot tell ({why})"),
@@ -209,8 +205,7 @@ impl Share {
 }
 
 fn percent(of: stats::Share) -> String {
-    let [share, low, high] = [of.share, of.interval.low, of.interval.high].map(|part| 100.0 * part);
-    format!("{share:.0}% [{low:.0}, {high:.0}]")
+    share_within(of.share, of.interval)
 }
 
 impl Attribution {
