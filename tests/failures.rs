@@ -1,6 +1,8 @@
 //! Ranks that are killed or stopped, in any phase: the others end soon, and one line says who, where and when.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::common::{Folder, Job, cpu_ticks, eventually, is_gone, roles, succeed, tailback, words};
@@ -243,4 +245,27 @@ fn ranks_that_were_asked_for_something_else_are_named() {
         );
         assert_eq!(outcome.refusal(), expected);
     }
+}
+
+/// Libraries of a fabric tidy up at an exit. One that waits there for ever, as what another thread does in it may make it,
+/// must not keep a rank whose launcher is gone.
+#[test]
+fn a_library_that_does_not_let_ranks_exit_is_not_waited_for() {
+    let folder = Folder::new();
+    let source = folder.write(
+        "stuck.c",
+        "#include <unistd.h>\n__attribute__((destructor)) static void stuck(void) { for (;;) sleep(1000); }\n",
+    );
+    let library = folder.path("stuck.so");
+    let compiled = Command::new("cc").args(["-shared", "-fPIC", "-o", &library, &source]).status();
+    assert!(compiled.expect("what links Rust compiles C").success());
+    let script =
+        format!(r#"LD_PRELOAD={library} exec "$0" network --ranks-per-node 1 --loop closed --budget 100s --quiet"#);
+    let binary = env!("CARGO_BIN_EXE_tailback");
+    let mut job = Job::start(tailback(["launch", "-n", "3", "--", "sh", "-c", &script, binary]));
+    let ranks = job.ranks(3);
+    wait_until_busy(ranks[1]);
+    job.signal(Signal::KILL);
+    assert_eq!(job.end_within(LIMIT).status.signal(), Some(9));
+    eventually("all ranks ended", || ranks.iter().all(|pid| is_gone(*pid)).then_some(()));
 }

@@ -4,11 +4,15 @@
 
 use std::fmt;
 use std::io::Write as _;
+use std::time::Duration;
 
 use tailback_transport::Rank;
 
 /// The exit code of a job that could not run.
 pub const EXIT_CODE: i32 = 2;
+
+/// How long what libraries have registered for an exit may take in a job that has failed.
+const EXIT_LIMIT: Duration = Duration::from_secs(2);
 
 /// What a process does when the job fails. The default is [`ExitProcess`]; tests that run ranks as threads have their own.
 pub trait OnFailure: fmt::Debug + Send + Sync {
@@ -30,6 +34,14 @@ impl OnFailure for ExitProcess {
     }
 
     fn end(&self, _: Option<&str>) {
+        // Libraries tidy up at an exit, and may wait there for what another thread was doing in them.
+        let bound = std::thread::Builder::new().name("exit-limit".into()).spawn(|| {
+            std::thread::sleep(EXIT_LIMIT);
+            signal_hook::low_level::exit(EXIT_CODE)
+        });
+        if bound.is_err() {
+            signal_hook::low_level::exit(EXIT_CODE);
+        }
         std::process::exit(EXIT_CODE);
     }
 }
