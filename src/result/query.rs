@@ -8,7 +8,7 @@ use super::{
 };
 use crate::engine::LoadState;
 use crate::kernel::Canary;
-use crate::plan::{SweptValue, point_name};
+use crate::plan::{PROTOCOL, SweptValue, TRANSPORT, point_name};
 use crate::stats::{Factor, Statistic};
 
 /// Each of them once, in the order of their first.
@@ -22,9 +22,16 @@ pub(crate) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T>
     once
 }
 
-/// What labels say of a point of a sweep; nothing where there is none.
+/// What labels say of a point of a sweep, beside the networks that they name; nothing where that is all.
 pub(crate) fn at_point(values: &[SweptValue]) -> String {
-    if values.is_empty() { String::new() } else { format!(" at {}", point_name(values)) }
+    beside_networks(values).map(|name| format!(" at {name}")).unwrap_or_default()
+}
+
+/// A point without the keys that its run's networks tell already.
+fn beside_networks(values: &[SweptValue]) -> Option<String> {
+    let others = values.iter().filter(|value| ![TRANSPORT, PROTOCOL].contains(&&*value.key));
+    let others: Vec<SweptValue> = others.cloned().collect();
+    (!others.is_empty()).then(|| point_name(&others))
 }
 
 /// Why a job has less than its plan.
@@ -183,7 +190,7 @@ impl ResultFile {
             ("at", |run| run.size_bytes.map(|bytes| Bytes(bytes as u64).to_string())),
             ("with", |run| run.beside.clone()),
             ("set to", |run| run.setting.clone()),
-            ("at", |run| (!run.point.is_empty()).then(|| point_name(&run.point))),
+            ("at", |run| beside_networks(&run.point)),
         ];
         let differ = |part: Part| self.runs.iter().any(|other| part(other) != part(run));
         let told = parts.into_iter().filter(|(_, part)| differ(*part));
@@ -336,6 +343,21 @@ mod tests {
         file.system.ports = Some(NodePorts { per_node: 4, known_by: KnownBy::User });
         file.system.ranks = 320;
         assert_eq!(file.ranks_per_port(), Some(8.0), "320 ranks on 10 nodes");
+    }
+
+    #[test]
+    fn what_networks_tell_of_a_point_is_not_told_twice() {
+        let value = |key: &str, value: &str| SweptValue { key: key.into(), value: value.into(), number: None };
+        let mut file = synthetic::file("tcp", Some("put"), 2.0);
+        file.runs[0].point = vec![value("protocol", "put")];
+        let mut other = file.runs[0].clone();
+        other.transport.protocol = Some("get".into());
+        other.point = vec![value("protocol", "get"), value("bytes", "8")];
+        file.runs.push(other);
+        let names: Vec<String> = file.runs.iter().map(|run| file.run_name(run)).collect();
+        assert_eq!(names, ["tcp, put", "tcp, get at bytes=8"]);
+        let labels: Vec<String> = file.runs.iter().map(Run::label).collect();
+        assert_eq!(labels, ["tcp, put", "tcp, get at bytes=8"]);
     }
 
     #[test]

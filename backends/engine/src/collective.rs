@@ -165,6 +165,17 @@ impl<E: Engine> Group for CollectiveGroup<E> {
         self.engine.borrow_mut().write(self.group.slot, offset, from);
     }
 
+    /// # Panics
+    /// If a range is not in the segment.
+    fn add_words(&mut self, left: Span, right: usize, into: usize) {
+        for offset in [left.offset, right, into] {
+            if let Err(error) = self.check_range("add_words", offset, left.len) {
+                panic!("{error}");
+            }
+        }
+        self.engine.borrow_mut().add_words(self.group.slot, left, right, into);
+    }
+
     #[inline]
     fn post_send(&mut self, to: Rank, tag: Tag, span: Span) -> Result<()> {
         self.check("send", to, span)?;

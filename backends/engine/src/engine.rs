@@ -6,7 +6,10 @@ use std::collections::HashSet;
 use std::fmt;
 
 use tailback_host::{Idle, nap};
-use tailback_transport::{Capabilities, Description, Error, Nanos, Rank, Result, Span, Tag};
+use tailback_transport::{Capabilities, Description, Error, Nanos, Rank, Result, Span, Tag, payload};
+
+/// Memory that is looked at is copied in blocks of so many bytes.
+const BLOCK: usize = 4096;
 
 /// Keeps the completion and the tags of a group's concurrent activities apart: waiting on one lane does not wait for
 /// what is posted on another.
@@ -79,6 +82,18 @@ pub trait Engine {
     /// bytes arrive one after the other, a prefix of that.
     fn read(&self, slot: Self::Slot, offset: usize, into: &mut [u8]);
     fn write(&mut self, slot: Self::Slot, offset: usize, from: &[u8]);
+
+    /// As [`tailback_transport::Group::add_words`]; by blocks that are copied, where there is no shorter way.
+    fn add_words(&mut self, slot: Self::Slot, left: Span, right: usize, into: usize) {
+        let (mut ours, mut theirs, mut sums) = ([0; BLOCK], [0; BLOCK], [0; BLOCK]);
+        for start in (0..left.len).step_by(BLOCK) {
+            let len = BLOCK.min(left.len - start);
+            self.read(slot, left.offset + start, &mut ours[..len]);
+            self.read(slot, right + start, &mut theirs[..len]);
+            payload::add_words(&ours[..len], &theirs[..len], &mut sums[..len]);
+            self.write(slot, into + start, &sums[..len]);
+        }
+    }
 
     /// Messages match by (sender, lane, tag), in order.
     fn post_send(&mut self, slot: Self::Slot, lane: Lane, to: Rank, tag: Tag, span: Span) -> Result<()>;

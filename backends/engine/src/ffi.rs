@@ -13,11 +13,12 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ptr::{self, NonNull};
+use std::slice;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tailback_host::pages::{self, HugePages};
-use tailback_transport::{Error, Result};
+use tailback_transport::{Error, Result, Span, payload};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
@@ -251,6 +252,22 @@ impl<R: Registration> Segment<R> {
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), into, from.len()) };
     }
 
+    /// Adds words: [`tailback_transport::Group::add_words`].
+    ///
+    /// # Panics
+    /// If a range is not inside, or the sums would overlap a summand.
+    pub fn add_words(&mut self, left: Span, right: usize, into: usize) {
+        let len = left.len;
+        assert!(into.abs_diff(left.offset) >= len && into.abs_diff(right) >= len, "sums overlap a summand");
+        let [left, right, into] = [left.offset, right, into].map(|offset| self.place(offset, len));
+        // SAFETY: *Inside* and initialised; what is written overlaps nothing that is read. What a device writes there meanwhile
+        // is the caller's to prevent, as for `read`.
+        let (left, right, into) = unsafe {
+            (slice::from_raw_parts(left, len), slice::from_raw_parts(right, len), slice::from_raw_parts_mut(into, len))
+        };
+        payload::add_words(left, right, into);
+    }
+
     /// Copies from another segment.
     ///
     /// # Panics
@@ -286,14 +303,14 @@ impl Segment {
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: *Owned*, initialised, and touched by nobody but through this value.
-        unsafe { std::slice::from_raw_parts(self.pages.base.as_ptr(), self.len) }
+        unsafe { slice::from_raw_parts(self.pages.base.as_ptr(), self.len) }
     }
 
     /// See [`Segment::bytes`].
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as for `bytes`; the loan is exclusive.
-        unsafe { std::slice::from_raw_parts_mut(self.pages.base.as_ptr(), self.len) }
+        unsafe { slice::from_raw_parts_mut(self.pages.base.as_ptr(), self.len) }
     }
 }
 
@@ -459,7 +476,7 @@ mod tests {
         segment.write(8 * PAGE - 8, b"see you!");
         drop(segment);
         // SAFETY: *Owned*, by nobody any more: they were not freed, which is what is tested.
-        let seen = unsafe { std::slice::from_raw_parts(at.add(8 * PAGE - 8), 8) };
+        let seen = unsafe { slice::from_raw_parts(at.add(8 * PAGE - 8), 8) };
         assert_eq!(seen, b"see you!");
         let others: Vec<_> = (0..64).map(|_| Segment::plain(8 * PAGE).expect("memory")).collect();
         assert!(others.iter().all(|other| other.place(0, 0) != at), "given to somebody else");

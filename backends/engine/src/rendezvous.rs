@@ -184,6 +184,10 @@ impl<E: Engine> Engine for Rendezvous<E> {
         self.engine.write(slot.slot, offset, from);
     }
 
+    fn add_words(&mut self, slot: Self::Slot, left: Span, right: usize, into: usize) {
+        self.engine.add_words(slot.slot, left, right, into);
+    }
+
     #[inline]
     fn post_send(&mut self, slot: Self::Slot, lane: Lane, to: Rank, tag: Tag, span: Span) -> Result<()> {
         match slot.machine {

@@ -276,6 +276,11 @@ impl<L: TagLibrary> Engine for Tagged<L> {
         self.endpoint.write(slot, offset, from);
     }
 
+    fn add_words(&mut self, slot: RegionId, left: Span, right: usize, into: usize) {
+        [left.offset, right, into].into_iter().for_each(|offset| self.groups.at(slot).check(offset, left.len));
+        self.endpoint.add_words(slot, left, right, into);
+    }
+
     #[inline]
     fn post_send(&mut self, slot: RegionId, lane: Lane, to: Rank, tag: Tag, span: Span) -> Result<()> {
         self.message(slot, Kind::Send, lane as u8, to, tag, span)

@@ -92,6 +92,10 @@ impl Group for MpiGroup {
         self.port.write(offset, from);
     }
 
+    fn add_words(&mut self, left: Span, right: usize, into: usize) {
+        self.port.add_words(left, right, into);
+    }
+
     #[inline(always)]
     fn post_send(&mut self, to: Rank, tag: Tag, span: Span) -> Result<()> {
         self.port.isend(to, tag, span)

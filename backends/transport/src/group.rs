@@ -58,6 +58,10 @@ pub trait Group {
     /// Copies into this rank's segment. No peer may be accessing it there.
     fn write(&mut self, offset: usize, from: &[u8]);
 
+    /// Adds the 64-bit words of two parts of this rank's segment, as [`payload::add_words`](crate::payload::add_words) does:
+    /// `left`, and as many bytes at `right`. The sums go `into` a part that overlaps neither. No peer may be accessing them.
+    fn add_words(&mut self, left: Span, right: usize, into: usize);
+
     /// Starts sending `span` to member `to`.
     fn post_send(&mut self, to: Rank, tag: Tag, span: Span) -> Result<()>;
 

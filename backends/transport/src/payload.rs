@@ -21,6 +21,14 @@ pub fn difference(sender: Rank, start: usize, block: &[u8]) -> Option<(usize, u8
     Some((at, byte(sender, start + at)))
 }
 
+/// Adds words of 64 bits that wrap around, little end first; a last part of a word is left as it was.
+pub fn add_words(left: &[u8], right: &[u8], into: &mut [u8]) {
+    let (left, right, into) = (left.as_chunks().0, right.as_chunks().0, into.as_chunks_mut().0);
+    for ((left, right), into) in left.iter().zip(right).zip(into) {
+        *into = u64::from_le_bytes(*left).wrapping_add(u64::from_le_bytes(*right)).to_le_bytes();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,5 +53,13 @@ mod tests {
         assert!(difference(Rank(2), 0, &block).is_some());
         assert!(difference(Rank(1), 1, &block).is_some());
         assert!(difference(Rank(1), 4096, &block).is_some());
+    }
+
+    #[test]
+    fn words_are_added_and_wrap_around() {
+        let bytes = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+        let mut sums = [7; 19];
+        add_words(&bytes(&[1, u64::MAX, 5]), &bytes(&[0xff, 2, 5]), &mut sums);
+        assert_eq!(sums, [&bytes(&[0x100, 1])[..], &[7, 7, 7]].concat()[..]);
     }
 }

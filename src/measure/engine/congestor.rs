@@ -456,6 +456,10 @@ impl<G: Group> Group for Attentive<'_, '_, G> {
         self.group.write(offset, from);
     }
 
+    fn add_words(&mut self, left: Span, right: usize, into: usize) {
+        self.group.add_words(left, right, into);
+    }
+
     fn post_send(&mut self, to: Rank, tag: Tag, span: Span) -> Result<()> {
         self.group.post_send(to, tag, span)
     }

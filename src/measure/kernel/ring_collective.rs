@@ -88,18 +88,7 @@ impl<H: Halves> RingCollective<H> {
 
     /// Adds what was received to this member's own part.
     fn add<G: Group>(&self, group: &mut G, part: Span) {
-        let (received, result) = (self.received(part), self.result(part));
-        let (mut own, mut theirs) = ([0; BLOCK], [0; BLOCK]);
-        for start in (0..part.len).step_by(BLOCK) {
-            let len = BLOCK.min(part.len - start);
-            let (own, theirs) = (&mut own[..len], &mut theirs[..len]);
-            group.read(part.offset + start, own);
-            group.read(received.offset + start, theirs);
-            for (own, theirs) in own.chunks_exact_mut(WORD).zip(theirs.chunks_exact(WORD)) {
-                own.copy_from_slice(&word(own).wrapping_add(word(theirs)).to_le_bytes());
-            }
-            group.write(result.offset + start, own);
-        }
+        group.add_words(part, self.received(part).offset, self.result(part).offset);
     }
 
     /// Compares a part of the result with the sum over all members.

@@ -279,6 +279,10 @@ impl<W: Wire> Engine for Core<W> {
         self.ledger.groups.at_mut(slot).segment.write(offset, from);
     }
 
+    fn add_words(&mut self, slot: Slot, left: Span, right: usize, into: usize) {
+        self.ledger.groups.at_mut(slot).segment.add_words(left, right, into);
+    }
+
     #[inline]
     fn post_send(&mut self, slot: Slot, lane: Lane, to: Rank, tag: Tag, span: Span) -> Result<()> {
         self.ledger.operation = "send";

@@ -23,6 +23,9 @@ pub trait TagLibrary {
     /// Copies into a region.
     fn write(&mut self, region: RegionId, offset: usize, from: &[u8]);
 
+    /// Adds inside a region: [`tailback_transport::Group::add_words`].
+    fn add_words(&mut self, region: RegionId, left: Span, right: usize, into: usize);
+
     /// Posts a message to the ticket's peer.
     fn send(&mut self, ticket: Ticket, span: Span, tag: u64) -> Result<Posted, Failure>;
 

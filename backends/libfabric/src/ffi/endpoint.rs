@@ -89,6 +89,10 @@ impl TagLibrary for Endpoint {
         self.regions.at_mut(region).write(offset, from);
     }
 
+    fn add_words(&mut self, region: RegionId, left: Span, right: usize, into: usize) {
+        self.regions.at_mut(region).add_words(left, right, into);
+    }
+
     #[inline(always)]
     fn send(&mut self, ticket: Ticket, span: Span, tag: u64) -> Result<Posted, Failure> {
         let (from, registered) = self.regions.place(ticket.region, span);

@@ -337,6 +337,12 @@ impl Port {
     pub(crate) fn write(&mut self, offset: usize, from: &[u8]) {
         self.segment.write(offset, from);
     }
+
+    /// # Panics
+    /// If a range is outside the segment.
+    pub(crate) fn add_words(&mut self, left: Span, right: usize, into: usize) {
+        self.segment.add_words(left, right, into);
+    }
 }
 
 impl Remains {

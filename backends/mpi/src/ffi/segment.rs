@@ -1,11 +1,11 @@
 //! The memory of a group on this rank: an MPI window, or plain memory where MPI has none. Invariants as in `ffi.rs`.
 
 use std::ffi::c_int;
-use std::ptr;
+use std::{ptr, slice};
 
 use mpi::ffi;
 use mpi::ffi::{MPI_Aint, MPI_Win};
-use tailback_transport::{Error, Result, Span};
+use tailback_transport::{Error, Result, Span, payload};
 
 use super::{Comm, count, failure, mpi, tailback_mpi_mode_nocheck, tailback_mpi_win_model, tailback_mpi_win_unified};
 
@@ -124,6 +124,26 @@ impl Segment {
         self.sync();
         // SAFETY: as for `read`.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.base.add(offset), from.len()) };
+        self.sync();
+    }
+
+    /// Adds words: [`tailback_transport::Group::add_words`].
+    pub(super) fn add_words(&mut self, left: Span, right: usize, into: usize) {
+        let len = left.len;
+        [left.offset, right, into].into_iter().for_each(|offset| self.check("add_words", offset, len));
+        // An empty segment may have no address.
+        if len == 0 {
+            return;
+        }
+        assert!(into.abs_diff(left.offset) >= len && into.abs_diff(right) >= len, "sums overlap a summand");
+        self.sync();
+        // SAFETY: the ranges were checked and are initialised; what is written overlaps nothing that is read; the trait forbids
+        // a peer's access to them at this time, and `sync` ordered what peers did before.
+        unsafe {
+            let (left, right) = (self.base.add(left.offset), self.base.add(right));
+            let (left, right) = (slice::from_raw_parts(left, len), slice::from_raw_parts(right, len));
+            payload::add_words(left, right, slice::from_raw_parts_mut(self.base.add(into), len));
+        }
         self.sync();
     }
 

@@ -11,6 +11,7 @@ pub(super) fn cases<B: Bootstrap, T: Transport>() -> Vec<Case<B, T>> {
     use Operation::{Get, Put, TwoSided};
     vec![
         Case { name: "groups: a fresh segment is zero", needs: &[], body: zeroed },
+        Case { name: "groups: words of a segment are added", needs: &[], body: added },
         Case { name: "groups: segments exist once a group is made", needs: &[Put], body: segments_exist },
         Case { name: "groups: disjoint", needs: &[TwoSided], body: disjoint },
         Case { name: "groups: overlapping, all busy", needs: &[TwoSided], body: overlapping },
@@ -66,6 +67,29 @@ fn zeroed<B: Bootstrap, T: Transport>(arena: &mut Arena<'_, B, T>) -> Result<()>
         group.write(0, &vec![0xa5; len]);
     }
     Ok(())
+}
+
+/// In a segment of several blocks and pages, over their boundaries; what is around the sums stays.
+fn added<B: Bootstrap, T: Transport>(arena: &mut Arena<'_, B, T>) -> Result<()> {
+    const WORDS: usize = 1500;
+    let len = 8 * WORDS;
+    let mut group = arena.world(3 * len + 24)?;
+    let word = |index: usize| (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let all: Vec<u8> = (0..3 * WORDS + 3).flat_map(|index| word(index).to_le_bytes()).collect();
+    group.write(0, &all);
+    group.add_words(Span::new(0, len), len + 8, 2 * len + 16);
+    group.add_words(Span::new(0, 0), 0, 0);
+    let mut found = vec![0; all.len()];
+    group.read(0, &mut found);
+    let sums = 2 * WORDS + 2;
+    let wrong = found.as_chunks().0.iter().enumerate().find(|(index, found)| {
+        let is_sum = (sums..sums + WORDS).contains(index);
+        let expected =
+            if is_sum { word(index - sums).wrapping_add(word(index - sums + WORDS + 1)) } else { word(*index) };
+        u64::from_le_bytes(**found) != expected
+    });
+    arena.expect(wrong.is_none(), || format!("word {}", wrong.map_or(0, |(index, _)| index)));
+    group.barrier()
 }
 
 fn segments_exist<B: Bootstrap, T: Transport>(arena: &mut Arena<'_, B, T>) -> Result<()> {

@@ -109,6 +109,11 @@ fn sums_that_differ_in_the_last_bit() {
 }
 
 #[test]
+fn sums_that_are_not_made() {
+    caught(Sabotage::SkipSums, "groups: words of a segment are added");
+}
+
+#[test]
 fn segments_that_are_not_fresh() {
     caught(Sabotage::DirtySegments, "groups: a fresh segment is zero");
 }

@@ -16,6 +16,8 @@ pub enum Sabotage {
     SkipWait,
     /// Messages of 4096 bytes are not sent.
     DropSends,
+    /// Nothing is added.
+    SkipSums,
     /// Flush returns at once.
     SkipFlush,
     /// Puts of eight bytes or more start a byte early at the target.
@@ -143,6 +145,12 @@ impl<G: Group> Group for SaboteurGroup<G> {
 
     fn write(&mut self, offset: usize, from: &[u8]) {
         self.inner.write(offset, from);
+    }
+
+    fn add_words(&mut self, left: Span, right: usize, into: usize) {
+        if !self.does(Sabotage::SkipSums) {
+            self.inner.add_words(left, right, into);
+        }
     }
 
     fn post_send(&mut self, to: Rank, tag: Tag, span: Span) -> Result<()> {
