@@ -206,7 +206,9 @@ pub(crate) fn facts(file: &ResultFile, conclusion: &Conclusion<'_>) -> Vec<Strin
 /// The load, where the network was full, and the cause, as far as they are known.
 fn seen(file: &ResultFile, conclusion: &Conclusion<'_>) -> impl Iterator<Item = String> {
     let why = file.why().unwrap_or_default();
-    [load(&why, conclusion), hot_spot(&why), control(file), slow_nodes(file), file.carried()].into_iter().flatten()
+    // Points of a sweep have a load each, which its table has.
+    let load = load(&why, conclusion).filter(|_| file.sweep.is_none());
+    [load, hot_spot(&why), control(file), slow_nodes(file), file.carried()].into_iter().flatten()
 }
 
 /// Nodes that are slower than their peers without load too: what load is blamed for may be theirs.

@@ -36,6 +36,15 @@ fn known(curve: &SweepCurve) -> Vec<(usize, &CurvePoint, Factor)> {
     points.filter_map(|(at, point)| Some((at, point, point.impact.filter(|of| of.factor > 0.0)?))).collect()
 }
 
+/// What the test of all points says of one.
+fn said(point: &CurvePoint) -> &'static str {
+    match point.p_value {
+        _ if point.shows_impact => ", significant",
+        Some(_) => ", not significant",
+        None => ", not reportable or too few placements",
+    }
+}
+
 fn curve(file_name: &str, record: &SweepRecord, curve: &SweepCurve) -> Option<Plot> {
     let points = known(curve);
     let (&(first, ..), &(last, ..)) = (points.first()?, points.last()?);
@@ -58,8 +67,7 @@ fn curve(file_name: &str, record: &SweepRecord, curve: &SweepCurve) -> Option<Pl
         body += &text(place(of), y, "middle", "mark-name busy", word);
     }
     for (number, point, of) in &points {
-        let star = if point.shows_impact { ", significant" } else { "" };
-        let title = format!("{}: {}{star}", point.value, with_interval(*of));
+        let title = format!("{}: {}{}", point.value, with_interval(*of), said(point));
         let class = if point.shows_impact { "busy" } else { "unsaid" };
         body += &dot((place(*number), up.at(of.factor)), 4, class, &title);
     }
@@ -110,14 +118,14 @@ fn map(file_name: &str, curves: &[&SweepCurve]) -> Option<Plot> {
         for (_, point, of) in known(curve) {
             let at = values.iter().position(|value: &&SweptValue| **value == point.value)?;
             let share = (of.factor.max(1.0).ln() / DARKEST.ln()).clamp(0.0, 1.0);
-            let star = if point.shows_impact { " *" } else { "" };
-            let title = format!("{}, {under}={value}: {}{star}", point.value, with_interval(of));
+            let title = format!("{}, {under}={value}: {}{}", point.value, with_interval(of), said(point));
             let x = LEFT + at as f64 * width;
             body +=
                 &cell((x, y), (width - 2.0, HEIGHT - 2.0), "rx=\"2\" class=\"cell busy\"", 0.08 + 0.6 * share, &title);
             // Narrow cells have their values on hovering only.
             if width >= 34.0 {
-                body += &text(x + width / 2.0 - 1.0, y + 17.0, "middle", "value", &factor(of.factor));
+                let shown = point.p_value.map_or_else(|| "-".into(), |_| factor(of.factor));
+                body += &text(x + width / 2.0 - 1.0, y + 17.0, "middle", "value", &shown);
             }
             told.push(title);
         }
@@ -184,10 +192,13 @@ mod tests {
         let again: Vec<SweepCurve> =
             record.curves.iter().map(|of| SweepCurve { under: under("64"), ..of.clone() }).collect();
         record.curves.iter_mut().for_each(|of| of.under = under("8"));
+        record.curves[0].points[1].p_value = None;
         record.curves.extend(again);
         let plots = sweep("a", &file);
         assert_eq!(plots.len(), 3);
-        assert_eq!(plots[0].inline().matches("class=\"cell busy\"").count(), 8);
+        let svg = plots[0].inline();
+        assert_eq!(svg.matches("class=\"cell busy\"").count(), 8);
+        assert_eq!(svg.matches(">-</text>").count(), 1, "what is not reportable has no figure: {svg}");
         assert!(plots[0].title.starts_with("lat by congestor.rate and lat.bytes"), "{}", plots[0].title);
     }
 }
