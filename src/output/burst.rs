@@ -55,8 +55,9 @@ pub(crate) fn verdict(file: &ResultFile) -> String {
     let rank = |of: &&Bursts<'_>| match told(of.record).1.outcome() {
         BurstOutcome::NotBack => f64::INFINITY,
         BurstOutcome::Back(recovery) => recovery.value,
-        BurstOutcome::NotFelt => -1.0,
-        BurstOutcome::Unknown => -2.0,
+        BurstOutcome::NotShown => -1.0,
+        BurstOutcome::NotFelt => -2.0,
+        BurstOutcome::Unknown => -3.0,
     };
     let Some(worst) = all.iter().rev().max_by(|one, other| rank(one).total_cmp(&rank(other))) else {
         return format!("CANNOT SAY{cut_short}: nothing was measured idle and in bursts");
@@ -75,6 +76,9 @@ pub(crate) fn verdict(file: &ResultFile) -> String {
         ),
         BurstOutcome::NotBack => format!(
             "NO RECOVERY{cut_short} in a pause of {off} after a burst of {on}: {name} peaks at {peak}, idle {idle} ({statistic})"
+        ),
+        BurstOutcome::NotShown => format!(
+            "CANNOT SAY{cut_short}: {name} peaks at {peak}, idle {idle} ({statistic}), as it may by chance: a longer --budget is needed"
         ),
         BurstOutcome::NotFelt => {
             format!("NOT FELT{cut_short}: bursts of {on} leave {name} within 10% of idle, {idle} ({statistic})")
@@ -130,6 +134,7 @@ fn word(outcome: BurstOutcome) -> &'static str {
     match outcome {
         BurstOutcome::Back(_) => "",
         BurstOutcome::NotBack => "not in the pause",
+        BurstOutcome::NotShown => "not shown",
         BurstOutcome::NotFelt => "not felt",
         BurstOutcome::Unknown => "too few samples",
     }
@@ -299,7 +304,13 @@ mod tests {
                 .for_each(|of| [&mut of.p50, &mut of.p99].into_iter().for_each(change));
             render(file, 80)
         };
-        let quiet = of(&mut file, |of| (of.is_felt, of.felt_us, of.recovery_us) = (false, None, None));
+        let noisy = of(&mut file, |of| (of.is_felt, of.felt_us, of.recovery_us) = (false, None, None));
+        assert!(
+            noisy.starts_with("CANNOT SAY: lat peaks at 120 us, idle 3.00 us (p99), as it may by chance"),
+            "{noisy}"
+        );
+        assert!(noisy.contains("not shown"), "{noisy}");
+        let quiet = of(&mut file, |of| of.peak_us = Some(BurstFigure { value: of.idle_us, interval: None }));
         assert!(quiet.starts_with("NOT FELT: bursts of 2.00 ms leave lat within 10% of idle"), "{quiet}");
         let few = of(&mut file, |of| of.peak_us = None);
         assert!(few.starts_with("CANNOT SAY: lat has 400 samples in some part"), "{few}");

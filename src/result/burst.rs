@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::Congestor;
 use crate::plan::Burst;
-use crate::stats::Interval;
+use crate::stats::{Interval, WITHIN};
 
 /// A canary in bursts of load, over all placements and blocks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -91,6 +91,7 @@ impl BurstEffect {
             (None, _) => BurstOutcome::Unknown,
             (Some(_), Some(recovery)) => BurstOutcome::Back(recovery),
             (Some(_), None) if self.is_felt => BurstOutcome::NotBack,
+            (Some(peak), None) if peak.value > (1.0 + WITHIN) * self.idle_us => BurstOutcome::NotShown,
             (Some(_), None) => BurstOutcome::NotFelt,
         }
     }
@@ -103,7 +104,9 @@ pub enum BurstOutcome {
     Back(BurstFigure),
     /// Latency is high until the next burst.
     NotBack,
-    /// It is not shown to be more than a tenth above idle.
+    /// Its peak is more than a tenth above idle, as it may be by chance.
+    NotShown,
+    /// It is never more than a tenth above idle.
     NotFelt,
     /// There are too few samples.
     Unknown,

@@ -108,6 +108,7 @@ fn map(file_name: &str, map: &Map<'_>) -> Option<Plot> {
             let (share, shown) = match record.p99.outcome() {
                 BurstOutcome::Back(of) => ((1e-6 * of.value / record.burst.off_s).clamp(0.0, 1.0), us(of.value)),
                 BurstOutcome::NotBack => (1.0, "not back".into()),
+                BurstOutcome::NotShown => (0.0, "not shown".into()),
                 BurstOutcome::NotFelt => (0.0, "not felt".into()),
                 BurstOutcome::Unknown => continue,
             };
