@@ -305,10 +305,7 @@ fn differences(file: &ResultFile) -> Vec<String> {
 
 /// A row for each simulated alternative: its impacts, and where load adds more or less time than to the first.
 pub fn alternatives(sides: &[Side<'_>], comparison: &Comparison) -> String {
-    alternatives_within(super::columns(), sides, comparison)
-}
-
-fn alternatives_within(columns: usize, sides: &[Side<'_>], comparison: &Comparison) -> String {
+    let columns = super::columns();
     let Some(first) = sides.first() else { return String::new() };
     let name = |side: &Side<'_>| side.label.trim_end_matches(" (simulated)").to_owned();
     let differs = |kernel: Canary, at: usize| {
@@ -410,7 +407,8 @@ mod tests {
         file.runs[0].slow_nodes = ["n1", "n2"].map(slow).into();
         let text = shown(&file);
         assert!(text.contains("\nNot reportable: ") && text.contains("\nOn one host, no network: tcp by "), "{text}");
-        assert!(text.lines().count() <= MOST_LINES && !text.contains("seed"), "{text}");
+        assert!(text.lines().count() <= MOST_LINES && text.contains(SEED), "{text}");
+        assert!(!render(&file, &file.conclusion().unwrap(), 79).contains(SEED));
     }
 
     #[test]
@@ -433,18 +431,15 @@ mod tests {
 
     #[test]
     fn alternatives_that_are_worse_fit_too() {
-        let impacts = [2.0, 30.0, 40.0];
-        let mut files = synthetic::named(impacts.map(|impact| synthetic::file("tcp", None, impact)));
-        for ((path, _), name) in files.iter_mut().zip(["small", "topology.spines=4", "topology.spines=2"]) {
-            *path = format!("{name}.json").into();
-        }
-        let sides = compare::sides(&files);
-        let comparison = compare::compare(&sides, &compare::SHOWN);
-        let [narrow, wide] = [80, 200].map(|columns| alternatives_within(columns, &sides, &comparison));
+        let files = [2.0, 30.0, 40.0].map(|impact| synthetic::file("tcp", None, impact));
+        let names = ["small as it is", "topology.spines=4", "topology.spines=2"];
+        let rows: Vec<_> = names.iter().zip(&files).map(|(name, file)| ((*name).to_owned(), &file.runs[0])).collect();
+        let worse = |_, at| (at > 0).then_some("worse *");
+        let [narrow, wide] = [80, 200].map(|columns| as_wide(columns, |with_width| impacts(&rows, with_width, worse)));
         let widest = |text: &str| text.lines().map(|line| line.chars().count()).max();
         assert!(widest(&narrow) <= Some(80) && widest(&wide) > Some(80), "{narrow}{wide}");
-        assert_eq!([&narrow, &wide].map(|text| text.matches("worse *").count()), [6, 6], "{narrow}");
-        assert!(wide.contains("impact [95%]") && !narrow.contains('['), "{narrow}");
+        assert!(narrow.contains("40.0x worse *") && !narrow.contains('['), "{narrow}");
+        assert!(wide.contains("43.3] worse *") && wide.contains("impact [95%]"), "{wide}");
     }
 
     #[test]

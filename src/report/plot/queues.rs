@@ -37,7 +37,7 @@ fn over_time(name: &str, of: &PhaseId, queues: &[QueueRecord]) -> Option<Plot> {
         for look in record.looks.iter().step_by(record.looks.len().div_ceil(DOTS).max(1)) {
             let title = format!(
                 "{}, {} us: {} KiB in all queues, {} KiB in the longest, {} ports without room",
-                record.phase.to_string(),
+                record.phase,
                 figure(look.at_us),
                 figure(look.queued_bytes as f64 / KIB),
                 figure(look.longest_bytes as f64 / KIB),
