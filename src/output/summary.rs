@@ -304,8 +304,7 @@ fn differences(file: &ResultFile) -> Vec<String> {
 }
 
 /// A row for each simulated alternative: its impacts, and where load adds more or less time than to the first.
-pub fn alternatives(sides: &[Side<'_>], comparison: &Comparison) -> String {
-    let columns = super::columns();
+pub(super) fn alternatives(sides: &[Side<'_>], comparison: &Comparison, columns: usize) -> String {
     let Some(first) = sides.first() else { return String::new() };
     let name = |side: &Side<'_>| side.label.trim_end_matches(" (simulated)").to_owned();
     let differs = |kernel: Canary, at: usize| {
