@@ -407,7 +407,7 @@ mod tests {
         let text = shown(&file);
         assert!(text.contains("\nNot reportable: ") && text.contains("\nOn one host, no network: tcp by "), "{text}");
         assert!(text.lines().count() <= MOST_LINES && text.contains(SEED), "{text}");
-        assert!(!render(&file, &file.conclusion().unwrap(), 79).contains(SEED));
+        assert!(!render(&file, &file.conclusion().unwrap(), 70).contains(SEED));
     }
 
     #[test]
