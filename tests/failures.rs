@@ -65,7 +65,7 @@ fn tests_that_were_finished_before_a_rank_was_lost_are_kept() {
         let ranks = job.ranks(4);
         job.eventually("the first test is kept", || folder.has("result.json").then_some(()));
         wait_until_used(ranks[victim], 1);
-        kill(job, &ranks, victim, "isolated allreduce 8 B\"");
+        kill(job, &ranks, victim, "idle allreduce 8 B\"");
         let file = folder.json("result.json");
         assert_eq!(file["interrupted"], true);
         let kept: Vec<_> = file["runs"][0]["tests"].as_array().unwrap().iter().map(|test| &test["kernel"]).collect();
@@ -86,7 +86,7 @@ pub fn kill_while_isolated(kinds: usize) -> Vec<Duration> {
         let mut job = Job::start(tailback(words(&line)));
         let ranks = job.ranks(10);
         wait_until_busy(ranks[roles["canary"][0]]);
-        kill(job, &ranks, victim, "isolated lat 8 B\"")
+        kill(job, &ranks, victim, "idle lat 8 B\"")
     };
     victims(&roles).into_iter().take(kinds).map(one).collect()
 }
@@ -104,7 +104,7 @@ pub fn kill_under_load(kinds: usize, budget: &str) -> Vec<Duration> {
         let folder = Folder::new();
         let mut job = Job::start(tailback(words(&format!("{line} --out {}", folder.path("result.json")))));
         let ranks = job.ranks(10);
-        job.eventually("the isolated test is kept", || folder.has("result.json").then_some(()));
+        job.eventually("the idle test is kept", || folder.has("result.json").then_some(()));
         // Until then a congestor had nothing to do.
         wait_until_used(ranks[roles["incast"][0]], 3);
         kill(job, &ranks, victim, "loaded lat 8 B\"")
@@ -201,7 +201,7 @@ fn a_stopped_rank_is_named_though_it_may_make_no_progress_for_longer() {
     let outcome = job.end_within(LIMIT);
     eventually("all ranks ended", || ranks.iter().all(|pid| is_gone(*pid)).then_some(()));
     let line = outcome.refusal();
-    let missed = "was lost in phase \"isolated lat 8 B\": no sign of life for 7 s";
+    let missed = "was lost in phase \"idle lat 8 B\": no sign of life for 7 s";
     assert_missed(line, &format!("rank 1 (host {})", host()), missed);
 }
 

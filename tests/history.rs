@@ -36,7 +36,8 @@ fn a_change_is_found_with_its_night_and_its_size() {
         first.starts_with("WORSE since 2026-01-19: lat.avg.loaded by +20.") || first.contains("lat.avg.added by +"),
         "{first}"
     );
-    for text in ["run over mpi (GPCNeT 1.3", "30 nights, 2026-01-01 to", "lat.avg.loaded", "bw-sync.avg.idle", "█"] {
+    for text in ["run over mpi (GPCNeT 1.3", "30 nights, 2026-01-01 to", "lat.avg.loaded", "more figures. Levels", "█"]
+    {
         assert!(told.stdout.contains(text), "{text}: {}", told.stdout);
     }
     assert!(told.stderr.contains("passed over: notes.json: it is no Tailback result"), "{}", told.stderr);
@@ -53,8 +54,18 @@ fn a_change_is_found_with_its_night_and_its_size() {
     assert!(folder.has(".tailback-history"));
     assert_eq!(succeed(&line).stdout, told.stdout);
     assert_eq!(succeed(&format!("{line} --no-index")).stdout, told.stdout);
+    assert!(
+        told.stdout.lines().count() <= 12 && told.stdout.lines().all(|of| of.chars().count() <= 80),
+        "{}",
+        told.stdout
+    );
     let nightly = succeed(&format!("{line} -v")).stdout;
-    assert!(nightly.contains("\nEvery night\n") && nightly.matches("2026-01-").count() >= 28, "{nightly}");
+    assert!(
+        nightly.contains("\nEvery night\n")
+            && nightly.contains("bw-sync.avg.idle")
+            && nightly.matches("2026-01-").count() >= 28,
+        "{nightly}"
+    );
 }
 
 #[test]

@@ -123,7 +123,7 @@ fn a_rank_lost_in_a_later_run_leaves_the_runs_before_and_names_the_run() {
     std::thread::sleep(Duration::from_millis(1500));
     kill_process(ranks[2], Signal::KILL).expect("the rank is there");
     let outcome = job.end();
-    assert!(outcome.refusal().contains("isolated lat 8 B over tcp, put\""), "{outcome:?}");
+    assert!(outcome.refusal().contains("idle lat 8 B over tcp, put\""), "{outcome:?}");
     let file = folder.json("result.json");
     assert_eq!(labels(&file), [("tcp eager".to_owned(), None)]);
     let notes = file["notes"].to_string();

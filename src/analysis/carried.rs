@@ -21,19 +21,19 @@ impl ResultFile {
             told.push(match transport.backend.as_str() {
                 "mpi" => match chosen() {
                     Some((name, value)) => format!("mpi by what {name}={value} allows"),
-                    None => "mpi through shared memory (its default)".into(),
+                    None => "mpi by shared memory (default)".into(),
                 },
-                "tcp" => "tcp through the kernel's sockets".to_owned(),
+                "tcp" => "tcp by kernel sockets".to_owned(),
                 "libfabric" => match transport.details.get("provider") {
                     Some(provider) => format!("libfabric by its provider {provider}"),
                     None => continue,
                 },
-                "verbs" => "verbs through the adapter".into(),
+                "verbs" => "verbs by the adapter".into(),
                 _ => continue,
             });
         }
         let told = distinct(told);
-        (!told.is_empty()).then(|| format!("All ranks are on one host, no network between them: {}", told.join("; ")))
+        (!told.is_empty()).then(|| format!("On one host, no network: {}", told.join(", ")))
     }
 }
 
@@ -50,9 +50,9 @@ mod tests {
         assert_eq!(file.carried(), None);
         file.system.hosts = Some(1);
         let said = file.carried().unwrap();
-        assert!(said.ends_with("mpi through shared memory (its default); tcp through the kernel's sockets"), "{said}");
+        assert_eq!(said, "On one host, no network: mpi by shared memory (default), tcp by kernel sockets");
         file.system.environment.insert("OMPI_MCA_btl".into(), "tcp,self".into());
         let said = file.carried().unwrap();
-        assert!(said.contains("mpi by what OMPI_MCA_btl=tcp,self allows; tcp through"), "{said}");
+        assert!(said.contains("mpi by what OMPI_MCA_btl=tcp,self allows, tcp by "), "{said}");
     }
 }

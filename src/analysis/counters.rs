@@ -283,7 +283,7 @@ mod tests {
             record.add(name, device("n1", 1.0, &[("drops", 1.0)]));
         }
         let record = record.of_complete(&[(LoadState::Isolated, "Lat (8 B)")]);
-        let kept: Vec<String> = record.phases.iter().map(|of| of.phase.to_string()).collect();
+        let kept: Vec<String> = record.phases.iter().map(|of| of.phase.key()).collect();
         assert_eq!(kept, [names[0], names[3], names[4]]);
     }
 

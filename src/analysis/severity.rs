@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::result::{Answer, ResultFile, Run};
-use crate::stats::{Factor, NotReportable};
-use crate::text::with_interval;
+use crate::stats::{Factor, NotReportable, TestState};
+use crate::text::with_ends;
 
 /// An impact that may be as large is not called none.
 const WIDE: f64 = 2.0;
@@ -24,9 +24,9 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// Of an impact, which counts only when all of its interval is above 1.
+    /// Of an impact, which counts only when all of its interval is above 1 and bounds it.
     pub fn of(impact: Factor) -> Self {
-        let is_shown = impact.interval.is_none_or(|of| of.low > 1.0);
+        let is_shown = impact.is_bounded() && impact.interval.is_none_or(|of| of.low > 1.0);
         let reached = |of: &Severity| is_shown && impact.factor >= of.from_factor();
         [Severity::Severe, Severity::Strong, Severity::Mild].into_iter().find(reached).unwrap_or(Severity::None)
     }
@@ -101,7 +101,7 @@ impl ResultFile {
             // That nothing was shown is not that there is nothing.
             let open = shown.iter().find(|(.., of)| of.interval.is_some_and(|of| of.high >= WIDE));
             if let Some((_, answer, impact)) = open.filter(|_| severity == Severity::None) {
-                let (name, impact) = (answer.test.title.clone(), with_interval(*impact));
+                let (name, impact) = (&answer.test.title, with_ends(*impact));
                 let why = format!("{name} is {impact} under load: more --placements or a longer --budget would tell");
                 return Some(Conclusion::CannotSay { cause: "the interval is too wide", why });
             }
@@ -125,7 +125,13 @@ fn not_reportable<'a>(all: &[(&Run, Answer<'_>)]) -> Option<Conclusion<'a>> {
 /// What a reason comes down to.
 fn cause(reason: &NotReportable) -> &'static str {
     match reason {
-        NotReportable::TooFewIterations { .. } | NotReportable::TooLittleCovered { .. } => "too few iterations",
+        NotReportable::TooFewIterations { .. } => "too few iterations",
+        NotReportable::TooLittleCovered { state: TestState::Idle, .. } => {
+            "iterations cover too little of the idle time"
+        }
+        NotReportable::TooLittleCovered { state: TestState::Loaded, .. } => {
+            "iterations cover too little of the loaded time"
+        }
         NotReportable::BaselineMoved { .. } | NotReportable::CongestedWhileIdle { .. } => "baseline disturbed",
         NotReportable::ProcessorStolen { .. } => "machine disturbed",
         NotReportable::LoadNotDelivered { .. } => "load too weak",
@@ -136,8 +142,9 @@ fn cause(reason: &NotReportable) -> &'static str {
 mod tests {
     use super::*;
     use crate::assemble::synthetic;
+    use crate::engine::LoadState;
     use crate::kernel::Canary;
-    use crate::stats::Interval;
+    use crate::stats::{Impact, Interval};
 
     #[test]
     fn an_impact_counts_when_all_of_its_interval_is_above_1() {
@@ -147,6 +154,36 @@ mod tests {
         assert_eq!([of(1.05, 1.01), of(30.0, 0.9)], [Severity::None; 2]);
         assert_eq!([of(1.3, 1.1), of(3.0, 1.1), of(10.0, 1.1)], [Severity::Mild, Severity::Strong, Severity::Severe]);
         assert_eq!(Severity::of(Factor { factor: 3.0, interval: None }), Severity::Strong);
+    }
+
+    #[test]
+    fn an_interval_that_bounds_nothing_decides_nothing() {
+        let mut file = synthetic::file("tcp", None, 15.4);
+        let set = |file: &mut ResultFile, kernel: Canary, low: f64, high: f64| {
+            let of = Factor { factor: 15.4, interval: Some(Interval { low, high }) };
+            let impacts = file.runs[0].impacts.iter_mut().filter(|impact| impact.kernel == kernel);
+            impacts.for_each(|impact| impact.impact = Impact::of(|_| Some(of)));
+        };
+        let all: Vec<Canary> = file.runs[0].answers().map(|of| of.test.kernel).collect();
+        all.iter().for_each(|kernel| set(&mut file, *kernel, 1.19, 199.0));
+        let Some(Conclusion::CannotSay { cause, why }) = file.conclusion() else { panic!("{:?}", file.conclusion()) };
+        assert_eq!(cause, "the interval is too wide");
+        assert!(why.contains(" is 15.4x [1.19, 199] under load: more --placements "), "{why}");
+        // Another test that is bounded does, whatever the one that is not may be.
+        set(&mut file, all[1], 8.0, 30.0);
+        let Some(Conclusion::Shown { severity, worst, .. }) = file.conclusion() else { panic!() };
+        assert_eq!((severity, worst.test.kernel), (Severity::Severe, all[1]));
+    }
+
+    #[test]
+    fn what_little_of_the_time_is_covered_is_not_called_few_iterations() {
+        let mut file = synthetic::file("tcp", None, 3.0);
+        for test in file.runs[0].tests.iter_mut().filter(|test| test.phase == LoadState::Loaded) {
+            test.covered = Some(0.2);
+        }
+        let Some(Conclusion::CannotSay { cause, why }) = file.conclusion() else { panic!("{:?}", file.conclusion()) };
+        assert_eq!(cause, "iterations cover too little of the loaded time");
+        assert!(why.contains("loaded, samples cover 20% of the time"), "{why}");
     }
 
     #[test]

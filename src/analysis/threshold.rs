@@ -25,7 +25,8 @@ use crate::kernel::Canary;
 use crate::plan::Plan;
 use crate::result::{Run, Test};
 use crate::stats::{
-    Added, Direction, FEWEST_PLACEMENTS, FailsIf, Interval, Jobs, Outcome, Statistic, Variation, carries, needed,
+    Added, Direction, FEWEST_PLACEMENTS, FailsIf, Interval, Jobs, Outcome, Statistic, Variation, fewest_to_carry,
+    needed,
 };
 use crate::text::{factor, figure, in_percent, percent, within};
 
@@ -302,9 +303,7 @@ impl Threshold {
         let blocks = [counts.iterations, counts.rings, counts.measurements, plan.blocks].map(u64::from);
         let paced = plan.most_slots(test).unwrap_or(u64::MAX);
         let most = blocks.into_iter().fold(1, u64::saturating_mul).min(paced);
-        let quantile = self.statistic.quantile().filter(|quantile| *quantile > 0.5 && !is_by_time);
-        if let Some(quantile) = quantile.filter(|of| !self.kernel.is_application() && !carries(most, *of)) {
-            let fewest = (10.0 / (1.0 - quantile)).round();
+        if let Some(fewest) = self.fewest_iterations().filter(|fewest| most < *fewest) {
             return Some(format!("{key} needs {fewest} iterations of a placement, the plan has at most {most}"));
         }
         let placements = plan.placements as usize;
@@ -315,10 +314,24 @@ impl Threshold {
         })
     }
 
+    /// So many iterations a placement has to have for a percentile of messages.
+    fn fewest_iterations(&self) -> Option<u64> {
+        let is_of_messages = Statistic::MESSAGES.contains(&self.statistic) && !self.kernel.is_application();
+        self.statistic.quantile().filter(|of| is_of_messages && *of > 0.5).map(fewest_to_carry)
+    }
+
     /// Holds the threshold against a run called `name`. Ratios need a comparison: see [`Threshold::check_ratios`].
     pub fn check(&self, name: &str, run: &Run) -> Check {
         let against = self.state.why_not(run, self.kernel, self.statistic);
-        self.judge(name, self.found(run).as_ref(), against.as_deref())
+        let mut check = self.judge(name, self.found(run).as_ref(), against.as_deref());
+        let is_there = run.test(self.kernel, LoadState::Isolated).is_some();
+        if let (Outcome::NotMeasured, true, Some(fewest)) = (check.outcome, is_there, self.fewest_iterations()) {
+            let key = self.statistic.key();
+            check.found = format!(
+                "was measured by too few iterations: {key} needs {fewest} of a placement; raise --budget or lower --placements"
+            );
+        }
+        check
     }
 
     /// The figure of a run.

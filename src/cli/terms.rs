@@ -71,6 +71,7 @@ not reportable  what was measured does not carry an answer; the reason is
               given with it
 verdict       by the worst impact that can be reported: none below 1.1x or
               where the interval has 1 in it, mild below 2x, strong below 10x,
-              severe from 10x
+              severe from 10x. An impact whose interval's ends are more than
+              100 times apart ([uncertain]) decides nothing
 
 docs/methodology.md has the definitions.";

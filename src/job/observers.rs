@@ -66,7 +66,7 @@ impl PhaseObserver for Observers {
         }
         if let Some(progress) = &self.progress {
             // Where nothing is simulated nobody counts.
-            backend::simulator::begin_phase(&phase.to_string());
+            backend::simulator::begin_phase(&phase.key());
             progress.phase(phase, budget);
         }
         self.host_counters.begin(phase);
@@ -121,7 +121,7 @@ impl PhaseReporter {
 
     /// Tells that a phase begins, and waits for the answer.
     fn begins(&self, phase: &PhaseId, budget: Nanos) {
-        self.tell(&format!("{} {phase}", budget.0));
+        self.tell(&format!("{} {}", budget.0, phase.key()));
     }
 
     /// Tells that it is over, and waits for the answer.

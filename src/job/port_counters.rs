@@ -161,7 +161,7 @@ mod tests {
         }
         recording.begin(&"isolated lat, placement 2 of 2".into(), || reading(103));
         let phases = recording.phases(|| reading(110)).unwrap();
-        let seen: Vec<(String, u64)> = phases.iter().map(|of| (of.phase.to_string(), of.ports[0].bytes)).collect();
+        let seen: Vec<(String, u64)> = phases.iter().map(|of| (of.phase.key(), of.ports[0].bytes)).collect();
         assert_eq!(seen, [("isolated lat".to_owned(), 11), ("loaded lat".to_owned(), 89)]);
         let placements = |phase: usize| phases[phase].placements.iter().map(|of| of.placement).collect::<Vec<_>>();
         assert_eq!((placements(0), placements(1)), (vec![1, 2], vec![1]));

@@ -34,16 +34,11 @@ pub(super) fn busiest(lab: &LabRecord) -> Table {
     emulated(ports, lab.spec.ecn, false)
 }
 
-/// A phase as tables call it; files have GPCNeT's word for a network without load.
-pub(crate) fn phase(of: &PhaseId) -> String {
-    if of.is(LoadState::Isolated) { format!("idle {}", of.in_any_state()) } else { of.to_string() }
-}
-
 /// What all ports have.
 fn sent(ports: Vec<Port<'_>>, report: bool) -> Rows<Port<'_>> {
     Table::of(ports)
         .column("port", |(_, port)| format!("{} to {}", port.from, port.to))
-        .column("phase", |(of, _)| phase(of))
+        .column("phase", |(of, _)| of.to_string())
         .column("sent", |(_, port)| amount(port.bytes))
         .column_if(report, "packets", |(_, port)| port.packets)
 }

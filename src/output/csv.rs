@@ -115,7 +115,7 @@ fn lines(result: &ResultFile) -> Table {
     let table = Table::of(result.runs.iter().flat_map(lines_of))
         .column("transport", |line| line.run.transport.network().to_owned())
         .column("protocol", |line| protocol(&line.run.transport))
-        .column("phase", |line| line.phase.word())
+        .column("phase", |line| line.phase.key())
         .column("role", |line| match (line.load, line.part) {
             (Some(_), _) => "congestor",
             (None, Some(_)) => "folded",

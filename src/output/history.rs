@@ -1,13 +1,18 @@
-//! Nights of a machine in text: whether something changed, figures with their level and noise, changes, and each figure drawn.
+//! Nights of a machine in text: on the first screen whether something changed, since when and by how much, and the figures that
+//! matter most; by `-v` all figures with their level and noise, all changes, and each figure drawn.
 
+use std::collections::BTreeSet;
+
+use super::summary::{MOST_LINES, as_wide};
 use crate::analysis::history::{Change, History, LastNight, Series};
 use crate::stats::Interval;
 use crate::text::{Cell, Table, figure, in_percent, percent, section, within, wrap};
 
 /// Levels of a drawing, the lowest first.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// How wide a drawing is at most.
+/// How many nights a drawing has side by side; on the first screen beside the figures.
 const WIDEST: usize = 60;
+const WIDEST_OF_SCREEN: usize = 45;
 
 /// What the table of levels is called.
 pub const LEVELS_TITLE: &str =
@@ -23,21 +28,77 @@ pub fn history(of: &History, verbose: bool) -> String {
 fn shown(of: &History, columns: usize, verbose: bool) -> String {
     let mut out = wrap(&verdict(of), columns);
     out += &wrap(&format!("{}: {}", of.title, span(of)), columns);
-    out += &section(&format!("\n{LEVELS_TITLE}"), &levels(of));
+    let left_out: usize = of.series.iter().map(|series| series.left_out.len()).sum();
+    let left_out = match left_out {
+        0 => String::new(),
+        _ => wrap(
+            &format!("{left_out} figures that may not be reported are left out (`tailback show` says why)"),
+            columns,
+        ),
+    };
+    if verbose {
+        out + &in_full(of) + &left_out + &section("\nEvery night", &every_night(of))
+    } else {
+        short(of, columns, out, &left_out)
+    }
+}
+
+/// The figures that matter most, as many as there is room for, and the first of them drawn.
+fn short(of: &History, columns: usize, mut out: String, left_out: &str) -> String {
+    const FEWEST_ROWS: usize = 3;
+    /// The heads, the drawing under its name, the last line.
+    const OTHERS: usize = 4;
+    let all = first(of);
+    let used = out.lines().count() + left_out.lines().count() + OTHERS;
+    let rows = &all[..all.len().min(MOST_LINES.saturating_sub(used).max(FEWEST_ROWS))];
+    out += &as_wide(columns, |with_width| figures(rows, with_width));
+    if let Some(series) = rows.first() {
+        out += &format!(
+            "{}, every night (| where the level changed)\n  {}\n",
+            series.name.key,
+            drawn(series, WIDEST_OF_SCREEN)
+        );
+    }
+    let rest =
+        if all.len() > rows.len() { format!("{} more figures. ", all.len() - rows.len()) } else { String::new() };
+    format!("{out}{left_out}{rest}Levels, variation, all changes, every night: -v\n")
+}
+
+/// Those that changed, the last change first, those whose last night is apart, those that were asked for, and the others.
+fn first(of: &History) -> Vec<&Series> {
+    let (changes, apart) = (of.changes(), of.last_night_apart());
+    let marked = changes.iter().map(|(series, _)| *series).chain(apart.iter().map(|(series, _)| *series));
+    let asked = of.series.iter().filter(|series| !series.name.primary);
+    let mut seen = BTreeSet::new();
+    marked.chain(asked).chain(&of.series).filter(|series| seen.insert(&series.name.key)).collect()
+}
+
+/// Each with its last change, or with its level where nothing changed, and with its last night.
+fn figures(rows: &[&Series], with_width: bool) -> Table {
+    let changed = rows.iter().any(|series| !series.changes.is_empty());
+    let in_whole = move |part: f64, interval: Option<Interval>| {
+        let digits = usize::from(part.abs() < 0.1);
+        let ends = |of: Interval| format!(" [{:+.digits$}, {:+.digits$}]", 100.0 * of.low, 100.0 * of.high);
+        format!("{:+.digits$}%{}", 100.0 * part, interval.filter(|_| with_width).map(ends).unwrap_or_default())
+    };
+    let change = |of: &Change| format!("{} {}", in_whole(of.part, of.interval), word(of).to_lowercase());
+    Table::of(rows.iter())
+        .column("figure", |series| Cell::Name(series.name.key.clone()))
+        .column_if(changed, "since", |series| Some(series.changes.last()?.since.clone()))
+        .column_if(changed, "change", |series| series.changes.last().map(change))
+        .column_if(!changed, "median", |series| series.level())
+        .column_if(!changed, "unit", |series| Cell::Name(series.name.unit.clone()))
+        .column("last night, worse by", |series| series.departure().map(|of| in_whole(of.worse, Some(of.interval))))
+        .done()
+}
+
+/// All figures, all changes, and every night of each.
+fn in_full(of: &History) -> String {
+    let mut out = section(&format!("\n{LEVELS_TITLE}"), &levels(of));
     out += &section(CHANGES_TITLE, &changes(of));
     out += "Every night, from the lowest to the highest (| where the level changed)\n";
     for series in &of.series {
-        out += &format!("  {}\n    {}\n", series.name.key, drawn(series));
-    }
-    let left_out: usize = of.series.iter().map(|series| series.left_out.len()).sum();
-    if left_out > 0 {
-        out += &wrap(
-            &format!("{left_out} figures of nights that may not be reported are left out (`tailback show` says why)"),
-            columns,
-        );
-    }
-    if verbose {
-        out += &section("\nEvery night", &every_night(of));
+        out += &format!("  {}\n    {}\n", series.name.key, drawn(series, WIDEST));
     }
     out
 }
@@ -45,7 +106,10 @@ fn shown(of: &History, columns: usize, verbose: bool) -> String {
 /// How many nights, and from when to when.
 pub fn span(of: &History) -> String {
     let name = |night: Option<&String>| night.map_or("-", String::as_str).to_owned();
-    format!("{} nights, {} to {}", of.nights.len(), name(of.nights.first()), name(of.nights.last()))
+    match of.nights.len() {
+        1 => format!("1 night, {}", name(of.nights.first())),
+        nights => format!("{nights} nights, {} to {}", name(of.nights.first()), name(of.nights.last())),
+    }
 }
 
 /// The first line: what changed last, or that nothing was shown, or that nothing can be; and the last night where it is apart.
@@ -72,10 +136,11 @@ fn more(count: usize) -> String {
 fn too_few(of: &History) -> String {
     let (nights, figures) = (of.series.iter().map(|series| series.values.len()).max().unwrap_or(0), of.series.len());
     let figures = if figures == 1 { "1 figure".into() } else { format!("{figures} figures") };
+    let nights = if nights == 1 { "1 night is".into() } else { format!("{nights} nights are") };
     match of.fewest_nights {
-        Some(fewest) => format!(
-            "CANNOT SAY: {nights} nights are too few to tell: {fewest} are needed to show a change in one of {figures}"
-        ),
+        Some(fewest) => {
+            format!("CANNOT SAY: {nights} too few to tell: {fewest} are needed to show a change in one of {figures}")
+        }
         None => format!("CANNOT SAY: of {figures} no change is rare enough to be shown"),
     }
 }
@@ -122,11 +187,11 @@ pub fn changes(of: &History) -> Table {
 }
 
 /// A character for each night, or for the mean of several where there are many.
-fn drawn(series: &Series) -> String {
+fn drawn(series: &Series, widest: usize) -> String {
     if series.values.is_empty() {
         return "no night that may be reported".into();
     }
-    let each = series.values.len().div_ceil(WIDEST).max(1);
+    let each = series.values.len().div_ceil(widest).max(1);
     let bins: Vec<(usize, f64)> = series
         .values
         .chunks(each)
@@ -231,12 +296,46 @@ mod tests {
         assert_eq!((of.series[0].last(), of.series[0].departure()), (None, None));
         assert!(shown(&of, 200, false).starts_with("NO CHANGE SHOWN\n"));
         let none = shown(&History::of("run".into(), &[unsound(&nights[0])], &[]), 80, false);
-        assert!(none.contains("    no night that may be reported\n"), "{none}");
+        assert!(none.contains("\n  no night that may be reported\n"), "{none}");
+    }
+
+    #[test]
+    fn the_first_screen_is_short_and_narrow() {
+        let night = |at: usize, changed: bool| {
+            let figure = |number: usize| {
+                let name = Name {
+                    key: format!("allreduce-{number}.time-p90.loaded"),
+                    unit: "MiB/s/rank".into(),
+                    more_is_worse: number != 7,
+                    primary: true,
+                };
+                let level = if changed && number >= 7 && at >= 30 { 1234.5 } else { 1000.0 };
+                (name, Value { value: level + (at * 7 % 5) as f64, whole: None, is_sound: at != 3 })
+            };
+            let started = format!("2026-{:02}-{:02}T02:00:00Z", at / 28 + 1, at % 28 + 1);
+            Night { file: String::new(), started, figures: (0..9).map(figure).collect() }
+        };
+        let title = "run over tcp, eager, 64 ranks on 16 nodes, of the label nightly".to_owned();
+        for changed in [false, true] {
+            let nights: Vec<Night> = (0..60).map(|at| night(at, changed)).collect();
+            let of = History::of(title.clone(), &nights, &[]);
+            let text = shown(&of, 80, false);
+            assert!(text.lines().count() <= MOST_LINES, "{text}");
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+            assert!(text.contains(" more figures. Levels, ") && text.contains("9 figures that may not"), "{text}");
+            assert_eq!(text.contains("since"), changed, "{text}");
+            assert!(
+                !changed || text.contains("+23% ") && text.contains(" worse ") && text.contains(" better "),
+                "{text}"
+            );
+            let rows = |text: &str| text.lines().filter(|line| line.starts_with("allreduce-")).count();
+            assert!(rows(&text) > 3 && shown(&of, 80, true).contains("Every night"), "{text}");
+        }
     }
 
     #[test]
     fn many_nights_are_drawn_together() {
-        let text = drawn(&history_of(200, 100).series[0]);
+        let text = drawn(&history_of(200, 100).series[0], WIDEST);
         let bars = text.split("  ").next().unwrap();
         assert_eq!((bars.chars().filter(|c| BARS.contains(c)).count(), bars.matches('|').count()), (50, 1), "{text}");
     }

@@ -222,11 +222,6 @@ pub(crate) enum Detail {
     Report,
 }
 
-/// A state as tables call it; GPCNeT's format and the file keep GPCNeT's word.
-fn state(phase: LoadState) -> &'static str {
-    if phase == LoadState::Isolated { "idle" } else { phase.word() }
-}
-
 /// The figures of tests.
 pub(crate) fn tests<'a>(tests: impl Iterator<Item = &'a Test>, detail: Detail) -> Table {
     let tests: Vec<&Test> = tests.collect();
@@ -239,7 +234,7 @@ pub(crate) fn tests<'a>(tests: impl Iterator<Item = &'a Test>, detail: Detail) -
     };
     Table::of(tests)
         .column("test", |test| title(test))
-        .column_if(report, "state", |test| state(test.phase))
+        .column_if(report, "state", |test| test.phase.word())
         .column_if(verbose, "best", |test| test.extremes().0)
         .columns(Statistic::columns(), |table, of| table.column(of.title(), |test| test.figure(of)))
         .column("worst", |test| test.extremes().1)
@@ -260,7 +255,7 @@ fn schedules(file: &ResultFile, run: &Run) -> Table {
     let pace = file.longer_pace();
     Table::of(run.tests.iter().filter_map(|test| Some((test, test.schedule?))))
         .column("open loop", |(test, _)| &test.title)
-        .column("state", |(test, _)| state(test.phase))
+        .column("state", |(test, _)| test.phase.word())
         .column("iterations", |(_, kept)| kept.iterations)
         .column("late", |(_, kept)| format!("{:.1}%", 100.0 * kept.late_share()))
         .column("by up to ms", |(_, kept)| 1e3 * kept.worst_s)

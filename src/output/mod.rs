@@ -29,6 +29,7 @@ use std::io::{ErrorKind, IsTerminal as _, Write as _};
 
 use clap::ColorChoice;
 
+use crate::analysis::compare::{Comparison, Side};
 use crate::result::{Command, ResultFile};
 use crate::text::printable;
 
@@ -44,7 +45,6 @@ pub use metrics::{LABELS, METRICS, Metric, MetricsFormat, openmetrics, openmetri
 pub use models::{contention, draw, steps, study};
 pub use over_jobs::over_jobs;
 pub use progress::Progress;
-pub use summary::alternatives;
 pub use sweep::sweeps;
 
 /// How results are printed.
@@ -96,6 +96,11 @@ pub fn in_full(result: &ResultFile, verbose: bool) -> String {
         return tables;
     }
     format!("{}\nDetails\n\n{tables}", summary.replace(" Tables: -v.", ""))
+}
+
+/// Simulated alternatives beside the first of them.
+pub fn alternatives(sides: &[Side<'_>], comparison: &Comparison) -> String {
+    summary::alternatives(sides, comparison, columns())
 }
 
 /// The width of the terminal, up to what is easily read; elsewhere as of old.

@@ -10,22 +10,37 @@ use crate::result::{
 use crate::stats::{Added, Direction, Statistic};
 use crate::text::{Cell, Rows, Table, duration, factor, rate, share_within, with_interval, wrap};
 
+/// A screen has at most so many lines, unless there are more runs than it has.
+pub(super) const MOST_LINES: usize = 12;
+
 /// Text for a terminal of so many columns.
 pub(super) fn render(file: &ResultFile, conclusion: &Conclusion<'_>, columns: usize) -> String {
-    let lines = [Some(verdict(file, conclusion)), simulated(file)];
-    let mut out = lines.iter().flatten().map(|line| wrap(line, columns)).collect::<String>();
+    let wrapped = |line: String| wrap(&line, columns);
+    let mut out: String =
+        [Some(verdict(file, conclusion)), simulated(file)].into_iter().flatten().map(wrapped).collect();
     out += &match &file.runs[..] {
         [run] => unindented(&answers(run)),
-        _ => {
-            let whole = unindented(&runs_beside(file, true));
-            let fits = whole.lines().all(|line| line.chars().count() <= columns);
-            if fits { whole } else { unindented(&runs_beside(file, false)) }
-        }
+        _ => as_wide(columns, |with_width| runs_beside(file, with_width)),
     };
-    let told = not_reported(file, conclusion).into_iter().chain(seen(file, conclusion));
-    let facts = told.chain(differences(file)).chain([extent(file), terms(file)]);
-    facts.for_each(|line| out += &wrap(&line, columns));
-    out
+    let whole = extent(file);
+    let seedless = whole.rsplit_once(SEED).filter(|_| whole.chars().count() > columns).map(|(rest, _)| rest.to_owned());
+    let last = differences(file).into_iter().chain(file.carried()).chain([seedless.unwrap_or(whole), terms(file)]);
+    let last: String = last.map(wrapped).collect();
+    // What there is no room for is in the tables.
+    let mut room = MOST_LINES.saturating_sub(out.lines().count() + last.lines().count());
+    for text in not_reported(file, conclusion).into_iter().chain(seen(file, conclusion)).map(wrapped) {
+        let Some(rest) = room.checked_sub(text.lines().count()) else { continue };
+        room = rest;
+        out += &text;
+    }
+    out + &last
+}
+
+/// A table with all that it has, where that fits; else without the widths of intervals.
+pub(super) fn as_wide(columns: usize, table: impl Fn(bool) -> Table) -> String {
+    let whole = unindented(&table(true));
+    let fits = whole.lines().all(|line| line.chars().count() <= columns);
+    if fits { whole } else { unindented(&table(false)) }
 }
 
 /// Said of every simulated network.
@@ -148,13 +163,17 @@ fn tests_of(run: Option<&Run>) -> Vec<(Canary, String)> {
 }
 
 /// A row for each of these runs under its name, with the impact on each canary and what `more` says of it.
-fn impacts(rows: Vec<(String, &Run)>, more: impl Fn(Canary, usize) -> Option<&'static str>) -> Table {
+fn impacts(rows: &[(String, &Run)], with_width: bool, more: impl Fn(Canary, usize) -> Option<&'static str>) -> Table {
     let kernels = tests_of(rows.first().map(|(_, run)| *run));
-    Table::of(rows.into_iter().enumerate())
-        .column("impact [95%]", |(_, (name, _))| name.clone())
+    let impact = |answer: Answer<'_>| match answer.impact.filter(|_| !with_width && answer.judgement.is_reportable()) {
+        Some(of) => Some(factor(of.factor)),
+        None => impact(&answer),
+    };
+    Table::of(rows.iter().enumerate())
+        .column(if with_width { "impact [95%]" } else { "impact" }, |(_, (name, _))| name.clone())
         .columns(kernels, |table, (kernel, title)| {
             table.column(title, |(at, (_, run))| {
-                let impact = run.answer(kernel).as_ref().and_then(impact)?;
+                let impact = run.answer(kernel).and_then(impact)?;
                 Some(more(kernel, *at).map_or_else(|| impact.clone(), |more| format!("{impact} {more}")))
             })
         })
@@ -200,7 +219,7 @@ fn not_reported(file: &ResultFile, conclusion: &Conclusion<'_>) -> Option<String
 
 /// What is to be known beside the answers: the load, where the network was full, the cause, and what was run.
 pub(crate) fn facts(file: &ResultFile, conclusion: &Conclusion<'_>) -> Vec<String> {
-    seen(file, conclusion).chain([extent(file)]).collect()
+    seen(file, conclusion).chain(file.carried()).chain([extent(file)]).collect()
 }
 
 /// The load, where the network was full, and the cause, as far as they are known.
@@ -208,7 +227,7 @@ fn seen(file: &ResultFile, conclusion: &Conclusion<'_>) -> impl Iterator<Item = 
     let why = file.why().unwrap_or_default();
     // Points of a sweep have a load each, which its table has.
     let load = load(&why, conclusion).filter(|_| file.sweep.is_none());
-    [load, hot_spot(&why), control(file), slow_nodes(file), file.carried()].into_iter().flatten()
+    [load, hot_spot(&why), control(file), slow_nodes(file)].into_iter().flatten()
 }
 
 /// Nodes that are slower than their peers without load too: what load is blamed for may be theirs.
@@ -287,7 +306,7 @@ fn differences(file: &ResultFile) -> Vec<String> {
 }
 
 /// A row for each simulated alternative: its impacts, and where load adds more or less time than to the first.
-pub fn alternatives(sides: &[Side<'_>], comparison: &Comparison) -> String {
+pub(super) fn alternatives(sides: &[Side<'_>], comparison: &Comparison, columns: usize) -> String {
     let Some(first) = sides.first() else { return String::new() };
     let name = |side: &Side<'_>| side.label.trim_end_matches(" (simulated)").to_owned();
     let differs = |kernel: Canary, at: usize| {
@@ -295,11 +314,15 @@ pub fn alternatives(sides: &[Side<'_>], comparison: &Comparison) -> String {
         row.cells[at].verdict.filter(|of| matches!(of, Verdict::Worse | Verdict::Better)).map(Verdict::word)
     };
     let label = |(at, side)| if at == 0 { format!("{} as it is", name(side)) } else { name(side) };
-    let table = impacts(sides.iter().enumerate().map(|of| (label(of), of.1.run)).collect(), differs);
+    let rows: Vec<_> = sides.iter().enumerate().map(|of| (label(of), of.1.run)).collect();
+    let table = as_wide(columns, |with_width| impacts(&rows, with_width, differs));
     let rest =
         format!("worse, better: load adds more or less time than to {}, significant at 5%. Tables: -v", name(first));
-    format!("SIMULATED: no such network was measured.\n{}{}", unindented(&table), wrap(&rest, 80))
+    format!("SIMULATED: no such network was measured.\n{table}{}", wrap(&rest, columns))
 }
+
+/// What stands before the seed, which the tables have, too.
+const SEED: &str = ", seed ";
 
 /// What was run.
 pub(super) fn extent(file: &ResultFile) -> String {
@@ -327,7 +350,7 @@ pub(super) fn extent(file: &ResultFile) -> String {
     let (placements, took) = (count(placements(file), "placement"), duration(1e9 * file.duration_s));
     let nodes = count(nodes, "node");
     format!(
-        "{nodes} ({canaries} measure, {congestors} load){ranks} over {over}; {placements}, {took}, seed {}",
+        "{nodes} ({canaries} measure, {congestors} load){ranks} over {over}; {placements}, {took}{SEED}{}",
         file.seed
     )
 }
@@ -372,6 +395,24 @@ mod tests {
     }
 
     #[test]
+    fn a_screen_has_twelve_lines_whatever_there_is_to_say() {
+        let mut file = synthetic::file("tcp", None, 3.0);
+        file.seed = 4_294_967_295;
+        file.system.hosts = Some(1);
+        let tests = file.runs[0].tests.iter_mut().filter(|test| test.kernel != Canary::Lat);
+        tests.flat_map(|test| &mut test.load).for_each(|load| load.delivered_bytes = 0);
+        let slow = |name: &str| {
+            let of = Slower { part: 1.5, interval: crate::stats::Interval { low: 1.2, high: 1.8 }, p_value: 0.01 };
+            SlowNode { name: name.repeat(20), kernel: Canary::Lat, idle: of, loaded: of }
+        };
+        file.runs[0].slow_nodes = ["n1", "n2"].map(slow).into();
+        let text = shown(&file);
+        assert!(text.contains("\nNot reportable: ") && text.contains("\nOn one host, no network: tcp by "), "{text}");
+        assert!(text.lines().count() <= MOST_LINES && text.contains(SEED), "{text}");
+        assert!(!render(&file, &file.conclusion().unwrap(), 70).contains(SEED));
+    }
+
+    #[test]
     fn rows_of_runs_have_what_tells_them_apart_and_fit() {
         let mut file = synthetic::file("tcp", Some("put"), 3.0);
         let incast = Run { beside: Some("incast".into()), ..file.runs[0].clone() };
@@ -387,6 +428,19 @@ mod tests {
         }
         let rows = |text: &str| text.lines().filter(|line| line.starts_with("a2a")).collect::<String>();
         assert!(rows(&wide).contains("+-") && !rows(&narrow).contains("+-"), "{wide}{narrow}");
+    }
+
+    #[test]
+    fn alternatives_that_are_worse_fit_too() {
+        let files = [2.0, 30.0, 40.0].map(|impact| synthetic::file("tcp", None, impact));
+        let names = ["small as it is", "topology.spines=4", "topology.spines=2"];
+        let rows: Vec<_> = names.iter().zip(&files).map(|(name, file)| ((*name).to_owned(), &file.runs[0])).collect();
+        let worse = |_, at| (at > 0).then_some("worse *");
+        let [narrow, wide] = [80, 200].map(|columns| as_wide(columns, |with_width| impacts(&rows, with_width, worse)));
+        let widest = |text: &str| text.lines().map(|line| line.chars().count()).max();
+        assert!(widest(&narrow) <= Some(80) && widest(&wide) > Some(80), "{narrow}{wide}");
+        assert!(narrow.contains("40.0x worse *") && !narrow.contains('['), "{narrow}");
+        assert!(wide.contains("43.3] worse *") && wide.contains("impact [95%]"), "{wide}");
     }
 
     #[test]

@@ -87,6 +87,6 @@ mod tests {
         assert!(places.is_sorted(), "{places:?}");
         let few = History::of("run".into(), &[of(0)], &[]);
         let page = super::history(&[&history, &few]);
-        assert!(page.contains("<p class=\"verdict unsaid\">run: <strong>CANNOT SAY</strong>: 1 nights"), "{page}");
+        assert!(page.contains("<p class=\"verdict unsaid\">run: <strong>CANNOT SAY</strong>: 1 night is"), "{page}");
     }
 }

@@ -8,7 +8,6 @@ use tailback_transport::Bytes;
 use super::published;
 use crate::analysis::compare::{self, Comparison, Side};
 use crate::counters::is_telling;
-use crate::engine::LoadState;
 use crate::kernel::Canary;
 use crate::lab::LabSpec;
 use crate::models::maxrate::{Model, Values};
@@ -225,7 +224,7 @@ pub(super) fn rings(side: &Side<'_>) -> String {
     let p99 = |direction: Direction, samples: &Histogram<u64>| direction.figure(quantile_ns(samples, 0.99));
     Table::of(rows.into_iter().filter(|(.., samples)| !samples.is_empty()))
         .column("test", |(_, test, ..)| test.kernel.info().key)
-        .column("state", |(_, test, ..)| if test.phase == LoadState::Isolated { "idle" } else { test.phase.word() })
+        .column("state", |(_, test, ..)| test.phase.word())
         .column("placement", |(placement, ..)| *placement)
         .column("ring", |(_, _, ring, _)| *ring)
         .column("samples", |(.., samples)| samples.len())
@@ -420,7 +419,7 @@ pub(super) fn spreads(name: &str, counters: &CountersRecord, most: usize) -> Str
     });
     Table::of(all.take(most).filter(|(_, of)| !of.devices.is_empty()))
         .column("counter", |(counter, _)| counter.clone())
-        .column("phase", |(_, of)| counted::phase(&of.phase))
+        .column("phase", |(_, of)| of.phase.to_string())
         .column("devices", |(_, of)| of.devices.len())
         .column("median /s", |(_, of)| of.median)
         .column("mean /s", |(_, of)| of.mean)
@@ -445,7 +444,7 @@ pub(super) fn by_node(name: &str, counters: &CountersRecord, most: usize) -> Str
     rows.truncate(most);
     Table::of(rows)
         .column("node", |(_, of, _, _)| of.name())
-        .column("phase", |(phase, ..)| counted::phase(phase))
+        .column("phase", |(phase, ..)| phase.to_string())
         .column("counter", |(_, of, counter, _)| format!("{} {counter}", of.source))
         .column("counted", |(.., value)| *value)
         .column("per second", |(_, of, _, value)| value / of.seconds)

@@ -49,6 +49,16 @@ pub struct Factor {
     pub interval: Option<Interval>,
 }
 
+impl Factor {
+    /// Ends that are more than this many times apart bound no factor.
+    const WIDEST: f64 = 100.0;
+
+    /// Whether its interval, where it has one, bounds it.
+    pub fn is_bounded(&self) -> bool {
+        self.interval.is_none_or(|of| of.high <= Factor::WIDEST * of.low)
+    }
+}
+
 impl From<Spread> for Factor {
     fn from(spread: Spread) -> Self {
         Factor { factor: spread.factor, interval: spread.interval }

@@ -60,7 +60,7 @@ pub use ranking::{RankedPair, Ranking};
 pub use samples::{Batch, MAX_BATCHES, Samples, SamplesError};
 pub use share::{Blame, Design, NoShare, RawCells, Share, Shares};
 pub use spread::{FEWEST_PLACEMENTS, Interval, Ratio, Spread, left_out, mean, median, paired, unpaired, variance};
-pub use statistic::{Statistic, carries, pooled};
+pub use statistic::{Statistic, fewest_to_carry, pooled};
 pub use steady::{Rested, Rule, Steady, Took};
 pub use student::{t95, two_sided_p, two_sided_t};
 pub use summary::{Direction, Summary, Times};

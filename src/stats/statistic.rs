@@ -131,11 +131,10 @@ pub fn pooled<'a>(blocks: impl IntoIterator<Item = &'a Samples>) -> Batch {
 /// Fewer than this many samples beyond a percentile do not say where it is.
 const FEWEST_BEYOND: f64 = 10.0;
 
-/// Whether so many iterations can carry a percentile: at least ten of them lie beyond it. Iterations are what is
-/// independent: ranks that wait for each other in one iteration count once.
-pub fn carries(iterations: u64, quantile: f64) -> bool {
-    // 1000 * (1 - 0.99) is a hair under 10.
-    iterations as f64 * (1.0 - quantile) >= FEWEST_BEYOND - 1e-6
+/// How many iterations carry a percentile: at least ten of them lie beyond it. Iterations are what is independent: ranks
+/// that wait for each other in one iteration count once.
+pub fn fewest_to_carry(quantile: f64) -> u64 {
+    (FEWEST_BEYOND / (1.0 - quantile)).round() as u64
 }
 
 #[cfg(test)]
@@ -206,8 +205,6 @@ mod tests {
 
     #[test]
     fn a_percentile_needs_ten_iterations_beyond_it() {
-        assert!(carries(1000, 0.99) && !carries(999, 0.99));
-        assert!(carries(10_000, 0.999) && !carries(9_999, 0.999));
-        assert!(carries(20, 0.5) && !carries(19, 0.5) && !carries(0, 0.0));
+        assert_eq!([0.0, 0.5, 0.9, 0.99, 0.999].map(fewest_to_carry), [10, 20, 100, 1000, 10_000]);
     }
 }

@@ -194,7 +194,7 @@ impl Summary {
     pub fn get(&self, statistic: Statistic) -> Option<f64> {
         let quantile = statistic.quantile().filter(|quantile| *quantile > 0.5 && !statistic.is_by_time());
         let iterations = self.iterations.unwrap_or(self.samples);
-        self.raw(statistic).filter(|_| quantile.is_none_or(|quantile| super::carries(iterations, quantile)))
+        self.raw(statistic).filter(|_| quantile.is_none_or(|quantile| iterations >= super::fewest_to_carry(quantile)))
     }
 
     /// The same, however few iterations carry it. An average is over all samples: for a bandwidth, bytes over time.

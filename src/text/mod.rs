@@ -92,15 +92,14 @@ pub fn factor(value: f64) -> String {
 /// Ends of intervals are shown up to this.
 const MOST_FACTOR: f64 = 1e4;
 
-/// Ends that are more than this many times apart bound no factor.
-const WIDEST: f64 = 100.0;
-
-/// A factor with its interval, where it has one.
+/// A factor with its interval, where it has one that bounds it.
 pub fn with_interval(measured: Factor) -> String {
+    if measured.is_bounded() { with_ends(measured) } else { format!("{} [uncertain]", factor(measured.factor)) }
+}
+
+/// The same, however far apart the ends are.
+pub fn with_ends(measured: Factor) -> String {
     let Some(interval) = measured.interval else { return factor(measured.factor) };
-    if interval.high > WIDEST * interval.low {
-        return format!("{} [uncertain]", factor(measured.factor));
-    }
     // Beyond these the data only say that they do not know.
     let bound = |value: f64| match value {
         v if v > MOST_FACTOR => format!(">{MOST_FACTOR:.0}"),

@@ -163,7 +163,8 @@ impl Share {
                 let (network, library) = (percent(shares.network), percent(shares.library));
                 format!("{} (network {network}, library {library})", shares.blame.word())
             }
-            Err(why) => format!("cannot tell ({why})"),
+            // The reasons of what is not reportable are many; tables have them.
+            Err(why) => format!("cannot tell ({})", why.split(':').next().unwrap_or_default()),
         }
     }
 

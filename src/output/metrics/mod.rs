@@ -8,7 +8,6 @@ mod form;
 use crate::analysis::Conclusion;
 use crate::analysis::checks::Check;
 use crate::analysis::compare::{StudyFigure, study_figures};
-use crate::engine::LoadState;
 use crate::result::{Answer, ResultFile, Run, Test};
 use crate::stats::{Direction, Factor, Interval, Statistic};
 
@@ -199,7 +198,7 @@ fn names(test: &Test) -> [(&'static str, String); 2] {
 }
 
 fn of_test(samples: &mut Samples<'_>, run: &Run, test: &Test) {
-    let state = ("state", if test.phase == LoadState::Isolated { "idle" } else { test.phase.word() }.to_owned());
+    let state = ("state", test.phase.word().to_owned());
     for statistic in Statistic::ALL {
         let Some(figure) = run.typical(test.kernel, test.phase, statistic) else { continue };
         let own = [&names(test)[..], &[state.clone(), ("statistic", statistic.key().to_owned())]].concat();

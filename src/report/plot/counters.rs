@@ -1,7 +1,7 @@
 //! What ports of an emulated or simulated network and the nodes' own devices counted: violins over all that have a counter, with
 //! median, mean and extremes, and the devices as dots. Of one file by phase; of all files by condition, on one scale.
 
-use super::{Area, LINE, Plot, WIDTH, block, class_of, dot, label, line, lines, phase};
+use super::{Area, LINE, Plot, WIDTH, block, class_of, dot, label, line, lines};
 use crate::analysis::{Condition, CounterSpread, RelativeCounter, beside_isolated};
 use crate::lab::{PortCounters, PortKind};
 use crate::result::{CountersRecord, PhaseCounters};
@@ -102,7 +102,8 @@ const RELATIVE_FLOOR: f64 = 0.1;
 
 /// A row for each phase.
 fn by_phase(spreads: Vec<CounterSpread>) -> Vec<Row> {
-    let row = |spread: CounterSpread| Row { name: phase(&spread.phase), class: class_of(spread.phase.state), spread };
+    let row =
+        |spread: CounterSpread| Row { name: spread.phase.to_string(), class: class_of(spread.phase.state), spread };
     spreads.into_iter().map(row).collect()
 }
 

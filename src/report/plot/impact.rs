@@ -19,8 +19,9 @@ const BARS: f64 = 45.0;
 struct Row {
     name: String,
     impact: Factor,
-    /// How severe it is; nothing where it may not be reported.
+    /// How severe it is; nothing where it may not be reported, or its interval bounds nothing.
     severity: Option<Severity>,
+    value: String,
 }
 
 /// The headline's impact on every test of every run, with its interval, over bands of severity: what the verdict is read from.
@@ -33,8 +34,10 @@ pub fn overview(sides: &[Side<'_>]) -> Option<Plot> {
         .filter_map(|(side, answer)| {
             let (test, impact) = (answer.test.title.clone(), answer.impact.filter(|of| of.factor.is_finite())?);
             let name = if several { format!("{}: {test}", side.label) } else { test };
-            let severity = answer.judgement.is_reportable().then(|| Severity::of(impact));
-            Some(Row { name, impact, severity })
+            let is_reportable = answer.judgement.is_reportable();
+            let severity = (is_reportable && impact.is_bounded()).then(|| Severity::of(impact));
+            let value = if is_reportable { with_interval(impact) } else { "not reportable".into() };
+            Some(Row { name, impact, severity, value })
         })
         .collect();
     let mut rows: Vec<&Row> = all.iter().collect();
@@ -58,8 +61,8 @@ pub fn overview(sides: &[Side<'_>]) -> Option<Plot> {
     let more = all.len() - rows.len();
     let rest = if more > 0 { format!("; {more} more in the table") } else { String::new() };
     body += &area.title(30.0, &format!("times worse under load (1 = no impact), 95% interval{rest}"));
-    let told: Vec<String> = rows.iter().map(|row| format!("{}: {}", row.name, value(row))).collect();
-    let severity = |row: &&Row| row.severity.map_or("not reportable", Severity::word);
+    let told: Vec<String> = rows.iter().map(|row| format!("{}: {}", row.name, row.value)).collect();
+    let severity = |row: &&Row| row.severity.map_or("CANNOT SAY", Severity::word);
     let data = Table::of(&all).column("test", |row| row.name.clone());
     let data = factors(data, |row| row.impact).column("verdict", severity).done();
     let title = "Congestion impact of every test".to_owned();
@@ -74,16 +77,12 @@ fn reach<'a>(factors: impl Iterator<Item = &'a Factor>) -> (f64, f64) {
     ends.filter(|end| end.is_finite()).fold((1.0f64, 2.0f64), |(low, high), end| (low.min(end), high.max(end)))
 }
 
-fn value(row: &Row) -> String {
-    if row.severity.is_some() { with_interval(row.impact) } else { "not reportable".into() }
-}
-
 /// A name, a value, and below them the interval with its factor.
 fn draw_row(row: &Row, y: &mut f64, axis: &LogAxis) -> String {
     const MARK: f64 = 20.0;
     let name = lines(&row.name, 40);
     let mut out = block(LEFT, *y + 14.0, "start", "name", &name);
-    out += &text(WIDTH - LEFT, *y + 14.0, "end", "value", &value(row));
+    out += &text(WIDTH - LEFT, *y + 14.0, "end", "value", &row.value);
     let middle = *y + 12.0 + LINE * name.len().max(1) as f64;
     let class = row.severity.map_or("unsaid", severity_class);
     out += &interval(row.impact, middle, axis);

@@ -17,7 +17,6 @@ mod sizes;
 mod sweep;
 
 use crate::engine::LoadState;
-use crate::output::counted::phase;
 use crate::text::{Table, escape};
 
 pub use bands::bands;
@@ -258,11 +257,6 @@ fn lines(text: &str, most: usize) -> Vec<String> {
 /// Lines of text one below the other, the first at this height.
 fn block(x: f64, y: f64, anchor: &str, class: &str, lines: &[String]) -> String {
     lines.iter().enumerate().map(|(at, line)| text(x, y + at as f64 * LINE, anchor, class, line)).collect()
-}
-
-/// A state as people read it; files have GPCNeT's word.
-fn state(state: LoadState) -> &'static str {
-    if state == LoadState::Isolated { "idle" } else { state.word() }
 }
 
 /// Maps values to positions, by their logarithm.

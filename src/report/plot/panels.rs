@@ -2,7 +2,7 @@
 //! for each load that the canary was measured beside, and the runs overlaid in it, with mean and 99th percentile.
 
 use super::samples::{BINS, Binned, bounds, edges, shares};
-use super::{Area, LINE, LogAxis, Plot, WIDTH, block, line, lines, polyline, state, text};
+use super::{Area, LINE, LogAxis, Plot, WIDTH, block, line, lines, polyline, text};
 use crate::analysis::compare::Side;
 use crate::engine::LoadState;
 use crate::kernel::Canary;
@@ -115,8 +115,8 @@ fn overlaid(sides: &[&Side<'_>], kernel: Canary, edges: &Binned) -> Vec<Overlaid
             let load = side.run.beside.as_deref().filter(|_| test.phase == LoadState::Loaded);
             let (panel, run) = match (load, &side.run.beside) {
                 (Some(load), _) => (format!("loaded by {load}{of_network}"), String::new()),
-                (None, Some(_)) => (format!("{}{of_network}", state(test.phase)), String::new()),
-                (None, None) => (format!("{}{of_network}", state(test.phase)), run.clone()),
+                (None, Some(_)) => (format!("{}{of_network}", test.phase.word()), String::new()),
+                (None, None) => (format!("{}{of_network}", test.phase.word()), run.clone()),
             };
             // The idle state of the first load stands for those of the others.
             if side.run.beside.is_some() && all.iter().any(|of| of.panel == panel) {

@@ -2,8 +2,8 @@
 //! of a phase's worst moment: the ports that were full because their own link was busy, and under each the ports that could
 //! not send because of it.
 
-use super::{Area, LINE, Plot, WIDTH, bar, block, class_of, dot, label, lines, phase, polyline, state, text};
-use crate::engine::PhaseId;
+use super::{Area, LINE, Plot, WIDTH, bar, block, class_of, dot, label, lines, polyline, text};
+use crate::engine::{LoadState, PhaseId};
 use crate::result::{CrowdedPort, MachineRecord, QueueRecord, distinct};
 use crate::text::{Table, figure};
 
@@ -37,7 +37,7 @@ fn over_time(name: &str, of: &PhaseId, queues: &[QueueRecord]) -> Option<Plot> {
         for look in record.looks.iter().step_by(record.looks.len().div_ceil(DOTS).max(1)) {
             let title = format!(
                 "{}, {} us: {} KiB in all queues, {} KiB in the longest, {} ports without room",
-                phase(&record.phase),
+                record.phase,
                 figure(look.at_us),
                 figure(look.queued_bytes as f64 / KIB),
                 figure(look.longest_bytes as f64 / KIB),
@@ -46,12 +46,12 @@ fn over_time(name: &str, of: &PhaseId, queues: &[QueueRecord]) -> Option<Plot> {
             body += &dot(at(look.at_us, look.queued_bytes as f64), 3, class, &title);
         }
         let peak = record.looks.iter().map(|look| look.queued_bytes).max().unwrap_or(0) as f64;
-        let state = record.phase.state.map_or("in all", state);
+        let state = record.phase.state.map_or("in all", LoadState::word);
         told.push(format!("{state}: at most {} KiB", figure(peak / KIB)));
     }
     body += &AREA.title(31.0, "KiB in all queues, over microseconds of virtual time");
     let title = format!("Queues during {of}, {name}");
-    let rows = phases.iter().flat_map(|record| record.looks.iter().map(move |look| (phase(&record.phase), look)));
+    let rows = phases.iter().flat_map(|record| record.looks.iter().map(move |look| (record.phase.to_string(), look)));
     let data = Table::of(rows)
         .column("phase", |(phase, _)| phase.clone())
         .column("us", |(_, look)| look.at_us)
@@ -107,7 +107,7 @@ fn tree(name: &str, record: &QueueRecord) -> Option<Plot> {
         figure(worst.queued_bytes as f64 / KIB),
         worst.ports.len()
     );
-    let title = format!("Worst moment of {}, {name}", phase(&record.phase));
+    let title = format!("Worst moment of {}, {name}", record.phase);
     let feeders = |port: &CrowdedPort| port.feeders.iter().map(|of| of.port.clone()).collect::<Vec<_>>().join("; ");
     let data = Table::of(&rows)
         .column("port", |(_, port)| port.port.clone())

@@ -3,7 +3,7 @@
 
 use hdrhistogram::Histogram;
 
-use super::{Area, LogAxis, Plot, WIDTH, class_of, dot, extent, line, polyline, state, text};
+use super::{Area, LogAxis, Plot, WIDTH, class_of, dot, extent, line, polyline, text};
 use crate::analysis::compare::Side;
 use crate::engine::LoadState;
 use crate::kernel::Canary;
@@ -67,7 +67,7 @@ pub fn distribution(side: &Side<'_>, kernel: Canary) -> Option<Plot> {
     let told = tests.iter().filter_map(|(test, _)| {
         let summary = test.summary.as_ref()?;
         let [mean, p50, p99] = [summary.avg, summary.p50, summary.p99].map(figure);
-        Some(format!("{}: mean {mean}, median {p50}, p99 {p99} {}", state(test.phase), test.unit))
+        Some(format!("{}: mean {mean}, median {p50}, p99 {p99} {}", test.phase.word(), test.unit))
     });
     let told = told.collect::<Vec<_>>().join("; ");
     let title = format!("{}, {}", tests[0].0.title, side.label);
@@ -86,7 +86,7 @@ fn binned(all: &[Shares], edges: &[f64], direction: Direction, unit: &str) -> Ta
     Table::of(0..BINS)
         .column(format!("from {unit}"), |&bin| bounds(edges, bin, direction).0)
         .column(format!("to {unit}"), |&bin| bounds(edges, bin, direction).1)
-        .columns(all, |table, of| table.column(format!("{} share", state(of.phase)), |&bin| of.share[bin]))
+        .columns(all, |table, of| table.column(format!("{} share", of.phase.word()), |&bin| of.share[bin]))
         .done()
 }
 
@@ -123,7 +123,7 @@ fn targets(all: &[Shares], edges: &[f64], direction: Direction, axis: &LogAxis, 
     let mut out = String::new();
     for bin in (0..BINS).filter(|&bin| all.iter().any(|of| of.share[bin] > 0.0)) {
         let (low, high) = bounds(edges, bin, direction);
-        let states = all.iter().map(|of| format!("{} {:.2}%", state(of.phase), 100.0 * of.share[bin]));
+        let states = all.iter().map(|of| format!("{} {:.2}%", of.phase.word(), 100.0 * of.share[bin]));
         let title = format!("{} to {} {unit}: {}", figure(low), figure(high), states.collect::<Vec<_>>().join(", "));
         let (x, width) = (axis.at(low), axis.at(high) - axis.at(low));
         out += &format!(
@@ -171,7 +171,7 @@ pub fn percentiles(side: &Side<'_>, kernel: Canary) -> Option<Plot> {
     body += &AREA.base();
     let mut told = Vec::new();
     for (phase, points) in &curves {
-        let (name, class) = (state(*phase), class_of(Some(*phase)));
+        let (name, class) = (phase.word(), class_of(Some(*phase)));
         let place = |&(at, value): &(f64, f64)| (x(at), axis.at(value));
         body += &polyline(points.iter().map(place), class);
         for point in points.iter().step_by(2) {
@@ -187,7 +187,7 @@ pub fn percentiles(side: &Side<'_>, kernel: Canary) -> Option<Plot> {
     let id = ["percentiles", kernel.info().key, &side.label];
     let points = curves.iter().flat_map(|(phase, points)| points.iter().map(|point| (*phase, *point)));
     let data = Table::of(points)
-        .column("state", |(phase, _)| state(*phase))
+        .column("state", |(phase, _)| phase.word())
         .column("share at least as good", |(_, (at, _))| 1.0 - 10f64.powf(-at))
         .column(&first.unit, |(_, (_, value))| *value)
         .done();
@@ -224,7 +224,7 @@ pub fn repetitions(side: &Side<'_>, kernel: Canary) -> Option<Plot> {
         body += &text(area.left - 8.0, top + 13.0, "end", "tick", &format!("placement {}", at + 1));
         for (phase, y) in [(LoadState::Isolated, top + 5.0), (LoadState::Loaded, top + 14.0)] {
             for value in figures(at, phase) {
-                let title = format!("placement {}, {}: {} {}", at + 1, state(phase), figure(value), test.unit);
+                let title = format!("placement {}, {}: {} {}", at + 1, phase.word(), figure(value), test.unit);
                 body += &dot((axis.at(value), y), 4, class_of(Some(phase)), &title);
                 rows.push((at + 1, phase, value));
             }
@@ -235,7 +235,7 @@ pub fn repetitions(side: &Side<'_>, kernel: Canary) -> Option<Plot> {
     let told = format!("{placements} placements, figures from {} to {} {}", figure(low), figure(high), test.unit);
     let data = Table::of(rows)
         .column("placement", |(placement, ..)| *placement)
-        .column("state", |(_, phase, _)| state(*phase))
+        .column("state", |(_, phase, _)| phase.word())
         .column(&test.unit, |(.., value)| *value)
         .done();
     Some(Plot::new(&["repetitions", kernel.info().key, &side.label], title, told, area.bottom + 38.0, body, data))
