@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Interval, holm, median, two_sided_p, two_sided_t};
+use super::{Interval, holm, median, two_sided_t, upper_p};
 
 /// How often a system without faults may have a suspect, if the user does not say.
 pub const FALSE_ALARMS: f64 = 0.01;
@@ -252,14 +252,13 @@ impl Fit {
                 let judged = |at: &usize| !kind.cells[*at].is_empty() && term(*at).is_some();
                 let seen: Vec<usize> = (0..kind.ln.len()).filter(judged).collect();
                 let among = robust_spread(&seen.iter().map(|&at| kind.ln[at]).collect::<Vec<f64>>());
-                let count = seen.len();
+                let freedom = robust_freedom(peers.unwrap_or(seen.len()));
+                let t = two_sided_t(0.05, freedom);
                 for at in seen {
                     let own = standard_error(kind.cells[at].iter().map(|&cell| self.residuals[cell as usize]), scale);
                     let error = (wider * among.max(floor).hypot(own)).max(RESOLUTION);
-                    let (ln, freedom) = (kind.ln[at], robust_freedom(peers.unwrap_or(count)));
-                    let tail = two_sided_p(ln / error, freedom) / 2.0;
-                    raw.push(if ln > 0.0 { tail } else { 1.0 - tail });
-                    let half = two_sided_t(0.05, freedom) * error;
+                    let (ln, half) = (kind.ln[at], t * error);
+                    raw.push(upper_p(ln / error, freedom));
                     effects.push(Effect {
                         term: term(at).expect("it was asked before"),
                         ln,
@@ -339,7 +338,8 @@ fn standard_error(residuals: impl Iterator<Item = f64>, scale: f64) -> f64 {
         inside += f64::from(cut == left);
     }
     let usual: f64 = scale / f64::sqrt(count);
-    let own = if inside > 0.0 { f64::sqrt(squares) / inside } else { f64::INFINITY };
+    // Infinite where all are cut.
+    let own = f64::sqrt(squares) / inside;
     usual.max(own.min(10.0 * usual))
 }
 
@@ -493,6 +493,26 @@ mod tests {
             let alarms = alarms.count();
             assert!(alarms <= 27, "{sampled:?}: {alarms} of 300");
         }
+    }
+
+    /// The asymptotic variance of an M-estimate: the sum of squared influences over the squared count of those that are not cut. With
+    /// a scale of 1 everything beyond 1.345 is cut to it.
+    #[test]
+    fn the_standard_error_of_a_location_is_that_of_its_cut_residuals() {
+        let of = |residuals: &[f64], scale| standard_error(residuals.iter().copied(), scale);
+        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} is not {b}");
+        // Nothing is cut: sqrt(4 * 1.2^2) / 4 = 0.6, more than 1 / sqrt(4).
+        close(of(&[1.2, -1.2, 1.2, -1.2], 1.0), 0.6);
+        // Two of three are cut: sqrt(0.5^2 + 2 * 1.345^2) / 1.
+        close(of(&[0.5, 3.0, -3.0], 1.0), f64::sqrt(0.25 + 2.0 * 1.345 * 1.345));
+        // Twice the scale: 2.69 is just not cut, so that sqrt(4 * 2.69^2) / 4.
+        close(of(&[2.69, -2.69, 2.69, -2.69], 2.0), 1.345);
+        // Less than usual, where these happen to agree: 2 / sqrt(4).
+        close(of(&[0.1, -0.1, 0.1, -0.1], 2.0), 1.0);
+        // All are cut, or nearly all: ten times the usual is the most. sqrt(0.1^2 + 199 * 1.345^2) / 1 is 18.97; 10 / sqrt(200).
+        close(of(&[5.0, -5.0, 5.0, -5.0], 1.0), 5.0);
+        let nearly: Vec<f64> = std::iter::once(0.1).chain([9.0; 199]).collect();
+        close(of(&nearly, 1.0), 10.0 / f64::sqrt(200.0));
     }
 
     #[test]

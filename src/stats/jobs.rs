@@ -14,7 +14,7 @@
 //! proportion to its scale; where there are none, a difference has no error, and nothing may be claimed of it.
 
 use super::spread::{FEWEST_PLACEMENTS, Interval, mean, variance, welch};
-use super::student::{two_sided_p, two_sided_t};
+use super::student::{two_sided_p, two_sided_t, upper_p};
 
 /// A figure of the jobs of one side.
 #[derive(Clone, Debug, PartialEq)]
@@ -199,9 +199,7 @@ impl Difference {
     /// p-value of two one-sided tests.
     pub fn p_beyond(&self, margin: f64) -> Option<f64> {
         let (error, freedom) = self.error?;
-        let t = (margin - self.value.abs()) / error;
-        let tail = two_sided_p(t, freedom) / 2.0;
-        Some(if t > 0.0 { tail } else { 1.0 - tail })
+        Some(upper_p((margin - self.value.abs()) / error, freedom))
     }
 
     /// The least true difference that a test at `alpha` finds in four of five such comparisons.

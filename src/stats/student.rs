@@ -1,4 +1,4 @@
-//! Student's t: the two-sided tail and its inverse, for any positive number of degrees of freedom (Welch's are not
+//! Student's t: the two-sided tail and its inverse, and the upper tail, for any positive number of degrees of freedom (Welch's are not
 //! whole).
 //!
 //! The tail is a regularised incomplete beta function, by its continued fraction; good to ten digits up to a million
@@ -16,6 +16,12 @@ pub fn two_sided_p(t: f64, freedom: f64) -> f64 {
     // Either argument may be next to 1, where the other has the digits.
     let square = t * t;
     beta(freedom / (freedom + square), square / (freedom + square), freedom / 2.0, 0.5)
+}
+
+/// The probability that T exceeds t: a one-sided p-value.
+pub fn upper_p(t: f64, freedom: f64) -> f64 {
+    let tail = two_sided_p(t, freedom) / 2.0;
+    if t > 0.0 { tail } else { 1.0 - tail }
 }
 
 /// The t that |T| exceeds with probability `alpha`.
@@ -128,6 +134,8 @@ mod tests {
             assert!((two_sided_p(t, 1.0) - cauchy).abs() < 1e-12, "{t}");
             let two = 1.0 - t / (2.0 + t * t).sqrt();
             assert!((two_sided_p(-t, 2.0) - two).abs() < 1e-12, "{t}");
+            let (above, below) = (upper_p(t, 2.0), upper_p(-t, 2.0));
+            assert!((above - two / 2.0).abs() < 1e-12 && (above + below - 1.0).abs() < 1e-12, "{t}: {above}, {below}");
         }
         // Far tails keep their digits: 1 - t / sqrt(2 + t^2) is 1/t^2 there.
         assert!((two_sided_p(1e6, 2.0) * 1e12 - 1.0).abs() < 1e-9);

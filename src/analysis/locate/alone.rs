@@ -9,10 +9,10 @@
 
 use std::collections::BTreeMap;
 
-use super::fit::{copies, tail, took};
+use super::fit::{copies, took};
 use super::suspect::{Figure, Place, Seen, Way};
 use crate::result::{MapProbe, MapResult};
-use crate::stats::{FEWEST_PEERS, Interval, MAD, holm, median, robust_freedom, robust_spread, two_sided_t};
+use crate::stats::{FEWEST_PEERS, Interval, MAD, holm, median, robust_freedom, robust_spread, two_sided_t, upper_p};
 
 /// Of a median, beside a mean.
 const OF_MEDIAN: f64 = 1.2533;
@@ -179,7 +179,7 @@ fn judged(units: &[Unit], nodes: usize) -> Vec<Seen> {
             ln,
             error,
             interval: Interval { low: ln - half, high: ln + half },
-            p_value: tail(ln / error, freedom),
+            p_value: upper_p(ln / error, freedom),
         }
     };
     units.iter().zip(&effects).map(seen).collect()

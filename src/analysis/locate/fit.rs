@@ -3,8 +3,8 @@
 use super::suspect::{Figure, Place, Seen, Way};
 use crate::result::{MapFigure, MapHost, MapPair, MapResult};
 use crate::stats::{
-    Additive, Cell, Effect, FEWEST_PEERS, Interval, Term, holm, median, robust_freedom, robust_spread, two_sided_p,
-    two_sided_t,
+    Additive, Cell, Effect, FEWEST_PEERS, Interval, Term, holm, median, robust_freedom, robust_spread, two_sided_t,
+    upper_p,
 };
 
 /// The models of a map's figures.
@@ -108,12 +108,6 @@ pub(super) fn took(pair: &MapPair, rate: Option<MapFigure>, figure: Figure) -> O
     ln.filter(|ln| ln.is_finite())
 }
 
-/// The chance of so many standard errors or more above the middle.
-pub(super) fn tail(errors: f64, freedom: f64) -> f64 {
-    let both = two_sided_p(errors, freedom) / 2.0;
-    if errors > 0.0 { both } else { 1.0 - both }
-}
-
 /// Copies inside nodes: each beside all others.
 pub(super) fn copies(hosts: &[MapHost]) -> Option<Vec<Seen>> {
     let of = |host: &MapHost| (host.node, -host.copy_bytes_per_s.ln());
@@ -125,8 +119,7 @@ pub(super) fn copies(hosts: &[MapHost]) -> Option<Vec<Seen>> {
     let middle = median(&mut values)?;
     // No copy is timed better than this.
     let (spread, freedom) = (robust_spread(&values).max(1e-3), robust_freedom(copies.len()));
-    let tail = |ln: f64| tail((ln - middle) / spread, freedom);
-    let corrected = holm(&copies.iter().map(|(_, ln)| tail(*ln)).collect::<Vec<f64>>());
+    let corrected = holm(&copies.iter().map(|(_, ln)| upper_p((ln - middle) / spread, freedom)).collect::<Vec<f64>>());
     let half = two_sided_t(0.05, freedom) * spread;
     let seen = |(&(node, ln), p_value): (&(u32, f64), f64)| {
         let ln = ln - middle;

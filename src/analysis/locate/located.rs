@@ -72,7 +72,7 @@ impl Probed {
 /// Everything that some figures suspect, the worst first.
 fn all_suspects(seen: &[Seen], (level, least): (f64, f64), names: &Names<'_>) -> Vec<Suspect> {
     let mut suspects: Vec<Suspect> =
-        places(seen).into_iter().filter_map(|place| suspect(place, seen, level, least, names)).collect();
+        places(seen, level, least).into_iter().map(|place| suspect(place, seen, level, least, names)).collect();
     pair_up(&mut suspects);
     suspects.sort_by(|a, b| {
         let strength = |of: &Suspect| (of.first().figure.least(0.0) > 0.0, of.first().slower);

@@ -7,21 +7,19 @@ use crate::stats::Interval;
 /// A second direction is taken for slow, beside one that is, by this evidence alone.
 const SECOND_LEVEL: f64 = 0.05;
 
-/// Everything that some figure is of, once each.
-pub(super) fn places(seen: &[Seen]) -> Vec<Place> {
-    let mut places: Vec<Place> = seen.iter().map(|of| of.place).collect();
+/// Everything that some figure shows to be slower than its peers, once each.
+pub(super) fn places(seen: &[Seen], level: f64, least: f64) -> Vec<Place> {
+    let is_shown = |of: &&Seen| of.p_value < level && of.ln >= of.figure.least(least);
+    let mut places: Vec<Place> = seen.iter().filter(is_shown).map(|of| of.place).collect();
     places.sort_unstable();
     places.dedup();
     places
 }
 
-/// What is said of one node, group or pair of groups; nothing if it is like its peers.
-pub(super) fn suspect(place: Place, seen: &[Seen], level: f64, least: f64, names: &Names<'_>) -> Option<Suspect> {
+/// What is said of one of these nodes, groups or pairs of groups.
+pub(super) fn suspect(place: Place, seen: &[Seen], level: f64, least: f64, names: &Names<'_>) -> Suspect {
     let mine: Vec<&Seen> = seen.iter().filter(|of| of.place == place && of.ln >= of.figure.least(least)).collect();
     let shown: Vec<&Seen> = mine.iter().filter(|of| of.p_value < level).copied().collect();
-    if shown.is_empty() {
-        return None;
-    }
     let has = |figure: Figure| shown.iter().any(|of| of.figure == figure);
     let strongest = shown.iter().filter(|of| of.figure == Figure::Rate).map(|of| of.ln).fold(0.0, f64::max);
     // Where one direction is slow for certain, the other one needs less to be told slow as well.
@@ -52,7 +50,7 @@ pub(super) fn suspect(place: Place, seen: &[Seen], level: f64, least: f64, names
     let mut evidence: Vec<Evidence> = shown.iter().map(|of| evidence(of)).collect();
     // Rates first, then the rest in the order of the figures; of a figure the stronger direction first.
     evidence.sort_by(|a, b| a.figure.cmp(&b.figure).then(b.slower.total_cmp(&a.slower)));
-    Some(Suspect { place, name: names.of(place), fault, way, evidence })
+    Suspect { place, name: names.of(place), fault, way, evidence }
 }
 
 /// Whether another map has what first shows a suspect, at least half as strong and outside of chance by its own interval.

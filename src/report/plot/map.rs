@@ -1,7 +1,9 @@
 //! A map of pairs of nodes: a heat map for each figure, senders down and receivers across, in the order of their groups. The darker a
-//! cell, the more times as long it takes as the middle of all. Of many nodes a cell stands for several.
+//! cell, the more times as long it takes as the middle of all. Of many nodes a row stands for several of a group, or for several
+//! groups, and a cell for the slowest of its pairs: a median would hide a slow node among those of its row.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::{Plot, WIDTH, cell, line, text};
 use crate::analysis::map::{MapKind, by_group};
@@ -26,56 +28,85 @@ pub fn map(name: &str, map: &MapResult) -> Vec<Plot> {
         .collect()
 }
 
-/// A cell: its row and column, the middle of its pairs' figures, and how many they are.
+/// A cell: its row and column, the slowest of its pairs' figures, and how many they are.
 struct Cell {
     at: (usize, usize),
     value: f64,
     pairs: usize,
 }
 
-/// Nodes in their order, so many of them in each row.
+/// Nodes in their order, and which of them are a row.
 struct Axis<'a> {
     map: &'a MapResult,
     order: Vec<u32>,
-    per_row: usize,
+    rows: Vec<Range<usize>>,
 }
 
-impl Axis<'_> {
-    fn rows(&self) -> usize {
-        self.order.len().div_ceil(self.per_row)
+impl<'a> Axis<'a> {
+    fn new(map: &'a MapResult) -> Self {
+        let order = by_group(map);
+        let group = |at: &usize| map.groups.as_ref().and_then(|of| of.get(order[*at] as usize));
+        let nodes: Vec<usize> = (0..order.len()).collect();
+        let groups: Vec<usize> = nodes.chunk_by(|a, b| group(a) == group(b)).map(<[usize]>::len).collect();
+        // Whole groups, or else even parts of one; in either case as few in a row as there is room for.
+        let lengths: Vec<usize> = match groups.len() {
+            count if count > MOST => groups.chunks(count.div_ceil(MOST)).map(|of| of.iter().sum()).collect(),
+            _ => (1..)
+                .map(|most| groups.iter().flat_map(|nodes| parts(*nodes, most)).collect())
+                .find(|rows: &Vec<usize>| rows.len() <= MOST)
+                .unwrap_or_default(),
+        };
+        let mut end = 0;
+        let mut row = |length: usize| {
+            end += length;
+            end - length..end
+        };
+        let rows = lengths.into_iter().map(&mut row).collect();
+        Axis { map, order, rows }
     }
 
     /// The nodes of a row: one, or the first and the last.
     fn label(&self, row: usize) -> String {
-        let nodes = &self.order[row * self.per_row..((row + 1) * self.per_row).min(self.order.len())];
         let name = |node: u32| self.map.nodes.get(node as usize).map_or("?", String::as_str);
-        match nodes {
+        match &self.order[self.rows[row].clone()] {
             [one] => name(*one).to_owned(),
             [first, .., last] => format!("{}..{}", name(*first), name(*last)),
             [] => String::new(),
         }
     }
 
-    /// Rows before which another group begins.
-    fn bounds(&self) -> Vec<f64> {
+    /// Rows before which another group begins; none where every row is one.
+    fn bounds(&self) -> Vec<usize> {
         let Some(groups) = &self.map.groups else { return Vec::new() };
         let of = |at: usize| groups.get(self.order[at] as usize);
-        let begins = (1..self.order.len()).filter(|at| of(*at) != of(at - 1));
-        begins.map(|at| at as f64 / self.per_row as f64).collect()
+        let begins = |row: &usize| of(self.rows[*row].start) != of(self.rows[*row].start - 1);
+        let bounds: Vec<usize> = (1..self.rows.len()).filter(begins).collect();
+        if bounds.len() + 1 == self.rows.len() { Vec::new() } else { bounds }
+    }
+
+    /// The most nodes of a row.
+    fn most(&self) -> usize {
+        self.rows.iter().map(Range::len).max().unwrap_or(0)
     }
 }
 
+/// So many nodes in as few parts of at most so many as there can be, as even as can be.
+fn parts(nodes: usize, most: usize) -> impl Iterator<Item = usize> {
+    let count = nodes.div_ceil(most);
+    (0..count).map(move |at| nodes * (at + 1) / count - nodes * at / count)
+}
+
 fn heat(name: &str, map: &MapResult, kind: MapKind) -> Option<Plot> {
-    let order = by_group(map);
-    let axis = Axis { map, per_row: order.len().div_ceil(MOST).max(1), order };
+    let axis = Axis::new(map);
     let cells = cells(&axis, kind);
-    let middle = median(&mut cells.iter().map(|of| of.value).collect::<Vec<_>>()).filter(|of| *of > 0.0)?;
-    let side = (WIDTH - LEFT - 8.0) / axis.rows() as f64;
+    let values = map.pairs.iter().filter_map(|pair| Some(kind.of(pair)?.median));
+    let middle = median(&mut values.collect::<Vec<f64>>()).filter(|of| *of > 0.0)?;
+    let side = (WIDTH - LEFT - 8.0) / axis.rows.len() as f64;
     let (mut body, mut slowest) = (String::new(), (0.0, String::new()));
     for Cell { at: (row, column), value, pairs } in &cells {
         let times = kind.times(*value, middle);
         let part = (times / LIGHTEST).max(1.0).ln() / (DARKEST / LIGHTEST).ln();
-        let several = if *pairs > 1 { format!(" (median of {pairs})") } else { String::new() };
+        let several = if *pairs > 1 { format!(" (slowest of {pairs})") } else { String::new() };
         let ends = format!("{} > {}", axis.label(*row), axis.label(*column));
         let title = format!("{ends}: {}{several}, {} the middle", shown(kind, *value), factor(times));
         if times > slowest.0 {
@@ -85,21 +116,24 @@ fn heat(name: &str, map: &MapResult, kind: MapKind) -> Option<Plot> {
         let size = if side > 4.0 { side - 0.6 } else { side };
         body += &cell(place, (size, size), "class=\"cell busy\"", 0.06 + 0.9 * part.min(1.0), &title);
     }
-    let end = TOP + axis.rows() as f64 * side;
+    let end = TOP + axis.rows.len() as f64 * side;
     for bound in axis.bounds() {
-        let at = bound * side;
+        let at = bound as f64 * side;
         body += &line((LEFT, TOP + at), (LEFT + end - TOP, TOP + at), "axis");
         body += &line((LEFT + at, TOP), (LEFT + at, end), "axis");
     }
     let every = (12.0 / side).ceil().max(1.0) as usize;
-    for row in (0..axis.rows()).step_by(every) {
+    for row in (0..axis.rows.len()).step_by(every) {
         let label = axis.label(row);
         // A row's first node: the rest is told on hovering.
         let label = label.split("..").next().unwrap_or(&label);
         body += &text(LEFT - 4.0, TOP + (row as f64 + 0.5) * side + 4.0, "end", "tick", &short(label));
     }
     let said = groups(map).unwrap_or_else(|| "No groups are known".to_owned());
-    let per = if axis.per_row > 1 { format!(" A cell is {0} by {0} nodes.", axis.per_row) } else { String::new() };
+    let per = match axis.most() {
+        0 | 1 => String::new(),
+        most => format!(" A cell is the slowest pair of up to {most} by {most} nodes."),
+    };
     body +=
         &text(WIDTH / 2.0, end + 16.0, "middle", "axis-title", "receivers across, senders down; more colour: slower");
     let title = format!("{} between nodes, {name}", word(kind));
@@ -128,8 +162,10 @@ fn short(label: &str) -> String {
 /// The cells that have a pair. A latency is of both directions.
 fn cells(axis: &Axis<'_>, kind: MapKind) -> Vec<Cell> {
     let mut row_of = vec![0; axis.map.nodes.len()];
-    axis.order.iter().enumerate().for_each(|(at, node)| row_of[*node as usize] = at / axis.per_row);
-    let mut all: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();
+    for (row, nodes) in axis.rows.iter().enumerate() {
+        axis.order[nodes.clone()].iter().for_each(|node| row_of[*node as usize] = row);
+    }
+    let mut all: BTreeMap<(usize, usize), Cell> = BTreeMap::new();
     for pair in &axis.map.pairs {
         let MapPair { from, to, .. } = *pair;
         let (Some(&row), Some(&column), Some(figure)) =
@@ -137,13 +173,18 @@ fn cells(axis: &Axis<'_>, kind: MapKind) -> Vec<Cell> {
         else {
             continue;
         };
-        all.entry((row, column)).or_default().push(figure.median);
-        if kind == MapKind::Latency {
-            all.entry((column, row)).or_default().push(figure.median);
+        let value = figure.median;
+        if value <= 0.0 {
+            continue;
+        }
+        let other = (kind == MapKind::Latency).then_some((column, row));
+        for at in std::iter::once((row, column)).chain(other) {
+            let cell = all.entry(at).or_insert(Cell { at, value, pairs: 0 });
+            cell.pairs += 1;
+            cell.value = if kind.times(value, cell.value) > 1.0 { value } else { cell.value };
         }
     }
-    let cell = |(at, mut values): (_, Vec<f64>)| Some(Cell { at, pairs: values.len(), value: median(&mut values)? });
-    all.into_iter().filter_map(cell).filter(|of| of.value > 0.0).collect()
+    all.into_values().collect()
 }
 
 fn data(axis: &Axis<'_>, cells: &[Cell], kind: MapKind) -> Table {
@@ -180,8 +221,28 @@ mod tests {
         let of = drawn(130, |_, _| 1.0, |_, _| 10.0);
         let plots = map("a", &of);
         let svg = plots[0].inline();
-        assert!(svg.matches("class=\"cell busy\"").count() <= MOST * MOST, "130 nodes in rows of 3");
-        assert!(plots[0].summary.contains("A cell is 3 by 3 nodes"), "{}", plots[0].summary);
+        assert_eq!(svg.matches("class=\"cell busy\"").count(), 44 * 44, "130 nodes in rows of 3");
+        assert!(plots[0].summary.contains("slowest pair of up to 3 by 3 nodes"), "{}", plots[0].summary);
         assert!(map("a", &MapResult::default()).is_empty());
+    }
+
+    /// A slow node is seen among those of its row, and no row is of parts of two groups.
+    #[test]
+    fn rows_are_of_whole_groups_or_of_one() {
+        let mut of = drawn(200, |_, _| 1.0, |a, _| if a == 30 { 5.0 } else { 10.0 });
+        let mut rows = |per_group: u32| {
+            of.groups = Some((0..200).map(|node| node / per_group).collect());
+            let (axis, plot) = (Axis::new(&of), map("a", &of).remove(0));
+            let slow = plot.inline().matches("2.00x the middle</title></rect>").count();
+            assert_eq!(slow, axis.rows.len(), "the row of n30");
+            assert!(plot.summary.ends_with("2.00x the middle"), "{}", plot.summary);
+            let lengths: Vec<usize> = axis.rows.iter().map(Range::len).collect();
+            (lengths, axis.bounds())
+        };
+        // 50 groups of 4: two in a row. 20 of 10: each in two rows of 5, with lines between them.
+        assert_eq!(rows(4), (vec![8; 25], vec![]));
+        assert_eq!(rows(10), (vec![5; 40], (1..20).map(|group| 2 * group).collect()));
+        // Three groups of 80, 80 and 40: rows of 5, the most even ones of at most 48.
+        assert_eq!(rows(80), (vec![5; 40], vec![16, 32]));
     }
 }
