@@ -34,9 +34,10 @@ pub(crate) fn verdict(file: &ResultFile, record: &SweepRecord) -> String {
     if let Some((curve, point)) = first_onset(record) {
         let impact = point.impact.map(with_interval).unwrap_or_default();
         let name = name(record, curve);
-        // What may not be reported may have had an impact, too.
-        let known = curve.points.iter().take_while(|of| of.value != point.value).all(|of| of.p_value.is_some());
-        let at = if known { "at" } else { "at or below" };
+        // What may not be reported, or is less than was measured, may have an impact, too.
+        let mut less = curve.points.iter().take_while(|of| of.value != point.value).peekable();
+        let is_known = less.peek().is_some() && less.all(|of| of.p_value.is_some());
+        let at = if is_known { "at" } else { "at or below" };
         return format!("ONSET {at} {}{cut_short}: {name} is {impact} worse{}", point.value, knee(curve));
     }
     let shown: Vec<String> = record.curves.iter().filter_map(|curve| shown(record, curve)).collect();
@@ -254,6 +255,12 @@ mod tests {
         file.runs[1].placements.truncate(2);
         let record = record(&file.runs, &file.plan.sweep, &[]).unwrap();
         assert!(verdict(&file, &record).starts_with("ONSET at or below congestor.rate=70%"), "{record:?}");
+    }
+
+    #[test]
+    fn an_onset_at_the_least_value_may_lie_below_it() {
+        let file = file(4, |at| 3.0 + at as f64, "lat.avg.impact > 2");
+        assert!(verdict(&file, file.sweep.as_ref().unwrap()).starts_with("ONSET at or below congestor.rate=10%"));
     }
 
     #[test]
