@@ -18,7 +18,7 @@ use crate::text::duration;
 /// Joining, connecting and collecting, for a job of laptop size.
 const OVERHEAD_S: f64 = 2.0;
 /// Connecting anew for a placement.
-pub(super) const PLACEMENT_S: f64 = 0.2;
+pub(super) const PLACEMENT_S: f64 = 0.3;
 /// Over a simulated network, asking a canary for the time.
 const COMPARE_S: f64 = 40e-6;
 
