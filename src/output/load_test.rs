@@ -12,7 +12,7 @@ use crate::result::{
     TransportFacts, Verdict, at_point,
 };
 use crate::stats::{Direction, Statistic};
-use crate::text::{Rows, Table, factor, figure, section, whole_percent, with_interval, within, wrap};
+use crate::text::{Rows, Table, factor, figure, plural, section, whole_percent, with_interval, within, wrap};
 
 pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
     let mut out = banner(result);
@@ -424,7 +424,7 @@ fn warnings(answer: &Answer<'_>, headline: &Headline) -> Vec<String> {
     let why = answer.judgement.why_not().map(|why| format!("{title}: not reportable: {why}."));
     let kinds = headline.kinds.iter().map(|kind| {
         let (name, of) = (&kind.kind, kind.spread);
-        let times = if of.placements == 1 { "1 placement".into() } else { format!("{} placements", of.placements) };
+        let times = plural(of.placements, "placement");
         format!("{title}, {name} ({times}): {}.", with_interval(of.into()))
     });
     why.into_iter().chain(kinds).collect()
