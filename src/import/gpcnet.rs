@@ -321,7 +321,7 @@ mod tests {
             for (theirs, ours) in back.runs[0].tests.iter().zip(&ORIGINAL.runs[0].tests) {
                 assert_eq!((theirs.kernel, theirs.phase, &theirs.title), (ours.kernel, ours.phase, &ours.title));
                 let summary = ours.summary.as_ref().unwrap();
-                for (statistic, b) in [(Statistic::Avg, summary.avg), (Statistic::P99, summary.p99)] {
+                for (statistic, b) in [(Statistic::Avg, summary.avg), (Statistic::P99, summary.percentiles.p99)] {
                     let a = theirs.figure(statistic).unwrap();
                     assert!((a - b).abs() <= 0.051, "{}: {a} for {b}", ours.title);
                 }

@@ -283,15 +283,16 @@ pub(crate) fn loads<'a>(rows: impl Iterator<Item = (&'static str, &'a CongestorL
         .column_if(report, "seconds", |(_, load)| load.seconds)
         .column("total MiB/s", |(_, load)| load.delivered_mib_per_s)
         .column("minimum", |(_, load)| load.least_mib_per_s)
-        .column("MiB/s/iteration p50", |(_, load)| Some(load.summary.as_ref()?.p50))
-        .column_if(report, "p99", |(_, load)| Some(load.summary.as_ref()?.p99))
+        .column("MiB/s/iteration p50", |(_, load)| Some(load.summary.as_ref()?.percentiles.p50))
+        .column_if(report, "p99", |(_, load)| Some(load.summary.as_ref()?.percentiles.p99))
         .done()
 }
 
 /// A rank's iteration faster than all ranks together looks like a mistake to whoever does not know why it is none.
 fn explain_iterations(out: &mut String, run: &Run) {
     let mut loads = run.congestors.iter().chain(run.tests.iter().flat_map(|test| &test.load));
-    if loads.any(|load| load.summary.as_ref().is_some_and(|summary| summary.p50 > load.delivered_mib_per_s)) {
+    if loads.any(|load| load.summary.as_ref().is_some_and(|summary| summary.percentiles.p50 > load.delivered_mib_per_s))
+    {
         *out += "MiB/s/iteration p50: of one rank, in its typical iteration. It can be more than all ranks delivered:\n\
                  most iterations end in buffers at once, and the few that wait for the network take most of the time.\n\n";
     }

@@ -249,8 +249,8 @@ pub(super) fn of_congestor(file: &ResultFile, kernel: Congestor) -> Vec<Figure> 
                 figure("delivered by a rank", "MiB/s", load.delivered_mib_per_s / load.ranks as f64);
             }
             if let Some(summary) = &load.summary {
-                figure("one iteration, p50", "MiB/s/rank", summary.p50);
-                figure("one iteration, p99", "MiB/s/rank", summary.p99);
+                figure("one iteration, p50", "MiB/s/rank", summary.percentiles.p50);
+                figure("one iteration, p99", "MiB/s/rank", summary.percentiles.p99);
             }
         }
     }
