@@ -249,7 +249,7 @@ mod tests {
             ("lat.p99 > 10", "unknown state 'p99': choose from idle, loaded, added, impact"),
             ("lat > 10", "invalid figure 'lat': expected KERNEL.STATE OP NUMBER or"),
             ("latency.p99.impact > 10", "unknown canary 'latency': choose from lat,"),
-            ("lat.p95.impact > 10", "unknown statistic 'p95': choose from avg,"),
+            ("lat.p42.impact > 10", "unknown statistic 'p42': choose from avg,"),
             ("lat.p99.factor > 10", "unknown state 'factor': choose from idle, loaded, added, impact"),
             ("lat.p99.impact > ten", "invalid limit 'ten': expected a number with or without x"),
             ("lat.p99.impact > inf", "invalid limit 'inf'"),
