@@ -180,7 +180,7 @@ fn maxrate(result: &MaxRateResult) -> Vec<Figure> {
         // The mean that Student's t on logarithms is about, not a median beside it.
         let Some(spread) = Spread::of(&rates) else { continue };
         let group = format!("Measured aggregate rate, geometric mean, {}", tailback_transport::Bytes(bytes as u64));
-        let name = plural(pairs as usize, "pair");
+        let name = plural(pairs, "pair");
         let (value, interval, freedom) = (spread.factor, spread.interval, Some(rates.len() as f64 - 1.0));
         all.push(Figure { group, name, unit: "MB/s", value, interval, freedom, good: Good::More });
     }

@@ -151,9 +151,11 @@ pub(super) struct Raw {
     pub(super) state: fn(Option<&Path>) -> String,
     /// Whether ranks can open it here, and the options mean something.
     pub(super) check: fn(&Settings) -> std::result::Result<(), String>,
-    /// Opens it between ranks that came together somehow and share a secret.
-    open: fn(Network, &Settings, &mut dyn Bootstrap, &Secret) -> Result<Box<dyn OpenNetwork>>,
+    open: Open,
 }
+
+/// Opens a raw backend between ranks that came together somehow and share a secret.
+type Open = fn(Network, &Settings, &mut dyn Bootstrap, &Secret) -> Result<Box<dyn OpenNetwork>>;
 
 /// A raw backend's module; nothing for others. A further raw backend is a further line here.
 pub(super) fn raw(backend: Backend) -> Option<Raw> {
