@@ -194,7 +194,7 @@ impl<'a> RunBuilder<'a> {
                 settled_s: tally.settled_ns as f64 * 1e-9,
                 warm_up: (tally.warm_up.measurements > 0).then_some(tally.warm_up),
                 headline: of_block.as_ref().and_then(|summary| summary.get(kernel.headline())),
-                p50: of_block.as_ref().map(|summary| summary.p50),
+                p50: of_block.as_ref().map(|summary| summary.percentiles.p50),
             });
             wall_ns += tally.wall_ns;
             covered = (covered.0 + tally.covered_ns, covered.1 + tally.rank_ns);

@@ -13,7 +13,7 @@ use crate::output::placement_lines;
 use crate::plan::{Application, Counts, Plan, point_name};
 use crate::result::Command;
 use crate::stats::TestState;
-use crate::text::duration;
+use crate::text::{duration, plural};
 
 /// Joining, connecting and collecting, for a job of laptop size.
 const OVERHEAD_S: f64 = 2.0;
@@ -152,10 +152,6 @@ pub(super) fn sizes_said(session: &Session<'_>, runs: usize) -> String {
     format!("{size} x {canaries} {canary}{networks}, {each} each: about {all}{kind} in all")
 }
 
-fn plural(count: usize, of: &str) -> String {
-    format!("{count} {of}{}", if count == 1 { "" } else { "s" })
-}
-
 /// How often a program is run, and what is read off it.
 fn application(out: &mut String, of: &Application, plan: &Plan, runs: usize) {
     let times = runs as u32 * plan.placements * (2 * plan.blocks + of.warm_up);
@@ -172,11 +168,11 @@ fn application(out: &mut String, of: &Application, plan: &Plan, runs: usize) {
 
 fn counts(out: &mut String, title: &str, counts: &Counts) {
     let Counts { iterations, warmup, rings, measurements, window, .. } = counts;
-    let of = if *rings == 1 { "ring" } else { "rings" };
+    let rings = plural(*rings as usize, "ring");
     let windowed = if *window > 1 { format!(", window {window}") } else { String::new() };
     let _ = writeln!(
         out,
-        "  {title:<32} {iterations} iterations (+{warmup} warm-up) x {rings} {of} x up to {measurements}{windowed}"
+        "  {title:<32} {iterations} iterations (+{warmup} warm-up) x {rings} x up to {measurements}{windowed}"
     );
 }
 

@@ -29,7 +29,7 @@ impl InfoOptions {
 }
 
 fn json(libfabric: Option<&Path>) -> String {
-    let state = |(name, state): (&'static str, String)| json!({"name": name, "state": state});
+    let state = |(name, state): (String, String)| json!({"name": name, "state": state});
     let kernel = |info: Info| json!({"name": info.key, "bytes": info.bytes, "what": info.what});
     let all = json!({
         "build": Build::this(),

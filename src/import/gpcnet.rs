@@ -1,34 +1,28 @@
 //! The tables that GPCNeT prints, in both of its widths, wherever they are in the log of a job.
 //!
 //! A log has any number of outputs, of the network test and of the load test; each begins with its header and is a result
-//! of its own. Whatever else is in the log is passed over: scripts that were echoed, lines of other programs, and what
-//! launchers write before each line. A cell counts when the bar behind it was printed, so that no figure is read that was
-//! cut short. What is lost is told, and the result says so too.
+//! of its own. What its lines say is read in `scan`; what of an output is lost is told here, and the result says so too.
 //!
 //! GPCNeT keeps neither samples nor seed nor placement: an imported result has printed figures instead of histograms,
 //! nodes without roles, and says what it was imported from. Congestor figures and GPCNeT's own impact factors are not
 //! taken: the first say nothing about bytes delivered, the second come from rounded values and are computed anew.
 
+mod scan;
+
 use std::collections::BTreeMap;
 
 use super::{unknown_file, unknown_run, unknown_system};
 use crate::engine::LoadState;
-use crate::kernel::{Canary, Congestor};
+use crate::kernel::Canary;
 use crate::plan::{CanaryTest, Counts, Plan, Preset};
-use crate::result::{Command, LARGEST_FIGURE, Printed, ResultFile, Run, Test};
-use crate::stats::Direction;
+use crate::result::{Command, ResultFile, Run, Test};
+use scan::{Row, Seen, Tables, canary, header, quoted, size};
 
-/// No machine has more; a damaged number must not take the memory.
-const MOST_RANKS: usize = 100_000_000;
-const MOST_NODES: usize = 200_000;
-/// A file is written for each output, with all of its nodes.
+/// A file is written for each output, with all of its nodes; a damaged number must not take the memory.
 const MOST_OUTPUTS: usize = 10_000;
 const MOST_NODES_OF_ALL: usize = 2_000_000;
 /// Of one output; more say no more.
 const MOST_WARNINGS: usize = 20;
-
-/// Of latencies and of bandwidths.
-const UNITS: [&str; 2] = ["usec", "MiB/s/rank"];
 
 /// Why there is nothing to import.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -110,21 +104,7 @@ pub struct Output<'t> {
     mixed: Option<ImportError>,
     is_cut: bool,
     warnings: Vec<String>,
-    /// What is being read.
-    table: Table,
-    columns: Vec<&'t str>,
-    /// How long the line above is, if it is one that stands over titles.
-    rule: Option<usize>,
-}
-
-/// What the rows under a title are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Table {
-    Of(LoadState),
-    /// Congestors alone, or key results.
-    Ignored,
-    /// None yet, or one that GPCNeT 1.3 does not print.
-    Unknown,
+    tables: Tables<'t>,
 }
 
 impl<'t> Output<'t> {
@@ -141,9 +121,7 @@ impl<'t> Output<'t> {
             mixed: None,
             is_cut: false,
             warnings: Vec::new(),
-            table: Table::Unknown,
-            columns: Vec::new(),
-            rule: None,
+            tables: Tables::default(),
         }
     }
 
@@ -175,63 +153,34 @@ impl<'t> Output<'t> {
     }
 
     fn take(&mut self, line: usize, text: &'t str) {
-        let above = std::mem::replace(&mut self.rule, outer_rule(text));
         self.size = self.size.or_else(|| size(text));
-        let mut cells: Vec<&str> = text.split('|').map(str::trim).collect();
-        // What has no bar behind it is no cell, or half of one.
-        let rest = cells.pop();
-        if let Some(table) = cells.iter().find_map(|cell| titled(cell)) {
-            (self.table, self.columns) = (table, Vec::new());
-        } else if cells.len() == 2 && rest == Some("") && above == Some(text.trim_end().len()) {
-            (self.table, self.columns) = (Table::Unknown, Vec::new());
-        } else if let Some(name) = cells.iter().position(|cell| *cell == "Name")
-            && ["Avg", "99%"].iter().all(|column| cells.contains(column))
-        {
-            self.columns = cells.split_off(name);
-        } else if self.table != Table::Ignored {
-            self.rows(line, &cells);
-        }
-    }
-
-    /// The rows of a line: one, unless an end of line was lost.
-    fn rows(&mut self, line: usize, cells: &[&str]) {
-        let starts: Vec<usize> = (0..cells.len()).filter(|at| canary(cells[*at]).is_some()).collect();
-        let ends = starts.iter().copied().skip(1).chain([cells.len()]);
-        for (start, end) in starts.iter().zip(ends) {
-            self.row(line, &cells[*start..end]);
-        }
-        let name = cells.len().checked_sub(self.columns.len()).and_then(|at| cells.get(at));
-        if let (Some(name), [.., unit]) = (name, cells)
-            && UNITS.contains(unit)
-            && starts.is_empty()
-            && !Congestor::ALL.iter().any(|of| name.starts_with(of.info().title))
-        {
-            self.warn(format!("line {line}: invalid test '{}': expected a test of GPCNeT's", quoted(name)));
-        }
-    }
-
-    fn row(&mut self, line: usize, cells: &[&str]) {
-        let Some((kernel, bytes)) = canary(cells[0]) else { return };
-        let Table::Of(phase) = self.table else {
-            return self.warn(format!("line {line}: {} is left out: expected the title of its table above", cells[0]));
-        };
-        match figures(&self.columns, cells, kernel.info().direction) {
-            Err(detail) => {
-                self.warn(format!("line {line}: {} is left out: {detail}", cells[0]));
-                self.damaged.push((kernel, phase));
-            }
-            Ok(printed) => {
-                let test = test(phase, kernel, bytes, printed);
-                let known = self.tests.iter().find(|(_, known)| known.kernel == kernel && known.phase == phase);
-                match known {
-                    None => self.tests.push((line, test)),
-                    // A script may have looked it up again.
-                    Some((_, known)) if (known.bytes, known.printed) == (test.bytes, test.printed) => {}
-                    Some((first, _)) => {
-                        let mixed = ImportError::Mixed { line, row: cells[0].to_owned(), first: *first };
-                        self.mixed.get_or_insert(mixed);
-                    }
+        for seen in self.tables.take(text) {
+            match seen {
+                Seen::Row { name, state, row: Ok(row) } => self.keep(line, name, state, row),
+                Seen::Row { name, state, row: Err((kernel, detail)) } => {
+                    self.warn(format!("line {line}: {name} is left out: {detail}"));
+                    self.damaged.push((kernel, state));
                 }
+                Seen::Untitled { name } => {
+                    self.warn(format!("line {line}: {name} is left out: expected the title of its table above"));
+                }
+                Seen::Other { name } => {
+                    self.warn(format!("line {line}: invalid test '{}': expected a test of GPCNeT's", quoted(name)));
+                }
+            }
+        }
+    }
+
+    fn keep(&mut self, line: usize, name: &str, state: LoadState, row: Row) {
+        let test = test(state, row);
+        let known = self.tests.iter().find(|(_, known)| (known.kernel, known.phase) == (test.kernel, test.phase));
+        match known {
+            None => self.tests.push((line, test)),
+            // A script may have looked it up again.
+            Some((_, known)) if (known.bytes, known.printed) == (test.bytes, test.printed) => {}
+            Some((first, _)) => {
+                let mixed = ImportError::Mixed { line, row: name.to_owned(), first: *first };
+                self.mixed.get_or_insert(mixed);
             }
         }
     }
@@ -278,84 +227,7 @@ impl<'t> Output<'t> {
     }
 }
 
-/// What begins an output: whether of the load test, and the version.
-fn header(line: &str) -> Option<(bool, &str)> {
-    [("NetworkLoad Tests v", true), ("Network Tests v", false)].into_iter().find_map(|(title, load_test)| {
-        let version = line[line.find(title)? + title.len()..].trim();
-        // Not a script that looks for one.
-        let is_version = !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-        is_version.then_some((load_test, version))
-    })
-}
-
-fn size(line: &str) -> Option<(usize, usize)> {
-    let (_, rest) = line.split_once("Test with ")?;
-    let (ranks, rest) = rest.split_once(" MPI ranks (")?;
-    let (nodes, _) = rest.split_once(" nodes)")?;
-    let (ranks, nodes) = (ranks.trim().parse().ok()?, nodes.trim().parse().ok()?);
-    (ranks <= MOST_RANKS && nodes <= MOST_NODES).then_some((ranks, nodes))
-}
-
-/// The length of a line that stands over titles: it has no inner corners.
-fn outer_rule(line: &str) -> Option<usize> {
-    let line = line.trim_end();
-    let (_, dashes) = line.strip_suffix('+')?.rsplit_once('+')?;
-    (dashes.len() >= 60 && dashes.bytes().all(|byte| byte == b'-')).then_some(line.len())
-}
-
-/// The table that a cell is the title of.
-fn titled(cell: &str) -> Option<Table> {
-    const LOADED: &str = "Network Tests running with Congestion Tests";
-    match cell {
-        "Isolated Network Tests" | "Network Tests" => Some(Table::Of(LoadState::Isolated)),
-        "Isolated Congestion Tests" => Some(Table::Ignored),
-        _ => match cell.strip_prefix(LOADED)?.trim() {
-            "" => Some(Table::Of(LoadState::Loaded)),
-            of if of.ends_with("Network Test)") => Some(Table::Of(LoadState::Loaded)),
-            "- Key Results" => Some(Table::Ignored),
-            _ => None,
-        },
-    }
-}
-
-/// A row's canary and message size; nothing for the congestors that share the tables of `--verbose`.
-fn canary(name: &str) -> Option<(Canary, usize)> {
-    let (title, size) = name.split_once(" (")?;
-    let bytes = size.trim_end_matches(')').trim_end_matches('B').trim().parse().ok()?;
-    let kernel = Canary::kernels().find(|kernel| kernel.info().title == title)?;
-    (bytes > 0).then_some((kernel, bytes))
-}
-
-fn figures(columns: &[&str], cells: &[&str], direction: Direction) -> Result<Printed, String> {
-    let cell = |name: &str| match columns.iter().position(|column| *column == name) {
-        None => Ok(None),
-        Some(at) => cells.get(at).map(Some).ok_or_else(|| format!("cut short: expected a figure under {name}")),
-    };
-    let of = |name: &str| -> Result<Option<f64>, String> {
-        let Some(cell) = cell(name)? else { return Ok(None) };
-        match cell.parse::<f64>() {
-            // What no result may hold.
-            Ok(value) if (0.0..LARGEST_FIGURE).contains(&value) => Ok(Some(value)),
-            _ => Err(format!("invalid figure '{}' under {name}: expected a number like 12.3", quoted(cell))),
-        }
-    };
-    let need = |name: &str| of(name)?.ok_or_else(|| format!("expected a line with Name and {name} above it"));
-    let printed =
-        Printed { avg: need("Avg")?, p99: need("99%")?, p999: of("99.9%")?, min: of("Min")?, max: of("Max")? };
-    let unit = UNITS[usize::from(direction == Direction::Bandwidth)];
-    match cell("Units") {
-        Ok(Some(found)) if *found != unit => Err(format!("invalid unit '{}': expected {unit}", quoted(found))),
-        // Its figures are there.
-        _ => Ok(printed),
-    }
-}
-
-/// So much of a text that it can be shown.
-fn quoted(text: &str) -> String {
-    text.chars().take(40).map(|character| if character.is_control() { ' ' } else { character }).collect()
-}
-
-fn test(phase: LoadState, kernel: Canary, bytes: usize, printed: Printed) -> Test {
+fn test(phase: LoadState, Row { kernel, bytes, printed }: Row) -> Test {
     let info = kernel.info();
     Test {
         phase,
@@ -395,9 +267,11 @@ fn plan(run: &Run) -> Plan {
 mod tests {
     use proptest::prelude::*;
 
+    use super::scan::unit;
     use super::*;
     use crate::assemble::synthetic;
     use crate::output::Format;
+    use crate::result::Printed;
     use crate::stats::Statistic;
 
     static ORIGINAL: std::sync::LazyLock<ResultFile> = std::sync::LazyLock::new(|| synthetic::file("mpi", None, 5.0));
@@ -411,7 +285,7 @@ mod tests {
         let rule = format!("+{}{}+\n", "-".repeat(33), format!("+{}", "-".repeat(14)).repeat(3));
         let row = |(at, canary): (usize, &Canary)| {
             let (info, figure) = (canary.info(), 10.0 + at as f64);
-            let unit = UNITS[usize::from(info.direction == Direction::Bandwidth)];
+            let unit = unit(info.direction);
             format!("| {:>31} | {figure:>12.1} | {:>12.1} | {unit:>12} |\n{rule}", info.row(info.bytes), 2.0 * figure)
         };
         format!(
@@ -447,7 +321,7 @@ mod tests {
             for (theirs, ours) in back.runs[0].tests.iter().zip(&ORIGINAL.runs[0].tests) {
                 assert_eq!((theirs.kernel, theirs.phase, &theirs.title), (ours.kernel, ours.phase, &ours.title));
                 let summary = ours.summary.as_ref().unwrap();
-                for (statistic, b) in [(Statistic::Avg, summary.avg), (Statistic::P99, summary.p99)] {
+                for (statistic, b) in [(Statistic::Avg, summary.avg), (Statistic::P99, summary.percentiles.p99)] {
                     let a = theirs.figure(statistic).unwrap();
                     assert!((a - b).abs() <= 0.051, "{}: {a} for {b}", ours.title);
                 }
@@ -551,10 +425,6 @@ mod tests {
             if let Ok(file) = outputs[0].file() {
                 assert_eq!(printed(&file), printed(&whole(&text))[1..], "the others are as they were");
             }
-        }
-        for cell in ["x.1", "-1.0", "inf", "NaN", "2.4e32", ""] {
-            let detail = figures(&["Name", "Avg", "99%"], &["", cell, "1.0"], Direction::Latency).unwrap_err();
-            assert_eq!(detail, format!("invalid figure '{cell}' under Avg: expected a number like 12.3"));
         }
         let noise = format!("{}{}", network_test(1), "| RR Two-sided BW (8 B) | x | 1.0 | usec |\n".repeat(100));
         assert_eq!(gpcnet(&noise).unwrap()[0].warnings().len(), MOST_WARNINGS + 2, "and that it is cut off");

@@ -3,7 +3,7 @@
 use super::summary;
 use crate::plan::{BURST_OFF, BURST_ON};
 use crate::result::{BurstEffect, BurstFigure, BurstOutcome, BurstRecord, ResultFile, Run, Test, distinct};
-use crate::text::{Cell, Table, duration, within, wrap};
+use crate::text::{Cell, Table, duration, plural, within, wrap};
 
 /// What stands over the table of all bursts.
 pub(crate) const EFFECTS_TITLE: &str =
@@ -262,9 +262,8 @@ fn clocks(all: &[Bursts<'_>]) -> Option<String> {
 
 /// What was run.
 fn extent(file: &ResultFile) -> String {
-    let placements = file.runs.iter().map(|run| run.placements.len()).max().unwrap_or(0);
-    let s = if placements == 1 { "" } else { "s" };
-    format!("{placements} placement{s}, {}, seed {}. Folded curves: -v", duration(1e9 * file.duration_s), file.seed)
+    let placements = plural(file.placements(), "placement");
+    format!("{placements}, {}, seed {}. Folded curves: -v", duration(1e9 * file.duration_s), file.seed)
 }
 
 #[cfg(test)]

@@ -79,8 +79,8 @@ fn table<'a>(title: &str, long: bool, rows: impl Iterator<Item = Row<'a>>) -> Op
         .column_if(long, "Max", |row| figure(row, |of| of.best.max(of.worst), |of| of.max))
         .column("Avg", |row| figure(row, |of| of.avg, |of| Some(of.avg)))
         .column_if(long, "Avg(Worst)", |row| figure(row, |of| of.worst_batch_avg, |_| None))
-        .column("99%", |row| figure(row, |of| of.p99, |of| Some(of.p99)))
-        .column_if(long, "99.9%", |row| figure(row, |of| of.p999, |of| of.p999))
+        .column("99%", |row| figure(row, |of| of.percentiles.p99, |of| Some(of.p99)))
+        .column_if(long, "99.9%", |row| figure(row, |of| of.percentiles.p999, |of| of.p999))
         .column("Units", |row| row.1)
         .done();
     (!table.is_empty()).then(|| grid(title, &table.cells("-")))
@@ -155,7 +155,7 @@ fn key_results(run: &Run) -> Option<String> {
                 Some(test.direction.factor(value(calm)?, value(test)?)).filter(|factor| factor.is_finite())
             };
             // GPCNeT's own figures: means of passes, and percentiles of messages however few.
-            Some((name(test), factor(|of| of.avg, |of| of.avg)?, factor(|of| of.p99, |of| of.p99)?))
+            Some((name(test), factor(|of| of.avg, |of| of.avg)?, factor(|of| of.percentiles.p99, |of| of.p99)?))
         })
         .collect();
     if impacts.is_empty() {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::summary::{MOST_LINES, as_wide};
 use crate::analysis::history::{Change, History, LastNight, Series};
 use crate::stats::Interval;
-use crate::text::{Cell, Table, figure, in_percent, percent, section, within, wrap};
+use crate::text::{Cell, Table, figure, in_percent, percent, plural, section, within, wrap};
 
 /// Levels of a drawing, the lowest first.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -135,7 +135,7 @@ fn more(count: usize) -> String {
 
 fn too_few(of: &History) -> String {
     let (nights, figures) = (of.series.iter().map(|series| series.values.len()).max().unwrap_or(0), of.series.len());
-    let figures = if figures == 1 { "1 figure".into() } else { format!("{figures} figures") };
+    let figures = plural(figures, "figure");
     let nights = if nights == 1 { "1 night is".into() } else { format!("{nights} nights are") };
     match of.fewest_nights {
         Some(fewest) => {

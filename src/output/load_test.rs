@@ -12,7 +12,7 @@ use crate::result::{
     TransportFacts, Verdict, at_point,
 };
 use crate::stats::{Direction, Statistic};
-use crate::text::{Rows, Table, factor, figure, section, whole_percent, with_interval, within, wrap};
+use crate::text::{Rows, Table, factor, figure, plural, section, whole_percent, with_interval, within, wrap};
 
 pub(super) fn render(result: &ResultFile, verbose: bool) -> String {
     let mut out = banner(result);
@@ -283,15 +283,16 @@ pub(crate) fn loads<'a>(rows: impl Iterator<Item = (&'static str, &'a CongestorL
         .column_if(report, "seconds", |(_, load)| load.seconds)
         .column("total MiB/s", |(_, load)| load.delivered_mib_per_s)
         .column("minimum", |(_, load)| load.least_mib_per_s)
-        .column("MiB/s/iteration p50", |(_, load)| Some(load.summary.as_ref()?.p50))
-        .column_if(report, "p99", |(_, load)| Some(load.summary.as_ref()?.p99))
+        .column("MiB/s/iteration p50", |(_, load)| Some(load.summary.as_ref()?.percentiles.p50))
+        .column_if(report, "p99", |(_, load)| Some(load.summary.as_ref()?.percentiles.p99))
         .done()
 }
 
 /// A rank's iteration faster than all ranks together looks like a mistake to whoever does not know why it is none.
 fn explain_iterations(out: &mut String, run: &Run) {
     let mut loads = run.congestors.iter().chain(run.tests.iter().flat_map(|test| &test.load));
-    if loads.any(|load| load.summary.as_ref().is_some_and(|summary| summary.p50 > load.delivered_mib_per_s)) {
+    if loads.any(|load| load.summary.as_ref().is_some_and(|summary| summary.percentiles.p50 > load.delivered_mib_per_s))
+    {
         *out += "MiB/s/iteration p50: of one rank, in its typical iteration. It can be more than all ranks delivered:\n\
                  most iterations end in buffers at once, and the few that wait for the network take most of the time.\n\n";
     }
@@ -424,7 +425,7 @@ fn warnings(answer: &Answer<'_>, headline: &Headline) -> Vec<String> {
     let why = answer.judgement.why_not().map(|why| format!("{title}: not reportable: {why}."));
     let kinds = headline.kinds.iter().map(|kind| {
         let (name, of) = (&kind.kind, kind.spread);
-        let times = if of.placements == 1 { "1 placement".into() } else { format!("{} placements", of.placements) };
+        let times = plural(of.placements, "placement");
         format!("{title}, {name} ({times}): {}.", with_interval(of.into()))
     });
     why.into_iter().chain(kinds).collect()

@@ -1,7 +1,7 @@
 //! Suspects in text: the verdict first, a row for each of the worst, what was looked at. And all of them as CSV.
 
 use crate::analysis::locate::{Evidence, Figure, Located, Probed, Suspect, Way};
-use crate::text::{Table, whole_percent, wrap};
+use crate::text::{Table, plural, whole_percent, wrap};
 
 /// Rows on the first screen.
 const SHOWN: usize = 4;
@@ -63,8 +63,7 @@ pub(crate) fn notes(of: &Located) -> Vec<String> {
 
 /// What was measured again.
 fn alone(of: &Probed) -> String {
-    let some =
-        |count: usize, of: &str| (count > 0).then(|| format!("{count} {of}{}", if count == 1 { "" } else { "s" }));
+    let some = |count: usize, of: &str| (count > 0).then(|| plural(count, of));
     let parts: Vec<String> = [some(of.nodes, "node"), some(of.links, "link")].into_iter().flatten().collect();
     let parts = if parts.is_empty() { "nothing suspicious".to_owned() } else { parts.join(" and ") };
     let visible = of.visible.map(|part| format!("; a rate {} lower is seen", whole_percent(part))).unwrap_or_default();

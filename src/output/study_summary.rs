@@ -14,7 +14,7 @@ use crate::result::{
     ResultFile, Run, Test, distinct,
 };
 use crate::stats::{Direction, Interval, Statistic};
-use crate::text::{Table, duration, factor, figure, rate, whole_percent, wrap};
+use crate::text::{Table, duration, factor, figure, plural, rate, whole_percent, wrap};
 
 /// Rows beyond these are in the tables.
 const MOST_ROWS: usize = 7;
@@ -70,10 +70,9 @@ fn of_map(found: &MapResult) -> (String, Table) {
 
 /// What was run.
 fn extent(file: &ResultFile) -> String {
-    let count = |count: usize, of: &str| format!("{count} {of}{}", if count == 1 { "" } else { "s" });
     let label = |run: &Run| if run.size_bytes.is_some() { run.transport.label() } else { run.label() };
     let over = distinct(file.runs.iter().map(|run| label(run).trim_end_matches(", eager").to_owned()));
-    let (nodes, ranks) = (count(file.system.nodes.len(), "node"), count(file.system.ranks, "rank"));
+    let (nodes, ranks) = (plural(file.system.nodes.len(), "node"), plural(file.system.ranks, "rank"));
     match &file.imported {
         Some(program) => format!("Imported from {program}: {nodes}, {ranks}"),
         None => {

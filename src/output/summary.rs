@@ -8,7 +8,7 @@ use crate::result::{
     Answer, Cause, Command, ControlRecord, Node, NodeRole, ResultFile, Run, SlowNode, Slower, distinct,
 };
 use crate::stats::{Added, Direction, Statistic};
-use crate::text::{Cell, Rows, Table, duration, factor, rate, share_within, with_interval, wrap};
+use crate::text::{Cell, Rows, Table, duration, factor, plural, rate, share_within, with_interval, wrap};
 
 /// A screen has at most so many lines, unless there are more runs than it has.
 pub(super) const MOST_LINES: usize = 12;
@@ -336,9 +336,8 @@ pub(super) fn extent(file: &ResultFile) -> String {
     };
     let canaries = with(|role| matches!(role, NodeRole::Canary));
     let congestors = with(|role| matches!(role, NodeRole::Congestor(_)));
-    let count = |count: usize, of: &str| format!("{count} {of}{}", if count == 1 { "" } else { "s" });
     let (nodes, ranks) = (file.system.nodes.len(), file.system.ranks);
-    let ranks = if ranks == nodes { String::new() } else { format!(", {}", count(ranks, "rank")) };
+    let ranks = if ranks == nodes { String::new() } else { format!(", {}", plural(ranks, "rank")) };
     let over = match &file.runs[..] {
         // Eager is what messages are unless something else is asked for.
         [run] => run.label().trim_end_matches(", eager").to_owned(),
@@ -347,17 +346,12 @@ pub(super) fn extent(file: &ResultFile) -> String {
         runs if runs.iter().all(|run| !run.point.is_empty()) => format!("{} points", runs.len()),
         runs => format!("{} networks or protocols", runs.len()),
     };
-    let (placements, took) = (count(placements(file), "placement"), duration(1e9 * file.duration_s));
-    let nodes = count(nodes, "node");
+    let (placements, took) = (plural(file.placements(), "placement"), duration(1e9 * file.duration_s));
+    let nodes = plural(nodes, "node");
     format!(
         "{nodes} ({canaries} measure, {congestors} load){ranks} over {over}; {placements}, {took}{SEED}{}",
         file.seed
     )
-}
-
-/// How many placements were measured, in the run with the most.
-fn placements(file: &ResultFile) -> usize {
-    file.runs.iter().map(|run| run.placements.len()).max().unwrap_or(0)
 }
 
 /// What the figures are.
@@ -369,7 +363,7 @@ fn terms(file: &ResultFile) -> String {
     };
     let intervals = match file.imported {
         Some(_) => ", no intervals",
-        None if placements(file) < 3 => ", no intervals below 3 placements",
+        None if file.placements() < 3 => ", no intervals below 3 placements",
         None => "",
     };
     format!("{what}{intervals}. Tables: -v. Terms: tailback help terms")

@@ -4,7 +4,7 @@ use super::summary;
 use crate::analysis::sweep::{first_onset, values};
 use crate::result::{CurvePoint, Landmark, ResultFile, SweepCurve, SweepRecord, distinct};
 use crate::stats::Factor;
-use crate::text::{Cell, Table, duration, figure, rate, whole_percent, with_interval, wrap};
+use crate::text::{Cell, Table, duration, figure, plural, rate, whole_percent, with_interval, wrap};
 
 /// So many rows leave room for the verdict on a screen of a dozen lines.
 const MOST_ROWS: usize = 8;
@@ -207,11 +207,10 @@ pub fn sweeps(files: &[(String, &ResultFile)]) -> Option<String> {
 
 /// What was run.
 fn extent(file: &ResultFile, record: &SweepRecord) -> String {
-    let placements = file.runs.iter().map(|run| run.placements.len()).max().unwrap_or(0);
     let (points, took) = (file.runs.len(), duration(1e9 * file.duration_s));
     let hidden = if values(record).len() > MOST_ROWS { ", all points" } else { "" };
-    let s = if placements == 1 { "" } else { "s" };
-    format!("{points} points, {placements} placement{s}, {took}, seed {}. Curves{hidden}: -v", file.seed)
+    let placements = plural(file.placements(), "placement");
+    format!("{points} points, {placements}, {took}, seed {}. Curves{hidden}: -v", file.seed)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::plot::Plot;
+use super::studies::Study;
 use super::{plot, published, studies};
 use crate::analysis::compare::sides::file_names;
 use crate::analysis::compare::{Aggressors, Side, sides};
@@ -19,6 +20,8 @@ pub struct Report<'a> {
     /// Every run of every file.
     pub(super) sides: Vec<Side<'a>>,
     pub(super) files: &'a [(PathBuf, ResultFile)],
+    /// What studies found, by file.
+    pub(super) found: Vec<Vec<Study<'a>>>,
     /// Whether published systems are shown beside the results.
     pub(super) published: bool,
 }
@@ -26,7 +29,8 @@ pub struct Report<'a> {
 impl<'a> Report<'a> {
     /// A report on `files`.
     pub fn new(files: &'a [(PathBuf, ResultFile)], published: bool) -> Self {
-        Report { sides: sides(files), files, published }
+        let found = file_names(files).iter().zip(files).map(|(name, (_, file))| Study::all(name, file)).collect();
+        Report { sides: sides(files), files, found, published }
     }
 
     /// Every plot of the page.
@@ -182,14 +186,10 @@ impl<'a> Report<'a> {
 
     /// Every plot of studies.
     pub(super) fn studies(&self) -> Vec<Plot> {
-        let mut all: Vec<Plot> = self.named().flat_map(|(name, file)| studies::plots(&name, file)).collect();
-        let systems: Vec<plot::System<'_>> = self
-            .named()
-            .flat_map(|(name, file)| {
-                let named = studies::named(&name, file).into_iter();
-                named.filter_map(|(name, models)| Some((name, models.hpcc.as_ref()?, file.system.ranks)))
-            })
-            .collect();
+        let found = || self.found.iter().flatten();
+        let mut all: Vec<Plot> = found().flat_map(studies::plots).collect();
+        let system = |of: &Study<'a>| Some((of.name.clone(), of.models.hpcc.as_ref()?, of.ranks));
+        let systems: Vec<plot::System<'_>> = found().filter_map(system).collect();
         let published = if self.published { published::balances() } else { Vec::new() };
         all.extend(plot::kiviat(&systems));
         all.extend(plot::balance(&systems, &published));

@@ -2,10 +2,11 @@
 
 use super::figures::gallery;
 use super::plot::Plot;
+use super::studies::Study;
 use super::{Report, studies, tables};
 use crate::analysis::{Conclusion, Severity};
 use crate::output::{burst, summary, sweep};
-use crate::result::Command;
+use crate::result::{Command, ResultFile};
 use crate::text::escape;
 
 /// So many verdicts are open to the eye; of more, the worst is, and the others are folded.
@@ -23,9 +24,9 @@ struct Verdict {
 pub(super) fn verdicts(report: &Report<'_>) -> String {
     let several = report.files.len() > 1;
     let mut all: Vec<Verdict> = Vec::new();
-    for (name, file) in report.named() {
+    for ((name, file), studies) in report.named().zip(&report.found) {
         let name = if several { format!("{}: ", escape(&name)) } else { String::new() };
-        if let Some(found) = studies::finding(file) {
+        if let Some(found) = studies::finding(studies) {
             all.push(Verdict { class: "study", rank: None, html: format!("{name}{}", escape(&found)) });
         } else if file.sweep.is_some() || file.command == Command::Burst {
             let said = file.sweep.as_ref().map_or_else(|| burst::verdict(file), |record| sweep::verdict(file, record));
@@ -103,9 +104,9 @@ fn facts(report: &Report<'_>) -> String {
         return String::new();
     }
     let several = report.files.len() > 1;
-    let of = |(name, file): (String, &crate::result::ResultFile)| {
+    let of = |((name, file), studies): ((String, &ResultFile), &Vec<Study<'_>>)| {
         let heading = if several { format!("<h3>{}</h3>", escape(&name)) } else { String::new() };
-        let suspects = studies::suspects(&name, file);
+        let suspects = studies::suspects(studies);
         if !suspects.is_empty() {
             return Some(format!("{heading}{suspects}"));
         }
@@ -118,7 +119,7 @@ fn facts(report: &Report<'_>) -> String {
             .collect();
         Some(format!("{heading}<ul>{facts}</ul>"))
     };
-    let all: String = report.named().filter_map(of).collect();
+    let all: String = report.named().zip(&report.found).filter_map(of).collect();
     if all.is_empty() { all } else { format!("<div class=\"said\">{all}</div>") }
 }
 

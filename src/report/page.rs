@@ -442,8 +442,8 @@ fn numbers(report: &Report<'_>) -> Content {
     for side in &report.sides {
         fold(&side.label, &[tables::tests(side), tables::impacts(side), tables::rings(side), tables::loads(side)]);
     }
-    for (name, file) in report.named() {
-        fold(&format!("{name}: study"), &studies::numbers(&name, file, report.published));
+    for ((name, file), found) in report.named().zip(&report.found) {
+        fold(&format!("{name}: study"), &studies::numbers(found, report.published));
         let most = report.each(1000, 40, 400);
         if let Some(lab) = &file.lab {
             fold(&format!("{name}: ports"), &[tables::emulated(&name, lab, most)]);

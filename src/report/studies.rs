@@ -1,5 +1,7 @@
 //! What studies found: their plots and tables.
 
+use std::cell::OnceCell;
+
 use tailback_transport::Bytes;
 
 use super::plot::{self, Plot};
@@ -13,39 +15,57 @@ use crate::output::{hpcc, locate, map, maxrate, models};
 use crate::result::{BetweenResult, ContentionResult, MapResult, MaxRateResult, ModelResults, ResultFile, Run};
 use crate::text::{Table, escape, figure, percent, within};
 
-/// What a study found over each of its networks, which are named where they are several.
-pub(super) fn named<'a>(name: &str, file: &'a ResultFile) -> Vec<(String, &'a ModelResults)> {
-    let studies = file.studies();
-    let several = studies.len() > 1;
-    let label = |run: &Run| if several { format!("{name} ({})", run.label()) } else { name.to_owned() };
-    studies.into_iter().map(|(run, models)| (label(run), models)).collect()
+/// What a study found over one of its networks.
+pub(super) struct Study<'a> {
+    /// Of its file, and of its network where they are several.
+    pub(super) name: String,
+    run: &'a Run,
+    pub(super) models: &'a ModelResults,
+    pub(super) ranks: usize,
+    /// Verdict, suspects and numbers of a page are of one search.
+    located: OnceCell<Result<Located, String>>,
+}
+
+impl<'a> Study<'a> {
+    /// A file's, one for each of its networks.
+    pub(super) fn all(name: &str, file: &'a ResultFile) -> Vec<Self> {
+        let studies = file.studies();
+        let several = studies.len() > 1;
+        let label = |run: &Run| if several { format!("{name} ({})", run.label()) } else { name.to_owned() };
+        let of =
+            |(run, models)| Study { name: label(run), run, models, ranks: file.system.ranks, located: OnceCell::new() };
+        studies.into_iter().map(of).collect()
+    }
+
+    /// Its map, and whom that suspects.
+    fn located(&self) -> Option<(&'a MapResult, &Result<Located, String>)> {
+        let map = self.models.map.as_ref()?;
+        Some((map, self.located.get_or_init(|| Located::of(map, Demands::default()))))
+    }
 }
 
 /// Every plot of a study.
-pub(super) fn plots(name: &str, file: &ResultFile) -> Vec<Plot> {
-    named(name, file).iter().flat_map(|(name, models)| plots_of(name, models)).collect()
-}
-
-fn plots_of(name: &str, models: &ModelResults) -> Vec<Plot> {
-    let ModelResults { maxrate, contention, beff, map, .. } = models;
+pub(super) fn plots(study: &Study<'_>) -> Vec<Plot> {
+    let name = &study.name;
+    let ModelResults { maxrate, contention, beff, map, .. } = study.models;
     let maxrate = maxrate.iter().flat_map(|found| plot::maxrate(name, found));
     let contention = contention.iter().flat_map(|found| plot::contention(name, found));
     let map = map.iter().flat_map(|found| plot::map(name, found));
     maxrate.chain(contention).chain(beff.iter().flat_map(|found| plot::beff(name, found))).chain(map).collect()
 }
 
-/// The finding of a study in a sentence, where it has one.
-pub(super) fn finding(file: &ResultFile) -> Option<String> {
-    let studies = file.studies();
-    let told = |(run, models): &(&Run, &ModelResults)| {
-        let finding = finding_of(models, file.system.ranks)?;
-        Some(if studies.len() > 1 { format!("{}: {finding}", run.label()) } else { finding })
+/// The finding of a file's studies, a sentence each, where they have one.
+pub(super) fn finding(studies: &[Study<'_>]) -> Option<String> {
+    let told = |study: &Study<'_>| {
+        let finding = finding_of(study)?;
+        Some(if studies.len() > 1 { format!("{}: {finding}", study.run.label()) } else { finding })
     };
     let findings: Vec<String> = studies.iter().filter_map(told).collect();
     (!findings.is_empty()).then(|| findings.join(" "))
 }
 
-fn finding_of(models: &ModelResults, ranks: usize) -> Option<String> {
+fn finding_of(study: &Study<'_>) -> Option<String> {
+    let models = study.models;
     let graphs = |result: &ContentionResult| {
         let errors =
             result.graphs.iter().flat_map(|graph| graph.edges.iter().map(|edge| edge.error(graph.reference_s)));
@@ -67,39 +87,39 @@ fn finding_of(models: &ModelResults, ranks: usize) -> Option<String> {
     };
     let answers = models.maxrate.as_ref().map(|of| maxrate::answer(of).trim().to_owned());
     let answers = answers.or_else(|| graphs(models.contention.as_ref()?)).or_else(|| models.beff.as_ref().map(worst));
-    let answers = answers.or_else(|| models.map.as_ref().map(of_map));
-    answers.or_else(|| models.hpcc.as_ref().map(|found| balanced(found, ranks)))
+    let answers = answers.or_else(|| study.located().map(of_map));
+    answers.or_else(|| models.hpcc.as_ref().map(|found| balanced(found, study.ranks)))
 }
 
 /// Who is to blame for slow pairs, and how slow they are.
-fn of_map(found: &MapResult) -> String {
-    let blame = Located::of(found, Demands::default()).map(|located| format!("{}. ", locate::verdict(&located)));
+fn of_map((found, located): (&MapResult, &Result<Located, String>)) -> String {
+    let blame = located.as_ref().map(|located| format!("{}. ", locate::verdict(located)));
     blame.unwrap_or_default() + &map::verdict(found, &MapView::of(found))
 }
 
 /// Suspects of every map of a file: what stands beside the heat map.
-pub(super) fn suspects(name: &str, file: &ResultFile) -> String {
+pub(super) fn suspects(studies: &[Study<'_>]) -> String {
     /// As many as fit beside the plot; all are among the numbers.
     const MOST: usize = 8;
-    let of = |(name, models): (String, &ModelResults)| {
-        let told = match Located::of(models.map.as_ref()?, Demands::default()) {
+    let of = |study: &Study<'_>| {
+        let told = match study.located()?.1 {
             Ok(located) => {
                 let rows = match located.suspects.len() {
                     0 => String::new(),
-                    _ => locate::suspects(&located, MOST).html(&format!("{name}: suspects")),
+                    _ => locate::suspects(located, MOST).html(&format!("{}: suspects", study.name)),
                 };
-                let none = located.suspects.is_empty().then(|| locate::verdict(&located));
+                let none = located.suspects.is_empty().then(|| locate::verdict(located));
                 let more = located.suspects.len().checked_sub(MOST).filter(|more| *more > 0);
                 let more = more.map(|more| format!("And {more} more, among all numbers"));
-                let notes = none.into_iter().chain(more).chain(locate::notes(&located));
+                let notes = none.into_iter().chain(more).chain(locate::notes(located));
                 let notes: String = notes.map(|note| format!("<li>{}</li>", escape(&note))).collect();
                 format!("{rows}<ul>{notes}</ul>")
             }
-            Err(why) => format!("<p>No suspects can be told: {}</p>", escape(&why)),
+            Err(why) => format!("<p>No suspects can be told: {}</p>", escape(why)),
         };
         Some(told)
     };
-    named(name, file).into_iter().filter_map(of).collect()
+    studies.iter().filter_map(of).collect()
 }
 
 /// What HPC Challenge says in a sentence; first of all whether it is to be believed.
@@ -123,20 +143,22 @@ fn balanced(found: &Hpcc, ranks: usize) -> String {
     }
 }
 
-/// Every number of a study.
-pub(super) fn numbers(name: &str, file: &ResultFile, published: bool) -> Vec<String> {
+/// Every number of studies.
+pub(super) fn numbers(studies: &[Study<'_>], published: bool) -> Vec<String> {
     let mut all = Vec::new();
-    for (name, models) in named(name, file) {
-        all.extend(numbers_of(&name, models, file.system.ranks));
+    for study in studies {
+        let (name, models) = (&study.name, study.models);
+        all.extend(numbers_of(study));
         if published {
-            all.extend(models.maxrate.as_ref().map(|found| tables::published_fits(&name, found)));
-            all.extend(models.contention.as_ref().map(|found| tables::published_times(&name, found)));
+            all.extend(models.maxrate.as_ref().map(|found| tables::published_fits(name, found)));
+            all.extend(models.contention.as_ref().map(|found| tables::published_times(name, found)));
         }
     }
     all
 }
 
-fn numbers_of(name: &str, models: &ModelResults, ranks: usize) -> Vec<String> {
+fn numbers_of(study: &Study<'_>) -> Vec<String> {
+    let Study { name, models, ranks, .. } = study;
     let mut all = Vec::new();
     let mut add = |table: Table, caption: String| all.push(table.html(&format!("{name}: {caption}")));
     if let Some(found) = &models.maxrate {
@@ -170,15 +192,15 @@ fn numbers_of(name: &str, models: &ModelResults, ranks: usize) -> Vec<String> {
         let run = found.run.map(|run| format!(", {} run", run.word())).unwrap_or_default();
         add(hpcc::figures(found, NAMES), format!("figures{run}"));
         add(hpcc::checks(&found.checks, |value| format!("{value:.2e}")), "checks".to_owned());
-        add(hpcc::balance(found, ranks), "balance".to_owned());
+        add(hpcc::balance(found, *ranks), "balance".to_owned());
     }
-    if let Some(found) = &models.map {
+    if let Some((found, located)) = study.located() {
         /// A page of all pairs of a large job would be hundreds of megabytes.
         const MOST: usize = 100;
-        if let Ok(located) = Located::of(found, Demands::default())
+        if let Ok(located) = located
             && !located.suspects.is_empty()
         {
-            add(locate::all_evidence(&located), "suspects and every figure that shows them".to_owned());
+            add(locate::all_evidence(located), "suspects and every figure that shows them".to_owned());
         }
         let view = MapView::of(found);
         add(map::extent(&view), "over all pairs".to_owned());

@@ -88,6 +88,11 @@ impl ResultFile {
         run.models.as_ref().or(self.models.as_ref())
     }
 
+    /// How many placements were measured, in the run with the most.
+    pub fn placements(&self) -> usize {
+        self.runs.iter().map(|run| run.placements.len()).max().unwrap_or(0)
+    }
+
     /// How many ranks share a port, on average; nothing where the ports are not known.
     pub fn ranks_per_port(&self) -> Option<f64> {
         let ports = self.system.ports?.per_node as usize * self.system.nodes.len();

@@ -172,7 +172,7 @@ mod tests {
         let file = synthetic::file("tcp", None, 3.0);
         for bad in [-5.0, 0.0, 1e308] {
             let mut file = file.clone();
-            file.runs[0].tests[0].summary.as_mut().unwrap().p99 = bad;
+            file.runs[0].tests[0].summary.as_mut().unwrap().percentiles.p99 = bad;
             let found = refusal(&serde_json::to_vec(&file).unwrap());
             let places = ["runs[0].tests[0].summary.p99", &file.runs[0].tests[0].title];
             assert!(found.contains("cannot be") && places.iter().any(|place| found.contains(place)), "{found}");

@@ -10,67 +10,122 @@ use serde::{Deserialize, Serialize};
 use super::time::quantile_ns;
 use super::{Batch, Samples, TimeView, Weight};
 
-/// What is read off the samples of one placement in one state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[allow(missing_docs)]
-pub enum Statistic {
-    /// Mean over messages; for a bandwidth, time over bytes.
-    Avg,
-    P50,
-    P90,
-    P99,
-    P999,
-    /// By time: the mean wait of a message that comes at a random moment.
-    TimeAvg,
-    /// By time: the quantiles of that wait.
-    TimeP50,
-    TimeP75,
-    TimeP90,
+macro_rules! statistics {
+    (
+        messages { $($(#[$of:meta])* $message:ident $kept:ident: $type:ty = $quantile:literal,)+ }
+        times { $($(#[$of_time:meta])* $time:ident $kept_time:ident: $type_time:ty = $quantile_time:literal,)+ }
+    ) => {
+        /// What is read off the samples of one placement in one state.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+        #[serde(rename_all = "kebab-case")]
+        #[allow(missing_docs)]
+        pub enum Statistic {
+            /// Mean over messages; for a bandwidth, time over bytes.
+            Avg,
+            $($message,)+
+            /// By time: the mean wait of a message that comes at a random moment.
+            TimeAvg,
+            /// By time: the quantiles of that wait.
+            $($time,)+
+        }
+
+        impl Statistic {
+            /// Those of messages, in the order of their columns.
+            pub const MESSAGES: [Statistic; 1 + [$($quantile),+].len()] = [Statistic::Avg, $(Statistic::$message),+];
+
+            /// Those of time, in the order of their columns.
+            pub const TIMES: [Statistic; [$($quantile_time),+].len()] = [$(Statistic::$time),+];
+
+            /// All of them, those of messages first.
+            pub const ALL: [Statistic; 2 + [$($quantile,)+ $($quantile_time),+].len()] =
+                [Statistic::Avg, $(Statistic::$message,)+ Statistic::TimeAvg, $(Statistic::$time),+];
+
+            /// As the user types it.
+            pub fn key(self) -> &'static str {
+                match self {
+                    Statistic::Avg => "avg",
+                    $(Statistic::$message => stringify!($kept),)+
+                    Statistic::TimeAvg => "time-avg",
+                    $(Statistic::$time => concat!("time-", stringify!($kept_time)),)+
+                }
+            }
+
+            /// The part of messages, or of the time, at least as good; nothing for averages.
+            pub fn quantile(self) -> Option<f64> {
+                match self {
+                    Statistic::Avg | Statistic::TimeAvg => None,
+                    $(Statistic::$message => Some($quantile),)+
+                    $(Statistic::$time => Some($quantile_time),)+
+                }
+            }
+        }
+
+        /// Percentiles of messages, as results have them.
+        #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[allow(missing_docs)]
+        pub struct Percentiles { $($(#[$of])* pub $kept: $type,)+ }
+
+        impl Percentiles {
+            /// Each by its quantile.
+            pub(super) fn of(at: impl Fn(f64) -> f64) -> Self {
+                Percentiles { $($kept: at($quantile).into(),)+ }
+            }
+
+            /// One of them.
+            pub(super) fn get(&self, statistic: Statistic) -> Option<f64> {
+                match statistic {
+                    $(Statistic::$message => self.$kept.into(),)+
+                    _ => None,
+                }
+            }
+        }
+
+        /// What a message that comes at a random moment meets: samples weighted by how long they lasted.
+        #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[allow(missing_docs)]
+        pub struct Times { pub avg: f64, $($(#[$of_time])* pub $kept_time: $type_time,)+ }
+
+        impl Times {
+            /// Each by its quantile.
+            pub(super) fn of(avg: f64, at: impl Fn(f64) -> f64) -> Self {
+                Times { avg, $($kept_time: at($quantile_time).into(),)+ }
+            }
+
+            /// One of them.
+            pub(super) fn get(&self, statistic: Statistic) -> Option<f64> {
+                match statistic {
+                    Statistic::TimeAvg => Some(self.avg),
+                    $(Statistic::$time => self.$kept_time.into(),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+// A line is a column of every table, a key of `--fail-if`, and a field of result files; one that older files lack is an
+// `Option` with `#[serde(default, skip_serializing_if = "Option::is_none")]`.
+statistics! {
+    messages {
+        P50 p50: f64 = 0.5,
+        P90 p90: f64 = 0.9,
+        P99 p99: f64 = 0.99,
+        P999 p999: f64 = 0.999,
+    }
+    times {
+        TimeP50 p50: f64 = 0.5,
+        TimeP75 p75: f64 = 0.75,
+        TimeP90 p90: f64 = 0.9,
+    }
 }
 
 impl Statistic {
     /// What is claimed first of a latency: nearly the same from job to job where the others are not (docs/methodology.md).
     pub const HEADLINE: Statistic = Statistic::TimeP90;
 
-    /// Those of messages, in the order of their columns.
-    pub const MESSAGES: [Statistic; 5] =
-        [Statistic::Avg, Statistic::P50, Statistic::P90, Statistic::P99, Statistic::P999];
-
-    /// Those of time, in the order of their columns.
-    pub const TIMES: [Statistic; 3] = [Statistic::TimeP50, Statistic::TimeP75, Statistic::TimeP90];
-
     /// The columns of tables: those of time, then those of messages.
     pub fn columns() -> impl Iterator<Item = Statistic> {
         Statistic::TIMES.into_iter().chain(Statistic::MESSAGES)
-    }
-
-    /// All of them, those of messages first.
-    pub const ALL: [Statistic; 9] = [
-        Statistic::Avg,
-        Statistic::P50,
-        Statistic::P90,
-        Statistic::P99,
-        Statistic::P999,
-        Statistic::TimeAvg,
-        Statistic::TimeP50,
-        Statistic::TimeP75,
-        Statistic::TimeP90,
-    ];
-
-    /// As the user types it.
-    pub fn key(self) -> &'static str {
-        match self {
-            Statistic::Avg => "avg",
-            Statistic::P50 => "p50",
-            Statistic::P90 => "p90",
-            Statistic::P99 => "p99",
-            Statistic::P999 => "p999",
-            Statistic::TimeAvg => "time-avg",
-            Statistic::TimeP50 => "time-p50",
-            Statistic::TimeP75 => "time-p75",
-            Statistic::TimeP90 => "time-p90",
-        }
     }
 
     /// As the head of a column.
@@ -78,20 +133,8 @@ impl Statistic {
         if self == Statistic::P999 { "p99.9" } else { self.key() }
     }
 
-    /// The part of messages, or of the time, at least as good; nothing for averages.
-    pub fn quantile(self) -> Option<f64> {
-        match self {
-            Statistic::Avg | Statistic::TimeAvg => None,
-            Statistic::P50 | Statistic::TimeP50 => Some(0.5),
-            Statistic::TimeP75 => Some(0.75),
-            Statistic::P90 | Statistic::TimeP90 => Some(0.9),
-            Statistic::P99 => Some(0.99),
-            Statistic::P999 => Some(0.999),
-        }
-    }
-
     pub(super) fn is_by_time(self) -> bool {
-        matches!(self, Statistic::TimeAvg | Statistic::TimeP50 | Statistic::TimeP75 | Statistic::TimeP90)
+        self == Statistic::TimeAvg || Statistic::TIMES.contains(&self)
     }
 
     /// The figure of samples that followed each other ([`Weight::Length`]) or a schedule ([`Weight::Even`]); nothing

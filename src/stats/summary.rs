@@ -1,11 +1,10 @@
 //! The figures of one test, in the unit its users read.
 
-use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::time::quantile_ns;
-use super::{Batch, Samples, Statistic, TimeView, Weight};
+use super::{Batch, Percentiles, Samples, Statistic, TimeView, Times, Weight};
 
 /// Whether a figure is a time (less is better) or a rate (more is better).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -85,35 +84,14 @@ pub struct Summary {
     /// Mean of the figure over all samples (for a bandwidth: bytes over time).
     pub mean: f64,
     pub best: f64,
-    pub p50: f64,
-    pub p90: f64,
-    pub p99: f64,
-    pub p999: f64,
+    #[serde(flatten)]
+    pub percentiles: Percentiles,
     pub worst: f64,
     /// The worst batch's Avg: how uneven the test was over time.
     pub worst_batch_avg: f64,
     /// The same samples by time. Absent in results before this was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<Times>,
-}
-
-/// What a message that comes at a random moment meets: samples weighted by how long they lasted.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[allow(missing_docs)]
-pub struct Times {
-    pub avg: f64,
-    pub p50: f64,
-    pub p75: f64,
-    pub p90: f64,
-}
-
-impl Times {
-    /// Of a histogram of ns; nothing when it is empty.
-    pub fn of(histogram: &Histogram<u64>, direction: Direction, weight: Weight) -> Option<Self> {
-        let view = TimeView::of(histogram, weight)?;
-        let at = |quantile: f64| direction.figure(view.quantile_ns(quantile));
-        Some(Times { avg: direction.figure(view.mean_ns()), p50: at(0.5), p75: at(0.75), p90: at(0.9) })
-    }
 }
 
 impl Summary {
@@ -138,6 +116,9 @@ impl Summary {
         };
         let mean = direction.figure(total.mean_ns());
         let samples = total.len();
+        let times = TimeView::of(histogram, weight).map(|view| {
+            Times::of(direction.figure(view.mean_ns()), |quantile| direction.figure(view.quantile_ns(quantile)))
+        });
         Some(Summary {
             samples,
             // Every rank closed the same passes, so their sum tells how many ranks took samples.
@@ -146,13 +127,10 @@ impl Summary {
             avg: total.pass_mean().unwrap_or(mean),
             mean,
             best: direction.figure(fastest as f64),
-            p50: at(0.5),
-            p90: at(0.9),
-            p99: at(0.99),
-            p999: at(0.999),
+            percentiles: Percentiles::of(at),
             worst: direction.figure(slowest as f64),
             worst_batch_avg: if worst_batch_avg.is_finite() { worst_batch_avg } else { mean },
-            times: Times::of(histogram, direction, weight),
+            times,
         })
     }
 
@@ -180,10 +158,7 @@ impl Summary {
             avg: mean,
             mean,
             best,
-            p50: middle,
-            p90: at(0.9),
-            p99: at(0.99),
-            p999: at(0.999),
+            percentiles: Percentiles { p50: middle, ..Percentiles::of(at) },
             worst,
             worst_batch_avg: worst,
             times: None,
@@ -201,14 +176,7 @@ impl Summary {
     pub fn raw(&self, statistic: Statistic) -> Option<f64> {
         match statistic {
             Statistic::Avg => Some(self.mean),
-            Statistic::P50 => Some(self.p50),
-            Statistic::P90 => Some(self.p90),
-            Statistic::P99 => Some(self.p99),
-            Statistic::P999 => Some(self.p999),
-            Statistic::TimeAvg => self.times.map(|times| times.avg),
-            Statistic::TimeP50 => self.times.map(|times| times.p50),
-            Statistic::TimeP75 => self.times.map(|times| times.p75),
-            Statistic::TimeP90 => self.times.map(|times| times.p90),
+            of => self.percentiles.get(of).or_else(|| self.times?.get(of)),
         }
     }
 }
@@ -227,7 +195,12 @@ mod tests {
         (1..=1000u64).for_each(|i| samples.record(i * 1000));
         samples.close_pass(Some(500.5));
         let summary = Summary::of(&samples, Direction::Latency).unwrap();
-        assert!(close(summary.p99, 990.0) && close(summary.p50, 500.0) && close(summary.p999, 999.0), "{summary:?}");
+        assert!(
+            close(summary.percentiles.p99, 990.0)
+                && close(summary.percentiles.p50, 500.0)
+                && close(summary.percentiles.p999, 999.0),
+            "{summary:?}"
+        );
         assert_eq!((summary.best, summary.worst, summary.avg), (1.0, 1000.0, 500.5));
         assert!(close(summary.mean, 500.5));
     }
@@ -239,7 +212,7 @@ mod tests {
         (0..990).for_each(|_| samples.record(1_000_000));
         (0..10).for_each(|_| samples.record(10_000_000));
         let summary = Summary::of(&samples, Direction::Bandwidth).unwrap();
-        assert!(close(summary.p99, 1000.0) && close(summary.p999, 100.0), "{summary:?}");
+        assert!(close(summary.percentiles.p99, 1000.0) && close(summary.percentiles.p999, 100.0), "{summary:?}");
         assert!(close(summary.best, 1000.0) && close(summary.worst, 100.0));
         assert!(close(summary.mean, 1e9 / (0.99 * 1e6 + 0.01 * 1e7)));
     }
@@ -250,15 +223,18 @@ mod tests {
         (0..9999).for_each(|_| samples.record(1500));
         samples.record(1_000_000_000);
         let summary = Summary::of(&samples, Direction::Latency).unwrap();
-        assert!(close(summary.p99, 1.5) && summary.worst == 1e6, "{summary:?}");
+        assert!(close(summary.percentiles.p99, 1.5) && summary.worst == 1e6, "{summary:?}");
     }
 
     #[test]
     fn figures_of_repetitions_are_exact() {
         let times = Summary::of_figures(&[3.0, 1.0, 2.0, 10.0], Direction::Latency).unwrap();
-        assert_eq!((times.best, times.p50, times.worst, times.mean, times.samples), (1.0, 2.5, 10.0, 4.0, 4));
+        assert_eq!(
+            (times.best, times.percentiles.p50, times.worst, times.mean, times.samples),
+            (1.0, 2.5, 10.0, 4.0, 4)
+        );
         let rates = Summary::of_figures(&[4.0, 1.0, 4.0], Direction::Bandwidth).unwrap();
-        assert_eq!((rates.best, rates.p50, rates.worst, rates.mean), (4.0, 4.0, 1.0, 2.0));
+        assert_eq!((rates.best, rates.percentiles.p50, rates.worst, rates.mean), (4.0, 4.0, 1.0, 2.0));
         assert_eq!(rates.get(Statistic::P99), None, "three repetitions carry no p99");
         assert_eq!(Summary::of_figures(&[], Direction::Latency), None);
     }
@@ -280,19 +256,15 @@ mod tests {
         other.merge(&samples).unwrap();
         let summary = Summary::of(&other, Direction::Latency).unwrap();
         assert_eq!((summary.samples, summary.passes, summary.iterations), (24, 2, Some(12)));
-        let times = summary.times.unwrap();
-        let figures = [
-            summary.mean,
-            summary.p50,
-            summary.p90,
-            summary.p99,
-            summary.p999,
-            times.avg,
-            times.p50,
-            times.p75,
-            times.p90,
-        ];
-        assert_eq!(Statistic::ALL.map(|of| summary.raw(of)), figures.map(Some));
+        let kept = serde_json::to_value(&summary).unwrap();
+        for of in Statistic::ALL {
+            let kept = match of.key().strip_prefix("time-") {
+                Some(key) => &kept["times"][key],
+                None if of == Statistic::Avg => &kept["mean"],
+                None => &kept[of.key()],
+            };
+            assert!(summary.raw(of).is_some() && summary.raw(of) == kept.as_f64(), "{of:?}: {kept}");
+        }
     }
 
     #[test]

@@ -37,6 +37,11 @@ pub fn whole_percent(part: f64) -> String {
     format!("{:.0}%", 100.0 * part)
 }
 
+/// So many of something: `1 node`, `2 nodes`.
+pub fn plural(count: usize, of: &str) -> String {
+    format!("{count} {of}{}", if count == 1 { "" } else { "s" })
+}
+
 /// A time, in the unit that suits it.
 pub fn duration(ns: f64) -> String {
     let (unit, per_unit) = match ns.abs() {

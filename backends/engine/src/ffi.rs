@@ -258,7 +258,7 @@ impl<R: Registration> Segment<R> {
     /// If a range is not inside, or the sums would overlap a summand.
     pub fn add_words(&mut self, left: Span, right: usize, into: usize) {
         let len = left.len;
-        assert!(into.abs_diff(left.offset) >= len && into.abs_diff(right) >= len, "sums overlap a summand");
+        left.assert_sums_apart(right, into);
         let [left, right, into] = [left.offset, right, into].map(|offset| self.place(offset, len));
         // SAFETY: *Inside* and initialised; what is written overlaps nothing that is read. What a device writes there meanwhile
         // is the caller's to prevent, as for `read`.

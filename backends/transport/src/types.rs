@@ -94,6 +94,16 @@ impl Span {
     pub fn end(self) -> usize {
         self.offset + self.len
     }
+
+    /// Sums of this and of as many bytes at `right` go `into` a place that overlaps neither.
+    ///
+    /// # Panics
+    /// If they would not: who adds says so before it touches memory.
+    #[track_caller]
+    pub fn assert_sums_apart(self, right: usize, into: usize) {
+        let is_apart = |summand: usize| into.abs_diff(summand) >= self.len;
+        assert!(is_apart(self.offset) && is_apart(right), "sums overlap a summand");
+    }
 }
 
 #[cfg(test)]
@@ -104,5 +114,15 @@ mod tests {
     fn bytes_display_uses_the_largest_exact_unit() {
         let shown: Vec<String> = [0, 8, 1024, 4096, 131_072, 6_553_600, 3 << 30].map(|b| Bytes(b).to_string()).into();
         assert_eq!(shown, ["0 B", "8 B", "1 KiB", "4 KiB", "128 KiB", "6400 KiB", "3 GiB"]);
+    }
+
+    #[test]
+    fn sums_may_touch_a_summand_and_not_overlap_it() {
+        let adds = |left: Span, right, into| std::panic::catch_unwind(|| left.assert_sums_apart(right, into)).is_ok();
+        let left = Span::new(16, 8);
+        assert!(adds(left, 16, 24) && adds(left, 32, 8) && adds(left, 0, 40) && adds(Span::new(4, 0), 4, 4));
+        assert!(
+            !adds(left, 40, 16) && !adds(left, 40, 9) && !adds(left, 0, 23) && !adds(left, 40, 33) && !adds(left, 0, 7)
+        );
     }
 }

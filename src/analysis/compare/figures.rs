@@ -13,6 +13,7 @@ use crate::models::hpcc::{self, Hpcc, NAMES};
 use crate::models::maxrate::Model;
 use crate::result::{CongestorLoad, ContentionResult, Estimate, FitResult, MaxRateResult, ResultFile, Run};
 use crate::stats::{Factor, Interval, Spread, holm, t95, two_sided_p};
+use crate::text::plural;
 
 /// Said where verdicts on such figures are shown.
 pub const FIGURES_TEST: &str =
@@ -179,7 +180,7 @@ fn maxrate(result: &MaxRateResult) -> Vec<Figure> {
         // The mean that Student's t on logarithms is about, not a median beside it.
         let Some(spread) = Spread::of(&rates) else { continue };
         let group = format!("Measured aggregate rate, geometric mean, {}", tailback_transport::Bytes(bytes as u64));
-        let name = if pairs == 1 { "1 pair".into() } else { format!("{pairs} pairs") };
+        let name = plural(pairs, "pair");
         let (value, interval, freedom) = (spread.factor, spread.interval, Some(rates.len() as f64 - 1.0));
         all.push(Figure { group, name, unit: "MB/s", value, interval, freedom, good: Good::More });
     }
@@ -248,8 +249,8 @@ pub(super) fn of_congestor(file: &ResultFile, kernel: Congestor) -> Vec<Figure> 
                 figure("delivered by a rank", "MiB/s", load.delivered_mib_per_s / load.ranks as f64);
             }
             if let Some(summary) = &load.summary {
-                figure("one iteration, p50", "MiB/s/rank", summary.p50);
-                figure("one iteration, p99", "MiB/s/rank", summary.p99);
+                figure("one iteration, p50", "MiB/s/rank", summary.percentiles.p50);
+                figure("one iteration, p99", "MiB/s/rank", summary.percentiles.p99);
             }
         }
     }

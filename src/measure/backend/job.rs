@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use clap::ValueEnum;
 use tailback_bootstrap::launch::heed_signals;
 use tailback_bootstrap::variables;
 use tailback_bootstrap::{Interrupt, JoinConfig, TcpBootstrap};
@@ -10,9 +11,9 @@ use tailback_host::pages;
 use tailback_transport::{Error, Monitor};
 
 use super::agree::run_agreed;
-use super::network::Ranks;
+use super::network::{Ranks, raw};
 use super::sim::SimulatedJobs;
-use super::{Backend, JobSize, Networks, Settings, Variant, Work, libfabric, mpi, sim, tcp, variants, verbs};
+use super::{Backend, JobSize, Networks, Settings, Variant, Work, libfabric, mpi, sim, variants};
 
 enum Job {
     /// Tailback's own variables, or Slurm's.
@@ -193,12 +194,10 @@ pub fn prepare() {
 
 /// Whether ranks can open it here; asked before any rank starts.
 fn check(backend: Backend, settings: &Settings) -> Result<(), String> {
-    match backend {
-        Backend::Tcp => tcp::check(settings),
-        Backend::Mpi => Ok(()),
-        Backend::Libfabric => libfabric::check(settings),
-        Backend::Verbs => verbs::check(settings),
-        Backend::Sim => sim::check(settings),
+    match (backend, raw(backend)) {
+        (Backend::Sim, _) => sim::check(settings),
+        (_, Some(raw)) => (raw.check)(settings),
+        (_, None) => Ok(()),
     }
 }
 
@@ -207,14 +206,13 @@ fn needs_mpi_launcher() -> String {
 }
 
 /// The compiled-in backends and what each can do here: a line, or several. Libfabric is the system's, or `libfabric`.
-pub fn available(libfabric: Option<&Path>) -> Vec<(&'static str, String)> {
-    vec![
-        ("tcp", tcp::state(None)),
-        ("mpi", mpi::state()),
-        ("libfabric", libfabric::state(libfabric)),
-        ("verbs", verbs::state(None)),
-        ("sim", sim::state()),
-    ]
+pub fn available(libfabric: Option<&Path>) -> Vec<(String, String)> {
+    let state = |backend: Backend| match (backend, raw(backend)) {
+        (Backend::Sim, _) => sim::state(),
+        (_, Some(raw)) => (raw.state)(libfabric),
+        (_, None) => mpi::state(),
+    };
+    Backend::value_variants().iter().map(|of| (of.to_string(), state(*of))).collect()
 }
 
 /// What launcher, if any, this process sees.

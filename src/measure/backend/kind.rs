@@ -67,3 +67,18 @@ impl FromStr for Backend {
         <Backend as ValueEnum>::from_str(word, false).map_err(|_| format!("unknown transport '{word}'"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::PhaseId;
+
+    #[test]
+    fn a_phase_over_any_network_reads_back() {
+        for backend in Backend::value_variants() {
+            let over = Some(format!("{}, eager", backend.network()));
+            let phase = PhaseId { test: "lat 8 B".into(), over, ..PhaseId::default() };
+            assert_eq!(PhaseId::from(phase.to_string()), phase, "its name belongs to `PhaseId::NETWORKS`");
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! The networks under test of one job, and what a command does with them.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -93,9 +94,8 @@ impl Networks<'_> {
             Ranks::Real { secret, mpi } => (secret, mpi),
         };
         let settings = settings.of_role(&role(bootstrap.rank()));
-        let mut raw = |network: Network| match network.backend {
-            Backend::Mpi => Ok(None),
-            _ => open_raw(network, &settings, *bootstrap, secret).map(Some),
+        let mut raw = |network: Network| {
+            raw(network.backend).map(|of| (of.open)(network, &settings, *bootstrap, secret)).transpose()
         };
         // What is opened last is closed first.
         let mut canaries = raw(variant.network)?;
@@ -145,19 +145,30 @@ impl Ahead<'_> {
     }
 }
 
-/// Opens a raw network between ranks that came together somehow and share `secret`. A further raw backend is a further line
-/// here.
-fn open_raw(
-    network: Network,
-    settings: &Settings,
-    bootstrap: &mut dyn Bootstrap,
-    secret: &Secret,
-) -> Result<Box<dyn OpenNetwork>> {
-    match network.backend {
-        Backend::Tcp => tcp::open(network, settings, bootstrap, secret),
-        Backend::Libfabric => libfabric::open(network, settings, bootstrap, secret),
-        Backend::Verbs => verbs::open(network, settings, bootstrap, secret),
-        Backend::Mpi | Backend::Sim => Err(Error::Setup(format!("{} is no raw network", network.backend))),
+/// What a module of a raw backend does.
+pub(super) struct Raw {
+    /// What it can do here: a line, or several. A library may be named.
+    pub(super) state: fn(Option<&Path>) -> String,
+    /// Whether ranks can open it here, and the options mean something.
+    pub(super) check: fn(&Settings) -> std::result::Result<(), String>,
+    open: Open,
+}
+
+/// Opens a raw backend between ranks that came together somehow and share a secret.
+type Open = fn(Network, &Settings, &mut dyn Bootstrap, &Secret) -> Result<Box<dyn OpenNetwork>>;
+
+/// A raw backend's module; nothing for others. A further raw backend is a further line here.
+pub(super) fn raw(backend: Backend) -> Option<Raw> {
+    macro_rules! module {
+        ($name:ident) => {
+            Some(Raw { state: $name::state, check: $name::check, open: $name::open })
+        };
+    }
+    match backend {
+        Backend::Tcp => module!(tcp),
+        Backend::Libfabric => module!(libfabric),
+        Backend::Verbs => module!(verbs),
+        Backend::Mpi | Backend::Sim => None,
     }
 }
 

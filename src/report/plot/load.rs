@@ -6,7 +6,7 @@ use crate::analysis::compare::Side;
 use crate::engine::LoadState;
 use crate::kernel::Congestor;
 use crate::result::{Node, NodeRole, ResultFile, distinct};
-use crate::text::{Table, figure};
+use crate::text::{Table, figure, plural};
 
 /// The load on one side; nothing when no canary ran under load.
 pub fn load(side: &Side<'_>) -> Option<Plot> {
@@ -91,9 +91,9 @@ pub fn nodes(name: &str, file: &ResultFile) -> Option<Plot> {
         let count = nodes.iter().flat_map(|node| &node.roles).filter(|of| *of == role).count();
         body += &format!("<rect x=\"4\" y=\"{:.1}\" width=\"14\" height=\"14\" rx=\"2\" class=\"{class}\"/>", y - 8.0);
         body += &text(11.0, y + 2.5, "middle", "sign", sign);
-        let nodes = if count == 1 { "node" } else { "nodes" };
-        body += &text(24.0, y + 3.0, "start", "tick", &format!("{what}: {count} {nodes}"));
-        told.push(format!("{what} on {count} {nodes}"));
+        let nodes = plural(count, "node");
+        body += &text(24.0, y + 3.0, "start", "tick", &format!("{what}: {nodes}"));
+        told.push(format!("{what} on {nodes}"));
         y += 19.0;
     }
     let words = |node: &Node| words(node, &roles);

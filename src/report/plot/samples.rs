@@ -66,7 +66,7 @@ pub fn distribution(side: &Side<'_>, kernel: Canary) -> Option<Plot> {
     body += &targets(&all, &edges, direction, &axis, unit);
     let told = tests.iter().filter_map(|(test, _)| {
         let summary = test.summary.as_ref()?;
-        let [mean, p50, p99] = [summary.avg, summary.p50, summary.p99].map(figure);
+        let [mean, p50, p99] = [summary.avg, summary.percentiles.p50, summary.percentiles.p99].map(figure);
         Some(format!("{}: mean {mean}, median {p50}, p99 {p99} {}", test.phase.word(), test.unit))
     });
     let told = told.collect::<Vec<_>>().join("; ");

@@ -135,7 +135,7 @@ impl Segment {
         if len == 0 {
             return;
         }
-        assert!(into.abs_diff(left.offset) >= len && into.abs_diff(right) >= len, "sums overlap a summand");
+        left.assert_sums_apart(right, into);
         self.sync();
         // SAFETY: the ranges were checked and are initialised; what is written overlaps nothing that is read; the trait forbids
         // a peer's access to them at this time, and `sync` ordered what peers did before.
