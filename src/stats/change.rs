@@ -225,6 +225,26 @@ mod tests {
         assert_eq!(strongest(&figures).unwrap().0, 5);
     }
 
+    /// Eight rising figures are as rare as 2 in 70: shown at 4%, not at 2%.
+    #[test]
+    fn both_sides_of_a_change_are_looked_at_at_half_the_level() {
+        let rising: Vec<f64> = (1..=8).map(f64::from).collect();
+        let places = |figures: &[f64], level| change_points(figures, level).iter().map(|of| of.at).collect::<Vec<_>>();
+        assert_eq!(places(&rising, 0.04), [4]);
+        let (before, after) = ([&rising[..], &[100.0; 24]].concat(), [&[-100.0; 24][..], &rising].concat());
+        assert_eq!([places(&before, 0.04), places(&after, 0.04)], [[8], [24]]);
+        assert_eq!([places(&before, 0.08), places(&after, 0.08)], [[4, 8], [24, 28]]);
+    }
+
+    /// Of six and six figures five of the 36 differences lie outside on either side: 18 - 1.96 sqrt(39) is 5.8.
+    #[test]
+    fn a_shift_has_the_interval_of_ranked_differences() {
+        let (before, after) = ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], [0.0, 6.0, 12.0, 18.0, 24.0, 30.0]);
+        // Every whole number from -5 to 30 once.
+        assert_eq!(level_shift(&before, &after), (12.5, Some(Interval { low: -1.0, high: 26.0 })));
+        assert_eq!(level_shift(&before[..3], &after[..3]), (5.0, None));
+    }
+
     #[test]
     fn quantiles_of_the_normal_distribution_are_near() {
         for (probability, quantile) in [(0.5, 0.0), (0.841_345, 1.0), (0.977_25, 2.0), (0.022_75, -2.0)] {

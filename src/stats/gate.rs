@@ -128,6 +128,8 @@ mod tests {
         let half = 2.776_445 / 5f64.sqrt();
         assert_eq!(needed(5, 1, half, 0.5), Some(18));
         assert_eq!(needed(5, 1, half, 2.0), Some(5), "it decides already");
+        // Two have a t of 12.7062; t / sqrt(n) is 1.049 for six and 0.925 for seven.
+        assert_eq!(needed(2, 1, 12.706_205 / 2f64.sqrt(), 1.0), Some(7));
         // Two sides have twice the degrees of freedom.
         assert!(needed(3, 2, 1.0, 0.5) < needed(3, 1, 1.0, 0.15));
         assert_eq!((needed(5, 1, half, 0.0), needed(1, 1, 1.0, 1.0), needed(5, 1, f64::NAN, 1.0)), (None, None, None));

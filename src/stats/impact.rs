@@ -106,6 +106,14 @@ mod tests {
     }
 
     #[test]
+    fn ends_a_hundred_times_apart_bound_a_factor_and_wider_ones_do_not() {
+        let bounded = |interval| Factor { factor: 1.0, interval }.is_bounded();
+        let within = |low, high| bounded(Some(Interval { low, high }));
+        assert!(bounded(None) && within(1.0, 100.0) && within(2.0, 150.0));
+        assert!(!within(1.0, 101.0) && !within(0.5, 60.0));
+    }
+
+    #[test]
     fn few_placements_have_no_interval_and_none_no_time() {
         assert_eq!(Added::of(&[-3.0, 5.0]), Some(Added { value: 1.0, interval: None }));
         assert_eq!((Added::of(&[]), Added::of(&[1.0, f64::NAN, 2.0])), (None, None));

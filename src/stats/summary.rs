@@ -264,6 +264,16 @@ mod tests {
     }
 
     #[test]
+    fn figures_and_samples_are_made_of_each_other() {
+        let of = |direction: Direction, sample_ns: f64| {
+            let figure = direction.figure(sample_ns);
+            (figure, direction.sample_ns(figure))
+        };
+        assert_eq!(of(Direction::Latency, 2500.0), (2.5, 2500.0));
+        assert_eq!(of(Direction::Bandwidth, 4e6), (250.0, 4e6));
+    }
+
+    #[test]
     fn factors_are_above_one_where_it_is_worse() {
         assert_eq!((Direction::Latency.factor(2.0, 6.0), Direction::Bandwidth.factor(6.0, 2.0)), (3.0, 3.0));
     }
