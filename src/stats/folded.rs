@@ -419,7 +419,7 @@ mod tests {
     #[test]
     fn a_peak_that_may_be_idle_is_not_felt() {
         let of = |other: f64| {
-            let slow = move |burst: u64| if burst / 5 % 2 == 0 { 1.2 } else { other };
+            let slow = move |burst: u64| if (burst / 5).is_multiple_of(2) { 1.2 } else { other };
             let wave = move |burst: u64, at: f64| IDLE_NS * if at < 0.1 { slow(burst) } else { 1.0 };
             folded(50, wave).responses(ON, [IDLE_NS; 2])[0]
         };
