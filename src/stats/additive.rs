@@ -444,6 +444,21 @@ mod tests {
         assert_eq!(fit.effect(Term::Sender(0)).unwrap().cells, 31);
     }
 
+    /// Whose middle is no part of them, but of the level.
+    #[test]
+    fn sums_of_a_level_and_effects_are_taken_apart() {
+        let (senders, receivers) = ([0.0, 0.1, 0.2, 0.5, 0.9], [0.8, 0.4, 0.3, 0.0, 0.7]);
+        let pairs = (0..25).map(|at| (at / 5, at % 5));
+        let cells = pairs.map(|(from, to)| Cell { from, to, ln: 1.0 + senders[from] + receivers[to] });
+        let fit = Additive::fit(&cells.collect::<Vec<_>>(), 5, None).unwrap();
+        let near = |found: f64, wanted: f64| assert!((found - wanted).abs() < 1e-3, "{found} is not {wanted}: {fit:?}");
+        near(fit.level, 1.0 + 0.2 + 0.4);
+        for node in 0..5 {
+            near(fit.effect(Term::Sender(node)).unwrap().ln, senders[node] - 0.2);
+            near(fit.effect(Term::Receiver(node)).unwrap().ln, receivers[node] - 0.4);
+        }
+    }
+
     /// All that leaves a group is slow: it is the group's link, and none of its nodes.
     #[test]
     fn a_groups_link_is_not_its_nodes() {
@@ -472,18 +487,23 @@ mod tests {
     fn intervals_hold_what_was_planted() {
         for (sampled, ln) in [(None, 0.1), (None, 0.7), (Some(10), 0.4)] {
             let planted = [(Term::Sender(5), ln), (Term::Receiver(17), ln), (Term::Between(0, 3), ln)];
-            let (mut held, mut all) = ([0; 3], [0; 3]);
+            let (mut held, mut all, mut off, mut said) = ([0; 3], [0; 3], [0.0; 3], [0.0; 3]);
             for seed in 0..100 {
                 let fit = System { faults: planted.to_vec(), sampled, ..System::healthy() }.fit(seed);
                 // A sample may have no value of its own for a pair of groups.
                 let effects = planted.iter().enumerate().filter_map(|(at, (term, _))| Some((at, fit.effect(*term)?)));
                 for (at, effect) in effects {
                     all[at] += 1;
+                    off[at] += (effect.ln - ln).powi(2);
+                    said[at] += effect.error.powi(2);
                     held[at] += usize::from((effect.interval.low..=effect.interval.high).contains(&ln));
                 }
             }
             let covered = held.iter().zip(all).all(|(held, all)| held * 10 >= all * 9);
             assert!(all[0] == 100 && all[1] == 100 && covered, "{sampled:?}, {ln}: {held:?} of {all:?}");
+            // Intervals that are far too wide would hold it, too.
+            let as_said = off.iter().zip(said).all(|(off, said)| (0.6..1.4).contains(&f64::sqrt(said / off)));
+            assert!(as_said, "{sampled:?}, {ln}: squared errors {off:?} where {said:?} are expected");
         }
     }
 

@@ -206,6 +206,14 @@ mod tests {
         let found = change_points(&[1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0], 0.05);
         assert!(found.len() == 1 && found[0].at == 5, "{found:?}");
         assert_eq!(change_points(&[f64::NAN; 20], 0.05), []);
+        assert_eq!(
+            (change_points(&[1.0, 2.0], 0.5), change_points(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], 0.5)),
+            (vec![], vec![])
+        );
+        let mut step = [[1.0; 20], [2.0; 20]].concat();
+        assert_eq!(change_points(&step, 0.05).len(), 1);
+        step[7] = f64::NAN;
+        assert_eq!(change_points(&step, 0.05), []);
         // Whatever the scale: ranks are all that counts.
         let steps: Vec<f64> = (0..40).map(|night| f64::from(u8::from(night >= 25)) + 0.3 * noise()).collect();
         let squeezed: Vec<f64> = steps.iter().map(|of| of.exp()).collect();

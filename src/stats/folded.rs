@@ -532,6 +532,9 @@ mod tests {
         };
         assert_eq!(decoded(&[(0, 5), (PARTS - 1, 6)]).unwrap().samples(), 11);
         assert!(decoded(&[(PARTS, 5)]).is_err(), "no part of a period");
+        let mut late = Folded::new();
+        late.record(0, 3 * PERIOD, PERIOD, 1000);
+        assert_eq!(Folded::decode(&late.encode()).unwrap(), late, "a burst that comes late has none either");
         assert!(decoded(&[(0, 0)]).is_err(), "no samples");
         assert!(decoded(&[(0, 5), (0, 6)]).is_err(), "counted twice");
     }

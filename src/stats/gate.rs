@@ -123,6 +123,14 @@ mod tests {
     }
 
     #[test]
+    fn signs_are_read_longer_ones_first_and_one_of_two_opposites_holds() {
+        assert_eq!(FailsIf::ALL.map(FailsIf::sign), [">=", "<=", ">", "<"]);
+        for fails in FailsIf::ALL {
+            assert!([9.0, 10.0, 11.0].iter().all(|of| fails.holds(*of, 10.0) != fails.opposite().holds(*of, 10.0)));
+        }
+    }
+
+    #[test]
     fn what_would_decide_follows_from_the_spread() {
         // A standard deviation of 1: t(4) / sqrt(5) = 1.242 now; t / sqrt(n) is below 0.5 from 18 on, at 0.497.
         let half = 2.776_445 / 5f64.sqrt();

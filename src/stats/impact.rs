@@ -95,7 +95,8 @@ mod tests {
         assert_eq!(found.value, 2.5);
         assert!((interval.low - (2.5 - half)).abs() < 1e-6 && (interval.high - (2.5 + half)).abs() < 1e-6, "{found:?}");
         let scaled = found.scaled(-2.0);
-        assert_eq!((scaled.value, scaled.interval.unwrap().low), (-5.0, -2.0 * interval.low));
+        let twice = Interval { low: -2.0 * interval.low, high: -2.0 * interval.high };
+        assert_eq!(scaled, Added { value: -5.0, interval: Some(twice) });
     }
 
     #[test]

@@ -174,6 +174,11 @@ fn histograms_of_other_bounds_and_bytes_too_many_are_refused() {
         let head = [1, 1, 1, bytes.len() as u64].map(u64::to_le_bytes).concat();
         [head, bytes, [u64::MAX, 0, 0, 0, 0].map(u64::to_le_bytes).concat()].concat()
     };
+    let header = |width: u64, batches: u64| [width, 1, batches].map(u64::to_le_bytes).concat();
+    assert!(Samples::decode(&header(1, 0)).is_ok());
+    for said in [header(0, 0), header(1, 17)].map(|of| Samples::decode(&of).unwrap_err().to_string()) {
+        assert!(said.contains("batches of"), "{said}");
+    }
     let accepted = |bytes: &[u8]| {
         let mut mine = Samples::decode(&with(1, LONGEST_NS, DIGITS)).unwrap();
         let merged = mine.merge_encoded(bytes).is_ok();
