@@ -239,6 +239,7 @@ mod tests {
         let rising: Vec<f64> = (1..=8).map(f64::from).collect();
         let places = |figures: &[f64], level| change_points(figures, level).iter().map(|of| of.at).collect::<Vec<_>>();
         assert_eq!(places(&rising, 0.04), [4]);
+        assert_eq!(places(&rising, strongest(&rising).unwrap().1), [0; 0], "no rarer than the level");
         let (before, after) = ([&rising[..], &[100.0; 24]].concat(), [&[-100.0; 24][..], &rising].concat());
         assert_eq!([places(&before, 0.04), places(&after, 0.04)], [[8], [24]]);
         assert_eq!([places(&before, 0.08), places(&after, 0.08)], [[4, 8], [24, 28]]);

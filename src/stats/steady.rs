@@ -207,13 +207,15 @@ mod tests {
 
     #[test]
     fn a_rate_that_never_rests_ends_when_its_time_is_over() {
-        let mut turn = 0;
-        let rested = rest(Rule::default(), |_| {
-            turn += 1;
-            if turn % 2 == 0 { 1000.0 } else { 1500.0 }
-        });
-        assert!(!rested.steady && rested.batches == 5, "{rested:?}");
-        assert!((50_000_000..60_000_000).contains(&rested.spent.0) && rested.quickest_ns <= rested.median_ns);
+        for (rule, longest_us) in [(Rule::default(), 50_000), (Rule::on_virtual_time(), 1000)] {
+            let mut turn = 0;
+            let rested = rest(rule, |_| {
+                turn += 1;
+                if turn % 2 == 0 { 1000.0 } else { 1500.0 }
+            });
+            assert!(!rested.steady && rested.batches == 5 && rested.quickest_ns <= rested.median_ns, "{rested:?}");
+            assert!((longest_us..longest_us * 6 / 5).contains(&(rested.spent.0 / 1000)), "{rested:?}");
+        }
     }
 
     #[test]

@@ -230,6 +230,10 @@ mod tests {
         assert!(close(summary.p99, 990.0) && close(summary.p50, 500.0) && close(summary.p999, 999.0), "{summary:?}");
         assert_eq!((summary.best, summary.worst, summary.avg), (1.0, 1000.0, 500.5));
         assert!(close(summary.mean, 500.5));
+        // A thousand carry a p99 and no p999; what is not beyond the middle, or by time, they always carry.
+        let shown = [Statistic::Avg, Statistic::P50, Statistic::P99, Statistic::P999, Statistic::TimeP90];
+        let raw = shown.map(|of| summary.raw(of));
+        assert_eq!(shown.map(|of| summary.get(of)), [raw[0], raw[1], raw[2], None, raw[4]]);
     }
 
     #[test]
