@@ -43,6 +43,13 @@ pub struct Cell {
     pub ln: f64,
 }
 
+impl Cell {
+    /// Whether it is a number, and of two of so many nodes.
+    fn is_sound(&self, nodes: usize) -> bool {
+        self.ln.is_finite() && self.from != self.to && self.from.max(self.to) < nodes
+    }
+}
+
 /// What an effect is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Term {
@@ -92,8 +99,7 @@ impl Additive {
     /// The model of `cells` between `nodes` nodes; `groups` gives the group of each. Cells that are no number, or of a node with
     /// itself, are left out. Nothing when fewer than [`FEWEST_PEERS`] nodes were seen.
     pub fn fit(cells: &[Cell], nodes: usize, groups: Option<&[usize]>) -> Option<Self> {
-        let sound = |cell: &&Cell| cell.ln.is_finite() && cell.from != cell.to && cell.from.max(cell.to) < nodes;
-        let sound: Vec<Cell> = cells.iter().filter(sound).copied().collect();
+        let sound: Vec<Cell> = cells.iter().filter(|cell| cell.is_sound(nodes)).copied().collect();
         let groups = groups.filter(|of| of.len() == nodes);
         let mut fit = Fit::new(&sound, nodes, groups);
         if [&fit.senders, &fit.receivers].iter().any(|of| of.seen() < FEWEST_PEERS) {
@@ -286,8 +292,7 @@ impl Fit {
         effects.iter_mut().zip(holm(&raw)).for_each(|(effect, p_value)| effect.p_value = p_value);
         effects.sort_by_key(|effect| effect.term);
         let mut left = self.residuals.iter();
-        let sound = |cell: &Cell| cell.ln.is_finite() && cell.from != cell.to && cell.from.max(cell.to) < nodes;
-        let residual = |cell: &Cell| if sound(cell) { left.next().copied().unwrap_or(0.0) } else { 0.0 };
+        let residual = |cell: &Cell| if cell.is_sound(nodes) { left.next().copied().unwrap_or(0.0) } else { 0.0 };
         let residuals = cells.iter().map(residual).collect();
         Additive { level: self.level, effects, residuals, spread: scale }
     }
@@ -439,6 +444,21 @@ mod tests {
         assert_eq!(fit.effect(Term::Sender(0)).unwrap().cells, 31);
     }
 
+    /// Whose middle is no part of them, but of the level.
+    #[test]
+    fn sums_of_a_level_and_effects_are_taken_apart() {
+        let (senders, receivers) = ([0.0, 0.1, 0.2, 0.5, 0.9], [0.8, 0.4, 0.3, 0.0, 0.7]);
+        let pairs = (0..25).map(|at| (at / 5, at % 5));
+        let cells = pairs.map(|(from, to)| Cell { from, to, ln: 1.0 + senders[from] + receivers[to] });
+        let fit = Additive::fit(&cells.collect::<Vec<_>>(), 5, None).unwrap();
+        let near = |found: f64, wanted: f64| assert!((found - wanted).abs() < 1e-3, "{found} is not {wanted}: {fit:?}");
+        near(fit.level, 1.0 + 0.2 + 0.4);
+        for node in 0..5 {
+            near(fit.effect(Term::Sender(node)).unwrap().ln, senders[node] - 0.2);
+            near(fit.effect(Term::Receiver(node)).unwrap().ln, receivers[node] - 0.4);
+        }
+    }
+
     /// All that leaves a group is slow: it is the group's link, and none of its nodes.
     #[test]
     fn a_groups_link_is_not_its_nodes() {
@@ -467,18 +487,23 @@ mod tests {
     fn intervals_hold_what_was_planted() {
         for (sampled, ln) in [(None, 0.1), (None, 0.7), (Some(10), 0.4)] {
             let planted = [(Term::Sender(5), ln), (Term::Receiver(17), ln), (Term::Between(0, 3), ln)];
-            let (mut held, mut all) = ([0; 3], [0; 3]);
+            let (mut held, mut all, mut off, mut said) = ([0; 3], [0; 3], [0.0; 3], [0.0; 3]);
             for seed in 0..100 {
                 let fit = System { faults: planted.to_vec(), sampled, ..System::healthy() }.fit(seed);
                 // A sample may have no value of its own for a pair of groups.
                 let effects = planted.iter().enumerate().filter_map(|(at, (term, _))| Some((at, fit.effect(*term)?)));
                 for (at, effect) in effects {
                     all[at] += 1;
+                    off[at] += (effect.ln - ln).powi(2);
+                    said[at] += effect.error.powi(2);
                     held[at] += usize::from((effect.interval.low..=effect.interval.high).contains(&ln));
                 }
             }
             let covered = held.iter().zip(all).all(|(held, all)| held * 10 >= all * 9);
             assert!(all[0] == 100 && all[1] == 100 && covered, "{sampled:?}, {ln}: {held:?} of {all:?}");
+            // Intervals that are far too wide would hold it, too.
+            let as_said = off.iter().zip(said).all(|(off, said)| (0.6..1.4).contains(&f64::sqrt(said / off)));
+            assert!(as_said, "{sampled:?}, {ln}: squared errors {off:?} where {said:?} are expected");
         }
     }
 
@@ -515,21 +540,48 @@ mod tests {
         close(of(&nearly, 1.0), 10.0 / f64::sqrt(200.0));
     }
 
+    /// The influences of all figures around a location add up to 0, and those of what is farther than 1.345 scales are 1.345.
+    #[test]
+    fn a_location_is_where_cut_influences_cancel() {
+        let close = |values: &mut [f64], scale, wanted: f64| {
+            let found = location(values, scale).unwrap();
+            assert!((found - wanted).abs() < 1e-6, "{found} is not {wanted}");
+        };
+        // Nothing is cut: the mean.
+        close(&mut [0.0, 0.2, 0.4, 1.0], 1.0, 0.4);
+        // The last is cut: (0.0 - c) + (0.2 - c) + (0.4 - c) + 1.345 = 0, whatever its value; and at twice the scale.
+        close(&mut [0.0, 0.2, 0.4, 2.5], 1.0, 1.945 / 3.0);
+        close(&mut [0.0, 0.2, 0.4, 99.0], 1.0, 1.945 / 3.0);
+        close(&mut [0.0, -0.4, -0.8, -5.0], 2.0, -3.89 / 3.0);
+        close(&mut [0.0, 0.2, 0.4, 2.5], 0.0, 0.3);
+        assert_eq!(location(&mut [], 1.0), None);
+    }
+
     #[test]
     fn what_cannot_be_fitted_is_nothing() {
         let cell = |from, to| Cell { from, to, ln: 1.0 };
         assert_eq!(Additive::fit(&[], 8, None), None);
         assert_eq!(Additive::fit(&[cell(0, 1), cell(1, 0), cell(2, 1), cell(1, 2)], 3, None), None);
+        let of_all_pairs = |nodes: usize| {
+            let pairs: Vec<Cell> = (0..nodes * nodes).map(|at| cell(at / nodes, at % nodes)).collect();
+            Additive::fit(&pairs, nodes, None)
+        };
+        assert!(of_all_pairs(FEWEST_PEERS - 1).is_none() && of_all_pairs(FEWEST_PEERS).is_some());
         // Figures that are no number, of a node with itself, or of nobody: left out, and their residuals are nothing.
         let mut cells: Vec<Cell> = (0..20).map(|at| cell(at / 4, (at / 4 + 1 + at % 4) % 5)).collect();
         cells.extend([
             cell(1, 1),
-            cell(0, 9),
+            cell(0, 5),
             Cell { ln: f64::NAN, ..cell(0, 1) },
             Cell { ln: f64::INFINITY, ..cell(0, 1) },
         ]);
         let fit = Additive::fit(&cells, 5, None).unwrap();
         assert_eq!((fit.residuals.len(), fit.suspects(0.5)), (24, vec![]));
+        // What is left out is so where it stands: the odd pair keeps its place.
+        let mut odd = [&[cell(1, 1)], &cells[..]].concat();
+        odd[8].ln = 2.0;
+        let left = Additive::fit(&odd, 5, None).unwrap().residuals;
+        assert!(left[0] == 0.0 && left[8] > 0.5 && left.iter().filter(|of| of.abs() > 0.5).count() == 1, "{left:?}");
         // A node that nobody measured has no effect.
         let fit = Additive::fit(&cells, 6, None).unwrap();
         assert_eq!(fit.effect(Term::Sender(5)), None);

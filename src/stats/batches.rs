@@ -193,7 +193,13 @@ mod tests {
     }
 
     #[test]
-    fn lag1_of_constants_is_none() {
+    fn lag1_is_that_of_the_means_whatever_their_weights() {
         assert_eq!(lag1(&[3.0; 9]), 0.0);
+        // Deviations -1.5, -0.5, 0.5, 1.5: products 0.75 - 0.25 + 0.75 over squares 5.
+        assert!((lag1(&[1.0, 2.0, 3.0, 4.0]) - 0.25).abs() < 1e-12);
+        // Deviations of 1 either way in turns: 7 products of -1 over 8 squares.
+        let batches = (1..=8).map(f64::from).map(|count| Sum { sum: count * (10.0 + (count % 2.0) * 2.0), count });
+        let batches: Vec<Sum> = batches.collect();
+        assert!((jackknife(&batches, &batches).unwrap().lag1 + 7.0 / 8.0).abs() < 1e-12);
     }
 }

@@ -206,6 +206,14 @@ mod tests {
         let found = change_points(&[1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0], 0.05);
         assert!(found.len() == 1 && found[0].at == 5, "{found:?}");
         assert_eq!(change_points(&[f64::NAN; 20], 0.05), []);
+        assert_eq!(
+            (change_points(&[1.0, 2.0], 0.5), change_points(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], 0.5)),
+            (vec![], vec![])
+        );
+        let mut step = [[1.0; 20], [2.0; 20]].concat();
+        assert_eq!(change_points(&step, 0.05).len(), 1);
+        step[7] = f64::NAN;
+        assert_eq!(change_points(&step, 0.05), []);
         // Whatever the scale: ranks are all that counts.
         let steps: Vec<f64> = (0..40).map(|night| f64::from(u8::from(night >= 25)) + 0.3 * noise()).collect();
         let squeezed: Vec<f64> = steps.iter().map(|of| of.exp()).collect();
@@ -223,6 +231,27 @@ mod tests {
         .map(f64::from);
         // The sum is the largest after 17, the difference of means for its variance after 5.
         assert_eq!(strongest(&figures).unwrap().0, 5);
+    }
+
+    /// Eight rising figures are as rare as 2 in 70: shown at 4%, not at 2%.
+    #[test]
+    fn both_sides_of_a_change_are_looked_at_at_half_the_level() {
+        let rising: Vec<f64> = (1..=8).map(f64::from).collect();
+        let places = |figures: &[f64], level| change_points(figures, level).iter().map(|of| of.at).collect::<Vec<_>>();
+        assert_eq!(places(&rising, 0.04), [4]);
+        assert_eq!(places(&rising, strongest(&rising).unwrap().1), [0; 0], "no rarer than the level");
+        let (before, after) = ([&rising[..], &[100.0; 24]].concat(), [&[-100.0; 24][..], &rising].concat());
+        assert_eq!([places(&before, 0.04), places(&after, 0.04)], [[8], [24]]);
+        assert_eq!([places(&before, 0.08), places(&after, 0.08)], [[4, 8], [24, 28]]);
+    }
+
+    /// Of six and six figures five of the 36 differences lie outside on either side: 18 - 1.96 sqrt(39) is 5.8.
+    #[test]
+    fn a_shift_has_the_interval_of_ranked_differences() {
+        let (before, after) = ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], [0.0, 6.0, 12.0, 18.0, 24.0, 30.0]);
+        // Every whole number from -5 to 30 once.
+        assert_eq!(level_shift(&before, &after), (12.5, Some(Interval { low: -1.0, high: 26.0 })));
+        assert_eq!(level_shift(&before[..3], &after[..3]), (5.0, None));
     }
 
     #[test]

@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn text_that_inflates_without_end_is_refused() {
-        let said = refusal(&vec![0; 100 << 20]);
+        let said = refusal(&vec![0; 4 << 20]);
         assert!(said.ends_with("it is longer than 589864 bytes"), "{said}");
     }
 
@@ -166,6 +166,18 @@ mod tests {
         }
         assert!(refusal(&with(&[0x02; 3000])).contains("longer than it should be"));
         assert_eq!(encoded(&with(&[0x02, 0x03, 0x06])).decode().unwrap().len(), 4);
+    }
+
+    #[test]
+    fn as_many_samples_as_a_job_can_have_are_accepted_and_no_more() {
+        let accepted = |counts: &[(u64, u64)]| {
+            let mut histogram = Histogram::new_with_bounds(1, 1000, 3).unwrap();
+            counts.iter().for_each(|&(ns, samples)| histogram.record_n(ns, samples).unwrap());
+            EncodedHistogram::of(&histogram).decode().is_ok_and(|of| of == histogram)
+        };
+        // 2^53, in one count or in two.
+        assert!(accepted(&[(1, 1 << 53)]) && !accepted(&[(1, (1 << 53) + 1)]));
+        assert!(accepted(&[(1, 1 << 52), (500, 1 << 52)]) && !accepted(&[(1, 1 << 52), (500, (1 << 52) + 1)]));
     }
 
     #[test]

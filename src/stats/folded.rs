@@ -160,10 +160,7 @@ impl Folded {
         let mut stretches: Vec<u16> = self.counts.keys().map(|place| place.0).collect();
         stretches.dedup();
         let all = self.parts(width, None);
-        let parts: Vec<Vec<FoldedPart>> = match stretches.len() {
-            few if few < FEWEST_STRETCHES => Vec::new(),
-            _ => stretches.iter().map(|stretch| self.parts(width, Some(*stretch))).collect(),
-        };
+        let parts: Vec<Vec<FoldedPart>> = stretches.iter().map(|stretch| self.parts(width, Some(*stretch))).collect();
         let response = |idle: f64, quantile: f64, of: fn(&FoldedPart) -> Option<f64>| {
             let found = landmarks(&all, of, on, idle);
             let left_out: Vec<Landmarks> = parts.iter().map(|parts| landmarks(parts, of, on, idle)).collect();
@@ -408,12 +405,68 @@ mod tests {
     fn what_is_not_felt_or_never_back_has_no_times() {
         let [flat, _] = folded(50, |_, _| 1.05 * IDLE_NS).responses(ON, [IDLE_NS; 2]);
         assert!(flat.peak_ns.is_some() && flat.felt.is_none() && flat.recovery.is_none(), "{flat:?}");
+        assert!(!flat.is_felt, "5% above idle");
         let [slow, _] = folded(50, |_, _| 3.0 * IDLE_NS).responses(ON, [IDLE_NS; 2]);
         assert!(slow.is_felt && slow.felt.is_none() && slow.recovery.is_none(), "{slow:?}");
         assert_eq!(Folded::new().responses(ON, [IDLE_NS; 2]), [BurstResponse::default(); 2]);
         // Back before the burst is over.
         let [short, _] = folded(50, |_, at| if at < 0.1 { 9.0 * IDLE_NS } else { IDLE_NS }).responses(ON, [IDLE_NS; 2]);
         assert_eq!(value(short.recovery), 0.0);
+    }
+
+    /// Stretches of 1.2 and of 1.3 times idle in turns: without one of them the median is the other kind's, so that the peak of 1.2
+    /// is uncertain by t(9) = 2.26 times 3 halves of 0.1.
+    #[test]
+    fn a_peak_that_may_be_idle_is_not_felt() {
+        let of = |other: f64| {
+            let slow = move |burst: u64| if (burst / 5).is_multiple_of(2) { 1.2 } else { other };
+            let wave = move |burst: u64, at: f64| IDLE_NS * if at < 0.1 { slow(burst) } else { 1.0 };
+            folded(50, wave).responses(ON, [IDLE_NS; 2])[0]
+        };
+        assert!(of(1.2).is_felt && !of(1.3).is_felt, "{:?} {:?}", of(1.2), of(1.3));
+    }
+
+    /// Chernoff's bound on 100 samples of which 75 are above a median: (2/3)^75 2^25, and for all of them 2^-100.
+    #[test]
+    fn the_chance_of_samples_above_a_quantile_is_as_in_the_textbook() {
+        let chance = |above: u64, quantile: f64| {
+            let mut folded = Folded::new();
+            // Others are in other parts.
+            [(0, 100 - above, 1000), (0, above, 2000), (1, 999, 2000)]
+                .iter()
+                .for_each(|&(since, count, ns)| (0..count).for_each(|_| folded.record(0, since, 192, ns)));
+            folded.chance(0, 1, 1500.0, quantile)
+        };
+        let close = |found: f64, wanted: f64| assert!((found / wanted - 1.0).abs() < 1e-9, "{found} is not {wanted}");
+        close(chance(75, 0.5), (2f64 / 3.0).powi(75) * 2f64.powi(25));
+        close(chance(100, 0.5), 0.5f64.powi(100));
+        close(chance(10, 0.99), 0.1f64.powi(10) * (0.99f64 / 0.9).powi(90));
+        assert_eq!([chance(50, 0.5), chance(0, 0.5), chance(1, 0.99)], [1.0; 3]);
+    }
+
+    #[test]
+    fn a_curve_reaches_a_limit_where_the_line_through_its_last_points_does() {
+        let close = |found: f64, wanted: f64| assert!((found - wanted).abs() < 1e-12, "{found} is not {wanted}");
+        // 1000 lower every unit: from 200 at 0.2 to 110 takes 0.09 more.
+        let line = [Some((0.1, 300.0)), Some((0.2, 200.0))];
+        close(reached(line, 0.35, 110.0), 0.29);
+        // The next point is below it already, or the line rises, or there is none.
+        close(reached(line, 0.25, 110.0), 0.225);
+        close(reached([Some((0.1, 100.0)), line[1]], 0.3, 110.0), 0.25);
+        close(reached([None, line[1]], 0.3, 110.0), 0.25);
+        close(reached([None, None], 0.3, 110.0), 0.3);
+    }
+
+    #[test]
+    fn figures_without_one_stretch_each_give_the_jackknifes_interval() {
+        // Deviations -1.5, -0.5, 0.5, 1.5: 3/4 of their squares 5, and t(3) = 3.182446.
+        let half = 3.182_446_3 * 3.75f64.sqrt();
+        let interval = |value, left_out: &[Option<f64>]| over_bursts(value, left_out.iter().copied()).interval;
+        let four = [1.0, 2.0, 3.0, 4.0].map(Some);
+        let found = interval(10.0, &four).unwrap();
+        assert!((found.low - (10.0 - half)).abs() < 1e-6 && (found.high - (10.0 + half)).abs() < 1e-6, "{found:?}");
+        assert_eq!(interval(1.0, &four).unwrap().low, 0.0, "no time is less than none");
+        assert_eq!((interval(10.0, &four[..3]), interval(10.0, &[four[0], four[1], four[2], None])), (None, None));
     }
 
     #[test]
@@ -443,6 +496,14 @@ mod tests {
         let curve = folded(1, |_, _| IDLE_NS).curve();
         assert_eq!(curve.len(), usize::from(FEWEST_PARTS));
         assert!(curve.iter().all(|part| part.p50_ns.is_some() && part.p99_ns.is_none()), "{curve:?}");
+        // A burst has 33 in every twelfth: four of them carry one, and two only where they are what a stretch of three left.
+        let carries = |bursts: u64, without: Option<u16>| {
+            let parts = folded(bursts, |_, _| IDLE_NS).parts(PARTS / FEWEST_PARTS, without);
+            let found = parts.iter().filter(|part| part.p99_ns.is_some()).count();
+            assert!([0, parts.len()].contains(&found), "{parts:?}");
+            found > 0
+        };
+        assert!(carries(4, None) && carries(3, Some(0)) && !carries(2, None) && !carries(2, Some(0)));
     }
 
     #[test]
@@ -459,6 +520,23 @@ mod tests {
         sum.follow(&one);
         assert_eq!((sum.samples(), sum.bursts()), (3 * one.samples(), 40));
         assert_eq!(sum.counts.keys().next_back().unwrap().0, 19, "stretches of their own");
+    }
+
+    #[test]
+    fn counts_that_cannot_be_are_refused() {
+        let decoded = |entries: &[(u16, u64)]| {
+            let entry = |&(part, count): &(u16, u64)| {
+                [&[7, 0], &part.to_le_bytes()[..], &[9, 0], &count.to_le_bytes()].concat()
+            };
+            Folded::decode(&[&3u64.to_le_bytes()[..], &entries.iter().flat_map(entry).collect::<Vec<u8>>()].concat())
+        };
+        assert_eq!(decoded(&[(0, 5), (PARTS - 1, 6)]).unwrap().samples(), 11);
+        assert!(decoded(&[(PARTS, 5)]).is_err(), "no part of a period");
+        let mut late = Folded::new();
+        late.record(0, 3 * PERIOD, PERIOD, 1000);
+        assert_eq!(Folded::decode(&late.encode()).unwrap(), late, "a burst that comes late has none either");
+        assert!(decoded(&[(0, 0)]).is_err(), "no samples");
+        assert!(decoded(&[(0, 5), (0, 6)]).is_err(), "counted twice");
     }
 
     #[test]

@@ -123,11 +123,21 @@ mod tests {
     }
 
     #[test]
+    fn signs_are_read_longer_ones_first_and_one_of_two_opposites_holds() {
+        assert_eq!(FailsIf::ALL.map(FailsIf::sign), [">=", "<=", ">", "<"]);
+        for fails in FailsIf::ALL {
+            assert!([9.0, 10.0, 11.0].iter().all(|of| fails.holds(*of, 10.0) != fails.opposite().holds(*of, 10.0)));
+        }
+    }
+
+    #[test]
     fn what_would_decide_follows_from_the_spread() {
         // A standard deviation of 1: t(4) / sqrt(5) = 1.242 now; t / sqrt(n) is below 0.5 from 18 on, at 0.497.
         let half = 2.776_445 / 5f64.sqrt();
         assert_eq!(needed(5, 1, half, 0.5), Some(18));
         assert_eq!(needed(5, 1, half, 2.0), Some(5), "it decides already");
+        // Two have a t of 12.7062; t / sqrt(n) is 1.049 for six and 0.925 for seven.
+        assert_eq!(needed(2, 1, 12.706_205 / 2f64.sqrt(), 1.0), Some(7));
         // Two sides have twice the degrees of freedom.
         assert!(needed(3, 2, 1.0, 0.5) < needed(3, 1, 1.0, 0.15));
         assert_eq!((needed(5, 1, half, 0.0), needed(1, 1, 1.0, 1.0), needed(5, 1, f64::NAN, 1.0)), (None, None, None));

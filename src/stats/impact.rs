@@ -95,7 +95,8 @@ mod tests {
         assert_eq!(found.value, 2.5);
         assert!((interval.low - (2.5 - half)).abs() < 1e-6 && (interval.high - (2.5 + half)).abs() < 1e-6, "{found:?}");
         let scaled = found.scaled(-2.0);
-        assert_eq!((scaled.value, scaled.interval.unwrap().low), (-5.0, -2.0 * interval.low));
+        let twice = Interval { low: -2.0 * interval.low, high: -2.0 * interval.high };
+        assert_eq!(scaled, Added { value: -5.0, interval: Some(twice) });
     }
 
     #[test]
@@ -103,6 +104,14 @@ mod tests {
         let factor = Factor { factor: 3.0, interval: None };
         let impact = Impact::of(|statistic| (statistic == Statistic::Avg).then_some(factor));
         assert_eq!((impact.get(Statistic::Avg), impact.get(Statistic::P50)), (Some(factor), None));
+    }
+
+    #[test]
+    fn ends_a_hundred_times_apart_bound_a_factor_and_wider_ones_do_not() {
+        let bounded = |interval| Factor { factor: 1.0, interval }.is_bounded();
+        let within = |low, high| bounded(Some(Interval { low, high }));
+        assert!(bounded(None) && within(1.0, 100.0) && within(2.0, 150.0));
+        assert!(!within(1.0, 101.0) && !within(0.5, 60.0));
     }
 
     #[test]

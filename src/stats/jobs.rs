@@ -504,6 +504,13 @@ mod tests {
     }
 
     #[test]
+    fn variances_are_pooled_by_their_degrees_of_freedom() {
+        // Variances 2 and 9 with one and two degrees of freedom; nothing is known of a single value.
+        assert!(close(pooled(&[vec![1.0, 3.0], vec![0.0, 3.0, 6.0], vec![50.0]]).unwrap(), 20.0 / 3.0));
+        assert_eq!(pooled(&[vec![50.0]]), None);
+    }
+
+    #[test]
     fn components_are_those_of_the_process() {
         for same in [true, false] {
             let process = Process { job: 0.05, placement: 0.15, rest: 0.03, same };

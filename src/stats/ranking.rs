@@ -124,6 +124,14 @@ mod tests {
         assert!((pair.interval.low - (2.0 - half)).abs() < 1e-6 && (pair.interval.high - (2.0 + half)).abs() < 1e-6);
     }
 
+    /// 1 within a thousandth, twenty times: t is 4000, and t to the -19th is left of it.
+    #[test]
+    fn what_is_next_to_0_is_0() {
+        let second = (0..20).map(|at| 1.0 + 0.001 * f64::from(at % 2)).collect();
+        let pair = Ranking::of_all(&[vec![vec![0.0; 20], second]]).remove(0).unwrap().pairs[0];
+        assert!(pair.p_value == 0.0 && pair.interval.high > pair.interval.low && pair.differs(), "{pair:?}");
+    }
+
     #[test]
     fn all_tests_are_one_family() {
         let close = vec![alternative(0.0, NOISE[0]), alternative(1.2, NOISE[2])];

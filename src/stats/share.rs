@@ -286,6 +286,15 @@ mod tests {
     }
 
     #[test]
+    fn a_part_whose_interval_begins_at_nothing_is_not_shown() {
+        let shown = |low| {
+            let interval = Interval { low, high: 2.0 };
+            Share { added_ns: Added { value: 1.0, interval: Some(interval) }, share: 0.5, interval }.is_shown()
+        };
+        assert_eq!([-0.1, 0.0, 0.1].map(shown), [false, false, true]);
+    }
+
+    #[test]
     fn whoever_has_most_for_certain_is_blamed() {
         let blame = |library: f64, raw: &[f64]| {
             let cells = raw.iter().enumerate();

@@ -244,6 +244,10 @@ mod tests {
             assert_eq!(figure.added(&some, &empty, Weight::Length), None);
             assert_eq!(figure.factor(&some, &empty, Weight::Even), None);
         }
+        // Of no time at all nothing is a multiple, and it is none of anything.
+        let nothing = pooled(&[block(&[(0, 3)])]);
+        assert_eq!(Statistic::Avg.factor(&nothing, &some, Weight::Length), None);
+        assert_eq!(Statistic::Avg.factor(&some, &nothing, Weight::Length), None);
     }
 
     #[test]

@@ -113,8 +113,7 @@ impl Steady {
         if !whole {
             let fitting = u128::from(batch.iterations) * u128::from(self.rule.batch.0) / u128::from(batch.ns);
             let fitting = u64::try_from(fitting).unwrap_or(u64::MAX);
-            let grown = fitting.clamp(batch.iterations + 1, batch.iterations.saturating_mul(GROWTH));
-            self.next = grown.min(MOST).max(share);
+            self.next = fitting.min(batch.iterations.saturating_mul(GROWTH)).min(MOST).max(share);
         }
         let last = &self.counted[self.counted.len().saturating_sub(AGREE)..];
         let iterations: u64 = last.iter().map(|batch| batch.iterations).sum();
@@ -208,13 +207,15 @@ mod tests {
 
     #[test]
     fn a_rate_that_never_rests_ends_when_its_time_is_over() {
-        let mut turn = 0;
-        let rested = rest(Rule::default(), |_| {
-            turn += 1;
-            if turn % 2 == 0 { 1000.0 } else { 1500.0 }
-        });
-        assert!(!rested.steady && rested.batches == 5, "{rested:?}");
-        assert!((50_000_000..60_000_000).contains(&rested.spent.0) && rested.quickest_ns <= rested.median_ns);
+        for (rule, longest_us) in [(Rule::default(), 50_000), (Rule::on_virtual_time(), 1000)] {
+            let mut turn = 0;
+            let rested = rest(rule, |_| {
+                turn += 1;
+                if turn % 2 == 0 { 1000.0 } else { 1500.0 }
+            });
+            assert!(!rested.steady && rested.batches == 5 && rested.quickest_ns <= rested.median_ns, "{rested:?}");
+            assert!((longest_us..longest_us * 6 / 5).contains(&(rested.spent.0 / 1000)), "{rested:?}");
+        }
     }
 
     #[test]
@@ -223,6 +224,15 @@ mod tests {
         assert_eq!(slow(Rule::default()), 2, "one to warm up, one that counts");
         assert_eq!(slow(Rule { warm: true, ..Rule::default() }), 1);
         assert_eq!(slow(Rule { least: 4, ..Rule::default() }), 5);
+    }
+
+    /// Batches of 1, 8 and 64 iterations of 10 us, of which the last is more than half of 1 ms and is made five times; and of 1 that
+    /// is half of 20 us.
+    #[test]
+    fn batches_grow_until_they_take_half_of_their_time() {
+        let spent_us = |rule: Rule| rest(rule, |_| 10_000.0).spent.0 / 1000;
+        assert_eq!(spent_us(Rule::default()), 10 + 80 + 5 * 640);
+        assert_eq!(spent_us(Rule::on_virtual_time()), 10 + 5 * 10);
     }
 
     #[test]

@@ -145,6 +145,8 @@ mod tests {
     fn no_number_is_no_evidence() {
         assert_eq!([two_sided_p(f64::NAN, 3.0), two_sided_p(1.0, f64::NAN), two_sided_p(1.0, 0.0)], [1.0; 3]);
         assert_eq!(two_sided_p(f64::INFINITY, 3.0), 0.0);
+        // No t is far enough out.
+        assert!([0.0, f64::NAN].map(t95).iter().all(|t| *t > 1e149 && t.is_finite()));
     }
 
     #[test]

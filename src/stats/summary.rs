@@ -203,6 +203,10 @@ mod tests {
         );
         assert_eq!((summary.best, summary.worst, summary.avg), (1.0, 1000.0, 500.5));
         assert!(close(summary.mean, 500.5));
+        // A thousand carry a p99 and no p999; what is not beyond the middle, or by time, they always carry.
+        let shown = [Statistic::Avg, Statistic::P50, Statistic::P99, Statistic::P999, Statistic::TimeP90];
+        let raw = shown.map(|of| summary.raw(of));
+        assert_eq!(shown.map(|of| summary.get(of)), [raw[0], raw[1], raw[2], None, raw[4]]);
     }
 
     #[test]
@@ -237,6 +241,16 @@ mod tests {
         assert_eq!((rates.best, rates.percentiles.p50, rates.worst, rates.mean), (4.0, 4.0, 1.0, 2.0));
         assert_eq!(rates.get(Statistic::P99), None, "three repetitions carry no p99");
         assert_eq!(Summary::of_figures(&[], Direction::Latency), None);
+    }
+
+    #[test]
+    fn figures_and_samples_are_made_of_each_other() {
+        let of = |direction: Direction, sample_ns: f64| {
+            let figure = direction.figure(sample_ns);
+            (figure, direction.sample_ns(figure))
+        };
+        assert_eq!(of(Direction::Latency, 2500.0), (2.5, 2500.0));
+        assert_eq!(of(Direction::Bandwidth, 4e6), (250.0, 4e6));
     }
 
     #[test]

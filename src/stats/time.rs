@@ -53,9 +53,10 @@ impl TimeView {
 
     /// The least value such that samples up to it hold the part `quantile` of the time.
     pub fn quantile_ns(&self, quantile: f64) -> f64 {
+        // At most the total, which the last value has.
         let wanted = quantile.clamp(0.0, 1.0) * self.total();
         let at = self.values.partition_point(|&(_, running)| running < wanted);
-        self.values[at.min(self.values.len() - 1)].0
+        self.values[at].0
     }
 
     /// The mean wait of a message that comes at a random moment.

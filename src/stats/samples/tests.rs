@@ -110,6 +110,8 @@ fn a_handful_of_samples_takes_no_histogram_and_is_the_same_when_there_are_more()
     let decoded = Samples::decode(&handful.encode()).unwrap();
     assert!(matches!(decoded.batches[0].counts, Counts::Few(_)));
     assert_eq!(decoded.encode(), handful.encode());
+    let few = |samples| matches!(Counts::of(of(&vec![7; samples]).total().histogram().into_owned()), Counts::Few(_));
+    assert!(few(512) && !few(513));
     assert_eq!(counts(&little.total()), counts(&of(&[&[5, 6], &some[..]].concat()).total()));
     for merge in [Samples::merge, |a: &mut Samples, b: &Samples| a.merge_encoded(&b.encode())] {
         let mut both = handful.clone();
@@ -146,6 +148,47 @@ fn joined_batches_keep_their_order() {
     let samples = filled(MAX_BATCHES as u64, 1);
     let means: Vec<f64> = samples.batches().map(|batch| batch.pass_mean().unwrap()).collect();
     assert_eq!(means, (0..8).map(|at| f64::from(at) * 2.0 + 0.5).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_single_batch_stays_one_however_many_passes_there_are() {
+    let mut samples = Samples::single();
+    for ns in 1..=100u64 {
+        samples.record(ns);
+        samples.close_pass(Some(ns as f64));
+    }
+    assert_eq!((samples.batches.len(), samples.passes(), samples.total().len()), (1, 100, 100));
+    assert_eq!((samples.total().mean_ns(), samples.total().pass_mean()), (50.5, Some(50.5)));
+    samples.clear();
+    (0..100).for_each(|_| samples.close_pass(None));
+    assert_eq!((samples.batches.len(), samples.passes(), samples.batches().count()), (1, 100, 0));
+}
+
+#[test]
+fn histograms_of_other_bounds_and_bytes_too_many_are_refused() {
+    let with = |low, high, digits| {
+        let histogram = Histogram::<u64>::new_with_bounds(low, high, digits).unwrap();
+        let mut bytes = Vec::new();
+        V2Serializer::new().serialize(&histogram, &mut bytes).unwrap();
+        // Width, passes, one batch of so many bytes; then low and high, sum, and the sum and the number of passes.
+        let head = [1, 1, 1, bytes.len() as u64].map(u64::to_le_bytes).concat();
+        [head, bytes, [u64::MAX, 0, 0, 0, 0].map(u64::to_le_bytes).concat()].concat()
+    };
+    let header = |width: u64, batches: u64| [width, 1, batches].map(u64::to_le_bytes).concat();
+    assert!(Samples::decode(&header(1, 0)).is_ok());
+    for said in [header(0, 0), header(1, 17)].map(|of| Samples::decode(&of).unwrap_err().to_string()) {
+        assert!(said.contains("batches of"), "{said}");
+    }
+    let accepted = |bytes: &[u8]| {
+        let mut mine = Samples::decode(&with(1, LONGEST_NS, DIGITS)).unwrap();
+        let merged = mine.merge_encoded(bytes).is_ok();
+        assert_eq!(Samples::decode(bytes).is_ok(), merged);
+        merged
+    };
+    assert!(accepted(&with(1, LONGEST_NS, DIGITS)) && accepted(&with(1, 2 * LONGEST_NS, DIGITS)));
+    assert!(!accepted(&with(2, LONGEST_NS, DIGITS)) && !accepted(&with(1, LONGEST_NS, DIGITS - 1)));
+    assert!(!accepted(&with(1, 5 * LONGEST_NS, DIGITS)));
+    assert!(!accepted(&[&with(1, LONGEST_NS, DIGITS)[..], &[0]].concat()));
 }
 
 #[test]
