@@ -469,6 +469,21 @@ mod tests {
         }
     }
 
+    /// Groups of eight whose nodes differ alike: their medians are equal, and as uncertain as the spread of nodes over sqrt 8.
+    #[test]
+    fn groups_that_agree_are_as_uncertain_as_their_nodes_make_them() {
+        let own = |node: usize| [-0.4, -0.3, -0.2, -0.1, 0.1, 0.2, 0.3, 0.4][node % 8];
+        let pairs = (0..32 * 32).map(|at| (at / 32, at % 32));
+        let cells = pairs.map(|(from, to)| Cell { from, to, ln: 0.5 * own(from) + own(to) });
+        let groups: Vec<usize> = (0..32).map(|node| node / 8).collect();
+        let fit = Additive::fit(&cells.collect::<Vec<_>>(), 32, Some(&groups)).unwrap();
+        let wanted = MAD * 0.25 / f64::sqrt(8.0);
+        for (term, wanted) in (0..4).flat_map(|of| [(Term::OutOf(of), wanted / 2.0), (Term::Into(of), wanted)]) {
+            let effect = fit.effect(term).unwrap();
+            assert!(effect.ln.abs() < 1e-3 && (effect.error / wanted - 1.0).abs() < 0.01, "{effect:?}, not {wanted}");
+        }
+    }
+
     #[test]
     fn several_faults_at_once_and_a_sampled_design() {
         let faults = vec![(Term::Sender(9), 0.4), (Term::Sender(10), 0.7), (Term::Receiver(9), 0.4)];

@@ -165,6 +165,11 @@ mod tests {
         loaded.push(Sum { sum: 100.0, count: 1.0 });
         let found = jackknife(&even(&[10.0; 8]), &loaded).unwrap();
         assert!((found.factor - 900.0 / 81.0 / 10.0).abs() < 1e-9, "{found:?}");
+        // Where all samples are equal it does not matter which batch is left out, however long it is.
+        let equal: Vec<Sum> =
+            (1..=8).map(|count| Sum { sum: 10.0 * f64::from(count), count: f64::from(count) }).collect();
+        let interval = jackknife(&equal, &equal).unwrap().interval;
+        assert!((interval.low - 1.0).abs() < 1e-9 && (interval.high - 1.0).abs() < 1e-9, "{interval:?}");
     }
 
     #[test]

@@ -496,6 +496,8 @@ mod tests {
         let curve = folded(1, |_, _| IDLE_NS).curve();
         assert_eq!(curve.len(), usize::from(FEWEST_PARTS));
         assert!(curve.iter().all(|part| part.p50_ns.is_some() && part.p99_ns.is_none()), "{curve:?}");
+        let middles = curve.iter().enumerate().map(|(number, part)| part.at - (number as f64 + 0.5) / 12.0);
+        assert!(middles.into_iter().all(|off| off.abs() < 1e-12), "{curve:?}");
         // A burst has 33 in every twelfth: four of them carry one, and two only where they are what a stretch of three left.
         let carries = |bursts: u64, without: Option<u16>| {
             let parts = folded(bursts, |_, _| IDLE_NS).parts(PARTS / FEWEST_PARTS, without);
