@@ -31,6 +31,8 @@ const RESOLUTION: f64 = 1e-3;
 /// The part of the degrees of freedom that a median absolute deviation keeps.
 const MAD_EFFICIENCY: f64 = 0.37;
 const SWEEPS: usize = 30;
+/// A single pair counts as this much slower at most (twice), where all kinds of pairs count.
+const FARTHEST: f64 = std::f64::consts::LN_2;
 
 /// What one pair took.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -245,6 +247,9 @@ impl Fit {
 
     fn judged(self, cells: &[Cell], nodes: usize) -> Additive {
         let scale = robust_spread(&self.residuals).max(RESOLUTION);
+        // Where some pairs share links and others do not, the middle of a link's pairs is of the one kind or the other by chance.
+        let squares: f64 = self.residuals.iter().map(|of| of.clamp(-FARTHEST, FARTHEST).powi(2)).sum();
+        let of_links = scale.max((squares / self.residuals.len().max(1) as f64).sqrt());
         let mut effects = Vec::new();
         let mut raw = Vec::new();
         let mut add =
@@ -256,6 +261,8 @@ impl Fit {
                 let t = two_sided_t(0.05, freedom);
                 for at in seen {
                     let own = standard_error(kind.cells[at].iter().map(|&cell| self.residuals[cell as usize]), scale);
+                    let is_link = !matches!(term(at), Some(Term::Sender(_) | Term::Receiver(_)));
+                    let own = if is_link { own.max(of_links / f64::sqrt(kind.cells[at].len() as f64)) } else { own };
                     let error = (wider * among.max(floor).hypot(own)).max(RESOLUTION);
                     let (ln, half) = (kind.ln[at], t * error);
                     raw.push(upper_p(ln / error, freedom));
@@ -493,6 +500,29 @@ mod tests {
             let alarms = alarms.count();
             assert!(alarms <= 27, "{sampled:?}: {alarms} of 300");
         }
+    }
+
+    /// A third of all pairs share links with others, which makes the middle of a link's pairs one or the other by chance.
+    #[test]
+    fn links_whose_pairs_are_of_two_kinds_are_suspected_as_seldom() {
+        let is_link = |of: &Effect| !matches!(of.term, Term::Sender(_) | Term::Receiver(_));
+        let fit = |seed: u64, fault: Option<(usize, usize)>| {
+            let mut random = SmallRng::seed_from_u64(seed);
+            let mut cells = Vec::new();
+            for (from, to) in (0..96).flat_map(|from| (1..=12).map(move |at| (from, (from + 8 * (at % 12) + at) % 96)))
+            {
+                let shares = random.random::<f64>() < 0.33;
+                let is_bad = fault == Some((from / 8, to / 8));
+                let ln =
+                    0.02 * random.random::<f64>() + if shares { 0.5 } else { 0.0 } + if is_bad { 0.9 } else { 0.0 };
+                cells.push(Cell { from, to, ln });
+            }
+            let groups: Vec<usize> = (0..96).map(|node| node / 8).collect();
+            Additive::fit(&cells, 96, Some(&groups)).unwrap()
+        };
+        let alarms = (0..200).filter(|seed| fit(*seed, None).suspects(0.01).iter().any(is_link)).count();
+        assert!(alarms <= 6, "{alarms} of 200");
+        assert!(fit(1, Some((2, 3))).suspects(0.01).iter().any(|of| of.term == Term::Between(2, 3)));
     }
 
     /// The asymptotic variance of an M-estimate: the sum of squared influences over the squared count of those that are not cut. With
