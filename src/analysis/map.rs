@@ -186,8 +186,8 @@ fn inferred(nodes: usize, pairs: &[MapPair]) -> Option<Vec<u32>> {
     }
     let part = |of: usize, all: [usize; 2]| of as f64 / (all[0] + all[1]).max(1) as f64;
     let agrees = part(within[1], within) >= AGREES && part(between[0], between) >= AGREES;
-    // One node apart from all others is slow rather than a group.
-    let is_group = |number: u32| groups.iter().filter(|of| **of == number).count() > 1;
+    // One node apart from all others is slow rather than a group; of pairs of nodes noise makes as many as there are nodes for.
+    let is_group = |number: u32| groups.iter().filter(|of| **of == number).count() > 2;
     (agrees && count > 1 && (0..count).all(is_group)).then_some(groups)
 }
 
@@ -272,6 +272,8 @@ pub(crate) mod tests {
             map(12, |a, b| if a == 5 || b == 5 { 3.0 } else { jitter(a, b) }, |_, _| 10.0),
             MapResult { complete_rounds: 3, ..map(12, latency, |_, _| 10.0) },
             map(2, jitter, |_, _| 1.0),
+            // Two and two, as a fifth of all noise has it.
+            map(4, |a, b| if a / 2 == b / 2 { 1.0 } else { 1.6 }, |_, _| 10.0),
         ] {
             infer(&mut of);
             assert_eq!(of.groups, None);

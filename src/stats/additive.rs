@@ -260,11 +260,25 @@ impl Fit {
                 let among = robust_spread(&seen.iter().map(|&at| kind.ln[at]).collect::<Vec<f64>>());
                 let freedom = robust_freedom(peers.unwrap_or(seen.len()));
                 let t = two_sided_t(0.05, freedom);
+                let of = |at: &usize| (kind.cells[*at].iter(), kind.ln[*at]);
+                let values = seen.iter().map(of).flat_map(|(cells, ln)| cells.map(move |&cell| (cell, ln)));
+                let mut whole: Vec<f64> = values.map(|(cell, ln)| self.residuals[cell as usize] + ln).collect();
+                whole.sort_by(f64::total_cmp);
                 for at in seen {
                     let own = standard_error(kind.cells[at].iter().map(|&cell| self.residuals[cell as usize]), scale);
                     let error = (wider * among.max(floor).hypot(own)).max(RESOLUTION);
                     let (ln, half) = (kind.ln[at], t * error);
-                    raw.push(upper_p(ln / error, freedom));
+                    let is_slow = |left: &f64| left + ln > ln / 2.0;
+                    let slow = kind.cells[at].iter().filter(|&&cell| is_slow(&self.residuals[cell as usize])).count();
+                    let chance = match term(at) {
+                        Some(Term::Sender(_) | Term::Receiver(_)) => 0.0,
+                        _ => {
+                            let own = kind.cells[at].len();
+                            let others = whole.len() - whole.partition_point(|left| *left <= ln / 2.0) - slow;
+                            at_least(slow, own, (others + 1) as f64 / (whole.len() - own + 2) as f64)
+                        }
+                    };
+                    raw.push(upper_p(ln / error, freedom).max(chance));
                     effects.push(Effect {
                         term: term(at).expect("it was asked before"),
                         ln,
@@ -331,6 +345,17 @@ fn location(values: &mut [f64], scale: f64) -> Option<f64> {
         }
     }
     Some(centre)
+}
+
+/// The chance of at least so many of all, each with this chance of its own.
+fn at_least(some: usize, all: usize, chance: f64) -> f64 {
+    let mut ln = all as f64 * (-chance).ln_1p();
+    let mut sum = 0.0;
+    for count in 0..=all {
+        sum += if count >= some { ln.exp() } else { 0.0 };
+        ln += ((all - count) as f64 / (count + 1) as f64).ln() + (chance / (1.0 - chance)).ln();
+    }
+    sum.min(1.0)
 }
 
 /// Of a Huber location of these residuals; that of residuals as all cells have them where these few look better than that.
@@ -535,6 +560,29 @@ mod tests {
         }
     }
 
+    /// A fifth of all pairs share links with others, which makes the middle of a link's pairs one or the other by chance.
+    #[test]
+    fn links_whose_pairs_are_of_two_kinds_are_suspected_as_seldom() {
+        let is_link = |of: &Effect| !matches!(of.term, Term::Sender(_) | Term::Receiver(_));
+        let fit = |seed: u64, fault: Option<(usize, usize)>| {
+            let mut random = SmallRng::seed_from_u64(seed);
+            let mut cells = Vec::new();
+            for (from, to) in (0..96).flat_map(|from| (1..=12).map(move |at| (from, (from + 8 * (at % 12) + at) % 96)))
+            {
+                let shares = random.random::<f64>() < 0.2;
+                let is_bad = fault == Some((from / 8, to / 8));
+                let ln =
+                    0.02 * random.random::<f64>() + if shares { 0.5 } else { 0.0 } + if is_bad { 0.9 } else { 0.0 };
+                cells.push(Cell { from, to, ln });
+            }
+            let groups: Vec<usize> = (0..96).map(|node| node / 8).collect();
+            Additive::fit(&cells, 96, Some(&groups)).unwrap()
+        };
+        let alarms = (0..60).filter(|seed| fit(*seed, None).suspects(0.01).iter().any(is_link)).count();
+        assert!(alarms <= 3, "{alarms} of 60");
+        assert!(fit(1, Some((2, 3))).suspects(0.01).iter().any(|of| of.term == Term::Between(2, 3)));
+    }
+
     /// The asymptotic variance of an M-estimate: the sum of squared influences over the squared count of those that are not cut. With
     /// a scale of 1 everything beyond 1.345 is cut to it.
     #[test]
@@ -570,6 +618,16 @@ mod tests {
         close(&mut [0.0, -0.4, -0.8, -5.0], 2.0, -3.89 / 3.0);
         close(&mut [0.0, 0.2, 0.4, 2.5], 0.0, 0.3);
         assert_eq!(location(&mut [], 1.0), None);
+    }
+
+    #[test]
+    fn chances_are_those_of_a_binomial() {
+        for (some, all, chance, expected) in
+            [(2, 2, 0.5, 0.25), (1, 3, 0.2, 0.488), (0, 4, 0.3, 1.0), (3, 4, 0.5, 0.3125)]
+        {
+            assert!((at_least(some, all, chance) - expected).abs() < 1e-12, "{some} of {all}");
+        }
+        assert!(at_least(300, 1000, 0.3) > 0.4 && at_least(1000, 1000, 0.3) < 1e-300);
     }
 
     #[test]

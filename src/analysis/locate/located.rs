@@ -235,6 +235,16 @@ mod tests {
             })
         }
 
+        /// Pairs that share links with others, nearly half of them, by lot.
+        fn shared(mut self) -> Self {
+            for pair in &mut self.map.pairs {
+                let rate = if self.random.random::<f64>() < 0.45 { 0.55 } else { 1.0 };
+                let of = pair.one_way_bytes_per_s.as_mut().unwrap();
+                (of.median, of.worst) = (of.median * rate, of.worst * rate);
+            }
+            self
+        }
+
         /// Measures again what the map may suspect; alone, a pair has this part of its rate.
         fn probed(mut self, rate: impl Fn(u32, u32) -> f64) -> Self {
             let plan = ProbePlan::of(&self.map, 5);
@@ -281,6 +291,22 @@ mod tests {
         assert_eq!((located.nodes, located.groups, located.pairs), (32, 4, 992));
         assert_eq!(located.figures.len(), 5);
         assert!(located.visible.unwrap() < 0.1, "{located:?}");
+    }
+
+    /// Rates of nodes are then uncertain by more than the fault, and the quickest pair is not.
+    #[test]
+    fn a_node_that_is_slow_with_everyone_is_seen_where_pairs_share_links() {
+        let alarms = (0..40).filter(|seed| !Planted::new(*seed).shared().located().suspects.is_empty()).count();
+        assert!(alarms <= 2, "{alarms} of 40");
+        let planted = Planted::new(1).shared().slower(0.85, |pair| pair.from == 7);
+        assert_eq!(planted.verdicts(), one("h7", Fault::SlowToSend, Way::Out));
+        let slower = planted.located().suspects[0].first().slower;
+        assert!((0.1..0.2).contains(&slower), "{slower}");
+        let visible = planted.located().visible.unwrap();
+        assert!(visible < 0.15, "{visible}");
+        // All of a group's nodes that leave it is the group's link's.
+        let planted = Planted::new(2).slower(0.8, |pair| pair.from / 8 == 2 && pair.to / 8 != 2);
+        assert_eq!(planted.verdicts(), one("leaf2", Fault::Uplink, Way::Out));
     }
 
     #[test]

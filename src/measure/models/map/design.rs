@@ -1,9 +1,11 @@
 //! Which nodes meet in which round.
 //!
 //! All pairs are a one-factorisation: the rounds of a tournament, on seats that the seed deals out. A sample of a large job keeps
-//! groups in balance: in round t, group i meets group (t - i) modulo their number, itself among them, so that after as many rounds
-//! as there are groups every two have met, in as many pairs. Within the two, member a meets member (c - a) of the other, with a
-//! c of each cycle's own. Who is left over (a smaller group's, and whoever would meet itself) is paired with others left over.
+//! groups in balance: in a cycle of as many rounds as there are groups every node meets one of each group, its own among them. A round
+//! of a cycle is inside groups; in the others a group's nodes meet as many different groups as they can, so that no round goes over
+//! the links of a few pairs of groups. Members are paired by a tournament of their places, another round of it in each cycle: member a
+//! of group g meets member b of group g + s, with an s of that pair's own in each round. Who is left over (of a smaller group, and whoever
+//! would meet itself) is paired with others left over.
 
 use std::collections::HashSet;
 
@@ -13,8 +15,7 @@ use crate::layout::order;
 /// Numbers of draws: orders of measurements have others.
 const SEATS: u64 = 1 << 40;
 const ROUND_ORDER: u64 = SEATS + 1;
-const CYCLES: u64 = SEATS + 2;
-const GROUPS: u64 = SEATS + 3;
+const GROUPS: u64 = SEATS + 2;
 
 /// Rounds of disjoint pairs of nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,7 +31,7 @@ impl Design {
     /// The design for nodes of these groups: all pairs, or a sample. The same on every rank.
     pub fn new(groups: &[u32], settings: &Settings, seed: u64) -> Self {
         let nodes = groups.len();
-        let members = members(groups, seed);
+        let members = members(groups);
         let all = tournament(nodes, seed);
         match settings.sampled_rounds(nodes, members.len()) {
             None => Design { partners: all.collect(), all_pairs: true, ..Design::default() },
@@ -111,20 +112,29 @@ fn tournament(nodes: usize, seed: u64) -> impl Iterator<Item = Vec<Option<u32>>>
     })
 }
 
-/// The nodes of each group that has any, in an order of the seed.
-fn members(groups: &[u32], seed: u64) -> Vec<Vec<u32>> {
+/// The nodes of each group that has any. In their own order: routes by destination then send a group's nodes, whose partners have
+/// different places, over different links.
+fn members(groups: &[u32]) -> Vec<Vec<u32>> {
     let mut members: Vec<Vec<u32>> = vec![Vec::new(); groups.iter().max().map_or(0, |last| *last as usize + 1)];
-    for node in order(seed, SEATS, groups.len()) {
-        members[groups[node] as usize].push(node as u32);
-    }
+    groups.iter().zip(0..).for_each(|(group, node)| members[*group as usize].push(node));
     members.retain(|of| !of.is_empty());
     members
+}
+
+/// Places that meet, by cycles: in each every place once, beside itself where it has no other.
+fn places(count: usize, seed: u64) -> Vec<Vec<(usize, usize)>> {
+    if count < 2 {
+        return vec![vec![(0, 0)]];
+    }
+    let pair = |(at, other): (usize, Option<u32>)| (at, other.map_or(at, |other| other as usize));
+    let pairs = |round: Vec<Option<u32>>| round.into_iter().enumerate().map(pair).filter(|(a, b)| a <= b).collect();
+    tournament(count, seed).map(pairs).collect()
 }
 
 /// So many rounds in which groups meet in turn.
 fn balanced(members: &[Vec<u32>], groups: &[u32], rounds: usize, seed: u64) -> Vec<Vec<Option<u32>>> {
     let (count, largest) = (members.len(), members.iter().map(Vec::len).max().unwrap_or(0));
-    let (turns, cycles) = (order(seed, GROUPS, count), order(seed, CYCLES, largest));
+    let (distances, cycles) = (order(seed, GROUPS, count - 1), places(largest, seed));
     let mut met: HashSet<(u32, u32)> = HashSet::new();
     let mut between: Vec<u32> = vec![0; count * count];
     let mut rested: Vec<u32> = vec![0; groups.len()];
@@ -133,7 +143,7 @@ fn balanced(members: &[Vec<u32>], groups: &[u32], rounds: usize, seed: u64) -> V
     members.iter().enumerate().for_each(|(at, of)| of.iter().for_each(|node| number[*node as usize] = at));
     let mut all = Vec::with_capacity(rounds);
     for round in 0..rounds {
-        let (turn, cycle) = (turns[round % count], cycles[(round / count) % largest]);
+        let (turn, places) = (round % count, &cycles[(round / count) % cycles.len()]);
         let mut partners: Vec<Option<u32>> = vec![None; groups.len()];
         let pair = |a: u32, b: u32, partners: &mut Vec<Option<u32>>, met: &mut HashSet<_>, between: &mut Vec<u32>| {
             if a != b && partners[b as usize].is_none() && met.insert((a.min(b), a.max(b))) {
@@ -143,13 +153,18 @@ fn balanced(members: &[Vec<u32>], groups: &[u32], rounds: usize, seed: u64) -> V
                 between[to * count + from] += u32::from(from != to);
             }
         };
-        for (group, of) in members.iter().enumerate() {
-            let other = &members[(turn + count - group) % count];
-            for (place, &node) in of.iter().enumerate() {
-                if partners[node as usize].is_none()
-                    && let Some(&meets) = other.get((cycle + largest - place) % largest)
+        for (at, &(place, other)) in places.iter().enumerate() {
+            for group in 0..count {
+                let meets = match turn {
+                    // Who has no other place to meet meets its own in other groups.
+                    _ if place == other => (turn + count - group) % count,
+                    0 => group,
+                    _ => (group + 1 + distances[(turn - 1 + at * (count - 1) / places.len()) % (count - 1)]) % count,
+                };
+                if let (Some(&a), Some(&b)) = (members[group].get(place), members[meets].get(other))
+                    && partners[a as usize].is_none()
                 {
-                    pair(node, meets, &mut partners, &mut met, &mut between);
+                    pair(a, b, &mut partners, &mut met, &mut between);
                 }
             }
         }
@@ -195,14 +210,16 @@ mod tests {
 
     /// Every meeting, the lower node first. Each is of two nodes that agree on it.
     fn meetings(design: &Design, nodes: usize) -> Vec<(u32, u32)> {
+        (0..design.rounds()).flat_map(|round| meetings_of(design, round, nodes)).collect()
+    }
+
+    fn meetings_of(design: &Design, round: usize, nodes: usize) -> Vec<(u32, u32)> {
         let mut all = Vec::new();
-        for round in 0..design.rounds() {
-            for node in 0..nodes as u32 {
-                let Some(other) = design.partner(round, node as usize) else { continue };
-                assert_ne!(other, node);
-                assert_eq!(design.partner(round, other as usize), Some(node), "round {round}");
-                all.extend((node < other).then_some((node, other)));
-            }
+        for node in 0..nodes as u32 {
+            let Some(other) = design.partner(round, node as usize) else { continue };
+            assert_ne!(other, node);
+            assert_eq!(design.partner(round, other as usize), Some(node), "round {round}");
+            all.extend((node < other).then_some((node, other)));
         }
         all
     }
@@ -266,19 +283,24 @@ mod tests {
             prop_assume!(4 * rounds <= groups.len());
             let design = Design::new(&groups, &settings(Some(rounds), false), seed);
             let mut seen: HashMap<(u32, u32), usize> = HashMap::new();
-            for (a, b) in meetings(&design, groups.len()) {
-                let (a, b) = (groups[a as usize], groups[b as usize]);
-                *seen.entry((a.min(b), a.max(b))).or_default() += 1;
+            for round in 0..design.rounds() {
+                let mut at_once: HashMap<(u32, u32), usize> = HashMap::new();
+                for (a, b) in meetings_of(&design, round, groups.len()) {
+                    let (a, b) = (groups[a as usize], groups[b as usize]);
+                    *at_once.entry((a.min(b), a.max(b))).or_default() += 1;
+                }
+                // Inside groups or between them; between any two as few as there can be, but for what does not divide.
+                let most = if round % count == 0 { half } else { 2 * half.div_ceil(count - 1) };
+                prop_assert!(at_once.iter().all(|((a, b), met)| (a == b) == (round % count == 0) && *met <= most));
+                at_once.into_iter().for_each(|(of, met)| *seen.entry(of).or_default() += met);
             }
-            // Those that would meet themselves, two of a group at most in a cycle, meet others instead, and not again later.
             for a in 0..count as u32 {
-                for b in a + 1..count as u32 {
-                    let met = seen.get(&(a, b)).copied().unwrap_or(0);
-                    let few = cycles * size;
-                    prop_assert!((few - 2 * cycles..=few + 2 * cycles).contains(&met), "{a} and {b} met {met} times, not {few}");
+                for b in a..count as u32 {
+                    let own = if a == b { half } else { size };
+                    prop_assert_eq!(seen.get(&(a, b)).copied(), Some(cycles * own), "{} and {}", a, b);
                 }
             }
-            prop_assert!(rests(&design, groups.len()).into_iter().max() <= Some(1), "who meets others already may rest");
+            prop_assert_eq!(rests(&design, groups.len()), vec![0; groups.len()]);
         }
     }
 
