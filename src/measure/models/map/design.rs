@@ -31,7 +31,7 @@ impl Design {
     /// The design for nodes of these groups: all pairs, or a sample. The same on every rank.
     pub fn new(groups: &[u32], settings: &Settings, seed: u64) -> Self {
         let nodes = groups.len();
-        let members = members(groups);
+        let members = members(groups, seed);
         let all = tournament(nodes, seed);
         match settings.sampled_rounds(nodes, members.len()) {
             None => Design { partners: all.collect(), all_pairs: true, ..Design::default() },
@@ -112,11 +112,13 @@ fn tournament(nodes: usize, seed: u64) -> impl Iterator<Item = Vec<Option<u32>>>
     })
 }
 
-/// The nodes of each group that has any. In their own order: routes by destination then send a group's nodes, whose partners have
-/// different places, over different links.
-fn members(groups: &[u32]) -> Vec<Vec<u32>> {
+/// The nodes of each group that has any, in an order of the seed: where routes go by the destination's place, those of one place in
+/// every group would share a link with the same others in each round, and all be slow beside a job that is on it.
+fn members(groups: &[u32], seed: u64) -> Vec<Vec<u32>> {
     let mut members: Vec<Vec<u32>> = vec![Vec::new(); groups.iter().max().map_or(0, |last| *last as usize + 1)];
-    groups.iter().zip(0..).for_each(|(group, node)| members[*group as usize].push(node));
+    for node in order(seed, SEATS, groups.len()) {
+        members[groups[node] as usize].push(node as u32);
+    }
     members.retain(|of| !of.is_empty());
     members
 }
