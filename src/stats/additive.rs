@@ -249,6 +249,22 @@ impl Fit {
         self.into.centre();
     }
 
+    /// What the pairs of these terms took beside all other terms.
+    fn sorted(&self, kind: &Kind, seen: &[usize]) -> Vec<f64> {
+        let of = |&at: &usize| kind.cells[at].iter().map(move |&cell| self.residuals[cell as usize] + kind.ln[at]);
+        let mut all: Vec<f64> = seen.iter().flat_map(of).collect();
+        all.sort_by(f64::total_cmp);
+        all
+    }
+
+    /// How likely a link has as many slow pairs as this one, where its pairs are slow as often as those of the others.
+    fn by_chance(&self, kind: &Kind, at: usize, all: &[f64]) -> f64 {
+        let (own, limit) = (&kind.cells[at], kind.ln[at] / 2.0);
+        let slow = own.iter().filter(|&&cell| self.residuals[cell as usize] + kind.ln[at] > limit).count();
+        let others = all.len() - all.partition_point(|of| *of <= limit) - slow;
+        at_least(slow, own.len(), (others + 1) as f64 / (all.len() - own.len() + 2) as f64)
+    }
+
     fn judged(self, cells: &[Cell], nodes: usize) -> Additive {
         let scale = robust_spread(&self.residuals).max(RESOLUTION);
         let mut effects = Vec::new();
@@ -260,24 +276,13 @@ impl Fit {
                 let among = robust_spread(&seen.iter().map(|&at| kind.ln[at]).collect::<Vec<f64>>());
                 let freedom = robust_freedom(peers.unwrap_or(seen.len()));
                 let t = two_sided_t(0.05, freedom);
-                let of = |at: &usize| (kind.cells[*at].iter(), kind.ln[*at]);
-                let values = seen.iter().map(of).flat_map(|(cells, ln)| cells.map(move |&cell| (cell, ln)));
-                let mut whole: Vec<f64> = values.map(|(cell, ln)| self.residuals[cell as usize] + ln).collect();
-                whole.sort_by(f64::total_cmp);
+                let is_node = |at: &usize| matches!(term(*at), Some(Term::Sender(_) | Term::Receiver(_)));
+                let links = if seen.iter().any(is_node) { Vec::new() } else { self.sorted(kind, &seen) };
                 for at in seen {
                     let own = standard_error(kind.cells[at].iter().map(|&cell| self.residuals[cell as usize]), scale);
                     let error = (wider * among.max(floor).hypot(own)).max(RESOLUTION);
                     let (ln, half) = (kind.ln[at], t * error);
-                    let is_slow = |left: &f64| left + ln > ln / 2.0;
-                    let slow = kind.cells[at].iter().filter(|&&cell| is_slow(&self.residuals[cell as usize])).count();
-                    let chance = match term(at) {
-                        Some(Term::Sender(_) | Term::Receiver(_)) => 0.0,
-                        _ => {
-                            let own = kind.cells[at].len();
-                            let others = whole.len() - whole.partition_point(|left| *left <= ln / 2.0) - slow;
-                            at_least(slow, own, (others + 1) as f64 / (whole.len() - own + 2) as f64)
-                        }
-                    };
+                    let chance = if links.is_empty() { 0.0 } else { self.by_chance(kind, at, &links) };
                     raw.push(upper_p(ln / error, freedom).max(chance));
                     effects.push(Effect {
                         term: term(at).expect("it was asked before"),
