@@ -92,11 +92,11 @@ mpi_cargo() (
     cargo "${settings[@]}" "$@"
 )
 
-# mpi_program NAME CARGO-ARGUMENTS...: builds a program and prints where it is.
+# mpi_program NAME CARGO-ARGUMENTS...: builds a program and prints where it is; warnings go to stderr.
 mpi_program() {
     local name=$1
     shift
-    mpi_cargo "$@" --message-format=json | sed -n 's|.*"executable":"\([^"]*/'"$name"'\(-[0-9a-f]*\)\{0,1\}\)".*|\1|p' | tail -n 1
+    mpi_cargo "$@" --message-format=json-render-diagnostics | sed -n 's|.*"executable":"\([^"]*/'"$name"'\(-[0-9a-f]*\)\{0,1\}\)".*|\1|p' | tail -n 1
 }
 
 # mpi_product FEATURES [--release]: builds the benchmark and prints where it stays for this flavour. One at a time: cargo puts
