@@ -100,13 +100,17 @@ mpi_program() {
 }
 
 # mpi_product FEATURES [--release]: builds the benchmark and prints where it stays for this flavour. One at a time: cargo puts
-# the program where another flavour's build would replace it before it is copied.
+# the program where another flavour's build would replace it before it is copied. "all" is what steps with a library share: all
+# features but kernels for AVX, which take half a minute to compile, and of the packages of the unit tests, with a test, so that
+# crates of others have the features that they have there, and are not compiled again.
 mpi_product() (
     mkdir -p "$CARGO_TARGET_DIR/$MPI_SELECTED"
     exec 9>"$CARGO_TARGET_DIR/.product"
     flock 9
     kept="$CARGO_TARGET_DIR/$MPI_SELECTED/tailback${2:+-release}"
-    built=$(mpi_program tailback build -q --locked --no-default-features --features "$1" ${2:+"$2"})
+    how=(build -p tailback --no-default-features --features "$1" ${2:+"$2"})
+    [ "$1" != all ] || how=(test --no-run --test lab_traffic --features tailback/mpi,tailback/libfabric,tailback/verbs,tailback/png)
+    built=$(mpi_program tailback "${how[@]}" -q --locked)
     [ -x "$built" ] || exit 1
     # Another step may be running it.
     cmp -s "$built" "$kept" || { cp "$built" "$kept.$$" && mv "$kept.$$" "$kept"; }

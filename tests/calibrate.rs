@@ -51,7 +51,7 @@ fn a_secret_mix_is_found_in_at_most_twenty_runs() {
     let folder = Folder::new();
     let [plan, found, page] = ["found.toml", "found.json", "report.html"].map(|name| folder.path(name));
     let secret = [12, 4];
-    let like = record(&folder, secret, "--budget 1500us --placements 5");
+    let like = record(&folder, secret, "--budget 1ms --placements 4");
     let line = format!("calibrate {SMALL} {SIZES} --congestors a2a,incast --quiet --like {like}");
     let shown = succeed(&format!("{line} --write {plan} --out {found}")).stdout;
     let file = folder.json("found.json");

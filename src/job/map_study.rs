@@ -1,6 +1,7 @@
 //! A map of pairs of nodes: what is measured, what is known from an earlier job, and what becomes of it.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -70,6 +71,14 @@ fn read(path: &Path) -> Result<(MapResult, u64), String> {
     }
 }
 
+/// Whether a map's pairs are of the first rounds of a design.
+fn has_only(map: &MapResult, design: &Design, rounds: usize) -> bool {
+    let of_round =
+        |round| (0..map.nodes.len()).filter_map(move |node| Some((node as u32, design.partner(round, node)?)));
+    let pairs: BTreeSet<(u32, u32)> = (0..rounds).flat_map(of_round).collect();
+    map.pairs.iter().all(|pair| pairs.contains(&(pair.from, pair.to)))
+}
+
 /// A map that is about to be measured; the same on every rank but for what is known.
 pub(crate) struct MapPlan {
     pub(crate) settings: Settings,
@@ -116,7 +125,16 @@ impl MapPlan {
         let design = Design::new(&groups.clone().unwrap_or_else(|| vec![0; names.len()]), &study.settings, seed);
         let first = study.known.as_ref().map_or(0, |known| known.complete_rounds);
         let found = match resume {
-            Some(path) => read(path)?.0,
+            Some(path) => {
+                let found = read(path)?.0;
+                if !has_only(&found, &design, first) {
+                    return Err(format!(
+                        "--resume: the rounds in {} are not those that this version of tailback draws with its seed: begin a new map",
+                        path.display()
+                    ));
+                }
+                found
+            }
             None => MapResult {
                 groups_known_by: said.filter(|_| groups.is_some()),
                 group_names: if groups.is_some() { nodes.group_names().to_vec() } else { Vec::new() },

@@ -45,7 +45,7 @@ fn all_canaries_under_all_congestors_on_too_few_cores() {
     let result = measured(
         "run -n 24 --placements 1 --blocks 1 --canaries lat,get-lat,bw,put-bw,bw-sync,nat-bw,allreduce,a2a \
          --congestors a2a,incast,put-incast,get-incast,get-bcast,bcast,put-bcast,allreduce",
-        1.0,
+        0.6,
     );
     assert_eq!((titles(&result, "isolated"), titles(&result, "loaded")), (8, 8));
     assert_eq!(result["runs"][0]["tests"][15]["load"].as_array().unwrap().len(), 8, "all congestors were there");

@@ -1,12 +1,14 @@
 //! What maps show: suspects and what was busy.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::alone::Alone;
 use super::fit::Models;
 use super::name::{Names, is_seen_again, pair_up, places, suspect, turned};
 use super::suspect::{Demands, Figure, Place, Seen, Suspect};
-use crate::result::MapResult;
+use crate::result::{MapPair, MapResult};
 use crate::stats::FEWEST_PEERS;
 
 /// What a map shows.
@@ -115,7 +117,7 @@ impl Located {
         }
         Ok(Located {
             nodes: map.nodes.len(),
-            groups: map.groups.as_ref().map_or(0, |of| of.iter().collect::<std::collections::BTreeSet<_>>().len()),
+            groups: map.groups.as_ref().map_or(0, |of| of.iter().collect::<BTreeSet<_>>().len()),
             pairs: map.pairs.len(),
             false_alarms: demands.false_alarms,
             looked_at: seen.len(),
@@ -147,11 +149,23 @@ impl Located {
         let mut busy: Vec<Suspect> = found.iter_mut().flat_map(|of| std::mem::take(&mut of.busy)).collect();
         for (at, suspects) in found.iter_mut().map(|of| std::mem::take(&mut of.suspects)).enumerate() {
             for suspect in suspects {
-                let elsewhere = || seen.iter().enumerate().filter(|(other, _)| *other != at);
-                let holds = elsewhere().all(|(_, seen)| is_seen_again(&suspect, seen, demands.least));
+                let mut elsewhere = seen.iter().enumerate().filter(|(other, _)| *other != at);
+                let holds = elsewhere.all(|(_, seen)| is_seen_again(&suspect, seen, demands.least));
                 let list = if holds { &mut held } else { &mut busy };
                 if list.iter().all(|of| of.place != suspect.place) {
                     list.push(suspect);
+                }
+            }
+        }
+        // What no map is certain of by itself, but all of their pairs together, if each hints at it.
+        if !others.is_empty() {
+            let pooled = pooled(maps);
+            let models = Models::of_map(&pooled);
+            let judge = (demands.false_alarms / models.fitted.len().max(1) as f64, demands.least);
+            for suspect in all_suspects(&models.seen(), judge, &Names(first)) {
+                let is_told = held.iter().chain(&busy).any(|of| of.place == suspect.place);
+                if !is_told && seen.iter().all(|seen| is_seen_again(&suspect, seen, demands.least)) {
+                    held.push(suspect);
                 }
             }
         }
@@ -172,6 +186,15 @@ impl Located {
     }
 }
 
+/// The pairs of all maps. One that several have counts once: what is in its way may be the same each time.
+fn pooled(maps: &[&MapResult]) -> MapResult {
+    let mut known = BTreeSet::new();
+    let mut pairs: Vec<MapPair> = maps.iter().flat_map(|map| map.pairs.iter().cloned()).collect();
+    pairs.retain(|pair| known.insert((pair.from, pair.to)));
+    let (nodes, groups) = maps.first().map_or_else(Default::default, |map| (map.nodes.clone(), map.groups.clone()));
+    MapResult { nodes, groups, pairs, ..MapResult::default() }
+}
+
 #[cfg(test)]
 mod tests {
     use rand::rngs::SmallRng;
@@ -179,7 +202,7 @@ mod tests {
 
     use super::*;
     use crate::analysis::locate::{Fault, ProbePlan, Way};
-    use crate::result::{MapFigure, MapHost, MapPair, MapProbe, MapProbes};
+    use crate::result::{MapFigure, MapHost, MapProbe, MapProbes};
 
     const GBIT: f64 = 125e6;
 
@@ -334,16 +357,27 @@ mod tests {
         let mut host = Planted::new(2).slower(0.6, touches);
         host.map.hosts[9].copy_bytes_per_s *= 0.6;
         assert_eq!(host.verdicts(), one("h9", Fault::Host, Way::Both));
-        let lossy = Planted::new(2)
-            .slower(0.7, |pair| pair.from == 9)
-            .each(|pair| pair.from == 9, |pair| pair.retransmitted = Some(40));
-        assert_eq!(lossy.verdicts(), one("h9", Fault::Loss, Way::Out));
+        // Packets are lost in front of a slow port, too; single messages only where any are.
+        let lossy = |slower: f64, latency: f64| {
+            let slow = Planted::new(2).slower(slower, |pair| pair.from == 9);
+            let resent = slow.each(|pair| pair.from == 9, |pair| pair.retransmitted = Some(40));
+            let late = |pair: &mut MapPair| {
+                if let Some(of) = pair.latency_s.as_mut() {
+                    of.worst = latency * of.median;
+                }
+            };
+            resent.each(|pair| touches(pair) && pair.from.max(pair.to) % 3 == 0, late).verdicts()
+        };
+        assert_eq!(lossy(0.7, 100.0), one("h9", Fault::Loss, Way::Out));
+        assert_eq!(lossy(0.7, 5.0), one("h9", Fault::SlowToSend, Way::Out));
+        assert_eq!(lossy(1.0, 5.0), one("h9", Fault::Loss, Way::Both));
         let late = Planted::new(2).each(touches, |pair| {
             if let Some(of) = pair.latency_s.as_mut() {
                 of.median *= 2.0;
             }
         });
         assert_eq!(late.verdicts(), one("h9", Fault::Cable, Way::Both));
+        assert_eq!(late.slower(0.8, |pair| pair.from == 9).verdicts(), one("h9", Fault::Cable, Way::Both));
         let at_times = Planted::new(2).each(touches, |pair| pair.one_way_bytes_per_s.as_mut().unwrap().worst *= 0.3);
         assert_eq!(at_times.verdicts(), one("h9", Fault::Intermittent, Way::Both));
     }
@@ -375,6 +409,30 @@ mod tests {
         other.map.nodes[3] = "x".into();
         let error = Located::of_all(&[&first.map, &other.map], Demands::default()).unwrap_err();
         assert!(error.contains("map 2 is of other nodes"), "{error}");
+    }
+
+    /// A third of the pairs each, nearly half of which share links: one map is seldom certain of a node, both together are.
+    #[test]
+    fn what_no_map_is_certain_of_all_of_them_may_show() {
+        let sparse = |seed: u64, rate: f64| {
+            let mut planted = Planted::new(seed).shared().slower(rate, |pair| pair.from == 7);
+            let Planted { random, map } = &mut planted;
+            map.pairs.retain(|_| random.random::<f64>() < 0.3);
+            planted.map
+        };
+        let is_named = |of: &[Suspect]| of.iter().any(|of| of.name == "h7");
+        let suspects = |maps: &[&MapResult]| Located::of_all(maps, Demands::default()).unwrap().suspects;
+        let (mut by_one, mut by_both) = (0, 0);
+        for seed in 0..20 {
+            let [first, second] = [sparse(2 * seed, 0.7), sparse(2 * seed + 1, 0.7)];
+            let both = suspects(&[&first, &second]);
+            by_one += usize::from(is_named(&suspects(&[&first])));
+            by_both += usize::from(is_named(&both));
+            assert!(both.iter().all(|of| of.name == "h7"), "{both:?}");
+            let healthy = [sparse(2 * seed, 1.0), sparse(2 * seed + 1, 1.0)];
+            assert_eq!(suspects(&[&healthy[0], &healthy[1]]), []);
+        }
+        assert!(by_one <= 4 && by_both >= 12, "{by_one} and {by_both} of 20");
     }
 
     /// In an order of their own.

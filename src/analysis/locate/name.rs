@@ -1,11 +1,14 @@
 //! What figures say of one node, group or pair of groups, put together: which fault it is taken for.
 
 use super::suspect::{Evidence, Fault, Figure, Place, Seen, Suspect, Way};
-use crate::result::MapResult;
+use crate::result::{MapPair, MapResult};
 use crate::stats::Interval;
 
 /// A second direction is taken for slow, beside one that is, by this evidence alone.
 const SECOND_LEVEL: f64 = 0.05;
+/// A slice of round trips in which a message had to be sent again takes as many times the middle one: who waits for a processor is
+/// late by less, and a timeout is hundreds of round trips.
+const SENT_AGAIN: f64 = 20.0;
 
 /// Everything that some figure shows to be slower than its peers, once each.
 pub(super) fn places(seen: &[Seen], level: f64, least: f64) -> Vec<Place> {
@@ -30,6 +33,8 @@ pub(super) fn suspect(place: Place, seen: &[Seen], level: f64, least: f64, names
         })
     };
     let way = match (slow(Way::Out), slow(Way::In)) {
+        // What is late each way sends less as well, as acknowledgements are.
+        _ if matches!(place, Place::Node(_)) && has(Figure::Latency) => Way::Both,
         (true, false) => Way::Out,
         (false, true) => Way::In,
         _ => Way::Both,
@@ -38,7 +43,10 @@ pub(super) fn suspect(place: Place, seen: &[Seen], level: f64, least: f64, names
         Place::Group(_) => Fault::Uplink,
         Place::Between(..) => Fault::GroupPair,
         Place::Node(_) if has(Figure::Copy) => Fault::Host,
-        Place::Node(_) if has(Figure::Retransmissions) => Fault::Loss,
+        // In front of a slow port a queue is full, and packets are lost of what fills it.
+        Place::Node(node) if has(Figure::Retransmissions) && (!has(Figure::Rate) || names.loses_any(node)) => {
+            Fault::Loss
+        }
         Place::Node(_) if has(Figure::Rate) => match way {
             Way::Out => Fault::SlowToSend,
             Way::In => Fault::SlowToReceive,
@@ -102,5 +110,18 @@ impl Names<'_> {
             Place::Group(at) => group(at),
             Place::Between(from, to) => format!("{} to {}", group(from), group(to)),
         }
+    }
+
+    /// Whether messages to and from a node are lost that are alone in the network: in several of its pairs, and more often than
+    /// elsewhere.
+    fn loses_any(&self, node: u32) -> bool {
+        let is_mine = |pair: &&MapPair| pair.from == node || pair.to == node;
+        let (mine, others): (Vec<&MapPair>, Vec<&MapPair>) =
+            self.0.pairs.iter().filter(|pair| pair.latency_s.is_some()).partition(is_mine);
+        let lost = |of: &[&MapPair]| {
+            of.iter().filter_map(|pair| pair.latency_s).filter(|of| of.worst > SENT_AGAIN * of.median).count()
+        };
+        let (mine, others) = ((lost(&mine), mine.len()), (lost(&others), others.len()));
+        mine.0 >= 2 && mine.0 * others.1 > 2 * others.0 * mine.1
     }
 }
