@@ -215,12 +215,11 @@ fn short(line: &str, told: &[String]) -> String {
     let is_simulated = told.iter().any(|word| word == "sim" || word == "simulate");
     let more = match told[0].as_str() {
         "run" | "simulate" if is_simulated => " --placements 2 --budget 300us --ranks 16",
-        "run" => " --placements 2 --budget 50ms --launches 2",
-        "launch" => " --placements 2 --budget 50ms",
-        "app" => " --placements 2",
-        "tune" => " --placements 2 --budget 200ms --canaries lat --ranks 6",
+        "run" => " --placements 3 --budget 50ms --launches 2",
+        "launch" => " --placements 3 --budget 50ms",
+        "tune" => " --placements 3 --budget 200ms --canaries lat --ranks 6",
         "sweep" if is_simulated => " --placements 3 --budget 300us --ranks 16 --canaries lat",
-        "sweep" => " --placements 2 --budget 50ms --canaries lat --ranks 6",
+        "sweep" => " --placements 3 --budget 50ms --canaries lat --ranks 6",
         "burst" if is_simulated => " --placements 2 --budget 8ms",
         "burst" => " --placements 1 --budget 1200ms --ranks 6",
         "locate" => " --ranks 6",
