@@ -169,6 +169,10 @@ impl Located {
                 }
             }
         }
+        // What a group's links do to all others they do to each.
+        let slow: BTreeSet<Place> = held.iter().map(|of| of.place).collect();
+        let is_of = |group: u32| slow.contains(&Place::Group(group));
+        held.retain(|of| !matches!(of.place, Place::Between(from, to) if is_of(from) || is_of(to)));
         busy.retain(|of| held.iter().all(|held| held.place != of.place));
         let first = found.swap_remove(0);
         Ok(Located { maps: maps.len(), suspects: held, busy, ..first })
