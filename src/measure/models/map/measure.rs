@@ -209,9 +209,10 @@ impl<G: Group> Bench<'_, G> {
             black_box(&mut to);
             slices.push(COPIED as f64 / begin.elapsed().as_secs_f64().max(1e-9));
         }
+        // The best: who waits for a processor is late in some slices, and slow memory is slow in all.
+        let best = slices.iter().copied().fold(0.0, f64::max);
         let worst = slices.iter().copied().fold(f64::INFINITY, f64::min);
-        let middle = median(&mut slices).unwrap_or(worst);
-        let (copy_bytes_per_s, copy_worst_bytes_per_s) = (short(middle), short(worst));
+        let (copy_bytes_per_s, copy_worst_bytes_per_s) = (short(best), short(worst));
         Ok(Some(MapHost { node: self.node as u32, copy_bytes_per_s, copy_worst_bytes_per_s }))
     }
 

@@ -134,7 +134,8 @@ pub struct MapFigure {
 pub struct MapHost {
     /// Which node.
     pub node: u32,
-    /// Copying memory: the median over slices, in bytes copied per second. Slow here too, the host is slow rather than its link.
+    /// Copying memory: the quickest slice, in bytes copied per second; who waits for a processor is late in others. Slow here
+    /// too, the host is slow rather than its link.
     pub copy_bytes_per_s: f64,
     /// The slowest slice's.
     pub copy_worst_bytes_per_s: f64,
